@@ -300,9 +300,8 @@ $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS): | setup
 servers: $(SERVERS)  ## Kafka, MariaDB and YARN for long tests (310 MB)
 
 $(SERVERS): build.sbt project/TestServers.scala project/Versions.scala | setup
-	$(SBT) servers/mariaDb servers/kafkaClassPath servers/sparkKafkaClassPath \
-	  servers/yarnClassPath
-	@touch $@ $(SPARK_KAFKA)
+	$(SBT) servers/mariaDb servers/kafkaClassPath servers/yarnClassPath
+	@touch $@
 
 $(JDBC): TASK := jdbcClassPath
 $(SPARK_KAFKA): TASK := sparkKafkaClassPath

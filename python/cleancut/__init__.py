@@ -18,7 +18,6 @@ from cleancut._dataflow.infos import (
     FlowMember,
     FlowStatus,
 )
-from cleancut._dataflow.kafka_topic import KafkaTopic
 from cleancut._dataflow.loop import iterate
 from cleancut._dataflow.readers import ChannelReader
 from cleancut._dataflow.running import FlowRun
@@ -120,7 +119,6 @@ __all__ = [
     "FrameInfo",
     "InfoList",
     "InternalError",
-    "KafkaTopic",
     "KeptCut",
     "LiveView",
     "MemberAct",

@@ -15,12 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 import cleancut
-from cleancut import Channel, KafkaTopic, RequestError
+from cleancut import Channel, RequestError
 from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles
 from tests.support.counting_proxy import counting_proxy
 from tests.support.documented import blocks
-from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_connector, needs_kafka
 from tests.support.patience import PATIENCE_S
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.sessions import with_cuts
@@ -41,23 +40,6 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[KafkaBroker]:
-    with kafka_broker() as started:
-        yield started
-
-
-IN_A_TOPIC = pytest.param("topic", marks=[long, needs_kafka, needs_connector])
-
-
-@pytest.fixture
-def topic(request: pytest.FixtureRequest, tmp_path: Path) -> KafkaTopic:
-    """One in which the rows of a test lie."""
-    broker: KafkaBroker = request.getfixturevalue("broker")
-    broker.make_topic(tmp_path.name)
-    return KafkaTopic(broker.servers, tmp_path.name)
-
-
 @pytest.fixture(params=["disk", pytest.param("bucket", marks=long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     if request.param == "disk":
@@ -71,15 +53,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 class Flow:
     """A query that sends a file an epoch, and queries that count what they read of it."""
 
-    def __init__(
-        self, spark: SparkSession, home: Path, place: Place, topic: KafkaTopic | None = None
-    ) -> None:
+    def __init__(self, spark: SparkSession, home: Path, place: Place) -> None:
         self.spark = with_cuts(spark, 2)
         for key, value in place.settings.items():
             self.spark.conf.set(key, value)
         self.spark.conf.set("spark.sql.streaming.minBatchesToRetain", "3")
         self.home = home
-        self.channel = Channel(place.location, topic=topic)
+        self.channel = Channel(place.location)
         self.endpoint = place.settings.get("spark.sql.streaming.stateStore.cleancut.endpoint")
         self.files = 0
         (home / "in").mkdir()
@@ -94,7 +74,7 @@ class Flow:
             self.files += 1
 
     def declared(self, schema: str) -> Channel:
-        return Channel(self.channel.path, schema=schema, topic=self.channel.topic)
+        return Channel(self.channel.path, schema=schema)
 
     def at(self, name: str) -> str:
         return str(self.home / name / "checkpoint")
@@ -160,14 +140,6 @@ def flow(spark: SparkSession, tmp_path: Path, place: Place) -> Flow:
     return Flow(spark, tmp_path, place)
 
 
-@pytest.fixture(params=["files", IN_A_TOPIC])
-def near(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Flow:
-    """What is said of the rows lies on a disk; they lie there, too, or in a topic."""
-    is_file = request.param == "files"
-    topic = None if is_file else request.getfixturevalue("topic")
-    return Flow(spark, tmp_path, Disk(tmp_path / "channel"), topic)
-
-
 @pytest.fixture
 def on_disk(spark: SparkSession, tmp_path: Path) -> Flow:
     return Flow(spark, tmp_path, Disk(tmp_path / "channel"))
@@ -181,19 +153,6 @@ def refused(error_id: str, flow: Flow, name: str, **of: Any) -> str:
 
 
 def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
-    each_takes_each_epoch_once(flow)
-
-
-@long
-@needs_kafka
-@needs_connector
-def test_each_reader_of_a_topic_takes_each_epoch_once_and_in_order(
-    spark: SparkSession, tmp_path: Path, topic: KafkaTopic
-) -> None:
-    each_takes_each_epoch_once(Flow(spark, tmp_path, Disk(tmp_path / "channel"), topic))
-
-
-def each_takes_each_epoch_once(flow: Flow) -> None:
     flow.add(3)
     flow.send()
     one = flow.read("one", max_epochs=1)
@@ -215,28 +174,27 @@ def each_takes_each_epoch_once(flow: Flow) -> None:
     }
 
 
-def test_a_tag_is_that_of_one_row(near: Flow) -> None:
-    near.add(2)
-    near.send(lambda rows: rows.repartition(3))
+def test_a_tag_is_that_of_one_row(on_disk: Flow) -> None:
+    on_disk.add(2)
+    on_disk.send(lambda rows: rows.repartition(3))
     found: list[Any] = []
     query = (
-        near.channel.stream(near.spark, tag_column="from")
+        on_disk.channel.stream(on_disk.spark, tag_column="from")
         .writeStream.foreachBatch(lambda df, _: found.extend(df.collect()))
-        .option("checkpointLocation", near.at("tags"))
+        .option("checkpointLocation", on_disk.at("tags"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    sender = json.loads((Path(near.at("sender")) / "metadata").read_text())["id"]
+    sender = json.loads((Path(on_disk.at("sender")) / "metadata").read_text())["id"]
     assert {row["from"]["sender"] for row in found} == {sender}
     tags = {(of["epoch"], of["partition"], of["sequence"]) for of in (r["from"] for r in found)}
     assert len(tags) == len(found) == 2 * ROWS
     assert {epoch for epoch, _, _ in tags} == {0, 1}
     assert sorted(row["v"] for row in found) == list(range(2 * ROWS))
     # What lies there may be read without Spark, too.
-    if near.channel.topic is None:
-        table = pyarrow.dataset.dataset(near.channel.paths()).to_table()
-        assert sorted(table["v"].to_pylist()) == list(range(2 * ROWS))
+    table = pyarrow.dataset.dataset(on_disk.channel.paths()).to_table()
+    assert sorted(table["v"].to_pylist()) == list(range(2 * ROWS))
 
 
 def test_only_the_columns_that_a_query_uses_are_read(on_disk: Flow) -> None:
@@ -252,79 +210,79 @@ def test_only_the_columns_that_a_query_uses_are_read(on_disk: Flow) -> None:
     assert "PushedFilters: [IsNotNull(v), GreaterThan(v,3)]" in plan
 
 
-def test_a_reader_whose_sender_went_back_goes_back_with_it(near: Flow) -> None:
-    near.add(4)
-    near.send()
-    assert near.read("one", max_epochs=1).epochs == [0, 1, 2, 3]
-    cleancut.rollback(near.at("sender"), 2).apply()
-    near.add()
-    near.send()
-    assert near.held() == [0, 1, 2, 6]
-    told = refused("CLEANCUT_FLOW_WENT_BACK", near, "one")
+def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> None:
+    on_disk.add(4)
+    on_disk.send()
+    assert on_disk.read("one", max_epochs=1).epochs == [0, 1, 2, 3]
+    cleancut.rollback(on_disk.at("sender"), 2).apply()
+    on_disk.add()
+    on_disk.send()
+    assert on_disk.held() == [0, 1, 2, 6]
+    told = refused("CLEANCUT_FLOW_WENT_BACK", on_disk, "one")
     assert "after epoch 2, and a reader has read up to epoch 3" in told
     # Its own epochs are those of the channel here, since it has taken one at a time.
-    cleancut.rollback(near.at("one"), 2).apply()
-    again = near.read("one")
+    cleancut.rollback(on_disk.at("one"), 2).apply()
+    again = on_disk.read("one")
     assert again.epochs == [6]
-    assert again.last == {k: near.expected()[k] for k in again.last}
-    assert near.read("other").last == near.expected()
+    assert again.last == {k: on_disk.expected()[k] for k in again.last}
+    assert on_disk.read("other").last == on_disk.expected()
 
 
-def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(near: Flow) -> None:
-    near.add(6)
-    near.send()
+def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -> None:
+    on_disk.add(6)
+    on_disk.send()
     # Nobody has read any of it.
-    assert near.expire() == []
-    near.read("one", max_epochs=1)
-    checkpoint = cleancut.Checkpoint(near.at("one"))
+    assert on_disk.expire() == []
+    on_disk.read("one", max_epochs=1)
+    checkpoint = cleancut.Checkpoint(on_disk.at("one"))
     checkpoint.pin("kept", epoch=checkpoint.cuts()[0].epoch)
     oldest = checkpoint.cuts()[0].epoch
-    assert near.expire() == list(range(oldest + 1))
-    near.add(5)
-    near.send()
-    near.read("one", max_epochs=1)
+    assert on_disk.expire() == list(range(oldest + 1))
+    on_disk.add(5)
+    on_disk.send()
+    on_disk.read("one", max_epochs=1)
     assert checkpoint.cuts()[0].epoch > oldest
-    assert near.expire() == []
-    cleancut.rollback(near.at("one"), "kept").apply()
-    assert near.read("one").last == near.expected()
+    assert on_disk.expire() == []
+    cleancut.rollback(on_disk.at("one"), "kept").apply()
+    assert on_disk.read("one").last == on_disk.expected()
     checkpoint.unpin("kept")
     for _ in range(6):
-        near.add()
-        near.send()
-        near.read("one")
-    gone = near.expire()
+        on_disk.add()
+        on_disk.send()
+        on_disk.read("one")
+    gone = on_disk.expire()
     assert gone
     assert gone[0] == oldest + 1
-    assert near.held()[0] == gone[-1] + 1
+    assert on_disk.held()[0] == gone[-1] + 1
     # Who comes late begins with what there is.
-    late = near.read("late", max_epochs=1)
-    assert late.epochs == near.held()
+    late = on_disk.read("late", max_epochs=1)
+    assert late.epochs == on_disk.held()
     # A second call deletes what the first let go, and a reader that needed it is told.
-    near.expire()
-    assert all(of.epoch > gone[-1] for of in near.channel.epochs())
+    on_disk.expire()
+    assert all(of.epoch > gone[-1] for of in on_disk.channel.epochs())
 
 
-def test_a_reader_that_is_lost_is_named_and_may_be_let_go(near: Flow) -> None:
-    near.add(3)
-    near.send()
-    near.read("one")
-    near.read("two")
+def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None:
+    on_disk.add(3)
+    on_disk.send()
+    on_disk.read("one")
+    on_disk.read("two")
     note = next(
-        of for of in (near.home / "channel/_readers").glob("*.json") if "two" in of.read_text()
+        of for of in (on_disk.home / "channel/_readers").glob("*.json") if "two" in of.read_text()
     )
     body = note.read_text()
     note.write_text(body.replace("/two/", "/lost/"))
     with pytest.raises(RequestError, match="CLEANCUT_FLOW_READER_LOST") as lost:
-        near.expire()
+        on_disk.expire()
     query = lost.value.params["query"]
     assert query == json.loads(body)["queryId"]
     # Started again from where it lies now, it notes that.
-    near.read("two")
+    on_disk.read("two")
     assert note.read_text() == body
-    assert near.expire() == [0, 1]
-    assert near.channel.remove_reader(query)
-    assert not near.channel.remove_reader(query)
-    assert [of.query_id == query for of in near.channel.readers()] == [False]
+    assert on_disk.expire() == [0, 1]
+    assert on_disk.channel.remove_reader(query)
+    assert not on_disk.channel.remove_reader(query)
+    assert [of.query_id == query for of in on_disk.channel.readers()] == [False]
 
 
 @long
@@ -338,44 +296,44 @@ def test_a_reader_of_any_provider_keeps_what_its_offset_log_names(on_disk: Flow)
     assert on_disk.expire() == list(range(min(logged) + 1))
 
 
-def test_columns_may_come_and_none_may_go_or_change(near: Flow) -> None:
-    near.add()
-    near.send()
-    near.add()
-    near.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
-    wide = near.channel.stream(near.spark)
+def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
+    on_disk.add()
+    on_disk.send()
+    on_disk.add()
+    on_disk.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
+    wide = on_disk.channel.stream(on_disk.spark)
     assert wide.columns == ["k", "v", "w"]
-    near.add()
+    on_disk.add()
     for change, told in [
         (lambda rows: rows.drop("v"), "they have no column v, which is bigint"),
         (lambda rows: rows.withColumn("v", F.col("v").cast("string")), "was bigint"),
         (lambda rows: rows.withColumn("cleancut_epoch", F.lit(1)), "cleancut_epoch is taken"),
     ]:
         with pytest.raises(StreamingQueryException, match="CLEANCUT_FLOW_SCHEMA") as failure:
-            near.send(change)
+            on_disk.send(change)
         assert told in str(failure.value)
-    near.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
-    assert near.read("one").last == near.expected()
+    on_disk.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
+    assert on_disk.read("one").last == on_disk.expected()
 
 
-def test_a_channel_is_read_before_anything_was_sent(near: Flow) -> None:
+def test_a_channel_is_read_before_anything_was_sent(on_disk: Flow) -> None:
     with pytest.raises(Exception, match="CLEANCUT_FLOW_EMPTY"):
-        near.channel.stream(near.spark)
-    declared = near.declared(SCHEMA)
-    assert near.read("one", channel=declared).epochs == []
+        on_disk.channel.stream(on_disk.spark)
+    declared = on_disk.declared(SCHEMA)
+    assert on_disk.read("one", channel=declared).epochs == []
     # From then on it is known what the query reads.
-    offset = cleancut.Checkpoint(near.at("one")).cut(0).offsets["0"]
+    offset = cleancut.Checkpoint(on_disk.at("one")).cut(0).offsets["0"]
     assert json.loads(offset or "")["epoch"] == -1
-    assert near.read("one", channel=declared).epochs == []
-    assert len(cleancut.Checkpoint(near.at("one")).cuts()) == 1
-    near.add(2)
-    near.channel = declared
-    near.send()
-    assert near.read("one", max_epochs=1).epochs == [0, 1]
-    near.add()
-    near.channel = near.declared(f"{SCHEMA}, w DOUBLE")
+    assert on_disk.read("one", channel=declared).epochs == []
+    assert len(cleancut.Checkpoint(on_disk.at("one")).cuts()) == 1
+    on_disk.add(2)
+    on_disk.channel = declared
+    on_disk.send()
+    assert on_disk.read("one", max_epochs=1).epochs == [0, 1]
+    on_disk.add()
+    on_disk.channel = on_disk.declared(f"{SCHEMA}, w DOUBLE")
     with pytest.raises(StreamingQueryException, match="they have no column w, which is double"):
-        near.send()
+        on_disk.send()
 
 
 def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
@@ -409,23 +367,23 @@ def test_an_epoch_in_a_bucket_is_read_by_three_requests(
     spark: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     with counting_proxy(server.endpoint) as proxy:
-        near = Flow(spark, tmp_path, Bucket(server.endpoint, f"lake/{tmp_path.name}/channel"))
-        far = session_at(near.spark, Bucket(proxy.endpoint, f"lake/{tmp_path.name}/channel"))
-        near.add()
-        near.send(lambda rows: rows.coalesce(1))
+        on_disk = Flow(spark, tmp_path, Bucket(server.endpoint, f"lake/{tmp_path.name}/channel"))
+        far = session_at(on_disk.spark, Bucket(proxy.endpoint, f"lake/{tmp_path.name}/channel"))
+        on_disk.add()
+        on_disk.send(lambda rows: rows.coalesce(1))
         taken: list[int] = []
         query = (
-            near.channel.stream(far, poll_interval="100ms")
+            on_disk.channel.stream(far, poll_interval="100ms")
             .writeStream.foreachBatch(lambda df, _: taken.append(df.count()))
-            .option("checkpointLocation", near.at("reader"))
+            .option("checkpointLocation", on_disk.at("reader"))
             .start()
         )
         try:
             query.processAllAvailable()
             assert taken == [ROWS]
             before = len(proxy.requests)
-            near.add()
-            near.send(lambda rows: rows.coalesce(1))
+            on_disk.add()
+            on_disk.send(lambda rows: rows.coalesce(1))
             deadline = time.monotonic() + PATIENCE_S
             while len(taken) < 2 and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -456,7 +414,7 @@ def test_the_documented_channel(
     rows = flow.spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
     source = rows.withColumnRenamed("k", "customer")
     names: dict[str, Any] = {"source": source, "spark": flow.spark, "counts": counts}
-    sending, reading, _, keeping, _ = (
+    sending, reading, keeping, _ = (
         code.replace("s3://bucket", str(tmp_path)) for code in blocks(PAGE, "python")
     )
     exec(sending, names)

@@ -10,14 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import Channel, Dataflow, KafkaTopic, RequestError, _cli
-from tests.spark.test_channels import ROWS, Flow, broker, near, topic
-from tests.support.kafka_server import KafkaBroker
+from cleancut import Channel, Dataflow, RequestError, _cli
+from tests.spark.test_channels import ROWS, Flow
 from tests.support.patience import PATIENCE_S
 from tests.support.sink_places import Disk
 
 pytestmark = pytest.mark.spark
-__all__ = ["broker", "near", "topic"]
 
 
 @pytest.fixture
@@ -25,10 +23,10 @@ def flow(spark: SparkSession, tmp_path: Path) -> Flow:
     return Flow(spark, tmp_path, Disk(tmp_path / "channel"))
 
 
-def twin_of(flow: Flow, channel: str, topic: KafkaTopic | None) -> Flow:
+def twin_of(flow: Flow, channel: str) -> Flow:
     """The same queries in other places."""
     twin: Any = copy.copy(flow)
-    twin.channel = Channel(channel, topic=topic)
+    twin.channel = Channel(channel)
     twin.at = lambda name: flow.at(f"{name}2")
     found: Flow = twin
     return found
@@ -55,10 +53,8 @@ def cloned(
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_cut_of_both_is_gone_back_to_and_cloned(
-    near: Flow, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    whole, flow = Dataflow(tmp_path / "flow"), near
+def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) -> None:
+    whole = Dataflow(tmp_path / "flow")
     flow.add(2)
     flow.send()
     assert flow.read("one").last == flow.expected()
@@ -77,13 +73,7 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(
     flow.send()
     assert flow.read("one").last == flow.expected(5)
 
-    other = None
-    if flow.channel.topic is not None:
-        # What was in flight stays in the first one, and the sender's rows go on in its own.
-        running: KafkaBroker = request.getfixturevalue("broker")
-        other = KafkaTopic(running.servers, f"{tmp_path.name}-twin")
-        running.make_topic(other.name)
-    twin = twin_of(flow, str(tmp_path / "channel2"), other)
+    twin = twin_of(flow, str(tmp_path / "channel2"))
     places = {name: twin.at(name) for name in ("sender", "one")}
     cloned(whole, tmp_path / "flow2", places, {edge.channel: str(tmp_path / "channel2")})
 

@@ -8,24 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 
 from demo.ports import free_port
 from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, home_of
-from tests.support.sessions import DELTA_JARS
 
 # What `make servers` writes.
 CLASS_PATH = Path(__file__).resolve().parents[2] / ".cache" / "kafka.classpath"
 needs_kafka = pytest.mark.skipif(not CLASS_PATH.exists(), reason="`make servers` has not been run")
-# Likewise; it is that of Spark 4.2.
-needs_connector = pytest.mark.skipif(
-    not CLASS_PATH.with_name("spark-kafka.classpath").exists()
-    or pyspark.__version__ < "4.2"
-    or bool(DELTA_JARS),
-    reason="Spark's connector for Kafka is not on the class path",
-)
 
 _START_S = PATIENCE_S
 _CLUSTER = "Y2xlYW5jdXQtdGVzdHMtMQ"

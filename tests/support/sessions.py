@@ -29,8 +29,6 @@ _FORKLESS_SETTINGS = {
 # Classes for JVMs with that jar; tests/conftest.py gives all others an archive of their own.
 _ARCHIVE = _FORKLESS.with_name("test-classes.jsa")
 _WORKER_PATH = str(Path(__file__).with_name("worker_path"))
-# Spark's connector for Kafka, where `make servers` has fetched it.
-_KAFKA_JARS = _FORKLESS.with_name("spark-kafka.classpath")
 # Delta's connector, on the line of Spark that it exists for, where `make spark42` has it.
 DELTA_JARS = os.environ.get("CLEANCUT_DELTA_JARS", "")
 DELTA_SETTINGS = {
@@ -78,8 +76,6 @@ def builder(master: str, more: Mapping[str, str] | None = None) -> SparkSession.
         settings |= _FORKLESS_SETTINGS
     if DELTA_JARS:
         settings |= DELTA_SETTINGS
-    elif _KAFKA_JARS.exists():
-        settings["spark.jars"] = _KAFKA_JARS.read_text().strip().replace(":", ",")
     if _ARCHIVE.exists():
         shared = f"-XX:SharedArchiveFile={_ARCHIVE}"
         settings |= {f"spark.{who}.extraJavaOptions": shared for who in ("driver", "executor")}

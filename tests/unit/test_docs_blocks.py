@@ -25,7 +25,6 @@ CONF = "tests/spark/test_documented.py::test_every_documented_command_that_confi
 IMAGE = "tests/spark/test_documented.py::test_the_documented_image_has_all_that_a_query_needs"
 KIT = "tests/spark/test_testing_kit.py::test_the_documented_tests_of_a_query_pass"
 CHANNEL = "tests/spark/test_channels.py::test_the_documented_channel"
-TOPIC = "tests/spark/test_kafka_channels.py::test_the_documented_topic"
 LOOP = "tests/spark/test_loops.py::test_the_documented_loop"
 SINK = "tests/spark/test_epoch_files.py::test_the_documented_sink"
 TABLES = "tests/spark/test_sink_pages.py::test_the_documented_databases"
@@ -83,7 +82,7 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("README.md", "sh"): [TASKS, SAME, SAME, QUERY],
     ("README.md", "text"): [SAME, SAME],
     ("docs/quick-start.md", "python"): [START, START],
-    ("docs/guides/channels.md", "python"): [CHANNEL, CHANNEL, TOPIC, CHANNEL, LOOP],
+    ("docs/guides/channels.md", "python"): [CHANNEL, CHANNEL, CHANNEL, LOOP],
     ("docs/quick-start.md", "sh"): [TASKS, START, START, START, START, START],
     ("docs/quick-start.md", "text"): [START, START, START, START, START, START],
     ("docs/guides/starting-spark.md", "python"): [STARTS, CLIENT],

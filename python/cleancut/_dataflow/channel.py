@@ -5,20 +5,18 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cleancut._dataflow.kafka_topic import KafkaTopic
 from cleancut._dataflow.readers import ChannelReader, forget_reader, readers_of
-from cleancut._dataflow.topic_publishing import TopicPublishing
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._files.compacting import Kept, collect, expire
-from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
+from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
-from cleancut.sinks._files.publishing import Output, Publishing
-from cleancut.sinks._files.view import View, look
+from cleancut.sinks._files.publishing import Output
+from cleancut.sinks._files.view import look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,10 +25,7 @@ if TYPE_CHECKING:
 FORMAT = "cleancut-channel"
 # Columns by which Spark tells files apart; rows have none of these names.
 _RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_sender", "cleancut_attempt")
-# As manifests name how rows lie, and as people do.
-_IN_FILES, _IN_TOPIC = "parquet", "kafka"
-_PLACES = {_IN_FILES: "files", _IN_TOPIC: "a topic of Kafka"}
-_TAG = "cleancut_attempt"
+_ROWS_FORMAT = "parquet"
 
 
 class Channel(PublishedFiles):
@@ -54,7 +49,6 @@ class Channel(PublishedFiles):
         path: str | os.PathLike[str],
         *,
         schema: "StructType | str | None" = None,
-        topic: KafkaTopic | None = None,
     ) -> None:
         """Names the place; nothing is looked at yet.
 
@@ -64,15 +58,9 @@ class Channel(PublishedFiles):
             schema: of the rows, as Spark's type or as DDL such as "key STRING, n BIGINT". It lets
                 readers start before anything was sent, and is checked when rows are. None is that
                 of what was sent last.
-            topic: of Kafka, in which the rows lie; the path then has what is said of them. None has
-                them lie in files below the path. A channel keeps to what it began with. Readers
-                need to name it only where they need options to reach it.
         """
-        super().__init__(
-            path, Output(_IN_FILES if topic is None else _IN_TOPIC, (), {}, self._check)
-        )
+        super().__init__(path, Output(_ROWS_FORMAT, (), {}, self._check))
         self._schema = schema
-        self._topic = topic
 
     def __repr__(self) -> str:
         return f"Channel({self._path!r})"
@@ -92,31 +80,14 @@ class Channel(PublishedFiles):
         """Of the rows, as it was given."""
         return self._schema
 
-    @property
-    def topic(self) -> KafkaTopic | None:
-        """In which the rows lie, as it was given."""
-        return self._topic
-
-    def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publishing:
-        if self._topic is None:
-            return super()._made(directory, session)
-        return TopicPublishing(directory, self._output, self._topic, session)
-
     def _check(self, rows: "StructType", last: Manifest | None, batch: Batch) -> None:
         """Whether rows have the columns that were promised, and those that were sent before.
 
         Raises:
-            RequestError: CLEANCUT_FLOW_SCHEMA; CLEANCUT_SINK_REFUSED, they lie elsewhere.
+            RequestError: CLEANCUT_FLOW_SCHEMA.
         """
         from pyspark.sql.types import StructType
 
-        if last is not None and last.format != self._output.format:
-            raise error_of(
-                "CLEANCUT_SINK_REFUSED",
-                sink=self.name,
-                reason=f"its rows lie in {_PLACES[last.format]}, and epoch {batch.epoch} is to lie"
-                f" in {_PLACES[self._output.format]}; take a channel of its own for that",
-            )
         known = [] if last is None else [StructType.fromJson(json.loads(last.schema))]
         if self._schema is not None:
             known.append(self._declared())
@@ -190,30 +161,12 @@ class Channel(PublishedFiles):
             "yieldsAbove": yields_above,
         }
         reader = spark.readStream.format(FORMAT)
-        for key, value in (options | self._of_reader()).items():
+        for key, value in options.items():
             if value is not None:
                 reader = reader.option(key, value)
         if self._schema is not None:
             reader = reader.schema(self._declared())
         return reader.load(self._path)
-
-    def _of_reader(self) -> dict[str, str]:
-        told = {} if self._topic is None else self._topic.reader_options
-        return {f"kafka.{name}": value for name, value in told.items()}
-
-    def _rows(
-        self, spark: "SparkSession", directory: SinkDirectory, view: View, epoch_column: str | None
-    ) -> "DataFrame":
-        if not any(of.manifest.topic is not None for of in view.infos):
-            return super()._rows(spark, directory, view, epoch_column)
-        epochs = ",".join(str(of.epoch) for of in view.infos)
-        reader = spark.read.format(FORMAT).option("epochs", epochs)
-        for key, value in self._of_reader().items():
-            reader = reader.option(key, value)
-        if epoch_column is None:
-            return reader.load(self._path)
-        rows = reader.option("tagColumn", _TAG).load(self._path)
-        return rows.withColumn(epoch_column, rows[_TAG]["epoch"]).drop(_TAG)
 
     def epochs(
         self, *, endpoint: str | None = None, region: str | None = None

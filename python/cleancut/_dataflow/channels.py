@@ -131,7 +131,7 @@ class FlyingEpoch:
         epoch: Spark's batch id of the sender.
         attempt: by which it was published.
         rows: how many it has.
-        bytes: of its files, or of its records in a topic.
+        bytes: of its files.
         manifest: by which it is, or was, published.
         is_hidden: whether it was taken back since.
     """

@@ -144,8 +144,7 @@ class Cloning:
         records = self.places.records(edge.channel)
         found = flying(records, replace(edge, consumed=edge.consumed - 1))
         for of in found:
-            is_apart = of.manifest.files or of.manifest.topic is not None
-            if of.rows and not is_apart and of.epoch > edge.consumed:
+            if of.rows and not of.manifest.files and of.epoch > edge.consumed:
                 raise error_of(
                     "CLEANCUT_SINK_EPOCHS_MIXED",
                     path=edge.channel,

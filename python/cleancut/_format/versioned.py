@@ -23,7 +23,6 @@ def decoded(
     parse: Callable[[dict[str, Any]], Record],
     *,
     version: int,
-    also: int | None = None,
     damaged: str,
 ) -> Record:
     """Reads a record.
@@ -33,7 +32,6 @@ def decoded(
         path: where it lies, for errors.
         parse: makes it of its fields; fails with ValueError, TypeError or AttributeError.
         version: the one that is read.
-        also: another one that is read, which is later.
         damaged: the id of the error for one that cannot be read.
 
     Raises:
@@ -45,8 +43,8 @@ def decoded(
         if not isinstance(fields, dict):
             raise ValueError("it is not a JSON object")
         found = typed(fields, _VERSION, int)
-        if found in (version, also):
+        if found == version:
             return parse(fields)
     except (ValueError, TypeError, AttributeError) as problem:
         raise error_of(damaged, path=path, detail=problem) from problem
-    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=also or version)
+    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=version)

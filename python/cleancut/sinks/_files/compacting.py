@@ -25,7 +25,7 @@ from cleancut.sinks._files.compacted import (
     read_version,
 )
 from cleancut.sinks._files.directory import Records, SinkDirectory
-from cleancut.sinks._files.manifest import DataFile, Manifest, read_manifest, refuse_topic
+from cleancut.sinks._files.manifest import DataFile, Manifest, read_manifest
 from cleancut.sinks._files.names import (
     COMPACTED,
     EPOCH_COLUMN,
@@ -218,7 +218,6 @@ class Compactor:
         return list(found.values())
 
     def _group(self, groups: dict[_Kind, _Group], of: Manifest, *, is_shown: bool) -> _Group:
-        refuse_topic(of, self._records.location)
         # What was taken back is mostly given up in the end.
         in_place = not is_shown or sum(file.bytes for file in of.files) >= self._bytes
         kind = (of.format, of.schema, of.partition_by, is_shown, in_place)

@@ -11,11 +11,8 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.names import OWNER, Attempt, manifest_name
-from cleancut.sinks._files.topic_rows import TopicRows
 
 FORMAT_VERSION = 1
-# Of the manifest of an epoch whose rows lie in a topic: a reader of files finds none there.
-TOPIC_VERSION = 2
 
 Record = TypeVar("Record")
 
@@ -84,8 +81,6 @@ class Manifest:
         partition_by: the columns that are in the directories' names.
         schema: of the rows, Spark's JSON.
         link: to the epoch before it, in a channel.
-        topic: where the rows lie, in a channel whose rows are in a topic; None if they are in
-            files.
     """
 
     attempt: Attempt
@@ -99,7 +94,6 @@ class Manifest:
     partition_by: tuple[str, ...]
     schema: str
     link: Link | None = None
-    topic: TopicRows | None = None
 
     @property
     def epoch(self) -> int:
@@ -109,8 +103,7 @@ class Manifest:
     @property
     def size_bytes(self) -> int:
         """Of its rows, as they lie there."""
-        in_topic = 0 if self.topic is None else self.topic.bytes
-        return in_topic + sum(file.bytes for file in self.files)
+        return sum(file.bytes for file in self.files)
 
     def encode(self) -> bytes:
         """The manifest as it is written."""
@@ -128,9 +121,7 @@ class Manifest:
                 "partitionBy": list(self.partition_by),
                 "schema": json.loads(self.schema),
                 **({} if self.link is None else {"after": self.link.to_json()}),
-                **({} if self.topic is None else {"topic": self.topic.to_json()}),
-            },
-            FORMAT_VERSION if self.topic is None else TOPIC_VERSION,
+            }
         )
 
     @staticmethod
@@ -158,13 +149,9 @@ class Manifest:
                 partition_by=tuple(typed(fields, "partitionBy", list)),
                 schema=schema_in(fields),
                 link=Link.in_fields(fields),
-                topic=TopicRows.in_fields(fields) if is_in_topic(fields) else None,
             )
 
-        def is_in_topic(fields: dict[str, Any]) -> bool:
-            return bool(typed(fields, "formatVersion", int) == TOPIC_VERSION)
-
-        return decoded(body, path, parsed, also=TOPIC_VERSION)
+        return decoded(body, path, parsed)
 
     def check(self, batch: Batch, location: str) -> None:
         """Whether this is the epoch that a query is about to write.
@@ -261,21 +248,6 @@ def read_manifest(directory: Records, epoch: int) -> Manifest | None:
     return None if body is None else Manifest.decode(body, directory.at(name), epoch)
 
 
-def refuse_topic(manifest: Manifest, location: str) -> None:
-    """Whether the rows of an epoch are in files, where somebody looks for some.
-
-    Raises:
-        RequestError: CLEANCUT_FLOW_IN_TOPIC.
-    """
-    if manifest.topic is not None:
-        raise error_of(
-            "CLEANCUT_FLOW_IN_TOPIC",
-            epoch=manifest.epoch,
-            channel=location,
-            topic=manifest.topic.name,
-        )
-
-
 class OfInput(Protocol):
     """What tells of which input a published epoch is."""
 
@@ -347,16 +319,10 @@ def schema_in(fields: dict[str, Any]) -> str:
     return json.dumps(typed(fields, "schema", dict), separators=(",", ":"), ensure_ascii=False)
 
 
-def encoded(fields: dict[str, Any], version: int = FORMAT_VERSION) -> bytes:
-    return versioned.encoded(fields, version)
+def encoded(fields: dict[str, Any]) -> bytes:
+    return versioned.encoded(fields, FORMAT_VERSION)
 
 
-def decoded(
-    body: bytes,
-    path: str,
-    parse: Callable[[dict[str, Any]], Record],
-    *,
-    also: int = FORMAT_VERSION,
-) -> Record:
+def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
     damaged = "CLEANCUT_SINK_DAMAGED"
-    return versioned.decoded(body, path, parse, version=FORMAT_VERSION, also=also, damaged=damaged)
+    return versioned.decoded(body, path, parse, version=FORMAT_VERSION, damaged=damaged)

@@ -16,7 +16,7 @@ from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.going_back import forget, hide, show
-from cleancut.sinks._files.manifest import Manifest, refuse_topic
+from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.rows import RowReader
 from cleancut.sinks._files.view import SeenEpoch, View, look
@@ -168,8 +168,8 @@ class PublishedFiles(EpochSink):
 
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published;
-                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; CLEANCUT_FLOW_IN_TOPIC,
-                they lie in no files; what `Checkpoint` raises for a location.
+                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; what
+                `Checkpoint` raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
         records = PlainRecords(self._path, endpoint, region)
@@ -183,8 +183,6 @@ class PublishedFiles(EpochSink):
                     epochs=str(seen.chosen),
                     others=str(others),
                 )
-        for of in view.apart:
-            refuse_topic(of, records.location)
         found = [(of.epoch, of.files) for of in view.apart]
         found += [(min(seen.chosen), seen.part.files) for seen in view.together]
         return [records.at(file.name) for _, files in sorted(found) for file in files]

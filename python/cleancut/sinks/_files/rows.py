@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cleancut.errors import error_of
 from cleancut.sinks._core.columns import quoted
 from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, refuse_topic
+from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.names import ATTEMPT_COLUMN, EPOCH_COLUMN, FILES, PART_COLUMN, PARTS
 from cleancut.sinks._files.view import SeenPart, View
 
@@ -47,8 +47,6 @@ class RowReader:
         """The rows of epochs that were written alike, each into files of its own."""
         from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
-        for manifest in manifests:
-            refuse_topic(manifest, self.records.location)
         first = manifests[0]
         names = [file.name for manifest in manifests for file in manifest.files]
         read, columns = self._loaded(first.format, first.schema, FILES, ATTEMPT_COLUMN, names)

@@ -43,11 +43,6 @@ class PackedRows:
         of_number = (size or 0) // (self._number or 1)
         self._at_once = max(1, _DRIVER_BYTES // (of_number or 1))
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no row."""
-        return self._number == 0
-
     def __iter__(self) -> Iterator[Record]:
         """The records: of each task's rows in their order, and some of each task at a time.
 

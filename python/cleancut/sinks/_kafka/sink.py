@@ -85,7 +85,7 @@ class KafkaSink(EpochSink):
         self._epoch_header = epoch_header
         self._retry_for_s = retry_for_s
         self._cluster = KafkaCluster(servers, dict(options or {}), control_topic)
-        self._rules = self._made_rules(f"KafkaSink {topic or 'of the column topic'}")
+        self._rules = DocumentRules(f"KafkaSink {topic or 'of the column topic'}")
         self._rows: PackedRows | None = None
         # Of the run that has begun.
         self._query = self._noted_run = ""
@@ -95,9 +95,6 @@ class KafkaSink(EpochSink):
         problem = self._cluster.not_its_own()
         if problem is not None:
             raise self._refusal(problem)
-
-    def _made_rules(self, sink: str) -> DocumentRules:
-        return DocumentRules(sink)
 
     def __repr__(self) -> str:
         return f"KafkaSink({self._cluster.servers!r}, topic={self._topic!r})"
@@ -138,11 +135,8 @@ class KafkaSink(EpochSink):
 
     def published(self, batch: Batch) -> str | None:
         """Returns the ledger entry of the epoch; see `EpochSink`."""
-        found = self._noted_of(batch)
+        found = self._within(lambda: self._rules.find(self._ready(batch), batch))
         return None if found is None else found.handle
-
-    def _noted_of(self, batch: Batch) -> LedgerEpoch | None:
-        return self._within(lambda: self._rules.find(self._ready(batch), batch))
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         """Only what is published: a transaction does not outlive its producer."""
@@ -210,7 +204,7 @@ class KafkaSink(EpochSink):
         try:
             producer.begin_transaction()
             if rows is not None:
-                self._write(producer, noted, rows, batch)
+                self._rules.publish(noted, batch, "", self._send(producer, rows, batch))
             to = {"topic": self._cluster.control, "partition": 0}
             self._produce(producer, **to, key=self._key(self._query), value=noted.encode())
             self._commit(producer)
@@ -221,12 +215,6 @@ class KafkaSink(EpochSink):
                 raise self._refusal(f"epoch {batch.epoch} {problem}") from None
             raise
         self._noted = noted
-
-    def _write(
-        self, producer: Any, noted: LedgerDocument, rows: Iterable[Record], batch: Batch
-    ) -> None:
-        """Hands the records over, and changes what is to be noted."""
-        self._rules.publish(noted, batch, "", self._send(producer, rows, batch))
 
     def _send(self, producer: Any, rows: Iterable[Record], batch: Batch) -> int:
         try:

@@ -90,10 +90,6 @@ object Errors {
   def flowDamaged(path: String, detail: String, cause: Throwable = null): CleancutException =
     make("CLEANCUT_FLOW_DAMAGED", cause)("path" -> path, "detail" -> detail)
 
-  /** @param topic the name, in which the rows lie */
-  def flowConnectorMissing(channel: String, topic: String, cause: Throwable): CleancutException =
-    make("CLEANCUT_FLOW_CONNECTOR_MISSING", cause)("channel" -> channel, "topic" -> topic)
-
   def flowEmpty(channel: String): CleancutException =
     make("CLEANCUT_FLOW_EMPTY")("channel" -> channel)
 
@@ -103,39 +99,6 @@ object Errors {
 
   def flowForeign(path: String, epoch: Long): CleancutException =
     make("CLEANCUT_FLOW_FOREIGN")("path" -> path, "epoch" -> epoch)
-
-  /**
-   * @param topic
-   *   the name, with the partition behind it, if that is known
-   * @param found
-   *   so many rows, one after the other from the first on
-   */
-  def flowRowsGone(
-      channel: String,
-      epoch: Long,
-      topic: String,
-      found: Long,
-      rows: Long
-  ): CleancutException = make("CLEANCUT_FLOW_ROWS_GONE")(
-    "channel" -> channel,
-    "epoch" -> epoch,
-    "topic" -> topic,
-    "found" -> found,
-    "rows" -> rows
-  )
-
-  def flowTopic(
-      channel: String,
-      topic: String,
-      servers: String,
-      detail: String,
-      cause: Throwable
-  ): CleancutException = make("CLEANCUT_FLOW_TOPIC", cause)(
-    "channel" -> channel,
-    "topic" -> topic,
-    "servers" -> servers,
-    "detail" -> detail
-  )
 
   /** @param before what the epoch that was found comes after */
   def flowWentBack(

@@ -83,9 +83,6 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
     Option.when(isKnown)(seen)
   }
 
-  /** Whether rows lie in a topic, as far as the newest epoch tells. */
-  def isInTopic: Boolean = ChannelLog.newest(records).exists(_.topic.nonEmpty)
-
   private def look(last: Option[EpochMark], now: Long): Unit =
     if (now >= nextList) {
       nextList = now + listMs

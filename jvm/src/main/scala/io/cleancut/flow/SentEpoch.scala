@@ -15,11 +15,9 @@ import io.cleancut.error.Errors
  * @param after
  *   the one published before it; None for the first
  * @param rows
- *   of all files together, or of all ranges
+ *   of all files together
  * @param schema
  *   of the rows, Spark's JSON
- * @param topic
- *   where the rows lie, if they are not in files
  */
 final case class SentEpoch(
     mark: EpochMark,
@@ -28,41 +26,19 @@ final case class SentEpoch(
     publishedMs: Long,
     rows: Long,
     files: Vector[SentFile],
-    schema: String,
-    topic: Option[SentTopic] = None
+    schema: String
 ) {
   def epoch: Long = mark.epoch
 
-  def bytes: Long =
-    files.iterator.map(_.bytes).sum + topic.iterator.flatMap(_.ranges).map(_.bytes).sum
+  def bytes: Long = files.iterator.map(_.bytes).sum
 }
 
 /** @param name below the channel */
 final case class SentFile(name: String, bytes: Long)
 
-/**
- * The rows of an epoch in a topic of Kafka.
- *
- * @param servers
- *   brokers to begin with
- */
-final case class SentTopic(servers: String, name: String, ranges: Vector[SentRange])
-
-/**
- * The rows of an epoch in one partition of a topic. Records of others may lie between them.
- *
- * @param first
- *   the offset of the first of them
- * @param last
- *   the offset of the last one
- */
-final case class SentRange(partition: Int, first: Long, last: Long, rows: Long, bytes: Long)
-
 object SentEpoch {
-  private val Topic = "kafka"
-
-  /** What manifests of a version have the rows in. */
-  private val Formats = Map(1 -> "parquet", 2 -> Topic)
+  private val FormatVersion = 1
+  private val Format = "parquet"
   private val mapper = new ObjectMapper
 
   /**
@@ -82,11 +58,9 @@ object SentEpoch {
       catch { case NonFatal(e) => throw damaged("it is not JSON", e) }
     if (node == null || !node.isObject) throw damaged("it is not a JSON object")
     val version = node.path("formatVersion").asInt(-1)
-    val format = Formats.getOrElse(
-      version,
-      throw Errors.formatUnknown(path, version.toString, Formats.keys.max.toString)
-    )
-    if (!node.has("after") || node.path("format").asText != format)
+    if (version != FormatVersion)
+      throw Errors.formatUnknown(path, version.toString, FormatVersion.toString)
+    if (!node.has("after") || node.path("format").asText != Format)
       throw Errors.flowForeign(path, epoch)
     val found =
       try of(node)
@@ -107,32 +81,8 @@ object SentEpoch {
       .asScala
       .map(file => SentFile(text(file, "name"), number(file, "bytes")))
       .toVector,
-    schema = node.required("schema").toString,
-    topic = Option.when(isInTopic(node))(topicIn(node.required("topic")))
+    schema = node.required("schema").toString
   )
-
-  private def isInTopic(node: JsonNode) = node.path("format").asText == Topic
-
-  private def topicIn(node: JsonNode) = SentTopic(
-    text(node, "servers"),
-    text(node, "name"),
-    node.required("ranges").elements().asScala.map(rangeIn).toVector
-  )
-
-  private def rangeIn(node: JsonNode) = {
-    val found = SentRange(
-      number(node, "partition").toInt,
-      number(node, "first"),
-      number(node, "last"),
-      number(node, "rows"),
-      number(node, "bytes")
-    )
-    require(
-      1 <= found.rows && found.rows <= found.last - found.first + 1,
-      s"${found.rows} rows do not lie from ${found.first} to ${found.last}"
-    )
-    found
-  }
 
   private def markIn(node: JsonNode) = EpochMark(number(node, "epoch"), text(node, "attempt"))
 

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.flow
 
-import java.util.Locale
-
 import scala.util.Try
 
 import org.apache.spark.network.util.JavaUtils
@@ -24,8 +22,6 @@ import io.cleancut.flow.ChannelBounds
  *   nothing is taken of this one
  * @param epochs
  *   those that a batch reads
- * @param kafka
- *   options for the topic that the rows lie in, with `kafka.` before their names
  */
 final case class ChannelOptions(
     path: String,
@@ -34,8 +30,7 @@ final case class ChannelOptions(
     pollMs: Option[Long],
     isFeedback: Boolean,
     yieldsTo: Option[(String, Long)],
-    epochs: Seq[Long],
-    kafka: Map[String, String]
+    epochs: Seq[Long]
 )
 
 object ChannelOptions {
@@ -49,7 +44,6 @@ object ChannelOptions {
   private val YieldsTo = "yieldsTo"
   private val YieldsAbove = "yieldsAbove"
   private val Epochs = "epochs"
-  private val Kafka = "kafka."
   private val OfStream =
     Seq(Path, Tag, MaxEpochs, MaxRows, MaxBytes, Poll, Feedback, YieldsTo, YieldsAbove)
   private val OfBatch = Seq(Path, Tag, Epochs)
@@ -69,8 +63,7 @@ object ChannelOptions {
     val known = if (isBatch) OfBatch else OfStream
     val options = CaseInsensitiveMap(parameters)
     def refuse(problem: String) = throw Errors.confInvalid(Seq(s"Of a channel's reader, $problem."))
-    val (kafka, own) = parameters.partition { case (key, _) => isOfKafka(key) }
-    own.keys.filterNot(key => known.exists(_.equalsIgnoreCase(key))).foreach { key =>
+    parameters.keys.filterNot(key => known.exists(_.equalsIgnoreCase(key))).foreach { key =>
       refuse(s"$key is no option; there are ${known.mkString(", ")}")
     }
     def positive(key: String, read: String => Long, what: String) = options.get(key).map { text =>
@@ -96,10 +89,7 @@ object ChannelOptions {
         val text = options.getOrElse(Epochs, "missing")
         Try(text.split(',').toSeq.map(_.trim.toLong))
           .getOrElse(refuse(s"$Epochs is $text, and is to be numbers with commas between them"))
-      } else Nil,
-      kafka
+      } else Nil
     )
   }
-
-  private def isOfKafka(key: String) = key.toLowerCase(Locale.ROOT).startsWith(Kafka)
 }

@@ -118,8 +118,7 @@ object ChannelProvider {
       session,
       records.location,
       withoutTag(asked.getOrElse(sent)).asNullable,
-      options.tag,
-      options.kafka
+      options.tag
     )
 
     /** Whether so much waits of the channel that goes first that nothing is to be taken of this. */

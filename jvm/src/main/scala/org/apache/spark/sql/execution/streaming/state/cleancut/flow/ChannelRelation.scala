@@ -17,8 +17,5 @@ final class ChannelRelation(
 
   override def schema: StructType = rows.wholeSchema
 
-  override def buildScan(): RDD[Row] = {
-    val inTopic = epochs.exists(_.topic.nonEmpty)
-    rows.of(() => epochs, inTopic, isStreaming = false).rdd
-  }
+  override def buildScan(): RDD[Row] = rows.of(() => epochs, isStreaming = false).rdd
 }

@@ -4,28 +4,24 @@ import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.functions.{col, from_json, struct}
+import org.apache.spark.sql.functions.{col, struct}
 import org.apache.spark.sql.types._
 
-import io.cleancut.error.Errors
 import io.cleancut.flow.SentEpoch
 
 /**
  * The rows of a channel's epochs, as Spark reads them.
  *
  * @param schema
- *   of the rows; what a file or a record lacks of it is null
+ *   of the rows; what a file lacks of it is null
  * @param tag
  *   the column that says where a row is from, if it is wanted
- * @param kafka
- *   options for a topic
  */
 final class ChannelRows(
     session: SparkSession,
     location: String,
     schema: StructType,
-    tag: Option[String],
-    kafka: Map[String, String]
+    tag: Option[String]
 ) {
 
   /** What the rows have, with the tag. */
@@ -33,33 +29,18 @@ final class ChannelRows(
     tag.fold(schema)(name => schema.add(name, ChannelRows.TagType, nullable = false))
 
   /** A part of a stream in which nothing is. */
-  def none: DataFrame = ofFiles(() => Nil, isStreaming = true)
+  def none: DataFrame = of(() => Nil, isStreaming = true)
 
   /**
-   * The rows of some epochs.
+   * The rows of some epochs. Spark plans them as it plans other files: it reads the columns that a
+   * query uses.
    *
    * @param find
-   *   looks for the epochs, when the rows are planned
-   * @param inTopic
-   *   whether their rows lie in a topic
+   *   returns the epochs, when the rows are planned
    * @param isStreaming
    *   whether it is a part of a stream
    */
-  def of(find: () => Seq[SentEpoch], inTopic: Boolean, isStreaming: Boolean): DataFrame =
-    if (inTopic) ofTopic(() => alike(find(), inTopic), isStreaming)
-    else ofFiles(() => alike(find(), inTopic), isStreaming)
-
-  /** What lies elsewhere would not be found, and not be missed. */
-  private def alike(epochs: Seq[SentEpoch], inTopic: Boolean): Seq[SentEpoch] = {
-    epochs.find(of => of.topic.nonEmpty != inTopic).foreach { of =>
-      val detail = s"the rows of epoch ${of.epoch} lie elsewhere than those of others"
-      throw Errors.flowDamaged(location, detail)
-    }
-    epochs
-  }
-
-  /** Spark plans them like any other rows: it reads the columns it needs. */
-  private def ofFiles(find: () => Seq[SentEpoch], isStreaming: Boolean): DataFrame = {
+  def of(find: () => Seq[SentEpoch], isStreaming: Boolean): DataFrame = {
     val files = new ChannelFiles(location, find)
     val relation = HadoopFsRelation(
       files,
@@ -72,16 +53,6 @@ final class ChannelRows(
     val rows = Dataset.ofRows(session, LogicalRelation(relation, isStreaming))
     val columns = schema.fieldNames.toSeq.map(name => col(s"`${name.replace("`", "``")}`"))
     rows.select(columns ++ tag.map(name => tagged.as(name)): _*)
-  }
-
-  private def ofTopic(find: () => Seq[SentEpoch], isStreaming: Boolean): DataFrame = {
-    val relation = new ChannelTopic(session, location, find, kafka)
-    val records = Dataset.ofRows(session, LogicalRelation(relation, isStreaming))
-    val text = col(ChannelTopic.Value).cast(StringType)
-    val row = from_json(text, schema, ChannelTopic.JsonOptions).as("row")
-    val rows = records.select(row +: tag.map(_ => col(ChannelTopic.Tag).as("tag")).toSeq: _*)
-    val columns = schema.fieldNames.toSeq.map(name => col("row").getField(name).as(name))
-    rows.select(columns ++ tag.map(name => col("tag").as(name)): _*)
   }
 
   private def tagged = struct(

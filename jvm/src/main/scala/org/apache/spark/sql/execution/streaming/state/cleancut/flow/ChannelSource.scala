@@ -89,10 +89,9 @@ final class ChannelSource(
     if (from == to) rows.none
     else {
       val known = to.flatMap(log.known(from, _))
-      val inTopic = known.fold(log.isInTopic)(_.exists(_.topic.nonEmpty))
       // Spark also asks for the last batch of an earlier run, does not read it, and it may be gone.
       def find() = known.getOrElse(to.toSeq.flatMap(mark => synchronized(log.between(from, mark))))
-      rows.of(() => find(), inTopic, isStreaming = true)
+      rows.of(() => find(), isStreaming = true)
     }
   }
 
