@@ -82,29 +82,6 @@ class TestEpochFilesInABlockBriefly(FilesContract):
     crashes = 2
 
 
-class PutTogetherContract(FilesContract):
-    """After each epoch all but the last are put together."""
-
-    def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:  # type: ignore[override]
-        sink = EpochFiles(home / "rows")
-
-        def write(rows: DataFrame, epoch: int) -> None:
-            sink(rows, epoch)
-            sink.compact(rows.sparkSession, keep=1)
-
-        return write
-
-
-@long
-class TestEpochFilesPutTogether(PutTogetherContract):
-    pass
-
-
-@briefly(WENT_BACK)
-class TestEpochFilesPutTogetherBriefly(PutTogetherContract):
-    pass
-
-
 @long
 class TestSqlSink(SinkContract):
     """Rows that are added, and can be taken back by their epoch."""

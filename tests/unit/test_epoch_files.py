@@ -21,6 +21,7 @@ from cleancut.sinks._files.going_back import follow
 from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._files.names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.retention import published_epochs
 from cleancut.sinks._files.view import look
 from tests.support.draws import draws
 from tests.unit.s3_server import BUCKET, s3_server
@@ -244,10 +245,10 @@ def test_a_manifest_that_vanishes_is_damage_and_no_epoch() -> None:
 def test_epochs_that_are_not_published_are_named() -> None:
     published = tuple(manifest(epoch, "a") for epoch in (3, 1, 2))
     directory: Any = Directory(manifests=published)
-    assert [found.epoch for found in look(directory).infos] == [1, 2, 3]
-    assert [found.epoch for found in look(directory, (3, 1, 3)).infos] == [1, 3]
+    assert [found.epoch for found in published_epochs(directory)] == [1, 2, 3]
+    assert [found.epoch for found in look(directory, -1, (3, 1, 3))] == [1, 3]
     with pytest.raises(RequestError, match=r"mem:/sink: 0, 9\.") as raised:
-        look(directory, [9, 2, 0])
+        look(directory, -1, [9, 2, 0])
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
 
 

@@ -19,7 +19,7 @@ from cleancut._recovery.replicas import fence
 from cleancut.errors import CleancutError
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import follow
-from cleancut.sinks._files.view import look
+from cleancut.sinks._files.retention import published_epochs
 
 _READ = 64
 
@@ -213,7 +213,7 @@ class Restoring:
     def _hidden(self, edge: EdgeCut) -> ChannelAct:
         assert edge.sender is not None
         assert edge.sent is not None
-        found = look(self.places.records(edge.channel), after=edge.sent).infos
+        found = published_epochs(self.places.records(edge.channel), after=edge.sent)
         epochs = tuple(of.epoch for of in found)
         return ChannelAct(edge.sender, edge.sent, epochs, edge.channel)
 

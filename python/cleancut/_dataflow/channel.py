@@ -11,12 +11,11 @@ from cleancut._format.ages import age_ms
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._files.compacting import Kept, collect, expire
 from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
 from cleancut.sinks._files.publishing import Output
-from cleancut.sinks._files.view import look
+from cleancut.sinks._files.retention import Kept, collect, expire, published_epochs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -180,7 +179,7 @@ class Channel(PublishedFiles):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        return published(look(PlainRecords(self._path, endpoint, region)).infos)
+        return published(published_epochs(PlainRecords(self._path, endpoint, region)))
 
     def readers(
         self, *, endpoint: str | None = None, region: str | None = None

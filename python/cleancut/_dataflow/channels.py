@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from cleancut._dataflow.records import EdgeCut
 from cleancut.errors import CleancutError
-from cleancut.sinks._files.compacted import newest_version
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.going_back import acts_of
 from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manifest
@@ -18,7 +17,7 @@ from cleancut.sinks._files.names import (
     taken_back,
     taken_back_name,
 )
-from cleancut.sinks._files.view import look
+from cleancut.sinks._files.retention import expired_until, published_epochs
 
 _Key = tuple[int, str]
 
@@ -100,9 +99,8 @@ class ChannelView:
         if manifest is not None:
             is_same = manifest.attempt.token == attempt
             return None if is_same else f"epoch {epoch} was published anew since"
-        version = newest_version(self.records)
-        if epoch <= version.until:
-            return f"epoch {epoch} was taken back" if epoch in set(version.hidden) else None
+        if epoch <= expired_until(self.records):
+            return None
         published = manifest_epochs(self.records.names(EPOCHS))
         # The oldest go when all readers have consumed them; the last one stays.
         if published and epoch < published[0]:
@@ -170,7 +168,7 @@ def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
 
 
 def _seen(records: Records, consumed: int) -> Iterator[tuple[Manifest, bool]]:
-    return ((of.manifest, False) for of in look(records, after=consumed).infos)
+    return ((manifest, False) for manifest in published_epochs(records, after=consumed))
 
 
 def _hidden(records: Records, edge: EdgeCut, sent: int) -> Iterator[tuple[Manifest, bool]]:

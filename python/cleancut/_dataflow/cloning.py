@@ -15,7 +15,7 @@ from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut._dataflow.store import FlowStore
 from cleancut._dataflow.vector import NOT_BEGUN
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError
 from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Owner, claim_for, owner_of
 from cleancut.sinks._files.names import manifest_name
@@ -53,7 +53,7 @@ class Cloning:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, a member or a channel has no new place, or its
-                new place is taken; CLEANCUT_SINK_EPOCHS_MIXED.
+                new place is taken.
         """
         plan = self._planned(self._edges())
         return replace(plan, notes=(*plan.notes, *self._member_plans(plan).notes()))
@@ -142,16 +142,7 @@ class Cloning:
     def _copied(self, edge: EdgeCut) -> list[FlyingEpoch]:
         """What is in flight, and the epoch before it: what comes next says that it follows it."""
         records = self.places.records(edge.channel)
-        found = flying(records, replace(edge, consumed=edge.consumed - 1))
-        for of in found:
-            if of.rows and not of.manifest.files and of.epoch > edge.consumed:
-                raise error_of(
-                    "CLEANCUT_SINK_EPOCHS_MIXED",
-                    path=edge.channel,
-                    epochs=str(of.epoch),
-                    others="those that it was put together with",
-                )
-        return found
+        return flying(records, replace(edge, consumed=edge.consumed - 1))
 
     def _done(self) -> FlowPlan:
         edges = self._edges()

@@ -115,7 +115,7 @@ class Dataflow(Flow):
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut, or a place is missing or
-                not free; CLEANCUT_SINK_EPOCHS_MIXED, epochs in flight lie together with others.
+                not free.
         """
 
         def cloned(checkpoint: str, into: str, savepoint: str) -> Plan:

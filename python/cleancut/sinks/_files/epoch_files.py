@@ -3,18 +3,15 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
 from cleancut.sinks._core.columns import column_names
-from cleancut.sinks._files.compacting import Compactor, Kept, collect, expire
 from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
 from cleancut.sinks._files.publishing import Output
-from cleancut.sinks._files.rows import RowReader
-from cleancut.sinks._files.view import look
+from cleancut.sinks._files.retention import Kept, collect, expire, published_epochs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,51 +69,7 @@ class EpochFiles(PublishedFiles):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        return published(look(SinkDirectory(spark, self._path)).infos)
-
-    def compact(
-        self,
-        spark: "SparkSession",
-        *,
-        keep: int = 10,
-        younger_than: timedelta | str | None = None,
-        file_bytes: int = 128 * 2**20,
-        grace: timedelta | str = "1d",
-    ) -> InfoList[PublishedEpoch]:
-        """Puts small epochs together into larger files, and their manifests into fewer.
-
-        Readers see the same rows, each of its epoch, before and after it. It may run beside the
-        query, from any session. Killed, it has changed nothing. An epoch that is as large as a file
-        may get keeps its files.
-
-        Args:
-            spark: any session that can read and write the path.
-            keep: how many of the last epochs stay as they are; from 1 on.
-            younger_than: epochs that were published in this time stay, too: a timedelta, or a text
-                such as "7d", "36h", "30m" or "90s".
-            file_bytes: how large the files should be.
-            grace: for how long the old files stay, for readers that have begun to read them; a
-                later call of this or of `expire` deletes them.
-
-        Returns:
-            The epochs that were put together, or anew; ascending.
-
-        Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, rows of this format or with these columns cannot
-                say of what epoch they are.
-            RetryableError: CLEANCUT_SINK_CHANGED, epochs were hidden or shown all the while.
-            DamagedError: CLEANCUT_SINK_DAMAGED, what is published cannot be read as it should.
-            ValueError: `keep`, `file_bytes` or an age is none.
-        """
-        kept = Kept.of(keep, younger_than)
-        if file_bytes < 1:
-            raise ValueError(f"file_bytes is {file_bytes}, and is to be 1 or more")
-        directory = SinkDirectory(spark, self._path)
-        collect(directory, age_ms(grace))
-        reader = RowReader(spark, directory, self._output.options)
-        made = Compactor(reader, directory, self._output, file_bytes).run(kept)
-        shown = chain.from_iterable(use.shown for use in made)
-        return published(look(directory, shown, missing_ok=True).infos)
+        return published(published_epochs(SinkDirectory(spark, self._path)))
 
     def expire(
         self,
@@ -134,8 +87,10 @@ class EpochFiles(PublishedFiles):
 
         Args:
             keep: how many of the last epochs stay; from 1 on.
-            younger_than: epochs that were published in this time stay, as for `compact`.
-            grace: for how long their files stay, likewise.
+            younger_than: epochs that were published in this time stay, too: a timedelta, or a text
+                such as "7d", "36h", "30m" or "90s".
+            grace: for how long the files of expired epochs stay, for readers that have begun to
+                read them; a later call deletes them.
             endpoint: as for `paths`; no Spark and no JVM are needed.
             region: likewise.
 

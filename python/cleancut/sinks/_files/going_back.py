@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable
 
 from cleancut._format.fields import typed
 from cleancut.sinks._core.query_side import Act, Acted, counts, kept_until
-from cleancut.sinks._files.compacted import Version, change_version, newest_version
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, decoded, encoded
 from cleancut.sinks._files.names import (
@@ -17,45 +16,46 @@ from cleancut.sinks._files.names import (
     taken_back,
     taken_back_name,
 )
-from cleancut.sinks._files.view import View, look
+from cleancut.sinks._files.retention import expired_until
+from cleancut.sinks._files.view import look
 
 
-def follow(records: Records, side: Acted) -> Version:
+def follow(records: Records, side: Acted) -> int:
     """Has readers see what counts for the query after the acts on it, and nothing else.
 
     The sink notes by what act it went back: to tell, when another act goes back to before that
     one, that what was hidden then counts again.
 
     Returns:
-        The version that counts from then on.
+        The last expired epoch; -1 if none has expired.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
-    version = newest_version(records)
-    apart = [of for of in manifest_epochs(records.names(EPOCHS)) if of > version.until]
-    back = [of for of in taken_back(records.names(TAKEN_BACK)) if of.epoch > version.until]
+    expired = expired_until(records)
+    shown = {of for of in manifest_epochs(records.names(EPOCHS)) if of > expired}
+    back = [of.epoch for of in taken_back(records.names(TAKEN_BACK))]
+    hidden = {epoch for epoch in back if epoch > expired}
     noted = manifest_epochs(records.names(ACTS))
-    hidden = {*version.hidden, *(attempt.epoch for attempt in back)}
-    known = {*apart, *noted, *version.shown, *hidden}
+    known = {*shown, *noted, *hidden}
     acts = side.acts(max(known)) if known else ()
     bound = kept_until(acts)
     if bound is None:
-        return version
+        return expired
     former = acts_of(records, noted)
-    ours = {of for of in {*apart, *version.shown, *hidden} if of <= bound}
+    ours = {of for of in {*shown, *hidden} if of <= bound}
     ours = {of for of in ours if counts(of, bound, former)}
     again = ours & hidden
     # Those of a way that the query had gone back from, to which it now comes back, are not its own.
-    stale = {of for of in {*apart, *version.shown} if of <= bound} - ours
+    stale = {of for of in shown if of <= bound} - ours
     if not again and not stale and bound >= max(known):
-        return version
+        return expired
     hide(records, min({bound + 1, *stale}) - 1, kept=ours)
     if again:
         show(records, again.__contains__)
     # Last, so that what a crash leaves is done again.
     note(records, Act(acts[-1].epoch, bound))
-    return newest_version(records)
+    return expired
 
 
 def note(records: Records, act: Act) -> None:
@@ -78,7 +78,7 @@ def acts_of(records: Records, noted: Iterable[int]) -> list[Act]:
     return [act(epoch) for epoch in noted]
 
 
-def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> View:
+def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> list[Manifest]:
     """Has readers not see what was published after an epoch; gives what they saw of that.
 
     The last goes first, so that readers see all epochs up to some one at any moment.
@@ -92,20 +92,16 @@ def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> View:
         RetryableError: CLEANCUT_SINK_CHANGED.
         DamagedError: CLEANCUT_SINK_DAMAGED, nothing was changed.
     """
-    view = look(records, after=after)
-    for manifest in reversed(view.manifests):
+    manifests = look(records, expired_until(records), after=after)
+    for manifest in reversed(manifests):
         if manifest.epoch in kept:
             continue
         records.create(taken_back_name(manifest.attempt), manifest.encode())
         records.delete(manifest_name(manifest.epoch))
-    # Also if it changes nothing: whoever puts epochs together has read these manifests before.
-    change_version(
-        records, lambda version: version.without(lambda of: of > after and of not in kept)
-    )
-    return view
+    return manifests
 
 
-def show(records: Records, counts: Callable[[int], bool]) -> View:
+def show(records: Records, counts: Callable[[int], bool]) -> list[Manifest]:
     """Has readers see again what was hidden, but for epochs that were published again meanwhile.
 
     Args:
@@ -119,11 +115,11 @@ def show(records: Records, counts: Callable[[int], bool]) -> View:
         RetryableError: CLEANCUT_SINK_CHANGED.
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
-    until = newest_version(records).until
+    expired = expired_until(records)
     shown = []
     for attempt in taken_back(records.names(TAKEN_BACK)):
         name = taken_back_name(attempt)
-        body = records.read(name) if attempt.epoch > until and counts(attempt.epoch) else None
+        body = records.read(name) if attempt.epoch > expired and counts(attempt.epoch) else None
         if body is None:
             continue
         Manifest.decode(body, records.at(name), attempt.epoch)
@@ -131,11 +127,7 @@ def show(records: Records, counts: Callable[[int], bool]) -> View:
         if was_made or records.read(manifest_name(attempt.epoch)) == body:
             records.delete(name)
             shown.append(attempt.epoch)
-    # Also those that were put together since the version was read.
-    before = change_version(records, lambda version: version.again(counts))
-    there = {*before.shown, *shown}
-    shown += {of for of in before.hidden if counts(of)} - there
-    return look(records, shown, missing_ok=True)
+    return look(records, expired, shown, missing_ok=True)
 
 
 def forget(records: Records) -> int:
@@ -145,9 +137,8 @@ def forget(records: Records) -> int:
         RetryableError: CLEANCUT_SINK_CHANGED.
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
-    until = newest_version(records).until
+    expired = expired_until(records)
     found = taken_back(records.names(TAKEN_BACK))
     for attempt in found:
         records.delete(taken_back_name(attempt))
-    before = change_version(records, lambda version: version.forgetting())
-    return sum(of.epoch > until for of in found) + sum(1 for _ in before.hidden)
+    return sum(of.epoch > expired for of in found)

@@ -14,20 +14,13 @@ FILES = "_files"
 TAKEN_BACK = "_taken_back"
 ACTS = "_acts"
 PREPARED = "_prepared"
-COMPACTED = "_compacted"
-PARTS = "_parts"
+EXPIRED = "_expired"
 # A partition column to Spark, so that files of many attempts can be read at once.
 ATTEMPT_COLUMN = "cleancut_attempt"
-# Likewise of parts, whose rows say themselves of what epoch they are.
-PART_COLUMN = "cleancut_part"
-EPOCH_COLUMN = "cleancut_epoch"
 
 _MANIFEST = re.compile(r"([0-9]{20})\.json")
 _TAKEN_BACK = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.json")
 _PREPARED = re.compile(r"([0-9]{20})-([0-9a-f]{16})")
-_VERSION = re.compile(r"([0-9]{20})\.json")
-_PART_RECORD = re.compile(r"part-([0-9]{20})-([0-9a-f]{32})\.json")
-_PART = re.compile(rf"{PART_COLUMN}=([0-9]{{20}})-([0-9a-f]{{32}})")
 _ATTEMPT = re.compile(rf"{ATTEMPT_COLUMN}=([0-9]{{20}})-([0-9a-f]{{32}})")
 
 
@@ -72,64 +65,14 @@ class Prepared:
         return f"{PREPARED}/{self.epoch:020d}-{self.token}"
 
 
-@dataclass(frozen=True, order=True)
-class PartName:
-    """What tells a part, in which epochs lie together, from all others.
-
-    Attributes:
-        begun_ms: when whoever makes it began, in Unix time.
-        token: 32 lower-case hexadecimal digits that no other part has.
-    """
-
-    begun_ms: int
-    token: str
-
-    @property
-    def text(self) -> str:
-        """How others name it."""
-        return f"{self.begun_ms:020d}-{self.token}"
-
-    @property
-    def directory(self) -> str:
-        """The place of its files below the sink's path."""
-        return f"{PARTS}/{PART_COLUMN}={self.text}"
-
-    @property
-    def record(self) -> str:
-        """The place of what says which epochs and files it has."""
-        return f"{COMPACTED}/part-{self.text}.json"
-
-    @staticmethod
-    def parse(text: str) -> "PartName":
-        """Reads what `text` gave.
-
-        Raises:
-            ValueError: it is none.
-        """
-        found = _PART.fullmatch(f"{PART_COLUMN}={text}")
-        if found is None:
-            raise ValueError(f"{text} is not the name of a part")
-        return PartName(int(found[1]), found[2])
+def expiry_name(number: int) -> str:
+    """The place of an expiry record, below the sink's path."""
+    return f"{EXPIRED}/{number:020d}.json"
 
 
-def part_records(names: Iterable[str]) -> set[PartName]:
-    """The parts whose records are among the names in `COMPACTED`."""
-    return {PartName(int(of[1]), of[2]) for of in map(_PART_RECORD.fullmatch, names) if of}
-
-
-def part_directories(names: Iterable[str]) -> set[PartName]:
-    """The parts whose directories are among the names in `PARTS`."""
-    return {PartName(int(of[1]), of[2]) for of in map(_PART.fullmatch, names) if of}
-
-
-def version_name(number: int) -> str:
-    """The place of what says which parts count, below the sink's path."""
-    return f"{COMPACTED}/{number:020d}.json"
-
-
-def versions(names: Iterable[str]) -> list[int]:
-    """The versions that are among the names in `COMPACTED`; ascending."""
-    return sorted(int(found[1]) for found in map(_VERSION.fullmatch, names) if found)
+def expiry_numbers(names: Iterable[str]) -> list[int]:
+    """The expiry records that are among the names in `EXPIRED`; ascending."""
+    return manifest_epochs(names)
 
 
 def prepared_in(names: Iterable[str]) -> list[Prepared]:

@@ -18,8 +18,9 @@ from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.going_back import forget, hide, show
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.retention import expired_until
 from cleancut.sinks._files.rows import RowReader
-from cleancut.sinks._files.view import SeenEpoch, View, look
+from cleancut.sinks._files.view import look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,14 +33,12 @@ class PublishedEpoch(Brief):
     Attributes:
         epoch: Spark's batch id.
         rows: how many it has.
-        files: how many hold them; 0 where they lie in a topic.
-        bytes: the size of all its files, or of the values of all its records.
+        files: how many hold them.
+        bytes: the size of all its files.
         format: Spark's name of their format.
         query_id: Spark's id of the query.
         run_id: Spark's id of the run that wrote it.
         published: when it became visible, UTC.
-        compacted: whether it was put together with others; `bytes` is then what it had before, and
-            in `files` others may lie, too.
     """
 
     epoch: int
@@ -50,7 +49,6 @@ class PublishedEpoch(Brief):
     query_id: str = field(metadata=rank(2))
     run_id: str = field(metadata=rank(3))
     published: datetime
-    compacted: bool = field(metadata=rank(2))
 
 
 class PublishedFiles(EpochSink):
@@ -126,7 +124,7 @@ class PublishedFiles(EpochSink):
         the order is that of the newest epoch, and what only older ones have follows.
 
         Args:
-            spark: any session that can read the path, and a topic, if the rows lie in one.
+            spark: any session that can read the path.
             epochs: which ones; None is all of them.
             epoch_column: the name of a column to add, which says what epoch a row is of.
 
@@ -135,15 +133,10 @@ class PublishedFiles(EpochSink):
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
         """
         directory = SinkDirectory(spark, self._path)
-        view = look(directory, epochs)
-        if not view.infos:
+        manifests = look(directory, expired_until(directory), epochs)
+        if not manifests:
             raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
-        return self._rows(spark, directory, view, epoch_column)
-
-    def _rows(
-        self, spark: "SparkSession", directory: SinkDirectory, view: View, epoch_column: str | None
-    ) -> "DataFrame":
-        return RowReader(spark, directory, self._output.options).rows(view, epoch_column)
+        return RowReader(spark, directory, self._output.options).rows(manifests, epoch_column)
 
     def paths(
         self,
@@ -155,8 +148,7 @@ class PublishedFiles(EpochSink):
         """The files of published epochs, as they are now, for whoever reads without Cleancut.
 
         No Spark and no JVM are needed: the path is reached as `cleancut.Checkpoint` reaches its
-        location. Values of `partition_by` are in the paths alone, as `column=value`. Files that
-        `compact` has made have a column `cleancut_epoch`.
+        location. Values of `partition_by` are in the paths alone, as `column=value`.
 
         Args:
             epochs: which ones; None is all of them.
@@ -167,25 +159,13 @@ class PublishedFiles(EpochSink):
             Whole paths, in the order of the epochs; `s3://bucket/…` for what is in a bucket.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published;
-                CLEANCUT_SINK_EPOCHS_MIXED, their files have rows of others; what
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published; what
                 `Checkpoint` raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
         records = PlainRecords(self._path, endpoint, region)
-        view = look(records, epochs)
-        for seen in view.together:
-            others = seen.use.epochs - seen.chosen
-            if others:
-                raise error_of(
-                    "CLEANCUT_SINK_EPOCHS_MIXED",
-                    path=records.location,
-                    epochs=str(seen.chosen),
-                    others=str(others),
-                )
-        found = [(of.epoch, of.files) for of in view.apart]
-        found += [(min(seen.chosen), seen.part.files) for seen in view.together]
-        return [records.at(file.name) for _, files in sorted(found) for file in files]
+        manifests = look(records, expired_until(records), epochs)
+        return [records.at(file.name) for manifest in manifests for file in manifest.files]
 
     def take_back(
         self, after: int, *, endpoint: str | None = None, region: str | None = None
@@ -207,7 +187,7 @@ class PublishedFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
         """
-        return published(hide(PlainRecords(self._path, endpoint, region), after).infos)
+        return published(hide(PlainRecords(self._path, endpoint, region), after))
 
     def give_back(
         self,
@@ -233,7 +213,7 @@ class PublishedFiles(EpochSink):
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         records = PlainRecords(self._path, endpoint, region)
-        return published(show(records, lambda epoch: until is None or epoch <= until).infos)
+        return published(show(records, lambda epoch: until is None or epoch <= until))
 
     def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
         """Gives up for good what was taken back; its files go with the next run of the query.
@@ -248,19 +228,18 @@ class PublishedFiles(EpochSink):
         return forget(PlainRecords(self._path, endpoint, region))
 
 
-def published(seen: Iterable[SeenEpoch]) -> "InfoList[PublishedEpoch]":
-    """What is told of epochs that readers see."""
+def published(manifests: Iterable[Manifest]) -> "InfoList[PublishedEpoch]":
+    """The epochs of some manifests, as users see them."""
     return InfoList(
         PublishedEpoch(
             epoch=of.epoch,
-            rows=of.manifest.rows,
-            files=of.files,
-            bytes=of.bytes,
-            format=of.manifest.format,
-            query_id=of.manifest.query_id,
-            run_id=of.manifest.run_id,
+            rows=of.rows,
+            files=len(of.files),
+            bytes=of.size_bytes,
+            format=of.format,
+            query_id=of.query_id,
+            run_id=of.run_id,
             published=moment(of.published_ms),
-            compacted=of.in_part,
         )
-        for of in seen
+        for of in manifests
     )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._files.compacted import NO_VERSION, read_part
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.going_back import follow
 from cleancut.sinks._files.manifest import DataFile, Link, Manifest, claim, owner_of, read_manifest
@@ -67,7 +66,7 @@ class Publishing:
         self._is_claimed = False
         self._is_prepared = False
         self._left: list[Attempt] | None = None
-        self._version = NO_VERSION
+        self._expired = -1
         self._kept: set[int] = set()
         # What this run has published, or found, of the epoch that it is at, and of the last one.
         self._seen: Manifest | None = None
@@ -81,7 +80,7 @@ class Publishing:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         if self._is_ours(side.batch):
-            self._version = follow(self._directory, side)
+            self._expired = follow(self._directory, side)
 
     def check(self, batch: Batch) -> Manifest | None:
         """What is published of the epoch; None if nothing is, so that it is to be written.
@@ -91,31 +90,20 @@ class Publishing:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         self._is_ours(batch)
-        if batch.epoch <= self._version.until:
-            found: Manifest | None = self._put_together(batch)
-        else:
-            found = read_manifest(self._directory, batch.epoch)
+        if batch.epoch <= self._expired:
+            raise error_of(
+                "CLEANCUT_SINK_EPOCH_GONE",
+                epoch=batch.epoch,
+                path=self._directory.location,
+                query=batch.query_id,
+                until=self._expired,
+            )
+        found = read_manifest(self._directory, batch.epoch)
         if found is not None:
             found.check(batch, self._directory.location)
             self._last = found
         self._seen = found
         return found
-
-    def _put_together(self, batch: Batch) -> Manifest:
-        """What a part remembers of an epoch whose manifest counts no more."""
-        for use in self._version.parts:
-            if batch.epoch in use.shown:
-                part = read_part(self._directory, use.name)
-                member = part.member(batch.epoch) if part is not None else None
-                if part is not None and member is not None:
-                    return part.manifest(member)
-        raise error_of(
-            "CLEANCUT_SINK_EPOCH_GONE",
-            epoch=batch.epoch,
-            path=self._directory.location,
-            query=batch.query_id,
-            until=self._version.until,
-        )
 
     def _is_ours(self, batch: Batch) -> bool:
         """Whether the place is the query's; else it is nobody's yet."""
@@ -245,8 +233,8 @@ class Publishing:
             # In this order, so that no attempt is seen whose manifest is not.
             kept = set(taken_back(self._directory.names(TAKEN_BACK)))
             found = set(attempts(self._directory.names(FILES))) - kept
-            # What was put together is let go when no reader needs it.
-            self._left = sorted(of for of in found if of.epoch > self._version.until)
+            # Files of expired epochs are deleted after their grace period.
+            self._left = sorted(of for of in found if of.epoch > self._expired)
             self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
         due = [attempt for attempt in self._left if attempt.epoch <= epoch]
         self._left = self._left[len(due) :]

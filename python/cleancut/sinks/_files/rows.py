@@ -10,8 +10,7 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.columns import quoted
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest
-from cleancut.sinks._files.names import ATTEMPT_COLUMN, EPOCH_COLUMN, FILES, PART_COLUMN, PARTS
-from cleancut.sinks._files.view import SeenPart, View
+from cleancut.sinks._files.names import ATTEMPT_COLUMN, FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,80 +30,51 @@ class RowReader:
     records: Records
     options: Mapping[str, str]
 
-    def rows(self, view: View, epoch_column: str | None) -> "DataFrame":
-        """The rows of what is seen, of which there is something; the newest columns come first."""
+    def rows(self, manifests: Sequence[Manifest], epoch_column: str | None) -> "DataFrame":
+        """The rows of epochs, of which there is one at least; the newest columns come first."""
         alike: dict[tuple[object, ...], list[Manifest]] = {}
-        for manifest in reversed(view.apart):
+        for manifest in reversed(manifests):
             kind = (manifest.format, manifest.schema, manifest.partition_by)
             alike.setdefault(kind, []).append(manifest)
-        found = [(of[0].epoch, self.apart(of, epoch_column)) for of in alike.values()]
-        found += [(max(of.chosen), self.together(of, epoch_column)) for of in view.together]
-        found.sort(key=lambda of: of[0], reverse=True)
-        frames = (frame for _, frame in found)
+        frames = (self._rows_alike(group, epoch_column) for group in alike.values())
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
 
-    def apart(self, manifests: Sequence[Manifest], epoch_column: str | None) -> "DataFrame":
-        """The rows of epochs that were written alike, each into files of its own."""
+    def _rows_alike(self, manifests: Sequence[Manifest], epoch_column: str | None) -> "DataFrame":
+        """The rows of epochs with one format, schema and partitioning."""
         from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
         first = manifests[0]
         names = [file.name for manifest in manifests for file in manifest.files]
-        read, columns = self._loaded(first.format, first.schema, FILES, ATTEMPT_COLUMN, names)
+        read, columns = self._loaded(first, names)
         if epoch_column is not None:
             epoch = F.split_part(F.col(ATTEMPT_COLUMN), F.lit("-"), F.lit(1)).cast("long")
             columns.append(epoch.alias(epoch_column))
         return read.select(columns)
 
-    def together(self, seen: SeenPart, epoch_column: str | None) -> "DataFrame":
-        """The rows of epochs that lie together."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        part = seen.part
-        names = [file.name for file in part.files]
-        read, columns = self._loaded(
-            part.format, part.schema, PARTS, PART_COLUMN, names, EPOCH_COLUMN
-        )
-        if seen.chosen != seen.use.epochs:
-            ranges = (F.col(EPOCH_COLUMN).between(*of) for of in seen.chosen.ranges)
-            read = read.where(reduce(lambda a, b: a | b, ranges))
-        if epoch_column is not None:
-            columns.append(F.col(EPOCH_COLUMN).alias(epoch_column))
-        return read.select(columns)
-
     def _loaded(
         self,
-        kind: str,
-        schema: str,
-        base: str,
-        directory_column: str,
+        manifest: Manifest,
         names: Iterable[str],
-        *longs: str,
     ) -> "tuple[DataFrame, list[Column]]":
-        """What is in some files, with the columns of a schema.
+        """The content of some files, and its columns.
 
         Args:
-            kind: Spark's name of the format.
-            schema: Spark's JSON.
-            base: the directory that has all of them.
-            directory_column: the one that their paths have in common.
+            manifest: of one of the epochs, which has their format and schema.
             names: of the files.
-            longs: columns that the files have besides those of the schema.
         """
         from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F  # noqa: N812
-        from pyspark.sql.types import LongType, StringType, StructType
+        from pyspark.sql.types import StringType, StructType
 
-        fields = StructType.fromJson(json.loads(schema))
+        fields = StructType.fromJson(json.loads(manifest.schema))
         read = StructType([*fields.fields])
-        for name in longs:
-            read = read.add(name, LongType())
-        read = read.add(directory_column, StringType())
+        read = read.add(ATTEMPT_COLUMN, StringType())
         paths = [self.records.at(name) for name in names]
         try:
             rows = (
-                self.spark.read.format(kind)
+                self.spark.read.format(manifest.format)
                 .options(**self.options)
-                .option("basePath", self.records.at(base))
+                .option("basePath", self.records.at(FILES))
                 # Names of files, in which a bracket is a bracket.
                 .option("__globPaths__", "false")
                 .schema(read)

@@ -10,7 +10,7 @@ import io.cleancut.format.NameDigits.padded
  */
 private[flow] object ChannelLayout {
   val Epochs = "_epochs"
-  val Versions = "_compacted"
+  val Expired = "_expired"
   val TakenBack = "_taken_back"
   val Acts = "_acts"
   val Owner = "_query.json"
@@ -20,7 +20,7 @@ private[flow] object ChannelLayout {
 
   def manifest(epoch: Long): String = numbered(Epochs, epoch)
 
-  def version(number: Long): String = numbered(Versions, number)
+  def expiry(number: Long): String = numbered(Expired, number)
 
   def act(epoch: Long): String = numbered(Acts, epoch)
 
@@ -36,9 +36,9 @@ private[flow] object ChannelLayout {
   def numbersIn(names: Seq[String]): Seq[Long] =
     names.collect { case Digits(number) => number.toLong }.sorted
 
-  /** Up to which epoch no manifest counts any more, by a version; None if it does not say. */
-  def untilIn(version: Array[Byte]): Option[Long] =
-    Option(mapper.readTree(version).get("until")).filter(_.isIntegralNumber).map(_.longValue)
+  /** The last expired epoch in an expiry record; None if the record has none. */
+  def untilIn(expiry: Array[Byte]): Option[Long] =
+    Option(mapper.readTree(expiry).get("until")).filter(_.isIntegralNumber).map(_.longValue)
 
   def readerNote(queryId: String, source: String, checkpoint: String): Array[Byte] = {
     val node = mapper.createObjectNode()

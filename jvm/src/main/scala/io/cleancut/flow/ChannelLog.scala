@@ -150,9 +150,9 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   /** Manifests of expired epochs stay for those who read them, and are nothing to begin with. */
   private def expiredUntil(): Long =
     ChannelLayout
-      .numbersIn(records.names(ChannelLayout.Versions))
+      .numbersIn(records.names(ChannelLayout.Expired))
       .lastOption
-      .flatMap(number => records.read(ChannelLayout.version(number)))
+      .flatMap(number => records.read(ChannelLayout.expiry(number)))
       .flatMap(ChannelLayout.untilIn)
       .getOrElse(-1L)
 

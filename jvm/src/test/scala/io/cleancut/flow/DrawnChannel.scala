@@ -74,7 +74,7 @@ final class DrawnChannel extends ChannelRecords {
   /** Lets all epochs go up to one; their manifests stay for a while. */
   def expire(bound: Long, isCollected: Boolean): Unit = {
     until = math.max(until, bound)
-    put(ChannelLayout.version(attempts.toLong), s"""{"formatVersion":1,"until":$until}""")
+    put(ChannelLayout.expiry(attempts.toLong), s"""{"formatVersion":1,"until":$until}""")
     if (isCollected) chain.filter(_.epoch <= until).foreach { of =>
       records.remove(ChannelLayout.manifest(of.epoch))
     }
