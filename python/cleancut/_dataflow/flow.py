@@ -31,8 +31,7 @@ from cleancut._dataflow.places import Places, absolute
 from cleancut._dataflow.records import MemberRecord, VectorRecord, decoded
 from cleancut._dataflow.running import FlowRun, Pacing
 from cleancut._display.info_list import InfoList
-from cleancut._format.ages import age_ms, age_of
-from cleancut._reading.cut_info import moment
+from cleancut._format.ages import age_ms, age_of, moment
 from cleancut._storage.s3 import S3Access
 
 Done = TypeVar("Done")

@@ -11,7 +11,7 @@ from cleancut._display import graphs, html, tables
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, rank
-from cleancut._reading.cut_info import moment
+from cleancut._format.ages import moment
 
 
 @dataclass(frozen=True, repr=False)

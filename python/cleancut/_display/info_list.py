@@ -3,13 +3,12 @@
 from dataclasses import Field, asdict, fields
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
-import pyarrow as pa
-
 from cleancut._display import html, tables
 from cleancut._display.brief import Brief
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from _typeshed import DataclassInstance
 
     Info = TypeVar("Info", bound=DataclassInstance)
@@ -56,8 +55,10 @@ class InfoList(list[Info]):
         """The same as plain dictionaries."""
         return [asdict(info) for info in self]
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """The same as a table; what a value holds is a struct or a list of them."""
+        import pyarrow as pa
+
         return pa.Table.from_pylist(self.to_dicts())
 
     def to_pandas(self) -> "pd.DataFrame":

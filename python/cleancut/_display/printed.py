@@ -3,12 +3,13 @@
 import argparse
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._display import tables
 from cleancut._display.info_list import InfoList
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class PrintedPlan(Protocol):
@@ -37,7 +38,7 @@ def print_plan(plan: PrintedPlan, parsed: argparse.Namespace) -> None:
 
 
 def print_rows(
-    table: pa.Table, parsed: argparse.Namespace, what: str, of: str, **told: object
+    table: "pa.Table", parsed: argparse.Namespace, what: str, of: str, **told: object
 ) -> None:
     """Prints as many as are asked for, and whether there are more."""
     rows = table.slice(0, parsed.limit).to_pylist()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _AGE = re.compile(r"([0-9]{1,9})\s*([dhms])")
 _UNITS: Mapping[str, str] = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
@@ -34,3 +34,8 @@ def epoch_or_time(given: str) -> int | datetime:
         ValueError: the text is neither.
     """
     return int(given) if given.isdecimal() else datetime.fromisoformat(given)
+
+
+def moment(ms: int) -> datetime:
+    """A time in milliseconds since 1970, as a date in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from cleancut._display import charts, html, tables
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, class_name, rank
+from cleancut._format.ages import moment
 from cleancut._format.channels import ChannelInfo, operator_cuts
 from cleancut._format.costs import Costs
 from cleancut._format.layout import Kind, StoreId
@@ -342,11 +343,6 @@ def _store_cut_info(chain: Chain, referred: Mapping[StoreId, int] | None) -> Sto
         bytes=chain_bytes(chain),
         referred_bytes=None if referred is None else referred.get(store, 0),
     )
-
-
-def moment(ms: int) -> datetime:
-    """A time in milliseconds since 1970, as a date in UTC."""
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _instant(ms: int | None) -> str | None:

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cleancut._format.ages import moment
 from cleancut._format.costs import Costs, costs_of
 from cleancut._format.fields import typed
 from cleancut._format.layout import HISTORY, parse_history_name
-from cleancut._reading.cut_info import epoch_infos, moment
+from cleancut._reading.cut_info import epoch_infos
 from cleancut._reading.epoch_info import EpochInfo, SlowEpoch, epoch_info
 from cleancut._reading.history import History
 from cleancut._reading.root import Root

@@ -4,11 +4,12 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
 
 from cleancut._display.brief import Brief
 from cleancut._display.tables import cell, rank
+from cleancut._format.ages import moment
 from cleancut._format.layout import (
     REPLICAS,
     parse_proof_name,
@@ -66,13 +67,13 @@ class ReplicaStatus(Brief):
 def proven_cut(names: Iterable[str]) -> ProvenCut | None:
     """The last of some proofs, by their names below the root, which say all of it."""
     last = max(filter(None, map(parse_proof_name, names)), default=None)
-    return None if last is None else ProvenCut(last[0], _moment(last[1]))
+    return None if last is None else ProvenCut(last[0], moment(last[1]))
 
 
 def proven_times(root: Root) -> dict[int, datetime]:
     """When the cuts of epochs were proven last; one listing."""
     found = sorted(filter(None, map(parse_proof_name, root.proofs())))
-    return {epoch: _moment(proven_ms) for epoch, proven_ms in found}
+    return {epoch: moment(proven_ms) for epoch, proven_ms in found}
 
 
 def note_pass(root: Root, location: str, epoch: int, written_ms: int) -> None:
@@ -122,14 +123,10 @@ def replica_statuses(
             yield ReplicaStatus(
                 location=str(of["location"]),
                 epoch=of["epoch"],
-                written=_moment(of["writtenMs"]),
-                copied=_moment(of["copiedMs"]),
+                written=moment(of["writtenMs"]),
+                copied=moment(of["copiedMs"]),
                 behind_epochs=behind_epochs,
                 behind_ms=later_ms if behind_epochs else 0,
             )
         except (ValueError, KeyError, TypeError):
             continue
-
-
-def _moment(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,23 +1,53 @@
 """What a query writes its epochs with, exactly once: sinks, and what makes sinks of functions."""
 
-from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.database import Transaction
-from cleancut.sinks._core.epoch_sink import EpochSink, FanOut, fan_out
-from cleancut.sinks._core.foreach import sealing
-from cleancut.sinks._core.open_epoch import OpenEpoch
-from cleancut.sinks._core.runs import LedgerEpoch
-from cleancut.sinks._core.selecting import selecting
-from cleancut.sinks._files.epoch_files import EpochFiles
-from cleancut.sinks._files.published import PublishedEpoch
-from cleancut.sinks._kafka.sink import KafkaSink
-from cleancut.sinks._lakes.delta import DeltaSink
-from cleancut.sinks._lakes.iceberg import IcebergSink
-from cleancut.sinks._ledgers.functions import PostgresLedger, SqlLedger, exactly_once
-from cleancut.sinks._ledgers.ledger import Ledger
-from cleancut.sinks._redis.sink import RedisSink
-from cleancut.sinks._tables.postgres import PostgresSink
-from cleancut.sinks._tables.sql import SqlSink
-from cleancut.sinks._two_phase import Committer, TwoPhaseSink
+from typing import TYPE_CHECKING
+
+from cleancut._lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from cleancut.sinks._core.batch import Batch
+    from cleancut.sinks._core.database import Transaction
+    from cleancut.sinks._core.epoch_sink import EpochSink, FanOut, fan_out
+    from cleancut.sinks._core.foreach import sealing
+    from cleancut.sinks._core.open_epoch import OpenEpoch
+    from cleancut.sinks._core.runs import LedgerEpoch
+    from cleancut.sinks._core.selecting import selecting
+    from cleancut.sinks._files.epoch_files import EpochFiles
+    from cleancut.sinks._files.published import PublishedEpoch
+    from cleancut.sinks._kafka.sink import KafkaSink
+    from cleancut.sinks._lakes.delta import DeltaSink
+    from cleancut.sinks._lakes.iceberg import IcebergSink
+    from cleancut.sinks._ledgers.functions import PostgresLedger, SqlLedger, exactly_once
+    from cleancut.sinks._ledgers.ledger import Ledger
+    from cleancut.sinks._redis.sink import RedisSink
+    from cleancut.sinks._tables.postgres import PostgresSink
+    from cleancut.sinks._tables.sql import SqlSink
+    from cleancut.sinks._two_phase import Committer, TwoPhaseSink
+else:
+    # Imported at first use: a Python worker that needs one function imports its module alone.
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "sinks._core.batch": ("Batch",),
+            "sinks._core.database": ("Transaction",),
+            "sinks._core.epoch_sink": ("EpochSink", "FanOut", "fan_out"),
+            "sinks._core.foreach": ("sealing",),
+            "sinks._core.open_epoch": ("OpenEpoch",),
+            "sinks._core.runs": ("LedgerEpoch",),
+            "sinks._core.selecting": ("selecting",),
+            "sinks._files.epoch_files": ("EpochFiles",),
+            "sinks._files.published": ("PublishedEpoch",),
+            "sinks._kafka.sink": ("KafkaSink",),
+            "sinks._lakes.delta": ("DeltaSink",),
+            "sinks._lakes.iceberg": ("IcebergSink",),
+            "sinks._ledgers.functions": ("PostgresLedger", "SqlLedger", "exactly_once"),
+            "sinks._ledgers.ledger": ("Ledger",),
+            "sinks._redis.sink": ("RedisSink",),
+            "sinks._tables.postgres": ("PostgresSink",),
+            "sinks._tables.sql": ("SqlSink",),
+            "sinks._two_phase": ("Committer", "TwoPhaseSink"),
+        },
+    )
 
 __all__ = [
     "Batch",

@@ -4,12 +4,30 @@ All of it works wherever a query runs: `slow` and `Block` act in the tasks, in w
 these are, and `SkewedInput` gives the same rows for the same seed. `SinkContract` takes no stream.
 """
 
-from cleancut.testing._block import Block
-from cleancut.testing._collected import EpochRows
-from cleancut.testing._compare import RowComparison, assert_same_rows, compare_rows, last_rows
-from cleancut.testing._sink_contract import SinkContract
-from cleancut.testing._skew import SkewedInput
-from cleancut.testing._slow import slow
+from typing import TYPE_CHECKING
+
+from cleancut._lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from cleancut.testing._block import Block
+    from cleancut.testing._collected import EpochRows
+    from cleancut.testing._compare import RowComparison, assert_same_rows, compare_rows, last_rows
+    from cleancut.testing._sink_contract import SinkContract
+    from cleancut.testing._skew import SkewedInput
+    from cleancut.testing._slow import slow
+else:
+    # Imported at first use: a Python worker that needs one function imports its module alone.
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "testing._block": ("Block",),
+            "testing._collected": ("EpochRows",),
+            "testing._compare": ("RowComparison", "assert_same_rows", "compare_rows", "last_rows"),
+            "testing._sink_contract": ("SinkContract",),
+            "testing._skew": ("SkewedInput",),
+            "testing._slow": ("slow",),
+        },
+    )
 
 __all__ = [
     "Block",

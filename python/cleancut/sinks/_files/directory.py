@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cleancut._reading.root import objects_at
 from cleancut._spark.driver import driver_of, text_of
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import S3Access
@@ -171,6 +170,9 @@ class PlainRecords:
         *,
         objects: Place | None = None,
     ) -> None:
+        # It reads with pyarrow, which no epoch that a driver writes needs.
+        from cleancut._reading.root import objects_at
+
         self.location = location
         found = objects_at(location, "", S3Access(endpoint, region)) if objects is None else objects
         self._objects = found

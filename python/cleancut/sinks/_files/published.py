@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
-from cleancut._reading.cut_info import moment
+from cleancut._format.ages import moment
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
