@@ -52,7 +52,12 @@ class Reached(Protocol[Opened]):
         """Opens it as it is now; what is changed there is changed as a whole or not at all."""
 
     def verdict(self, failure: Exception) -> str:
-        """What a failure is: "lost" (the connection), "again" (a conflict), or "error"."""
+        """What a failure is.
+
+        Returns:
+            "lost" (the connection), "again" (a conflict), "error" (the target refuses the request),
+            or "foreign" (the failure is none of the target).
+        """
 
     def secrets(self) -> Sequence[str]:
         """What may stand in no text."""
@@ -81,10 +86,11 @@ class Database(Reached[Transaction], Protocol):
     def made_with(self) -> str:
         """What stands after the columns of a table that is made."""
 
-    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
-        """Adds rows to a table, in one transaction; how many these were.
+    def ingest(self, of: Transaction, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+        """Adds rows to a table; how many these were.
 
         Args:
+            of: an open transaction.
             table: its name, as `quoted` gives it.
             batches: with the columns of the table, by name.
         """
@@ -127,7 +133,7 @@ def retried(
 
     Args:
         once: what to do; may be called several times.
-        verdict: what a failure is, as `Reached.verdict`; "foreign" if it is none of the server.
+        verdict: what a failure is, as `Reached.verdict`.
         secrets: what may stand in no text.
         seconds: after which no new try is begun.
         sink: whose name stands in errors.
@@ -135,6 +141,7 @@ def retried(
     Raises:
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
         RequestError: CLEANCUT_SINK_REFUSED, the server says that it cannot be done.
+        Exception: unchanged, what is none of the server: of a user's function, or of Spark.
     """
     deadline = time.monotonic() + seconds
     wait = _FIRST_WAIT_S
@@ -144,9 +151,10 @@ def retried(
         except CleancutError:
             raise
         except Exception as failure:
-            found, detail = verdict(failure), scrubbed(failure, secrets)
+            found = "foreign" if _is_of_spark(failure) else verdict(failure)
             if found == "foreign":
                 raise
+            detail = scrubbed(failure, secrets)
         if found == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
         if time.monotonic() + wait > deadline:
@@ -155,6 +163,10 @@ def retried(
         # Of two that conflict both come back.
         time.sleep(wait * random.uniform(0.5, 1.0))
         wait = min(2 * wait, _LONGEST_WAIT_S)
+
+
+def _is_of_spark(failure: Exception) -> bool:
+    return type(failure).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def scrubbed(failure: object, secrets: Sequence[str]) -> str:

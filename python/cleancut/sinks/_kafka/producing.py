@@ -70,16 +70,30 @@ class NoTopicError(Exception):
 
 
 def commit(producer: Any, seconds: float) -> None:
-    """Commits, as long as the broker says that it may yet come to it."""
+    """Commits, and continues after timeouts for some seconds.
+
+    Raises:
+        KafkaException: of the broker; with `_TIMED_OUT` if the broker has ended the transaction
+            while the commit waited for brokers, so that the transaction can be repeated.
+    """
+    kafka = confluent_kafka()
     deadline = time.monotonic() + seconds
+    waited = False
     while True:
         try:
             producer.commit_transaction(min(seconds, _COMMIT_S))
             return
-        except confluent_kafka().KafkaException as failure:
-            # It goes on where it was.
-            if not failure.args[0].retriable() or time.monotonic() > deadline:
+        except kafka.KafkaException as failure:
+            error = failure.args[0]
+            if not error.retriable():
+                if not waited:
+                    raise
+                detail = f"brokers did not answer a commit, and then: {error.str()}"
+                timeout = kafka.KafkaError(kafka.KafkaError._TIMED_OUT, detail)
+                raise kafka.KafkaException(timeout) from failure
+            if time.monotonic() > deadline:
                 raise
+            waited = True
 
 
 def give_up(producer: Any) -> None:
@@ -95,7 +109,8 @@ def too_long(failure: BaseException, took_s: float, cluster: KafkaCluster) -> st
     if not isinstance(failure, kafka.KafkaException) or took_s * 1000 < cluster.transaction_ms:
         return None
     codes = kafka.KafkaError
-    ended = {codes.INVALID_TXN_STATE, codes._TIMED_OUT, codes._STATE}
+    # Not a timeout: brokers may be away for longer than a transaction may be open.
+    ended = {codes.INVALID_TXN_STATE, codes._STATE}
     if not is_fenced(failure) and failure.args[0].code() not in ended:
         return None
     return (

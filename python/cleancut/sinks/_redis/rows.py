@@ -161,7 +161,12 @@ def as_document(columns: "Sequence[Column]") -> "Column":
 
 
 def stage_rows(
-    server: RedisServer, base: str, plan: RowPlan, sink: str, batches: "Iterator[pa.RecordBatch]"
+    server: RedisServer,
+    base: str,
+    plan: RowPlan,
+    sink: str,
+    seconds: float,
+    batches: "Iterator[pa.RecordBatch]",
 ) -> "Iterator[pa.RecordBatch]":
     """Writes a partition into a list of its own; gives its name, how many rows, and elements.
 
@@ -174,16 +179,19 @@ def stage_rows(
     if first is None:
         return
     attempt = secrets.token_hex(8)
+    # First: what is not named there nobody would take away. The rows are read once, so only this
+    # can be tried again here.
+    server.within(lambda client: client.sadd(base, attempt), seconds, sink)
     try:
         with server.connected() as client:
-            # First: what is not named there nobody would take away.
-            client.sadd(base, attempt)
             count, elements = _push(client, f"{base}:{attempt}", plan, first, rows)
     except ValueError as problem:
         raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=problem) from None
     except Exception as failure:
-        detail = scrubbed(failure, server.secrets())
-        if server.verdict(failure) == "error":
+        verdict, detail = server.verdict(failure), scrubbed(failure, server.secrets())
+        if verdict == "foreign":
+            raise
+        if verdict == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail) from None
         raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
     yield pa.RecordBatch.from_pydict(

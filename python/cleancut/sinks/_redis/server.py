@@ -77,6 +77,8 @@ class RedisServer:
     def verdict(self, failure: Exception) -> str:
         """What a failure is, as `Database.verdict`."""
         redis = _redis()
+        if not isinstance(failure, redis.exceptions.RedisError):
+            return "foreign"
         if isinstance(failure, redis.exceptions.AuthenticationError):
             return "error"
         lost = (

@@ -302,7 +302,12 @@ class RedisSink(EpochSink):
         names = self._of_run()
         self._within(lambda client: client.sadd(names.tries, token))
         write = functools.partial(
-            stage_rows, self._server, names.attempt(token), plan, self._rules.sink
+            stage_rows,
+            self._server,
+            names.attempt(token),
+            plan,
+            self._rules.sink,
+            self._retry_for_s,
         )
         found = self._selected(rows, plan).mapInArrow(write, _REPORT).collect()
         lists = {row["attempt"]: (row["rows"], row["elements"]) for row in found}

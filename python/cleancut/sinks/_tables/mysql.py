@@ -36,9 +36,9 @@ _KEY_TYPES = {"LONGTEXT": "VARCHAR(190)", "LONGBLOB": "VARBINARY(190)"}
 # Two transactions that wait for each other, or too long; a row or a table that has changed since
 # the transaction looked first.
 _AGAIN = {1205, 1213, 1020, 1412}
-# Refused, as with too many connections; not there; shutting down; ended by somebody; not ready, as
-# a node of a cluster.
-_LOST = {1040, 1047, 1053, 1203, 1317, 1927, 2002, 2003}
+# Too many connections, no server, a shutdown, a killed statement, a node of a cluster that is not
+# ready; a full disk, no memory, a server that is read-only during a failover; a lost connection.
+_LOST = {1021, 1037, 1040, 1047, 1053, 1203, 1290, 1317, 1836, 1927, 2002, 2003, 2006, 2013}
 _DUPLICATE = 1062
 
 

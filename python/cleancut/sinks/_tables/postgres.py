@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from cleancut._packages import extra_package
 from cleancut.sinks._core.columns import Forms, column_names, postgres_form
 from cleancut.sinks._core.database import Transaction, masked
+from cleancut.sinks._core.sqlstate import sqlstate_verdict
 from cleancut.sinks._tables.statements import TableStatements, TargetColumn
 from cleancut.sinks._tables.table import TableOptions, TableSink
 
@@ -19,11 +20,8 @@ if TYPE_CHECKING:
 
 # A value; what is quoted has none, whatever letters it has.
 _VALUE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![:\w]):([a-z_]+)\b""")
-# Conflicts that are over when the transaction is begun again: of two that serialise or wait for
-# each other; and of two that make the same table, or begin the ledger, at once.
-_AGAIN = {"40001", "40P01", "55P03"}
+# Conflicts of two runs that create the same table, or begin the ledger, at once.
 _AGAIN_IN = {"42P07": "cleancut_", "23505": "cleancut_|pg_type|pg_class", "XX000": "concurrently"}
-_LOST = ("08", "57P")
 # What no second try mends, said by the driver before there is a state of the server.
 _NEVER = re.compile(
     "authentication failed|no password supplied|no pg_hba.conf entry|invalid URI|"
@@ -75,17 +73,15 @@ class PostgresDatabase:
     def verdict(self, failure: Exception) -> str:
         state = getattr(failure, "sqlstate", None)
         if type(failure).__module__.partition(".")[0] != "adbc_driver_manager":
-            return "error"
+            return "foreign"
         if state is None:
             # The driver has no state of the server where it does not reach it.
             is_lost = type(failure).__name__ == "OperationalError"
             return "lost" if is_lost and not _NEVER.search(str(failure)) else "error"
-        if state.startswith(_LOST):
-            return "lost"
         at_once = state in _AGAIN_IN and re.search(_AGAIN_IN[state], str(failure))
-        return "again" if state in _AGAIN or at_once else "error"
+        return "again" if at_once else sqlstate_verdict(state) or "error"
 
-    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+    def ingest(self, of: Transaction, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
         import pyarrow as pa
 
         first = next(batches)
@@ -96,11 +92,10 @@ class PostgresDatabase:
             yield from batches
 
         reader = pa.RecordBatchReader.from_batches(first.schema, all_of_them())
-        with closing(_connected(self.dsn)) as connection, closing(connection.cursor()) as cursor:
+        with closing(of.connection.cursor()) as cursor:
             rows: int = cursor.adbc_ingest(
                 name, reader, mode="append", db_schema_name=schema or None
             )
-            connection.commit()
         return rows
 
 

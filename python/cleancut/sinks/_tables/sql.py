@@ -10,6 +10,7 @@ from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.sinks._core.columns import Forms, StagedColumn, column_names, sqlalchemy_form
 from cleancut.sinks._core.database import Transaction, masked
+from cleancut.sinks._core.sqlstate import sqlstate_of, sqlstate_verdict
 from cleancut.sinks._tables.mysql import (
     MYSQL,
     MYSQL_SESSION,
@@ -27,6 +28,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BUSY_S = 30
+# What drivers say of states that pass, where they report no code.
+_WORDS = {
+    "deadlock": "again",
+    "connection refused": "lost",
+    "connection reset": "lost",
+    "connection timed out": "lost",
+    "could not connect": "lost",
+    "can't connect": "lost",
+    "could not translate host name": "lost",
+    "server closed the connection": "lost",
+    "too many connections": "lost",
+}
+_WORDS_OF_SQLITE = {
+    "locked": "again",
+    "busy": "again",
+    "disk i/o error": "lost",
+    "disk is full": "lost",
+}
 
 
 @dataclass(frozen=True)
@@ -115,39 +134,49 @@ class SqlDatabase:
 
     def verdict(self, failure: Exception) -> str:
         sqlalchemy = _sqlalchemy()
+        if not isinstance(failure, sqlalchemy.exc.SQLAlchemyError):
+            return "foreign"
         if not isinstance(failure, sqlalchemy.exc.DBAPIError):
             return "error"
-        told = str(failure.orig)
-        code = failure.orig.args[0] if getattr(failure.orig, "args", None) else None
         if self.kind == "sqlite":
-            return "again" if "locked" in told or "busy" in told else "error"
+            return _verdict_of_words(str(failure.orig), _WORDS_OF_SQLITE) or "error"
         if failure.connection_invalidated:
             return "lost"
-        return mysql_verdict(code, str(failure.statement)) or "error"
+        if self.kind in MYSQL:
+            code = next(iter(getattr(failure.orig, "args", ())), None)
+            found = mysql_verdict(code, str(failure.statement))
+        else:
+            found = sqlstate_verdict(sqlstate_of(failure.orig))
+        of_server = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError)
+        if found is None and isinstance(failure, of_server):
+            found = _verdict_of_words(str(failure.orig), _WORDS)
+        return found or "error"
 
-    def ingest(self, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+    def ingest(self, of: Transaction, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
         rows = 0
-        sqlalchemy = _sqlalchemy()
-        with self.transaction() as of:
-            quote = functools.partial(_quoted, of.connection.dialect)
-            place = ".".join(map(quote, table.split(".")))
-            largest = largest_statement(of) if self.kind in MYSQL else None
-            for batch in batches:
-                check_rows(batch, largest)
-                names = batch.schema.names
-                values = [f":v{at}" for at in range(len(names))]
-                statement = sqlalchemy.text(
-                    f"INSERT INTO {place} ({', '.join(map(quote, names))})"
-                    f" VALUES ({', '.join(values)})"
-                )
-                columns = [_plain(column) for column in batch.columns]
-                given = [
-                    {f"v{at}": value for at, value in enumerate(row)}
-                    for row in zip(*columns, strict=True)
-                ]
-                of.connection.execute(statement, given)
-                rows += batch.num_rows
+        quote = functools.partial(_quoted, of.connection.dialect)
+        place = ".".join(map(quote, table.split(".")))
+        largest = largest_statement(of) if self.kind in MYSQL else None
+        for batch in batches:
+            check_rows(batch, largest)
+            names = batch.schema.names
+            values = [f":v{at}" for at in range(len(names))]
+            statement = _sqlalchemy().text(
+                f"INSERT INTO {place} ({', '.join(map(quote, names))}) VALUES ({', '.join(values)})"
+            )
+            columns = [_plain(column) for column in batch.columns]
+            given = [
+                {f"v{at}": value for at, value in enumerate(row)}
+                for row in zip(*columns, strict=True)
+            ]
+            of.connection.execute(statement, given)
+            rows += batch.num_rows
         return rows
+
+
+def _verdict_of_words(told: str, words: Mapping[str, str]) -> str | None:
+    lower = told.lower()
+    return next((verdict for text, verdict in words.items() if text in lower), None)
 
 
 def _quoted(dialect: Any, name: str) -> str:

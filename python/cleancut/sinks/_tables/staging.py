@@ -4,10 +4,11 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from cleancut.errors import error_of
-from cleancut.sinks._core.database import Database, scrubbed
+from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._core.database import Database, Transaction, retried, scrubbed
 from cleancut.sinks._tables.statements import TRY
 
 if TYPE_CHECKING:
@@ -41,11 +42,27 @@ class StagingNames:
 
 
 def stage_partition(
-    database: Database, table: str, sink: str, batches: "Iterator[pa.RecordBatch]"
+    database: Database,
+    table: str,
+    sink: str,
+    seconds: float,
+    batches: "Iterator[pa.RecordBatch]",
 ) -> "Iterator[pa.RecordBatch]":
-    """Writes a partition in one transaction; what it gives is its own name, and how many rows.
+    """Writes a partition in one transaction; returns the name of the attempt and its rows.
 
-    Of a task that runs twice both may be there. Spark counts one of them, and its name tells which.
+    If a task runs twice, the table may have the rows of both attempts. The driver publishes those
+    of the attempt whose report Spark accepts.
+
+    Args:
+        database: of the target.
+        table: the staging table.
+        sink: whose name stands in errors.
+        seconds: for which a connection is tried again.
+        batches: of the partition.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_UNREACHABLE.
+        RequestError: CLEANCUT_SINK_REFUSED.
     """
     import pyarrow as pa
 
@@ -64,10 +81,21 @@ def stage_partition(
             )
             batch = next(filled, None)
 
+    def opened() -> tuple[ExitStack, Transaction]:
+        stack = ExitStack()
+        return stack, stack.enter_context(database.transaction())
+
+    # The batches are read once, so only the connection can be tried again here.
+    stack, of = retried(opened, database.verdict, database.secrets(), seconds, sink)
     try:
-        rows = database.ingest(table, stamped())
+        with stack:
+            rows = database.ingest(of, table, stamped())
+    except CleancutError:
+        raise
     except Exception as failure:
         verdict, detail = database.verdict(failure), scrubbed(failure, database.secrets())
+        if verdict == "foreign":
+            raise
         if verdict == "error":
             # The cause may name the connection, with its password.
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail) from None

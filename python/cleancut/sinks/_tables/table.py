@@ -90,6 +90,7 @@ class TableSink(EpochSink):
             RequestError: CLEANCUT_SINK_REFUSED, the options do not go together.
         """
         self._database = database
+        self._retry_for_s = retry_for_s
         self._options = options
         self._ledger = Ledger(database, f"{self._kind} {options.table}", retry_for_s)
         self._staging: StagingNames | None = None
@@ -156,7 +157,9 @@ class TableSink(EpochSink):
         self._ledger.within(lambda of: self._statements(of).make_staging(of, table, columns))
         schema, point, _ = self._options.table.rpartition(".")
         place = f"{schema}{point}{table}"
-        write = functools.partial(stage_partition, self._database, place, self.name)
+        write = functools.partial(
+            stage_partition, self._database, place, self.name, self._retry_for_s
+        )
         found = rows.select(prepared(columns)).mapInArrow(write, _REPORT).collect()
         return _Staged(table, {row["attempt"]: row["rows"] for row in found}, columns).encode()
 
