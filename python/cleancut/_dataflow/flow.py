@@ -56,7 +56,7 @@ class Flow:
 
         Args:
             location: where the dataflow keeps its cuts: a local path, `s3://bucket/prefix`, or a
-                URI as for `Checkpoint`. It belongs to the dataflow alone.
+                URI of `hdfs:`. It belongs to the dataflow alone.
             endpoint: for all that is on `s3://`, of the dataflow, its checkpoints and its channels:
                 the URL of the store; None is that of the environment, or AWS.
             region: likewise, as for `Checkpoint`.

@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.fs
 
 from cleancut._storage.objects import Stored
+from cleancut.errors import error_of
 
 _ATTEMPTS = 3
 
@@ -55,10 +56,26 @@ class Directory:
             available = max(0, min(length, file.size() - offset))
             return bytes(file.read_at(available, offset)) if available else b""
 
+    @property
+    def creates_if_absent(self) -> bool:
+        """Whether of two writers that create one object exactly one succeeds."""
+        # A link does not replace a file, nor does a rename of HDFS. That of others is a copy.
+        exclusive = (pyarrow.fs.LocalFileSystem, pyarrow.fs.HadoopFileSystem)
+        return isinstance(self.filesystem, exclusive)
+
     def create(self, name: str, data: bytes) -> bool:
         path = self.path(name)
         if self.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
             return False
+        if not self.creates_if_absent:
+            raise error_of(
+                "CLEANCUT_OBJECT_STORE_UNFIT",
+                location=self.root,
+                finding=f"a rename of {self.filesystem.type_name}: replaces an existing file, so"
+                " two writers could both create one object; nothing was written",
+                advice="Use s3://bucket/prefix, a local disk, or HDFS. Checkpoints there can be"
+                " read.",
+            )
         directory, _, base = path.rpartition("/")
         # No reader takes a name that begins so for one of ours.
         written = f"{directory}/.{base}.{uuid4().hex}"

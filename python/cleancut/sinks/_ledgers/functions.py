@@ -37,7 +37,7 @@ class PostgresLedger(Ledger):
 
 
 class SqlLedger(Ledger):
-    """A ledger in a database that SQLAlchemy knows, in the same tables."""
+    """A ledger in SQLite, MariaDB or MySQL by SQLAlchemy, in the same tables."""
 
     def __init__(self, url: str, name: str, *, retry_for_s: float = 60.0) -> None:
         """Names the place; nothing is connected to yet.
