@@ -114,9 +114,9 @@ def test_what_counts_after_several_acts() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"order_by": "o"}, "for mode 'upsert'"),
-        ({"delete_when": "d"}, "for mode 'upsert'"),
-        ({"keep_undo": 3}, "for mode 'upsert'"),
+        ({"order_by": "o"}, "need keys"),
+        ({"delete_when": "d"}, "need keys"),
+        ({"keep_undo": 3}, "need keys"),
         ({"query_column": "q"}, "needs an epoch_column"),
         ({"keys": "k", "keep_undo": -1}, "a number of epochs"),
     ],

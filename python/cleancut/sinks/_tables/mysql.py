@@ -34,8 +34,8 @@ _AROUND_VALUES = 4096
 _KEY_TYPES = {"LONGTEXT": "VARCHAR(190)", "LONGBLOB": "VARBINARY(190)"}
 
 # Two transactions that wait for each other, or too long; a row or a table that has changed since
-# the transaction looked first.
-_AGAIN = {1205, 1213, 1020, 1412}
+# the transaction looked first; an index that another run has created.
+_AGAIN = {1205, 1213, 1020, 1412, 1061}
 # Too many connections, no server, a shutdown, a killed statement, a node of a cluster that is not
 # ready; a full disk, no memory, a server that is read-only during a failover; a lost connection.
 _LOST = {1021, 1037, 1040, 1047, 1053, 1203, 1290, 1317, 1836, 1927, 2002, 2003, 2006, 2013}
@@ -89,14 +89,14 @@ class MySqlStatements(TableStatements):
     def made_with(self) -> str:
         return _MARIADB_TABLE if self.is_mariadb else MYSQL_TABLE
 
-    def target_columns(self, of: Transaction) -> dict[str, TargetColumn]:
-        """The columns of the target that can be written; none where it is not there."""
+    def columns_of(self, of: Transaction, table: str) -> dict[str, TargetColumn]:
         found = self._asked(
             of,
-            "SELECT column_name, data_type FROM information_schema.columns",
+            "SELECT column_name, data_type, column_type FROM information_schema.columns",
             " AND extra NOT LIKE '%GENERATED' ORDER BY ordinal_position",
+            table=table,
         )
-        return {name: TargetColumn(name, kind) for name, kind in found}
+        return {name: TargetColumn(name, kind, declared) for name, kind, declared in found}
 
     def key_type(self, column: StagedColumn) -> str:
         is_key = column.name in self.options.keys
@@ -151,7 +151,7 @@ class MySqlStatements(TableStatements):
         [(engine,)] = self._asked(of, "SELECT engine FROM information_schema.tables")
         if engine in ("MyISAM", "Aria", "MEMORY", "CSV", "ARCHIVE", "BLACKHOLE"):
             return f"the engine of the table {self.options.table}, {engine}, has no transactions"
-        if self.options.mode == "append":
+        if not self.options.keys:
             return None
         # ON DUPLICATE KEY takes a row that is the same by any of them for the one to be replaced.
         numbered = {
@@ -196,15 +196,22 @@ class MySqlStatements(TableStatements):
         return f"(SELECT {names} FROM {self.target} WHERE 1 = 0 UNION ALL SELECT {nulls}) u"
 
     @property
+    def undo_index(self) -> str:
+        # MySQL has no IF NOT EXISTS for an index.
+        return super().undo_index.removeprefix("IF NOT EXISTS ")
+
+    @property
     def _place(self) -> tuple[str, str]:
         schema, _, table = self.options.table.rpartition(".")
         return schema, table
 
-    def _asked(self, of: Transaction, sql: str, more: str = "") -> list[tuple[Any, ...]]:
-        schema, table = self._place
+    def _asked(
+        self, of: Transaction, sql: str, more: str = "", *, table: str = ""
+    ) -> list[tuple[Any, ...]]:
+        schema, target = self._place
         return of.run(
             f"{sql} WHERE table_schema = COALESCE(NULLIF(:place, ''), DATABASE())"
             f" AND table_name = :of{more}",
             place=schema,
-            of=table,
+            of=table or target,
         )

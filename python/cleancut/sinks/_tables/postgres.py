@@ -1,7 +1,7 @@
 """PostgreSQL: executors copy an epoch in beside each other, one transaction publishes it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,16 @@ class PostgresStatements(TableStatements):
     def takes_text(self, kind: str) -> bool:
         return kind in ("text", "varchar", "bpchar", "name", "citext")
 
+    def columns_of(self, of: Transaction, table: str) -> dict[str, TargetColumn]:
+        found = of.run(
+            "SELECT a.attname::text, t.typname::text, format_type(a.atttypid, a.atttypmod)::text"
+            " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+            " WHERE a.attnum > 0 AND NOT a.attisdropped"
+            f" AND a.attrelid = to_regclass({self.literal(self.beside(table))})"
+            " AND a.attgenerated = '' ORDER BY a.attnum"
+        )
+        return {name: TargetColumn(name, kind, declared) for name, kind, declared in found}
+
     def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
         found = of.run(
             "SELECT i.indexrelid::bigint, a.attname::text FROM pg_index i JOIN pg_attribute a"
@@ -231,16 +241,8 @@ class PostgresSink(TableSink):
         return postgres_form
 
     def _statements(self, of: Transaction) -> PostgresStatements:
-        named = PostgresStatements(self._options, {})
-        found = of.run(
-            "SELECT a.attname::text, t.typname::text FROM pg_attribute a"
-            " JOIN pg_type t ON t.oid = a.atttypid WHERE a.attnum > 0 AND NOT a.attisdropped"
-            f" AND a.attrelid = to_regclass({named.literal(named.target)})"
-            " AND a.attgenerated = '' ORDER BY a.attnum"
-        )
-        columns: Mapping[str, TargetColumn] = {
-            name: TargetColumn(name, kind) for name, kind in found
-        }
+        table = self._options.table.rpartition(".")[2]
+        columns = PostgresStatements(self._options, {}).columns_of(of, table)
         return PostgresStatements(self._options, columns)
 
 

@@ -1,4 +1,4 @@
-"""Every database that SQLAlchemy knows: executors insert, one transaction publishes."""
+"""SQLite, MariaDB and MySQL by SQLAlchemy: executors insert, one transaction publishes."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -231,6 +231,16 @@ class SqlStatements(TableStatements):
         is_text = column.form.staged != column.form.target and "NUMERIC" in column.form.target
         return f"CAST({found} AS {column.form.target})" if is_text else found
 
+    def columns_of(self, of: Transaction, table: str) -> dict[str, TargetColumn]:
+        inspector, _, schema = self._inspected(of)
+        if not inspector.has_table(table, schema):
+            return {}
+        found = [of for of in inspector.get_columns(table, schema) if not of.get("computed")]
+        return {
+            column["name"]: TargetColumn(column["name"], str(column["type"]), str(column["type"]))
+            for column in found
+        }
+
     def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
         inspector, table, schema = self._inspected(of)
         found = [inspector.get_pk_constraint(table, schema)["constrained_columns"]]
@@ -243,6 +253,14 @@ class SqlStatements(TableStatements):
     def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
         inspector, _, schema = self._inspected(of)
         return [name for name in inspector.get_table_names(schema) if name.startswith(prefix)]
+
+    @property
+    def undo_index(self) -> str:
+        if self._kind != "sqlite":
+            return super().undo_index
+        # The schema belongs to the name of the index there.
+        index = self.beside(f"{self.undo_table}_epochs")
+        return f"IF NOT EXISTS {index} ON {self.quoted(self.undo_table)}"
 
     def _inspected(self, of: Transaction) -> tuple[Any, str, str | None]:
         schema, _, table = self.options.table.rpartition(".")
@@ -278,10 +296,10 @@ class _OnMySql(MySqlStatements, SqlStatements):
 
 
 class SqlSink(TableSink):
-    """Writes each epoch of a query into a table of a database that SQLAlchemy knows, once.
+    """Writes each epoch of a query into a table of SQLite, MariaDB or MySQL, once.
 
-    As `PostgresSink` does, by ordinary inserts; for PostgreSQL take that one, which copies. Tested
-    with SQLite and MariaDB.
+    It works as `PostgresSink` does, by ordinary inserts. It also writes to PostgreSQL, where
+    `PostgresSink` is faster because it copies. Tests run with SQLite and MariaDB.
 
         counts.writeStream.outputMode("update").foreachBatch(
             SqlSink("mysql+pymysql://writer@db/shop", "counts", keys=["day", "shop"])
@@ -347,20 +365,10 @@ class SqlSink(TableSink):
         return sqlalchemy_form(named, _json_name(named), takes_decimals=is_mysql)
 
     def _statements(self, of: Transaction) -> SqlStatements:
-        if of.connection.dialect.name in MYSQL:
-            # SQLAlchemy does not read all names back as they are.
-            columns = _OnMySql(self._options, {}, of).target_columns(of)
-            return _OnMySql(self._options, columns, of)
-        sqlalchemy = _sqlalchemy()
-        schema, _, table = self._options.table.rpartition(".")
-        inspector = sqlalchemy.inspect(of.connection)
-        columns = {}
-        if inspector.has_table(table, schema or None):
-            for column in inspector.get_columns(table, schema or None):
-                if not column.get("computed"):
-                    kind = str(column["type"])
-                    columns[column["name"]] = TargetColumn(column["name"], kind)
-        return SqlStatements(self._options, columns, of)
+        # SQLAlchemy does not read all names of MySQL back as they are.
+        kind = _OnMySql if of.connection.dialect.name in MYSQL else SqlStatements
+        table = self._options.table.rpartition(".")[2]
+        return kind(self._options, kind(self._options, {}, of).columns_of(of, table), of)
 
 
 def _json_name(named: Callable[[str], str]) -> bool:

@@ -45,8 +45,9 @@ def stage_partition(
     database: Database,
     table: str,
     sink: str,
-    seconds: float,
     batches: "Iterator[pa.RecordBatch]",
+    *,
+    seconds: float = 60.0,
 ) -> "Iterator[pa.RecordBatch]":
     """Writes a partition in one transaction; returns the name of the attempt and its rows.
 
@@ -57,8 +58,8 @@ def stage_partition(
         database: of the target.
         table: the staging table.
         sink: whose name stands in errors.
-        seconds: for which a connection is tried again.
         batches: of the partition.
+        seconds: for which a connection is tried again.
 
     Raises:
         RetryableError: CLEANCUT_SINK_UNREACHABLE.

@@ -27,10 +27,12 @@ class TargetColumn:
     Attributes:
         name: of the column.
         kind: the name of its type, without length or precision.
+        declared: the type as a column is declared with it.
     """
 
     name: str
     kind: str
+    declared: str
 
 
 class TableStatements(ABC):
@@ -51,6 +53,15 @@ class TableStatements(ABC):
     @abstractmethod
     def quoted(self, name: str) -> str:
         """A name as it stands in a statement, whatever letters it has."""
+
+    @abstractmethod
+    def columns_of(self, of: "Transaction", table: str) -> dict[str, TargetColumn]:
+        """The columns of a table next to the target that can be written; none if it is not there.
+
+        Args:
+            of: an open transaction.
+            table: its name, without a schema.
+        """
 
     @abstractmethod
     def unique_keys(self, of: "Transaction") -> list[frozenset[str]]:
@@ -198,7 +209,7 @@ class TableStatements(ABC):
             self.delete(of, source, f"AND {dead}")
             rows = f"(SELECT * FROM {source} WHERE NOT {dead}) s"
         names, values = self._assigned(columns, query_id, epoch)
-        if options.mode == "append":
+        if not options.keys:
             of.run(self._insert(names, values, rows))
         else:
             for statement in self.upsert(names, values, rows):
@@ -258,9 +269,14 @@ class TableStatements(ABC):
         return " AND ".join(f"{left}.{key} = {right}.{key}" for key in keys)
 
     @property
-    def _undo(self) -> str:
+    def undo_table(self) -> str:
+        """The name of the table of replaced rows, next to the target."""
         told = hashlib.sha256(self.options.table.encode()).hexdigest()[:12]
-        return self.beside(f"cleancut_undo_{told}")
+        return f"cleancut_undo_{told}"
+
+    @property
+    def _undo(self) -> str:
+        return self.beside(self.undo_table)
 
     def keep_undo(self, of: "Transaction", source: str, query_id: str, epoch: int) -> None:
         """Keeps the rows that an epoch is about to replace, and the keys that are new with it."""
@@ -283,14 +299,33 @@ class TableStatements(ABC):
             old=epoch - self.options.keep_undo,
         )
 
-    def make_undo(self, of: "Transaction") -> None:
-        """Makes the table of replaced rows; the transaction may end with it."""
+    def prepare_undo(self, of: "Transaction") -> None:
+        """Creates the table of replaced rows, or adds columns that the target has gained.
+
+        A server may commit the transaction with it.
+        """
+        there = self.columns_of(of, self.undo_table)
+        if not there:
+            self._create_undo(of)
+            return
+        for column in self.columns.values():
+            if column.name not in there:
+                added = f"{self.quoted(column.name)} {column.declared}"
+                of.run(f"ALTER TABLE {self._undo} ADD COLUMN {added}")
+
+    def _create_undo(self, of: "Transaction") -> None:
         names = ", ".join(self.quoted(name) for name in self.columns)
         of.run(
             f"CREATE TABLE IF NOT EXISTS {self._undo}{self.made_with} AS SELECT {names},"
             f" CAST(0 AS {self.whole}) AS {_EPOCH}, CAST('' AS CHAR(64)) AS {_QUERY},"
             f" 0 AS {_WAS} FROM {self.undo_source} WHERE 1 = 0"
         )
+        of.run(f"CREATE INDEX {self.undo_index} ({_EPOCH}, {_QUERY})")
+
+    @property
+    def undo_index(self) -> str:
+        """The name of the index of replaced rows, and its table."""
+        return f"IF NOT EXISTS {self.quoted(f'{self.undo_table}_epochs')} ON {self._undo}"
 
     whole = "BIGINT"
 
@@ -306,7 +341,7 @@ class TableStatements(ABC):
             UndoRefusedError: what they replaced is not kept any more.
         """
         options = self.options
-        if options.mode == "append":
+        if not options.keys:
             column = self.quoted(options.epoch_column)
             of_query = ""
             if options.query_column:

@@ -7,7 +7,7 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cleancut._display.info_list import InfoList
 from cleancut.errors import CleancutError, error_of
@@ -34,14 +34,14 @@ class TableOptions:
 
     Attributes:
         table: its name, which may have that of a schema before it.
-        keys: columns, in mode "upsert".
+        keys: columns by which a row replaces another one; none adds all rows.
         order_by: of several rows with the same keys in one epoch the one with the greatest value
             counts; "" refuses such rows.
         delete_when: a column of booleans, which the table does not have: rows in which it is true
             delete that with their keys; "" deletes none.
         epoch_column: one of the table, of whole numbers, that is to have the epoch of each row.
         query_column: one of texts, that is to have Spark's id of the query.
-        keep_undo: for how many epochs the rows that they replace are kept, in mode "upsert".
+        keep_undo: for how many epochs the rows that they replace are kept, with keys.
         create: whether the table is made if it is not there.
     """
 
@@ -54,17 +54,12 @@ class TableOptions:
     keep_undo: int
     create: bool
 
-    @property
-    def mode(self) -> Literal["append", "upsert"]:
-        """Whether all rows are added, or each takes the place of the one with its keys."""
-        return "upsert" if self.keys else "append"
-
     def problem(self) -> str | None:
         """What does not go together."""
         if not self.table:
             return "it needs the name of a table"
-        if self.mode == "append" and (self.order_by or self.delete_when or self.keep_undo):
-            return "order_by, delete_when and keep_undo are for mode 'upsert'"
+        if not self.keys and (self.order_by or self.delete_when or self.keep_undo):
+            return "order_by, delete_when and keep_undo need keys"
         if self.query_column and not self.epoch_column:
             return "a query_column needs an epoch_column beside it"
         if self.keep_undo < 0:
@@ -158,7 +153,7 @@ class TableSink(EpochSink):
         schema, point, _ = self._options.table.rpartition(".")
         place = f"{schema}{point}{table}"
         write = functools.partial(
-            stage_partition, self._database, place, self.name, self._retry_for_s
+            stage_partition, self._database, place, self.name, seconds=self._retry_for_s
         )
         found = rows.select(prepared(columns)).mapInArrow(write, _REPORT).collect()
         return _Staged(table, {row["attempt"]: row["rows"] for row in found}, columns).encode()
@@ -171,6 +166,10 @@ class TableSink(EpochSink):
                 CLEANCUT_SINK_UNREACHABLE.
         """
         staged = _Staged.decode(handle)
+        if self._options.keep_undo and staged.rows:
+            # A column may have been added to the target since the run began. Not in the transaction
+            # that publishes, because MySQL commits a transaction when it changes a table.
+            self._ledger.within(lambda of: self._statements(of).prepare_undo(of))
         self._ledger.within(lambda of: self._publish(of, staged, handle, batch))
         self._drop([staged.table])
 
@@ -195,7 +194,7 @@ class TableSink(EpochSink):
         self._ledger.publish(of, batch, handle, staged.rows)
 
     def _check_keys(self, of: Transaction, statements: TableStatements, source: str) -> None:
-        if self._options.mode != "upsert":
+        if not self._options.keys:
             return
         problem = statements.key_problem(of, source)
         if problem is not None:
@@ -216,7 +215,7 @@ class TableSink(EpochSink):
         since = min(epoch.published_ms for epoch in epochs)
         others = [other for other in self._ledger.queries_since(of, since) if other != query_id]
         options = self._options
-        if options.mode == "append":
+        if not options.keys:
             if not options.epoch_column:
                 raise UndoRefusedError("its rows do not say of which epoch they are (epoch_column)")
             if others and not options.query_column:
@@ -273,7 +272,7 @@ class TableSink(EpochSink):
                 statements = self._statements(of)
             found = statements.problem(of, columns)
             if found is None and self._options.keep_undo:
-                statements.make_undo(of)
+                statements.prepare_undo(of)
             return found
 
         problem = self._ledger.within(check)
