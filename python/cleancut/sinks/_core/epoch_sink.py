@@ -1,8 +1,10 @@
 """What every sink is: a target that takes an epoch once, in steps that can be repeated."""
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
@@ -12,6 +14,9 @@ from cleancut.sinks._core.query_side import QuerySide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+# Of all sinks, because a sink is pickled for Spark Connect.
+_ENTERING = threading.Lock()
 
 
 class EpochSink(ABC):
@@ -32,7 +37,7 @@ class EpochSink(ABC):
     Where `published` finds the epoch, `stage` and `publish` are left out. Where an earlier run has
     sealed the epoch with a handle that `can_publish`, `stage` is.
 
-    A sink writes for one query at a time. Nothing that a handle or `name` says may be a secret.
+    A sink object serves one query after another, and never two at once. Nothing that a handle or `name` says may be a secret.
 
     Attributes:
         reads_rows_once: whether `stage` always reads its rows in one job, whole, and only once.
@@ -41,7 +46,11 @@ class EpochSink(ABC):
     """
 
     reads_rows_once = False
+    # The run that has begun, and the queries of all that ever have.
     _run_id: str | None = None
+    _runs: Mapping[str, str] = MappingProxyType({})
+    # The query whose epoch is open.
+    _serves: str | None = None
 
     @property
     @abstractmethod
@@ -121,10 +130,37 @@ class EpochSink(ABC):
         """
         return open_epoch((self,), df, epoch)
 
+    def _enter(self, batch: Batch) -> None:
+        """Refuses the epoch of a query while another one uses this object.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED.
+        """
+        query = batch.query_id
+        with _ENTERING:
+            current = self._serves
+            if self._run_id is not None and batch.run_id != self._run_id:
+                # A run that comes back after one of another query has begun.
+                last = self._runs[self._run_id]
+                current = last if last != query and batch.run_id in self._runs else current
+            if current not in (None, query):
+                raise error_of(
+                    "CLEANCUT_SINK_REFUSED",
+                    sink=self.name,
+                    reason=f"the same object writes for the query {current}, and the query {query}"
+                    " uses it at the same time; create a sink object for each query",
+                )
+            self._serves = query
+
+    def _leave(self) -> None:
+        self._serves = None
+
     def _begin_once(self, side: QuerySide, session: Any) -> None:
-        if self._run_id != side.batch.run_id:
+        batch = side.batch
+        if self._run_id != batch.run_id:
             self.begin(side, session)
-            self._run_id = side.batch.run_id
+            self._run_id = batch.run_id
+            self._runs = {**self._runs, batch.run_id: batch.query_id}
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Writes an epoch once.
@@ -186,8 +222,17 @@ def fan_out(*sinks: EpochSink) -> FanOut:
         sinks: with names of their own.
 
     Raises:
-        RequestError: CLEANCUT_SINK_REFUSED, two of them are the same, or there is none.
+        RequestError: CLEANCUT_SINK_REFUSED, two of them are the same, there is none, or one is no
+            sink.
     """
+    others = [sink for sink in sinks if not isinstance(sink, EpochSink)]
+    if others:
+        raise error_of(
+            "CLEANCUT_SINK_REFUSED",
+            sink="fan_out",
+            reason=f"{others[0]!r} is no sink; a function becomes one under exactly_once, or writes"
+            " within the block of a sink (sink.epoch)",
+        )
     names = [sink.name for sink in sinks]
     if not names or len(set(names)) < len(names):
         raise error_of(

@@ -148,6 +148,22 @@ def open_epoch(sinks: Sequence["EpochSink"], df: "DataFrame", epoch: int) -> Ite
     before the block.
     """
     side = query_side(df, epoch)
+    entered: list[EpochSink] = []
+    try:
+        for sink in sinks:
+            sink._enter(side.batch)
+            entered.append(sink)
+        with _open_epoch(sinks, side, df) as opened:
+            yield opened
+    finally:
+        for sink in entered:
+            sink._leave()
+
+
+@contextmanager
+def _open_epoch(
+    sinks: Sequence["EpochSink"], side: QuerySide, df: "DataFrame"
+) -> Iterator[OpenEpoch]:
     # First: with it the run begins for the coordinator, which then knows its generation.
     sealed = _handles(side.sealed_output())
     batch = side.batch

@@ -27,6 +27,15 @@ class _Selecting(EpochSink):
     def begin(self, side: QuerySide, session: Any) -> None:
         self._sink.begin(side, session)
 
+    def _enter(self, batch: Batch) -> None:
+        self._sink._enter(batch)
+
+    def _leave(self) -> None:
+        self._sink._leave()
+
+    def _begin_once(self, side: QuerySide, session: Any) -> None:
+        self._sink._begin_once(side, session)
+
     def published(self, batch: Batch) -> str | None:
         return self._sink.published(batch)
 

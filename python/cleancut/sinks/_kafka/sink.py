@@ -113,6 +113,10 @@ class KafkaSink(EpochSink):
                 that the query went back to are published.
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
+        # The object may have served another query.
+        self._give_up()
+        self._let_go()
+        self._noted = LedgerDocument()
         self._query, self._noted_run = side.batch.query_id, ""
         owner = side.generation() or 0
 
