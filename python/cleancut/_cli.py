@@ -4,7 +4,6 @@ import argparse
 import os
 import shlex
 import sys
-import time
 import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,6 +15,7 @@ from cleancut._checkpoint import Checkpoint
 from cleancut._commands.arguments import access, add_into, add_location, add_reader
 from cleancut._commands.exporting import add_exporter
 from cleancut._commands.flowing import FlowCommands
+from cleancut._commands.passes import repeat
 from cleancut._commands.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._commands.watching import add_top
 from cleancut._display.info_list import InfoList
@@ -525,16 +525,14 @@ def _drill(parsed: argparse.Namespace) -> int:
 
 
 def _replicate(parsed: argparse.Namespace) -> int:
-    checkpoint = _checkpoint(parsed)
-    while True:
+    def one_pass() -> None:
+        checkpoint = _checkpoint(parsed)
         found = checkpoint.replicate(
             parsed.into, note=not parsed.no_note, **access(parsed, "into_")
         )
         print_list(InfoList([found]), parsed)
-        if parsed.every is None:
-            return OK
-        sys.stdout.flush()
-        time.sleep(parsed.every)
+
+    return repeat(one_pass, parsed.every)
 
 
 def _fence(parsed: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs
 import pytest
@@ -12,6 +13,7 @@ from cleancut._reading.root import Root, open_root
 from cleancut._recovery.replicas import ReplicaInfo, replicate
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
+from cleancut.errors import error_of
 from tests.support.documented import blocks, commands
 from tests.unit.cut_files import CutFiles
 from tests.unit.root_files import RootFiles
@@ -346,3 +348,40 @@ def test_the_documented_commands_run(four_cuts: CutFiles, copy: Path) -> None:
         asked = [str(there.get(part, part)) for part in command[1:]]
         assert _cli.main(asked) == _cli.OK, command
     assert all_is_copied(four_cuts, copy)
+
+
+def test_repeated_passes_continue_after_transient_errors(
+    four_cuts: CutFiles,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    replicate = Checkpoint.replicate
+    results: list[Any] = [
+        error_of("CLEANCUT_SINK_UNREACHABLE", sink="s", seconds=1, detail="the store is away"),
+        None,
+        ConnectionResetError("the network is away"),
+        None,
+        error_of("CLEANCUT_REPLICA_DIVERGED", location="l", replica="r", reason="other"),
+    ]
+    waits: list[float] = []
+
+    def failing(self: Checkpoint, *arguments: Any, **options: Any) -> Any:
+        result = results.pop(0)
+        if result is not None:
+            raise result
+        return replicate(self, *arguments, **options)
+
+    monkeypatch.setattr(Checkpoint, "replicate", failing)
+    monkeypatch.setattr("cleancut._commands.passes.time.sleep", waits.append)
+    command = ["replicate", str(four_cuts.location), str(tmp_path / "copy"), "--json"]
+    assert _cli.main([*command, "--every", "30"]) == _cli.REFUSED
+    assert results == []
+    assert waits == [30.0] * 4
+    printed = capsys.readouterr()
+    assert len([line for line in printed.out.splitlines() if '"epoch"' in line]) == 2
+    assert "the store is away" in printed.err
+    assert "the network is away" in printed.err
+    # Without --every the first error ends the command.
+    results.append(ConnectionResetError("the network is away"))
+    assert _cli.main(command) == _cli.REFUSED
