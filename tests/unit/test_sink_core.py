@@ -77,6 +77,15 @@ def test_what_was_sealed_for_other_sinks_is_computed_again(output: str) -> None:
     assert "compute" in give(fan_out(Target("a", steps), Target("b", steps)), side)
 
 
+def test_a_fan_out_takes_sinks_alone() -> None:
+    def write(rows: Any, epoch: int) -> None: ...
+
+    sinks: list[Any] = [Target("a", []), write]
+    with pytest.raises(RequestError, match=r"is no sink.*exactly_once") as raised:
+        fan_out(*sinks)
+    assert raised.value.error_id == "CLEANCUT_SINK_REFUSED"
+
+
 def test_a_sink_is_given_once_to_a_fan_out() -> None:
     for sinks in ([], [Target("a", []), Target("a", [])]):
         with pytest.raises(RequestError) as raised:

@@ -33,12 +33,13 @@ class Transaction(Protocol):
 
     connection: Any
 
-    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Executes one statement.
 
         Args:
-            sql: with `:name` in the place of each value; a colon that is none is doubled.
-            values: by name; whole numbers and texts.
+            sql: with `:name` instead of each value; a colon that begins no name is doubled.
+            values: by name: None, bool, int, float, Decimal, str, bytes, date, time, datetime,
+                UUID, and what else the driver binds.
 
         Returns:
             The rows, if it gives any.

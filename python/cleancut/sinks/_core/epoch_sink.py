@@ -37,7 +37,8 @@ class EpochSink(ABC):
     Where `published` finds the epoch, `stage` and `publish` are left out. Where an earlier run has
     sealed the epoch with a handle that `can_publish`, `stage` is.
 
-    A sink object serves one query after another, and never two at once. Nothing that a handle or `name` says may be a secret.
+    A sink object serves one query after another, and never two at once. Nothing that a handle or
+    `name` says may be a secret.
 
     Attributes:
         reads_rows_once: whether `stage` always reads its rows in one job, whole, and only once.
@@ -225,7 +226,8 @@ def fan_out(*sinks: EpochSink) -> FanOut:
         RequestError: CLEANCUT_SINK_REFUSED, two of them are the same, there is none, or one is no
             sink.
     """
-    others = [sink for sink in sinks if not isinstance(sink, EpochSink)]
+    given: Sequence[object] = sinks
+    others = [sink for sink in given if not isinstance(sink, EpochSink)]
     if others:
         raise error_of(
             "CLEANCUT_SINK_REFUSED",

@@ -1,11 +1,14 @@
 """PostgreSQL: executors copy an epoch in beside each other, one transaction publishes it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+from uuid import UUID
 
 from cleancut._packages import extra_package
 from cleancut.sinks._core.columns import Forms, column_names, postgres_form
@@ -106,21 +109,55 @@ class _PostgresTransaction:
         self.connection = connection
         self._cursor = cursor
 
-    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
-        bound: list[int | str] = []
+    def run(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        bound: list[Any] = []
 
         def placed(found: re.Match[str]) -> str:
             if found[1] is None:
                 return found[0]
-            value = values[found[1]]
+            value, kind = _bindable(values[found[1]])
+            if value is None:
+                # A parameter would be a null of some type, which not every column takes.
+                return "NULL"
             bound.append(value)
+            place = f"${len(bound)}"
+            if kind is None:
+                return place
             # The server cannot always tell the type of a parameter by itself.
-            return f"CAST(${len(bound)} AS {'bigint' if isinstance(value, int) else 'text'})"
+            of_text = isinstance(value, str) and kind != "text"
+            return f"CAST({f'CAST({place} AS text)' if of_text else place} AS {kind})"
 
         self._cursor.execute(_VALUE.sub(placed, sql), tuple(bound) or None)
         if not self._cursor.description:
             return []
         return list(self._cursor.fetchall())
+
+
+# By their first class that is listed here: a boolean is an integer too, and a datetime a date.
+_KINDS: Mapping[type, str] = {
+    bool: "boolean",
+    int: "bigint",
+    float: "double precision",
+    str: "text",
+    bytes: "bytea",
+    Decimal: "numeric",
+    datetime: "timestamp",
+    date: "date",
+    time: "time",
+    UUID: "uuid",
+}
+_AS_TEXT = (Decimal, date, time, UUID)
+_LARGEST_BIGINT = 2**63 - 1
+
+
+def _bindable(value: Any) -> tuple[Any, str | None]:
+    """A value as the driver binds it, and the type of the server; None if the driver knows it."""
+    kind = next((kind for of, kind in _KINDS.items() if isinstance(value, of)), None)
+    if kind == "bigint" and abs(value) > _LARGEST_BIGINT:
+        return str(value), "numeric"
+    if kind == "timestamp" and value.tzinfo is not None:
+        kind = "timestamptz"
+    return (str(value) if isinstance(value, _AS_TEXT) else value), kind
 
 
 class PostgresStatements(TableStatements):

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cleancut._packages import extra_package
@@ -204,8 +205,15 @@ class _SqlTransaction:
         self.connection = connection
         self._text = sqlalchemy.text
 
-    def run(self, sql: str, **values: int | str) -> list[tuple[Any, ...]]:
-        found = self.connection.execute(self._text(sql), values)
+    def run(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
+        if self.connection.dialect.name == "sqlite":
+            # Its driver binds no decimal. A column of numbers makes one of the text.
+            values = {
+                name: str(value) if isinstance(value, Decimal) else value
+                for name, value in values.items()
+            }
+        # Bound by themselves, so that SQLAlchemy knows the types of values.
+        found = self.connection.execute(self._text(sql).bindparams(**values))
         return [tuple(row) for row in found] if found.returns_rows else []
 
 
