@@ -384,10 +384,10 @@ object Errors {
       "found" -> found.input.rows
     )
 
-  /** @param reason why that provider has it */
   def modeRequiresCuts(location: String, mode: String): CleancutException =
     make("CLEANCUT_MODE_REQUIRES_CUTS")("location" -> location, "mode" -> mode)
 
+  /** @param reason why that provider has it */
   def stateElsewhere(location: String, provider: String, reason: String): CleancutException =
     make("CLEANCUT_STATE_ELSEWHERE")(
       "location" -> location,

@@ -38,9 +38,8 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
-import io.cleancut.{CleancutCheckpointFileManager, Recent}
 import io.cleancut.channels.CaptureMode
-import io.cleancut.conf.{Keys, Settings}
+import io.cleancut.conf.Settings
 import io.cleancut.cuts.QueryCuts
 
 /**
@@ -48,7 +47,7 @@ import io.cleancut.cuts.QueryCuts
  * may stay in flight or some are from earlier epochs. Other plans stay as they are, and cost
  * nothing.
  */
-object ChannelRule extends Rule[SparkPlan] with Logging {
+object ChannelRule extends Rule[SparkPlan] {
 
   /** The rule at the place where exchanges and sorts are in the plan, and stages are not. */
   val injection: ColumnarRule = new ColumnarRule {
@@ -65,39 +64,13 @@ object ChannelRule extends Rule[SparkPlan] with Logging {
       if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
       location = StoreFiles.checkpointOf(info.checkpointLocation).toString
       if location != Explained
-    } yield DriverCuts.of(location) match {
-      case Some(cuts) => new ChannelPlan(plan, operators, info, cuts).result
-      case None       =>
-        warnWithoutCuts(first.conf, info.queryRunId.toString, location)
-        plan
-    }
+      cuts <- DriverCuts.of(location)
+    } yield new ChannelPlan(plan, operators, info, cuts).result
     found.getOrElse(plan)
   }
 
   // Where Spark says that a query is which it plans only to explain it; some lines do in each run.
   private val Explained = "<unknown>"
-
-  // A run is told once.
-  private val warned = new Recent[String, Boolean](max = 64)
-
-  /** Who has asked for capture is to know that nothing comes of it. */
-  private def warnWithoutCuts(conf: SQLConf, runId: String, location: String): Unit = {
-    val mode = Settings.from(new StateStoreConf(conf).sqlConfs).channels.mode
-    if (mode != CaptureMode.Aligned && isNew(runId)) {
-      logWarning(
-        s"${Keys.Mode.name} has no effect on the query at $location, whose epochs " +
-          s"are not committed by cuts; set ${Keys.Cuts.name}=true, and " +
-          "spark.sql.streaming.checkpointFileManagerClass=" +
-          classOf[CleancutCheckpointFileManager].getName
-      )
-    }
-  }
-
-  private def isNew(runId: String): Boolean = warned.synchronized {
-    val isKnown = warned.containsKey(runId)
-    warned.put(runId, true)
-    !isKnown
-  }
 
   private def isDone(plan: SparkPlan): Boolean =
     plan.exists(node => node.isInstanceOf[ChannelExec] || node.isInstanceOf[ChannelProgressExec])
