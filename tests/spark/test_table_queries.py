@@ -115,5 +115,10 @@ def test_a_table_goes_back_with_its_query_or_says_why_not(
     # To undo that would want what was deleted.
     cleancut.rollback(location, undo=True, session=spark).apply()
     write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_UNDO_REFUSED"):
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_ROWS_MISSING") as refused:
         query.run(query.sink(epoch_column="epoch"))
+    # As the error says.
+    assert f"`cleancut rollback file:{location} --to-epoch 0 --apply`" in str(refused.value)
+    cleancut.rollback(location, 0, session=spark).apply()
+    query.run(query.sink(epoch_column="epoch"))
+    assert dict(query.rows("SELECT k, n FROM counts ORDER BY epoch")) == query.batch()

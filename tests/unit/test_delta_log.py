@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cleancut.sinks._core.runs import LedgerEpoch, Run
+from cleancut.sinks._core.ledger import LedgerEpoch, Run
 from cleancut.sinks._lakes.delta_log import Action, DeltaLog, noted
 from cleancut.sinks._lakes.log import Entry, chain
 
@@ -41,7 +41,7 @@ class Log(DeltaLog):
 
 def entry(epoch: int, previous: int | None) -> Entry:
     of = LedgerEpoch(0, epoch, 100 + epoch, "r-1", f"token {epoch}", 6, 0)
-    return Entry(QUERY, "file:/ckpt", Run("r-1", last=epoch), previous, of, latest=of)
+    return Entry(QUERY, Run("r-1", last=epoch), previous, of, latest=of)
 
 
 def test_entries_are_found_between_commits_of_others() -> None:

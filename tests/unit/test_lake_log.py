@@ -12,7 +12,7 @@ import pytest
 
 from cleancut import FencedError, RequestError
 from cleancut.sinks import Batch
-from cleancut.sinks._core.runs import Run
+from cleancut.sinks._core.ledger import Run
 from cleancut.sinks._lakes.delta_files import partition_text, secrets_in
 from cleancut.sinks._lakes.delta_stats import statistics
 from cleancut.sinks._lakes.files import Staged, StagedFile
@@ -46,13 +46,13 @@ class Log:
     def begin(self, run: Run, query_id: str = "q-1", undone_after: int | None = None) -> None:
         head = self.head(query_id)
         at = None if head is None else head.at
-        self.entries.append(Entry(query_id, "file:/ckpt", run, at, undone_after=undone_after))
+        self.entries.append(Entry(query_id, run, at, undone_after=undone_after))
 
     def publish(self, *epochs: int, query_id: str = "q-1") -> None:
         for epoch in epochs:
             batch = replace(BATCH, epoch=epoch, planned_ms=100 + epoch, query_id=query_id)
             head = owned_head(self, batch, "sink")
-            self.entries.append(publishing(head, batch, f"token {epoch}", 1))
+            self.entries.append(publishing(head, batch, f"token {epoch}", 1, "sink"))
 
 
 def at(epoch: int) -> Batch:
@@ -109,10 +109,10 @@ def test_what_was_gone_back_behind_is_undone_by_the_furthest_act(log: Log) -> No
     log.publish(5, 6)
     log.begin(Run("r-1", last=6), undone_after=5)
     log.publish(9)
-    found = [(of.epoch.epoch, of.undone) for of in past(chain(log, log.head("q-1")))]
+    found = [(of.epoch.epoch, of.is_undone) for of in past(chain(log, log.head("q-1")))]
     assert found == [(9, False), (6, True), (5, False), (2, True), (1, False), (0, False)]
     log.begin(Run("r-1", last=9), undone_after=0)
-    found = [(of.epoch.epoch, of.undone) for of in past(chain(log, log.head("q-1")))]
+    found = [(of.epoch.epoch, of.is_undone) for of in past(chain(log, log.head("q-1")))]
     assert [epoch for epoch, undone in found if not undone] == [0]
     head = log.head("q-1")
     assert head is not None

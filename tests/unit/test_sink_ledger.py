@@ -18,8 +18,8 @@ from cleancut.sinks import (
     exactly_once,
 )
 from cleancut.sinks._core.database import masked, scrubbed, within
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._core.runs import UndoRefusedError
 from cleancut.sinks._tables.sql import SqlDatabase
 from tests.support.refusals import refusal
 
@@ -147,12 +147,16 @@ def test_epochs_are_undone_with_their_query(ledger: SqlLedger) -> None:
     assert last.incarnation == 7
     # To undo that would want rows again that are gone.
     error = refusal(lambda: begin(ledger, run(12, "r-4"), None, Act(11, 3), undo=undo))
-    assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    assert error.error_id == "CLEANCUT_SINK_ROWS_MISSING"
+    assert "`cleancut rollback file:/ckpt --to-epoch 1 --apply`" in str(error)
     assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(error)
     assert epochs(ledger) == [0, 1, 9]
-    # Back to what the branch before had, and not to what it had left.
-    begin(ledger, run(12, "r-5"), None, Act(11, 1), undo=undo)
+    # As the error says.
+    both = (Act(11, 3), Act(13, 1))
+    begin(ledger, run(14, "r-5"), None, *both, undo=undo)
     assert (undone, epochs(ledger)) == ([2, 3, 9], [0, 1])
+    publish(ledger, run(14, "r-5"))
+    assert epochs(ledger) == [0, 1, 14]
 
 
 def test_a_rollback_that_is_undone_before_anything_was_published_is_refused(
@@ -165,7 +169,7 @@ def test_a_rollback_that_is_undone_before_anything_was_published_is_refused(
     assert epochs(ledger) == [0, 1]
     both = (Act(5, 1), Act(8, 3))
     error = refusal(lambda: begin(ledger, run(9, "r-3"), None, *both, undo=lambda *_: None))
-    assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    assert error.error_id == "CLEANCUT_SINK_ROWS_MISSING"
     # The same act again, as after a run that died before it published anything.
     begin(ledger, run(6, "r-4"), None, Act(5, 1), undo=None)
     assert epochs(ledger) == [0, 1]
@@ -197,7 +201,7 @@ def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger
 def test_only_some_epochs_are_remembered(
     ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleancut.sinks._ledgers.rules.LedgerRules.kept_epochs", 3)
+    monkeypatch.setattr("cleancut.sinks._ledgers.ledger.KEPT_EPOCHS", 3)
     begin(ledger, run(0))
     publish(ledger, *map(run, range(6)))
     assert epochs(ledger) == [3, 4, 5]

@@ -11,7 +11,8 @@ from cleancut import CleancutError, DamagedError, FencedError, RequestError
 from cleancut.sinks import Batch, EpochSink, KafkaSink, RedisSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._kafka.cluster import KafkaCluster, verdict
-from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
+from cleancut.sinks._ledgers.document import LedgerDocument, document_ledger
+from cleancut.sinks._ledgers.stored import StoredLedger
 from cleancut.sinks._redis.rows import KeyTemplate, RowPlan
 from cleancut.sinks._redis.server import RedisServer
 from cleancut.sinks._tables.mysql import mysql_verdict
@@ -68,7 +69,9 @@ def test_rows_become_what_the_scripts_read() -> None:
         stream.parts([None])
 
 
-def written(rules: DocumentRules, note: LedgerDocument, batch: Batch) -> LedgerDocument:
+def written(
+    rules: StoredLedger[LedgerDocument], note: LedgerDocument, batch: Batch
+) -> LedgerDocument:
     """A note after an epoch, as another process reads it."""
     assert rules.lock(note, batch) is None
     rules.publish(note, batch, f"handle {batch.epoch}", 3)
@@ -76,8 +79,8 @@ def written(rules: DocumentRules, note: LedgerDocument, batch: Batch) -> LedgerD
 
 
 def test_a_note_is_read_as_it_was_written() -> None:
-    rules, note = DocumentRules("RedisSink k"), LedgerDocument()
-    rules.begin_in(note, side(), 1, None)
+    rules, note = document_ledger("RedisSink k"), LedgerDocument()
+    rules.begin(note, side(), 1, None)
     for epoch in range(3):
         note = written(rules, note, replace(BATCH, epoch=epoch, planned_ms=epoch))
     assert [(of.epoch, of.handle, of.rows) for of in rules.published(note, "q-1")] == [
@@ -85,7 +88,7 @@ def test_a_note_is_read_as_it_was_written() -> None:
     ]
     later = replace(BATCH, epoch=5, run_id="r-2")
     undone: list[int] = []
-    rules.begin_in(
+    rules.begin(
         note,
         side(later, Act(4, 0)),
         2,
@@ -103,8 +106,8 @@ def test_a_note_is_read_as_it_was_written() -> None:
 
 
 def test_a_note_keeps_the_last_epochs_only() -> None:
-    rules, note = DocumentRules("RedisSink k"), LedgerDocument()
-    rules.begin_in(note, side(), 0, None)
+    rules, note = document_ledger("RedisSink k"), LedgerDocument()
+    rules.begin(note, side(), 0, None)
     for epoch in range(150):
         rules.publish(note, replace(BATCH, epoch=epoch), "", 1)
     assert [of.epoch for of in rules.published(note, "q-1")] == list(range(50, 150))

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from cleancut.sinks._core.database import Transaction
     from cleancut.sinks._core.epoch_sink import EpochSink, FanOut, fan_out
     from cleancut.sinks._core.foreach import sealing
+    from cleancut.sinks._core.ledger import LedgerEpoch
     from cleancut.sinks._core.open_epoch import OpenEpoch
-    from cleancut.sinks._core.runs import LedgerEpoch
     from cleancut.sinks._core.selecting import selecting
     from cleancut.sinks._files.epoch_files import EpochFiles
     from cleancut.sinks._files.published import PublishedEpoch
@@ -32,8 +32,8 @@ else:
             "sinks._core.database": ("Transaction",),
             "sinks._core.epoch_sink": ("EpochSink", "FanOut", "fan_out"),
             "sinks._core.foreach": ("sealing",),
+            "sinks._core.ledger": ("LedgerEpoch",),
             "sinks._core.open_epoch": ("OpenEpoch",),
-            "sinks._core.runs": ("LedgerEpoch",),
             "sinks._core.selecting": ("selecting",),
             "sinks._files.epoch_files": ("EpochFiles",),
             "sinks._files.published": ("PublishedEpoch",),

@@ -6,7 +6,6 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +13,28 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
-from cleancut.sinks._core.query_side import Act, QuerySide, counts, kept_until
-from cleancut.sinks._files.directory import SinkDirectory
-from cleancut.sinks._files.going_back import acts_of, note
+from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, RowsMissing, Run
+from cleancut.sinks._core.ledger_errors import (
+    UndoRefusedError,
+    error_for,
+    fenced,
+    undo_refused,
+)
+from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._files.directory import Records, SinkDirectory
 from cleancut.sinks._files.manifest import check_input, claim, decoded, encoded
 from cleancut.sinks._files.names import (
-    ACTS,
     EPOCHS,
     PREPARED,
+    UNDONE,
     Prepared,
     manifest_epochs,
     manifest_name,
     prepared_in,
+    undone_epochs,
+    undone_name,
 )
+from cleancut.sinks._files.operations import read_history, record_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,18 +56,18 @@ class Committer(ABC):
 
     @abstractmethod
     def commit(self, handle: str) -> None:
-        """Shows what was prepared, once; does nothing where that is shown already."""
+        """Shows what was prepared, once; does nothing if that is shown already, or was undone."""
 
     @abstractmethod
     def abort(self, handle: str) -> None:
-        """Drops what was prepared, whole, in part or not at all; never called behind `commit`."""
+        """Drops what was prepared, in full or in part; never called after `commit`."""
 
     def is_staged(self, handle: str) -> bool:
         """Whether all that was prepared is there still, or is shown."""
         return True
 
     def undo(self, handle: str) -> None:
-        """Takes back what is shown, when the query was rolled back; the last handle comes first.
+        """Removes what `commit` has shown, after a rollback of the query; the last handle first.
 
         Raises:
             NotImplementedError: it cannot; the query is refused then.
@@ -95,11 +103,11 @@ class _Decision:
 
 
 class TwoPhaseSink(EpochSink):
-    """Writes epochs by a `Committer`, each once; a function for `foreachBatch`.
+    """Writes each epoch once by a `Committer`; a function for `foreachBatch`.
 
-    Which epochs count is decided by small records at a path of its own, each created if absent, as
-    the manifests of `EpochFiles` are. What a crash has left is committed or aborted by the next
-    run: committed if its epoch was decided, else aborted once that epoch is.
+    A decision per epoch, a small file that is created once, names the handle to commit. After a
+    crash, the next run commits what was decided and aborts what was not. An epoch whose decision
+    was recorded after a rollback of the query does not count, and is not committed.
 
         TwoPhaseSink(MyCommitter(), decisions="s3://bucket/orders-decisions")
     """
@@ -114,7 +122,7 @@ class TwoPhaseSink(EpochSink):
         """
         self._committer = committer
         self._path = os.fspath(decisions)
-        self._records: SinkDirectory | None = None
+        self._records: Records | None = None
 
     def __repr__(self) -> str:
         return f"TwoPhaseSink({self._committer!r}, decisions={self._path!r})"
@@ -125,62 +133,49 @@ class TwoPhaseSink(EpochSink):
         return f"TwoPhaseSink {self._path}"
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Finishes what the run before has left, and goes back with the query; see `EpochSink`.
+        """Finishes what earlier runs have left, and undoes what does not count; see `EpochSink`.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNED, another query writes here;
-                CLEANCUT_SINK_UNDO_REFUSED.
+                CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING.
         """
-        records = SinkDirectory(session, self._path)
+        directory = SinkDirectory(session, self._path)
+        directory.prepare()
+        self._begin(side, directory)
+
+    def _begin(self, side: QuerySide, records: Records) -> None:
         self._records = records
-        records.prepare()
         claim(records, side.batch)
+        history = read_history(records, manifest_epochs(records.names(EPOCHS)))
+        history = record_operations(records, side, history)
+        # Again: until then an older run could decide an epoch and not see the operations.
+        decided = manifest_epochs(records.names(EPOCHS))
         for left in prepared_in(records.names(PREPARED)):
             decision = self._decision(left.epoch)
-            if decision is not None and decision.prepared == left:
+            if decision is not None and decision.prepared == left and history.counts(left.epoch):
                 self._finish(left)
-        self._go_back(side, records)
-
-    def _go_back(self, side: QuerySide, records: SinkDirectory) -> None:
-        decided = manifest_epochs(records.names(EPOCHS))
-        noted = manifest_epochs(records.names(ACTS))
-        if not decided:
-            return
-        last = max([*decided, *noted])
-        acts = side.acts(last)
-        bound = kept_until(acts)
-        if bound is None:
-            return
-        former = acts_of(records, noted)
-        live = [epoch for epoch in decided if counts(epoch, last, former)]
-        again = [of for of in decided if of not in live and of <= bound]
-        again = [of for of in again if counts(of, bound, former)]
-        later = [epoch for epoch in live if epoch > bound]
-
-        def refused(what: str, epochs: Sequence[int]) -> Exception:
-            return error_of(
-                "CLEANCUT_SINK_UNDO_REFUSED",
-                sink=self.name,
-                query=side.batch.query_id,
-                epoch=bound,
-                reason=f"its committer cannot {what}",
-                published=", ".join(f"epoch {epoch}" for epoch in epochs),
-            )
-
-        if again:
-            raise refused("undo an undo", again)
+        undone = undone_epochs(records.names(UNDONE))
+        epochs = [RecordedEpoch(_epoch(of), is_undone=of in undone) for of in decided]
+        surplus = history.compare(epochs)
+        if isinstance(surplus, RowsMissing):
+            raise error_for(surplus, side.batch, self.name)
         try:
-            self._undo(later)
-        except NotImplementedError:
-            raise refused("undo", later) from None
-        if bound < last:
-            note(records, Act(acts[-1].epoch, bound))
+            for epoch in reversed(surplus):
+                self._undo(epoch.epoch)
+        except UndoRefusedError as problem:
+            raise undo_refused(problem, surplus, history.bound, side.batch, self.name) from None
 
-    def _undo(self, epochs: Sequence[int]) -> None:
-        for epoch in reversed(epochs):
-            decision = self._decision(epoch)
-            if decision is not None:
-                self._committer.undo(decision.prepared.handle)
+    def _undo(self, epoch: int) -> None:
+        decision = self._decision(epoch)
+        if decision is None:
+            return
+        # An older run may be about to commit it. After this, its commit does nothing.
+        self._finish(decision.prepared)
+        try:
+            self._committer.undo(decision.prepared.handle)
+        except NotImplementedError:
+            raise UndoRefusedError("its committer cannot undo") from None
+        self._of_run().create(undone_name(epoch), encoded({}))
 
     def published(self, batch: Batch) -> str | None:
         """What is decided of the epoch; see `EpochSink`."""
@@ -204,7 +199,11 @@ class TwoPhaseSink(EpochSink):
         return _encoded(prepared)
 
     def publish(self, handle: str, batch: Batch) -> None:
-        """Decides the epoch, unless it is decided, and commits what was; see `EpochSink`."""
+        """Decides the epoch, unless it is decided, and commits it; see `EpochSink`.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch.
+        """
         prepared = _decoded(handle)
         mine = _Decision(prepared, batch.query_id, batch.run_id, batch.planned_ms)
         found: _Decision | None = mine
@@ -217,6 +216,10 @@ class TwoPhaseSink(EpochSink):
                 detail="it was removed while the epoch was published",
             )
         check_input(found, batch, self._of_run().location)
+        # After the decision is recorded: a newer run records its operations, then reads decisions.
+        if not read_history(self._of_run(), [batch.epoch]).counts(batch.epoch):
+            self._drop(prepared)
+            raise fenced(batch, Run("of a newer generation"), self.name)
         self._finish(found.prepared)
         if found.prepared != prepared:
             self._drop(prepared)
@@ -235,20 +238,50 @@ class TwoPhaseSink(EpochSink):
     def _finish(self, prepared: Prepared) -> None:
         self._committer.commit(prepared.handle)
         # Last: as long as it is there, the handle may have to be committed.
-        self._of_run().delete(prepared.directory)
+        self._of_run().remove(prepared.directory)
 
     def _drop(self, prepared: Prepared) -> None:
         self._committer.abort(prepared.handle)
-        self._of_run().delete(prepared.directory)
+        self._of_run().remove(prepared.directory)
 
     def _decision(self, epoch: int) -> _Decision | None:
         name = manifest_name(epoch)
         body = self._of_run().read(name)
         return None if body is None else _Decision.decode(body, self._of_run().at(name), epoch)
 
-    def _of_run(self) -> SinkDirectory:
+    def forget(self, query_id: str, after: int) -> int:
+        """Records epochs as undone whose rows you have deleted in the target.
+
+        For a query that was rolled back if the committer cannot undo. The query must not run.
+
+        Args:
+            query_id: Spark's id of it.
+            after: the last epoch whose rows stay; -1 for none.
+
+        Returns:
+            How many epochs these were.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_OWNED, another query writes here.
+        """
+        from pyspark.sql import SparkSession
+
+        records = SinkDirectory(SparkSession.active(), self._path)
+        claim(records, Batch(after, query_id, "", "", 0))
+        undone = undone_epochs(records.names(UNDONE))
+        decided = [of for of in manifest_epochs(records.names(EPOCHS)) if of > after]
+        return sum(
+            records.create(undone_name(of), encoded({})) for of in decided if of not in undone
+        )
+
+    def _of_run(self) -> Records:
         assert self._records is not None, "a sink begins before it is asked"
         return self._records
+
+
+def _epoch(number: int) -> LedgerEpoch:
+    """What is known of an epoch by the name of its decision."""
+    return LedgerEpoch(0, number, 0, "", "", -1, 0)
 
 
 def _encoded(prepared: Prepared) -> str:

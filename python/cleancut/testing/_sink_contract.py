@@ -158,6 +158,39 @@ class SinkContract(ABC):
             play.check(range(epoch + 3), "after an older run had tried the next epoch")
             epoch += 3
 
+    def test_a_run_from_before_a_rollback_publishes_nothing(self, tmp_path: Path) -> None:
+        """An older run stops at a line, the query is rolled back, and the older run continues.
+
+        The epoch of the older run may be visible until the next run has begun.
+        """
+        play = _Play(self, tmp_path)
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        lines, epoch, history = play.lines(1), 2, [0, 1]
+        for line in _spread(lines, self.pauses):
+            older, its_sink = play.query.start(), self.make_sink(tmp_path)
+            pause = Pause(self.pause_s)
+            with play.zombie(older, its_sink, epoch, Lines(its_sink, line, pause)) as thread:
+                pause.wait_for(thread)
+                play.query.acts.append(Act(epoch=epoch + 1, source=epoch - 1))
+                try:
+                    play.give(play.query.start(), self.make_sink(tmp_path), epoch + 2)
+                except RequestError as refusal:
+                    # The older run has published, and the sink cannot undo that.
+                    if refusal.error_id != "CLEANCUT_SINK_UNDO_REFUSED":
+                        raise
+                    pause.go_on()
+                    return
+                pause.go_on()
+            try:
+                play.give(play.query.start(), self.make_sink(tmp_path), epoch + 3)
+            except RequestError as refusal:
+                if refusal.error_id != "CLEANCUT_SINK_UNDO_REFUSED":
+                    raise
+                return
+            history += [epoch + 2, epoch + 3]
+            play.check(history, f"after a run from before a rollback had waited at line {line}")
+            epoch += 4
+
     def test_an_epoch_with_other_input_is_refused(self, tmp_path: Path) -> None:
         """The query was set back by hand: to write it would double, and to skip it lose rows."""
         play = _Play(self, tmp_path)

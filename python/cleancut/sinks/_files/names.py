@@ -15,6 +15,7 @@ TAKEN_BACK = "_taken_back"
 ACTS = "_acts"
 PREPARED = "_prepared"
 EXPIRED = "_expired"
+UNDONE = "_undone"
 # A partition column to Spark, so that files of many attempts can be read at once.
 ATTEMPT_COLUMN = "cleancut_attempt"
 
@@ -89,6 +90,16 @@ def manifest_name(epoch: int) -> str:
 def act_name(epoch: int) -> str:
     """The place of what the sink notes of an act, below its path."""
     return f"{ACTS}/{epoch:020d}.json"
+
+
+def undone_name(epoch: int) -> str:
+    """The place of the record that an epoch is undone, below the sink's path."""
+    return f"{UNDONE}/{epoch:020d}.json"
+
+
+def undone_epochs(names: Iterable[str]) -> set[int]:
+    """The epochs whose records are among the names in `UNDONE`."""
+    return set(manifest_epochs(names))
 
 
 def manifest_epochs(names: Iterable[str]) -> list[int]:

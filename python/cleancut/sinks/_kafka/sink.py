@@ -11,8 +11,9 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import by_name
 from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.ledger import LedgerEpoch
+from cleancut.sinks._core.ledger_errors import UndoRefusedError, fenced
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._core.runs import LedgerEpoch, UndoRefusedError, fenced
 from cleancut.sinks._kafka.cluster import KafkaCluster
 from cleancut.sinks._kafka.producing import (
     NoTopicError,
@@ -23,7 +24,7 @@ from cleancut.sinks._kafka.producing import (
     too_long,
 )
 from cleancut.sinks._kafka.records import PackedRows, Record
-from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
+from cleancut.sinks._ledgers.document import LedgerDocument, document_ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,7 @@ class KafkaSink(EpochSink):
         self._epoch_header = epoch_header
         self._retry_for_s = retry_for_s
         self._cluster = KafkaCluster(servers, dict(options or {}), control_topic)
-        self._rules = DocumentRules(f"KafkaSink {topic or 'of the column topic'}")
+        self._ledger = document_ledger(f"KafkaSink {topic or 'of the column topic'}")
         self._rows: PackedRows | None = None
         # Of the run that has begun.
         self._query = self._noted_run = ""
@@ -102,7 +103,7 @@ class KafkaSink(EpochSink):
     @property
     def name(self) -> str:
         """The topic, and the brokers."""
-        return f"{self._rules.sink} of {self._cluster.servers}"
+        return f"{self._ledger.sink} of {self._cluster.servers}"
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Fences older runs, and refuses a query that was rolled back; see `EpochSink`.
@@ -129,9 +130,9 @@ class KafkaSink(EpochSink):
             if problem is not None:
                 raise self._refusal(problem)
             # First without a producer, which would have the one of a newer run begin again.
-            self._rules.begin_in(self._glance(), side, owner, cannot)
+            self._ledger.begin(self._glance(), side, owner, cannot)
             noted = self._ready(side.batch)
-            self._rules.begin_in(noted, side, owner, cannot)
+            self._ledger.begin(noted, side, owner, cannot)
             self._in_transaction(side.batch, noted, None)
 
         self._within(once)
@@ -139,7 +140,7 @@ class KafkaSink(EpochSink):
 
     def published(self, batch: Batch) -> str | None:
         """Returns the ledger entry of the epoch; see `EpochSink`."""
-        found = self._within(lambda: self._rules.find(self._ready(batch), batch))
+        found = self._within(lambda: self._ledger.find(self._ready(batch), batch))
         return None if found is None else found.handle
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
@@ -185,7 +186,7 @@ class KafkaSink(EpochSink):
         def once() -> None:
             noted = self._ready(batch)
             # Also after the answer to a commit was lost: the note tells whether it took effect.
-            if self._rules.lock(noted, batch) is None:
+            if self._ledger.lock(noted, batch) is None:
                 self._in_transaction(batch, noted, rows)
 
         try:
@@ -208,7 +209,7 @@ class KafkaSink(EpochSink):
         try:
             producer.begin_transaction()
             if rows is not None:
-                self._rules.publish(noted, batch, "", self._send(producer, rows, batch))
+                self._ledger.publish(noted, batch, "", self._send(producer, rows, batch))
             to = {"topic": self._cluster.control, "partition": 0}
             self._produce(producer, **to, key=self._key(self._query), value=noted.encode())
             self._commit(producer)
@@ -257,7 +258,7 @@ class KafkaSink(EpochSink):
         mine = self._noted_run
         run = self._glance().run if mine else None
         if run is not None and run.run_id != mine:
-            raise fenced(batch, run, self._rules.sink)
+            raise fenced(batch, run, self._ledger.sink)
 
     def _give_up(self) -> None:
         producer, self._producer = self._producer, None
@@ -277,7 +278,7 @@ class KafkaSink(EpochSink):
         return LedgerDocument.decode(found, f"the topic {self._cluster.control}")
 
     def _key(self, query_id: str) -> bytes:
-        return f"{self._rules.sink}/{query_id}".encode()
+        return f"{self._ledger.sink}/{query_id}".encode()
 
     def _id(self, query_id: str) -> str:
         told = hashlib.sha256(self._key(query_id)).hexdigest()[:12]
@@ -293,7 +294,7 @@ class KafkaSink(EpochSink):
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
         found = self._within(lambda: self._read(query_id))
-        return InfoList(self._rules.published(found, query_id))
+        return InfoList(self._ledger.published(found, query_id))
 
     def forget(self, query_id: str, after: int) -> int:
         """Takes the epochs after one for not published, whose records your readers pass over.
@@ -312,17 +313,17 @@ class KafkaSink(EpochSink):
 
         def once() -> int:
             noted = self._ready(nobody)
-            found = self._rules.forget_in(noted, query_id, after)
+            found = self._ledger.forget_in(noted, query_id, after)
             self._in_transaction(nobody, noted, None)
             return found
 
         return self._within(once)
 
     def _within(self, once: Callable[[], Result]) -> Result:
-        return self._cluster.within(once, self._retry_for_s, self._rules.sink)
+        return self._cluster.within(once, self._retry_for_s, self._ledger.sink)
 
     def _refusal(self, reason: str) -> Exception:
-        return error_of("CLEANCUT_SINK_REFUSED", sink=self._rules.sink, reason=reason)
+        return error_of("CLEANCUT_SINK_REFUSED", sink=self._ledger.sink, reason=reason)
 
 
 def _column_problem(schema: "StructType", has_topic: bool) -> str | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
-from cleancut.sinks._core.runs import LedgerEpoch, Run, UndoRefusedError
+from cleancut.sinks._core.ledger import LedgerEpoch, Run
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._lakes.delta_types import has_nulls_within
 from cleancut.sinks._lakes.lake import unlike
 from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain
@@ -88,7 +89,7 @@ class DeltaLog:
         run = Run("of an entry that is deleted", last=last)
         epoch = LedgerEpoch(0, last, planned or 0, run.run_id, "", -1, 0)
         latest = None if planned is None else epoch
-        return Placed(at, Entry(query_id, "", run, _NOWHERE, latest, latest=latest))
+        return Placed(at, Entry(query_id, run, _NOWHERE, latest, latest=latest))
 
     def entry(self, at: int, query_id: str) -> Entry | None:
         found = None if at == _NOWHERE else self.actions(at)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from cleancut._packages import extra_package
 from cleancut.errors import error_of
 from cleancut.sinks._core.database import masked
-from cleancut.sinks._core.runs import UndoRefusedError
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._lakes.delta_files import DeltaWriter, files_at, partition_text, secrets_in
 from cleancut.sinks._lakes.delta_log import (
     INFO,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._packages import extra_package
 from cleancut.errors import error_of
-from cleancut.sinks._core.runs import UndoRefusedError
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._lakes.delta_files import secrets_in
 from cleancut.sinks._lakes.files import ArrowStager, StagedFile, directory_of, rewriting
 from cleancut.sinks._lakes.iceberg_files import (

@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._display.info_list import InfoList
 from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.database import Reached, within
 from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.ledger import KEPT_EPOCHS, LedgerEpoch
+from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, undo_refused
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._core.runs import (
-    KEPT_EPOCHS,
-    LedgerEpoch,
-    UndoRefusedError,
-    WayBack,
-    taken_over,
-    way_back,
-)
 from cleancut.sinks._files.directory import bytes_of
 from cleancut.sinks._lakes.files import Staged, StagedFile, Stager, TableFiles, epoch_directory
 from cleancut.sinks._lakes.log import (
@@ -113,6 +108,13 @@ class LakeOptions:
     retry_for_s: float
 
 
+def _first_recorded(entries: Sequence[Placed], epochs: Sequence[PastEpoch]) -> int:
+    """The first epoch from which on all published epochs are known; the log may be truncated."""
+    if not entries or entries[-1].entry.previous is None:
+        return 0
+    return epochs[0].epoch.epoch if epochs else entries[0].entry.run.last + 1
+
+
 class LakeSink(EpochSink):
     """What sinks for tables of lakes have in common.
 
@@ -183,45 +185,34 @@ class LakeSink(EpochSink):
         if unwritable is not None:
             raise self.refusal(unwritable)
         head = table.head(batch.query_id)
-        run = taken_over(None if head is None else head.entry.run, batch, owner, self.name)
-        if run is None:
-            return True
+        recorded = None if head is None else head.entry.run
+        acts = () if recorded is None else side.acts(recorded.position)
+        entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if acts else []
+        epochs = list(reversed(list(past(entries))))
+        first = _first_recorded(entries, epochs)
+        decided = ledger.begin(recorded, epochs, batch, owner, acts, first=first)
+        match decided:
+            case ledger.Begin(run) | ledger.Undo(run):
+                if run == recorded:
+                    return True
+            case denial:
+                raise error_for(denial, batch, self.name)
         entry = Entry(
             batch.query_id,
-            batch.checkpoint,
             run,
             previous=None if head is None else head.at,
             latest=None if head is None else head.entry.latest,
         )
-        acts = side.acts(run.last) if head is not None else ()
-        entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if acts else []
-        epochs = list(reversed(list(past(entries))))
-        known = [(of.epoch, of.undone) for of in epochs]
-        back = way_back(run, acts, known, batch, self.name)
-        if back is None:
+        if isinstance(decided, ledger.Begin):
             table.commit(entry, ())
             return True
-        later = [of for of in epochs if not of.undone and of.epoch.epoch > back.bound]
-        self._check_known(back, entries, epochs)
-        entry = replace(
-            entry, run=back.run, undone_after=back.bound, latest=last_of(epochs, back.bound)
-        )
+        later = [of for of in epochs if of.epoch in decided.epochs]
+        latest = last_of(epochs, decided.bound)
         try:
-            table.undo(entry, later)
+            table.undo(replace(entry, undone_after=decided.bound, latest=latest), later)
         except UndoRefusedError as problem:
-            raise back.refused.because(str(problem), back.later) from None
+            raise undo_refused(problem, decided.epochs, decided.bound, batch, self.name) from None
         return True
-
-    def _check_known(
-        self, back: WayBack, entries: Sequence[Placed], epochs: Sequence[PastEpoch]
-    ) -> None:
-        """Refuses to go back to before what the log remembers."""
-        goes_to_the_first = bool(entries) and entries[-1].entry.previous is None
-        reaches = bool(epochs) and epochs[0].epoch.epoch <= back.bound
-        if not goes_to_the_first and not reaches:
-            raise back.refused.because(
-                f"its log does not go back to epoch {back.bound} any more", back.later
-            )
 
     def published(self, batch: Batch) -> str | None:
         """What the table's log has of the epoch; see `EpochSink`."""
@@ -295,7 +286,9 @@ class LakeSink(EpochSink):
     def _publish(self, table: LakeTable, staged: Staged, batch: Batch) -> None:
         head = owned_head(table, batch, self.name)
         if found_in(table, batch, self.name) is None:
-            self._commit(table, publishing(head, batch, staged.token, staged.rows), staged)
+            self._commit(
+                table, publishing(head, batch, staged.token, staged.rows, self.name), staged
+            )
 
     def _commit(self, table: LakeTable, entry: Entry, staged: Staged) -> None:
         table.commit(entry, staged.files)
@@ -345,7 +338,7 @@ class LakeSink(EpochSink):
         def look(table: LakeTable | None) -> list[LedgerEpoch]:
             of = self._there(table)
             entries = islice(chain(of, of.head(query_id)), 2 * KEPT_EPOCHS)
-            return [found.epoch for found in past(entries) if not found.undone]
+            return [found.epoch for found in past(entries) if not found.is_undone]
 
         return InfoList(reversed(self._within(look)))
 
@@ -377,7 +370,9 @@ class LakeSink(EpochSink):
                 latest=last_of(known, after),
             )
             of.commit(entry, ())
-            return len([found for found in known if not found.undone and found.epoch.epoch > after])
+            return len(
+                [found for found in known if not found.is_undone and found.epoch.epoch > after]
+            )
 
         return int(self._within(work))
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cleancut._format.fields import typed
+from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
+from cleancut.sinks._core.ledger_errors import error_for, fenced
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._core.runs import LedgerEpoch, Run, fenced, not_published
-from cleancut.sinks._files.manifest import FORMAT_VERSION, check_same_input, decoded
+from cleancut.sinks._files.manifest import FORMAT_VERSION, decoded
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,6 @@ class Entry:
 
     Attributes:
         query_id: Spark's id of it.
-        checkpoint: its checkpoint location.
         run: what is to be known of it after this commit.
         previous: where the entry before is: a version of the table, or a snapshot; None of the
             first one.
@@ -35,7 +36,6 @@ class Entry:
     """
 
     query_id: str
-    checkpoint: str
     run: Run
     previous: int | None = None
     epoch: LedgerEpoch | None = None
@@ -48,7 +48,7 @@ class Entry:
         found = {
             "formatVersion": FORMAT_VERSION,
             "queryId": self.query_id,
-            "checkpoint": self.checkpoint,
+            "checkpoint": run.checkpoint,
             "runId": run.run_id,
             "formerRuns": list(run.former),
             "generation": run.generation,
@@ -109,7 +109,6 @@ def _parsed(of: dict[str, Any]) -> Entry:
     epoch = _epoch(of.get("epoch"))
     return Entry(
         query_id=typed(of, "queryId", str),
-        checkpoint=typed(of, "checkpoint", str),
         run=Run(
             run_id=typed(of, "runId", str),
             former=tuple(map(str, of["formerRuns"])),
@@ -118,6 +117,7 @@ def _parsed(of: dict[str, Any]) -> Entry:
             last=typed(of, "lastEpoch", int),
             acts=tuple(Act(int(act), int(source)) for act, source in of["acts"]),
             generation=typed(of, "generation", int),
+            checkpoint=typed(of, "checkpoint", str),
         ),
         previous=of["previous"],
         undone_after=of["undoneAfter"],
@@ -145,18 +145,14 @@ class LakeLog(Protocol):
 
 
 @dataclass(frozen=True)
-class PastEpoch:
+class PastEpoch(RecordedEpoch):
     """An epoch of a chain.
 
     Attributes:
         at: where its entry is.
-        epoch: what was published.
-        undone: whether it was taken back since.
     """
 
-    at: int
-    epoch: LedgerEpoch
-    undone: bool
+    at: int = 0
 
 
 def chain(log: LakeLog, head: Placed | None) -> Iterator[Placed]:
@@ -179,7 +175,7 @@ def past(entries: Iterable[Placed]) -> Iterator[PastEpoch]:
         entry = found.entry
         if entry.epoch is not None:
             undone = bound is not None and entry.epoch.epoch > bound
-            yield PastEpoch(found.at, entry.epoch, undone)
+            yield PastEpoch(entry.epoch, is_undone=undone, at=found.at)
         if entry.undone_after is not None:
             # A later act may have gone back further.
             bound = entry.undone_after if bound is None else min(bound, entry.undone_after)
@@ -193,19 +189,30 @@ def found_in(log: LakeLog, batch: Batch, sink: str) -> LedgerEpoch | None:
             epochs are published, and it is not.
     """
     head = log.head(batch.query_id)
-    if head is None or batch.epoch > head.entry.run.last:
-        return None
+    run = None if head is None else head.entry.run
+    match ledger.find(run, _of_number(log, head, batch.epoch), batch):
+        case None:
+            return None
+        case LedgerEpoch() as epoch:
+            return epoch
+        case denial:
+            raise error_for(denial, batch, sink)
+
+
+def _of_number(log: LakeLog, head: Placed | None, epoch: int) -> list[RecordedEpoch]:
+    """The epochs of a query with one number."""
+    if head is None or epoch > head.entry.run.last:
+        return []
     latest = head.entry.latest
-    if latest is not None and latest.epoch == batch.epoch:
-        check_same_input(latest, batch, sink)
-        return latest
+    if latest is not None and latest.epoch == epoch:
+        return [RecordedEpoch(latest)]
+    found: list[RecordedEpoch] = []
     for of in past(chain(log, head)):
-        if of.epoch.epoch == batch.epoch and not of.undone:
-            check_same_input(of.epoch, batch, sink)
-            return of.epoch
-        if of.epoch.epoch < batch.epoch:
+        if of.epoch.epoch < epoch:
             break
-    raise not_published(sink, head.entry.run, batch)
+        if of.epoch.epoch == epoch:
+            found.append(of)
+    return found
 
 
 def handles_of(log: LakeLog, head: Placed, epoch: int) -> list[str] | None:
@@ -240,29 +247,22 @@ def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:
     return head
 
 
-def publishing(head: Placed, batch: Batch, handle: str, rows: int) -> Entry:
-    """What the commit is to say that publishes an epoch."""
-    run = head.entry.run
-    epoch = LedgerEpoch(
-        incarnation=run.incarnation,
-        epoch=batch.epoch,
-        planned_ms=batch.planned_ms,
-        run_id=batch.run_id,
-        handle=handle,
-        rows=rows,
-        published_ms=time.time_ns() // 1_000_000,
-    )
+def publishing(head: Placed, batch: Batch, handle: str, rows: int, sink: str) -> Entry:
+    """The entry of the commit that publishes an epoch.
+
+    Raises:
+        FencedError: CLEANCUT_FENCED, another run has begun.
+    """
+    decided = ledger.publish(head.entry.run, batch, handle, rows, time.time_ns() // 1_000_000)
+    if decided is None or isinstance(decided, ledger.Fenced):
+        raise fenced(batch, head.entry.run, sink)
+    run, epoch = decided
     return replace(
-        head.entry,
-        run=replace(run, last=batch.epoch),
-        previous=head.at,
-        undone_after=None,
-        epoch=epoch,
-        latest=epoch,
+        head.entry, run=run, previous=head.at, undone_after=None, epoch=epoch, latest=epoch
     )
 
 
 def last_of(epochs: Iterable[PastEpoch], until: int) -> LedgerEpoch | None:
     """The last one that counts, of those up to some epoch."""
-    counting = [of.epoch for of in epochs if not of.undone and of.epoch.epoch <= until]
+    counting = [of.epoch for of in epochs if not of.is_undone and of.epoch.epoch <= until]
     return max(counting, key=lambda of: of.epoch, default=None)

@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
-from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._core.runs import LedgerEpoch, Run
-from cleancut.sinks._ledgers.rules import LedgerRules
+from cleancut.sinks._ledgers.stored import StoredLedger
 
 _VERSION = 1
 
@@ -21,22 +20,22 @@ class LedgerDocument:
 
     Attributes:
         run: which may write, and how far it has got; None before the first one.
-        checkpoint: of the query.
         epochs: that are remembered one by one, ascending, and by what act each was undone; 0 for
             none.
     """
 
     run: Run | None = None
-    checkpoint: str = ""
     epochs: list[tuple[LedgerEpoch, int]] = field(default_factory=list)
 
     def encode(self) -> bytes:
         """As it is kept."""
-        run = None if self.run is None else asdict(self.run)
-        if run is not None and self.run is not None:
+        run, checkpoint = None, ""
+        if self.run is not None:
+            run = asdict(self.run)
             run["acts"] = [[act.epoch, act.source] for act in self.run.acts]
+            checkpoint = run.pop("checkpoint")
         epochs = [[asdict(epoch), undone_by] for epoch, undone_by in self.epochs]
-        fields = {"formatVersion": _VERSION, "checkpoint": self.checkpoint, "run": run}
+        fields = {"formatVersion": _VERSION, "checkpoint": checkpoint, "run": run}
         return json.dumps(fields | {"epochs": epochs}, separators=(",", ":")).encode()
 
     @staticmethod
@@ -57,52 +56,52 @@ class LedgerDocument:
             if typed(fields, "formatVersion", int) != _VERSION:
                 raise ValueError(f"it is of version {fields['formatVersion']}, not {_VERSION}")
             epochs = [(LedgerEpoch(**epoch), undone_by) for epoch, undone_by in fields["epochs"]]
-            run = None if fields["run"] is None else _run_of(fields["run"])
-            return LedgerDocument(run, typed(fields, "checkpoint", str), epochs)
+            checkpoint = typed(fields, "checkpoint", str)
+            run = None if fields["run"] is None else _run_of(fields["run"], checkpoint)
+            return LedgerDocument(run, epochs)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             raise error_of("CLEANCUT_SINK_DAMAGED", path=place, detail=problem) from None
 
 
-def _run_of(fields: Mapping[str, Any]) -> Run:
+def _run_of(fields: Mapping[str, Any], checkpoint: str) -> Run:
     acts = tuple(Act(*act) for act in fields["acts"])
-    return Run(**dict(fields) | {"former": tuple(fields["former"]), "acts": acts})
+    former = tuple(fields["former"])
+    return Run(**dict(fields) | {"former": former, "acts": acts, "checkpoint": checkpoint})
 
 
-class DocumentRules(LedgerRules[LedgerDocument]):
-    """The rules of a ledger, for a document of one query."""
+class DocumentRecords:
+    """Implements `LedgerStore` by the document of one query."""
 
     # All of them are written with each epoch.
     kept_epochs = 100
 
-    def _run(self, of: LedgerDocument, query_id: str) -> Run | None:
+    def run(self, of: LedgerDocument, query_id: str) -> Run | None:
         return of.run
 
-    def _insert(self, of: LedgerDocument, batch: Batch, run: Run) -> None:
-        self._update(of, batch, run)
+    def add_run(self, of: LedgerDocument, query_id: str, run: Run) -> None:
+        of.run = run
 
-    def _update(self, of: LedgerDocument, batch: Batch, run: Run) -> None:
-        of.run, of.checkpoint = run, batch.checkpoint
+    put_run = add_run
 
-    def _epochs(
+    def epochs(
         self, of: LedgerDocument, query_id: str, epoch: int | None = None
-    ) -> list[tuple[LedgerEpoch, bool]]:
+    ) -> list[RecordedEpoch]:
         wanted = (one for one in of.epochs if epoch is None or one[0].epoch == epoch)
-        return [(found, undone_by != 0) for found, undone_by in wanted]
+        return [RecordedEpoch(found, is_undone=undone_by != 0) for found, undone_by in wanted]
 
-    def _add(self, of: LedgerDocument, batch: Batch, epoch: LedgerEpoch) -> None:
+    def add(self, of: LedgerDocument, query_id: str, epoch: LedgerEpoch) -> None:
         of.epochs.append((epoch, 0))
 
-    def _mark_undone(self, of: LedgerDocument, query_id: str, bound: int, act: int) -> None:
+    def mark_undone(self, of: LedgerDocument, query_id: str, bound: int, operation: int) -> None:
         of.epochs = [
-            (epoch, act if epoch.epoch > bound and not undone_by else undone_by)
+            (epoch, operation if epoch.epoch > bound and not undone_by else undone_by)
             for epoch, undone_by in of.epochs
         ]
 
-    def _drop(
-        self, of: LedgerDocument, query_id: str, *, until: int = -1, after: int = 2**62
-    ) -> None:
-        of.epochs = [one for one in of.epochs if until < one[0].epoch <= after]
+    def drop(self, of: LedgerDocument, query_id: str, *, first: int, last: int) -> None:
+        of.epochs = [one for one in of.epochs if not first <= one[0].epoch <= last]
 
-    def _set_back(self, of: LedgerDocument, query_id: str, last: int) -> None:
-        if of.run is not None and of.run.last > last:
-            of.run = replace(of.run, last=last)
+
+def document_ledger(sink: str) -> StoredLedger[LedgerDocument]:
+    """The ledger of a target that keeps a document for each query."""
+    return StoredLedger(sink, DocumentRecords())

@@ -8,8 +8,8 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.database import Transaction
 from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.ledger import LedgerEpoch
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._core.runs import LedgerEpoch
 from cleancut.sinks._ledgers.ledger import Ledger
 from cleancut.sinks._tables.postgres import PostgresDatabase
 from cleancut.sinks._tables.sql import SqlDatabase

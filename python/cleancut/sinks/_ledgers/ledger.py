@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.database import Database, Transaction, within
+from cleancut.sinks._core.ledger import KEPT_EPOCHS, LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.query_side import Act, QuerySide, query_side
-from cleancut.sinks._core.runs import LedgerEpoch, Run
-from cleancut.sinks._ledgers.rules import LedgerRules, Undo
+from cleancut.sinks._ledgers.stored import StoredLedger, UndoFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +51,7 @@ class LedgerBlock:
     transaction: Transaction
 
 
-class Ledger(LedgerRules[Transaction]):
+class Ledger:
     """Which epochs of which queries one target in a database has taken.
 
     The key of an epoch is the query, its *incarnation* (which act on the checkpoint it went on
@@ -69,8 +69,9 @@ class Ledger(LedgerRules[Transaction]):
             sink: what tells the target from others in the same database.
             retry_for_s: for how many seconds a lost connection is made again.
         """
-        super().__init__(sink)
         self.database = database
+        self.sink = sink
+        self._stored = StoredLedger(sink, _LedgerTables(sink, database.lock))
         self._retry_for_s = retry_for_s
 
     def __repr__(self) -> str:
@@ -120,7 +121,7 @@ class Ledger(LedgerRules[Transaction]):
         """As `within` of the database, in the name of this target."""
         return within(self.database, self._retry_for_s, work, self.sink)
 
-    def begin(self, side: QuerySide, undo: Undo[Transaction] | None) -> None:
+    def begin(self, side: QuerySide, undo: UndoFunction[Transaction] | None) -> None:
         """Takes the ledger over for a run, and goes back with the query.
 
         Args:
@@ -129,12 +130,12 @@ class Ledger(LedgerRules[Transaction]):
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has.
-            RequestError: CLEANCUT_SINK_UNDO_REFUSED.
+            RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING.
         """
         for table in _tables(self.database.text, self.database.made_with):
             self.within(functools.partial(_said, table))
         owner = side.generation()
-        self.within(lambda of: self.begin_in(of, side, owner or 0, undo))
+        self.within(lambda of: self._stored.begin(of, side, owner or 0, undo))
 
     def handle_of(self, batch: Batch) -> str | None:
         """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
@@ -154,20 +155,63 @@ class Ledger(LedgerRules[Transaction]):
         )
         return sorted(query for (query,) in found)
 
-    def forget(self, query_id: str, after: int) -> int:
-        """Takes epochs for undone whose rows somebody has taken back by hand; how many."""
-        return int(self.within(lambda of: self.forget_in(of, query_id, after)))
+    def find(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
+        """The epoch, if it is published.
 
-    def _run(self, of: Transaction, query_id: str) -> Run | None:
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
+                epochs are published, and it is not.
+        """
+        return self._stored.find(of, batch)
+
+    def lock(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
+        """What `find` gives, in a transaction that no other run of the query comes between.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, another run has begun.
+            RequestError: as `find`.
+        """
+        return self._stored.lock(of, batch)
+
+    def publish(self, of: Transaction, batch: Batch, handle: str, rows: int) -> None:
+        """Records an epoch as published, in the transaction in which `lock` returned None."""
+        self._stored.publish(of, batch, handle, rows)
+
+    def published(self, of: Transaction, query_id: str) -> list[LedgerEpoch]:
+        """The epochs of a query that are published and recorded, ascending."""
+        return self._stored.published(of, query_id)
+
+    def forget(self, query_id: str, after: int) -> int:
+        """Removes the records of epochs whose rows you have deleted; returns how many."""
+        return int(self.within(lambda of: self._stored.forget_in(of, query_id, after)))
+
+
+@dataclass(frozen=True)
+class _LedgerTables:
+    """Implements `LedgerStore` by two tables of a database.
+
+    Attributes:
+        sink: whose rows these are.
+        lock: what a SELECT ends in, so that its rows are this transaction's.
+    """
+
+    sink: str
+    lock: str
+
+    @property
+    def kept_epochs(self) -> int:
+        return KEPT_EPOCHS
+
+    def run(self, of: Transaction, query_id: str) -> Run | None:
         found = of.run(
             "SELECT run_id, former_runs, generation, owner_generation, incarnation, last_epoch,"
-            f" acts FROM {_RUNS} WHERE sink = :sink AND query_id = :query {self.database.lock}",
+            f" acts, checkpoint FROM {_RUNS} WHERE sink = :sink AND query_id = :query {self.lock}",
             sink=self.sink,
             query=query_id,
         )
         if not found:
             return None
-        run_id, former, generation, owner, incarnation, last, acts = found[0]
+        run_id, former, generation, owner, incarnation, last, acts, checkpoint = found[0]
         return Run(
             run_id=run_id,
             former=tuple(json.loads(former)),
@@ -176,28 +220,29 @@ class Ledger(LedgerRules[Transaction]):
             incarnation=incarnation,
             last=last,
             acts=tuple(Act(*act) for act in json.loads(acts)),
+            checkpoint=checkpoint,
         )
 
-    def _insert(self, of: Transaction, batch: Batch, run: Run) -> None:
+    def add_run(self, of: Transaction, query_id: str, run: Run) -> None:
         of.run(
             f"INSERT INTO {_RUNS} VALUES (:sink, :query, :checkpoint, :run, :former, :generation,"
             " :owner, :incarnation, :last, :acts)",
-            **self._values(batch, run),
+            **self._values(query_id, run),
         )
 
-    def _update(self, of: Transaction, batch: Batch, run: Run) -> None:
+    def put_run(self, of: Transaction, query_id: str, run: Run) -> None:
         of.run(
             f"UPDATE {_RUNS} SET checkpoint = :checkpoint, run_id = :run, former_runs = :former,"
             " generation = :generation, owner_generation = :owner, incarnation = :incarnation,"
             " last_epoch = :last, acts = :acts WHERE sink = :sink AND query_id = :query",
-            **self._values(batch, run),
+            **self._values(query_id, run),
         )
 
-    def _values(self, batch: Batch, run: Run) -> dict[str, int | str]:
+    def _values(self, query_id: str, run: Run) -> dict[str, int | str]:
         return {
             "sink": self.sink,
-            "query": batch.query_id,
-            "checkpoint": batch.checkpoint,
+            "query": query_id,
+            "checkpoint": run.checkpoint,
             "run": run.run_id,
             "former": json.dumps(run.former),
             "generation": run.generation,
@@ -207,10 +252,9 @@ class Ledger(LedgerRules[Transaction]):
             "acts": json.dumps([(act.epoch, act.source) for act in run.acts]),
         }
 
-    def _epochs(
+    def epochs(
         self, of: Transaction, query_id: str, epoch: int | None = None
-    ) -> list[tuple[LedgerEpoch, bool]]:
-        """All, or those of one number, ascending; and of each whether it was undone."""
+    ) -> list[RecordedEpoch]:
         found = of.run(
             "SELECT incarnation, epoch, planned_ms, run_id, handle, row_count, published_ms,"
             f" undone_by FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
@@ -220,14 +264,14 @@ class Ledger(LedgerRules[Transaction]):
             first=0 if epoch is None else epoch,
             last=2**62 if epoch is None else epoch,
         )
-        return [(LedgerEpoch(*row[:7]), row[7] != 0) for row in found]
+        return [RecordedEpoch(LedgerEpoch(*row[:7]), is_undone=row[7] != 0) for row in found]
 
-    def _add(self, of: Transaction, batch: Batch, epoch: LedgerEpoch) -> None:
+    def add(self, of: Transaction, query_id: str, epoch: LedgerEpoch) -> None:
         of.run(
             f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
             " :handle, :rows, :now, 0)",
             sink=self.sink,
-            query=batch.query_id,
+            query=query_id,
             incarnation=epoch.incarnation,
             epoch=epoch.epoch,
             planned=epoch.planned_ms,
@@ -237,32 +281,23 @@ class Ledger(LedgerRules[Transaction]):
             now=epoch.published_ms,
         )
 
-    def _mark_undone(self, of: Transaction, query_id: str, bound: int, act: int) -> None:
+    def mark_undone(self, of: Transaction, query_id: str, bound: int, operation: int) -> None:
         of.run(
-            f"UPDATE {_EPOCHS} SET undone_by = :act WHERE sink = :sink AND query_id = :query"
-            " AND epoch > :bound AND undone_by = 0",
-            act=act,
+            f"UPDATE {_EPOCHS} SET undone_by = :operation WHERE sink = :sink"
+            " AND query_id = :query AND epoch > :bound AND undone_by = 0",
+            operation=operation,
             sink=self.sink,
             query=query_id,
             bound=bound,
         )
 
-    def _drop(self, of: Transaction, query_id: str, *, until: int = -1, after: int = 2**62) -> None:
+    def drop(self, of: Transaction, query_id: str, *, first: int, last: int) -> None:
         of.run(
             f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
-            " AND (epoch <= :until OR epoch > :after)",
+            " AND epoch BETWEEN :first AND :last",
             sink=self.sink,
             query=query_id,
-            until=until,
-            after=after,
-        )
-
-    def _set_back(self, of: Transaction, query_id: str, last: int) -> None:
-        of.run(
-            f"UPDATE {_RUNS} SET last_epoch = :last WHERE sink = :sink"
-            " AND query_id = :query AND last_epoch > :last",
-            sink=self.sink,
-            query=query_id,
+            first=first,
             last=last,
         )
 

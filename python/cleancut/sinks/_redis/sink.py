@@ -14,9 +14,10 @@ from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import quoted
 from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.ledger import LedgerEpoch
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._core.runs import LedgerEpoch, UndoRefusedError
-from cleancut.sinks._ledgers.document import DocumentRules, LedgerDocument
+from cleancut.sinks._ledgers.document import LedgerDocument, document_ledger
 from cleancut.sinks._redis.rows import (
     KeyTemplate,
     RowPlan,
@@ -178,7 +179,7 @@ class RedisSink(EpochSink):
         )
         self._server = RedisServer(url)
         self._retry_for_s = retry_for_s
-        self._rules = DocumentRules(f"RedisSink {key or stream}")
+        self._ledger = document_ledger(f"RedisSink {key or stream}")
         self._names: _Names | None = None
         # The last epoch that the server has acknowledged in this run.
         self._last = -1
@@ -199,7 +200,7 @@ class RedisSink(EpochSink):
     @property
     def name(self) -> str:
         """The key or stream, and the server, without a password."""
-        return f"{self._rules.sink} of {self._server.label}"
+        return f"{self._ledger.sink} of {self._server.label}"
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the target over for a run, and goes back with the query; see `EpochSink`.
@@ -224,7 +225,7 @@ class RedisSink(EpochSink):
                 undone.extend(reversed([of.epoch for of in epochs if of.rows]))
                 self._check_undo(client, side.batch.query_id, epochs, undone)
 
-            self._rules.begin_in(document, side, owner, undo)
+            self._ledger.begin(document, side, owner, undo)
             told = [part for epoch in undone for part in (epoch, names.was(epoch))]
             lists = [names.undo(epoch) for epoch in undone]
             return lambda before: client.eval(
@@ -263,7 +264,7 @@ class RedisSink(EpochSink):
 
         def find(client: Any) -> str | None:
             _, document = self._read(client)
-            found = self._rules.find(document, batch)
+            found = self._ledger.find(document, batch)
             return None if found is None else found.handle
 
         return self._within(find)
@@ -306,7 +307,7 @@ class RedisSink(EpochSink):
             self._server,
             names.attempt(token),
             plan,
-            self._rules.sink,
+            self._ledger.sink,
             self._retry_for_s,
         )
         found = self._selected(rows, plan).mapInArrow(write, _REPORT).collect()
@@ -374,9 +375,9 @@ class RedisSink(EpochSink):
         lists = [f"{place}:{name}" for name in staged.lists]
 
         def put(client: Any, document: LedgerDocument) -> Callable[[bytes], Any] | None:
-            if self._rules.lock(document, batch) is not None:
+            if self._ledger.lock(document, batch) is not None:
                 return None
-            self._rules.publish(document, batch, staged.token, staged.rows)
+            self._ledger.publish(document, batch, staged.token, staged.rows)
             now, lives = time.time_ns() // 1_000_000, int(options.ttl_s * 1000)
             keys = (names.ledger, names.queries, names.undo(batch.epoch), names.undos, *lists)
             sizes = [size for _, size in staged.lists.values()]
@@ -460,7 +461,7 @@ class RedisSink(EpochSink):
         """
         names = self._names_of(query_id)
         document = self._within(lambda client: self._read(client, names)[1])
-        return InfoList(self._rules.published(document, query_id))
+        return InfoList(self._ledger.published(document, query_id))
 
     def forget(self, query_id: str, after: int) -> int:
         """Takes the epochs after one for not published, whose rows you have taken back.
@@ -478,7 +479,7 @@ class RedisSink(EpochSink):
 
         def work(client: Any, document: LedgerDocument) -> Callable[[bytes], Any]:
             nonlocal found
-            found = self._rules.forget_in(document, query_id, after)
+            found = self._ledger.forget_in(document, query_id, after)
             return lambda before: client.eval(
                 TAKE_OVER,
                 2,
@@ -530,7 +531,7 @@ class RedisSink(EpochSink):
         return body or b"", document
 
     def _within(self, work: Callable[[Any], Result]) -> Result:
-        return self._server.within(work, self._retry_for_s, self._rules.sink)
+        return self._server.within(work, self._retry_for_s, self._ledger.sink)
 
     def _of_run(self) -> _Names:
         assert self._names is not None, "a sink begins before it is asked"
@@ -540,4 +541,4 @@ class RedisSink(EpochSink):
         return _Names(self._options.key or self._options.stream, query_id)
 
     def _refusal(self, reason: str) -> Exception:
-        return error_of("CLEANCUT_SINK_REFUSED", sink=self._rules.sink, reason=reason)
+        return error_of("CLEANCUT_SINK_REFUSED", sink=self._ledger.sink, reason=reason)

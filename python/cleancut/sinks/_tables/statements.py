@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cleancut.sinks._core.columns import StagedColumn
-from cleancut.sinks._core.runs import UndoRefusedError
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 
 if TYPE_CHECKING:
     from cleancut.sinks._core.database import Transaction

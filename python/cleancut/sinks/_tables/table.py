@@ -15,8 +15,9 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import Form, Forms, StagedColumn, prepared, staged_columns
 from cleancut.sinks._core.database import Database, Transaction
 from cleancut.sinks._core.epoch_sink import EpochSink
+from cleancut.sinks._core.ledger import LedgerEpoch
+from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._core.runs import LedgerEpoch, UndoRefusedError
 from cleancut.sinks._ledgers.ledger import Ledger
 from cleancut.sinks._tables.staging import StagingNames, stage_partition
 from cleancut.sinks._tables.statements import TRY, TableStatements

@@ -1,0 +1,300 @@
+"""The ledger of a target: who may write, which epochs are published, and what has to be undone.
+
+Pure functions over what a target has recorded of one query. They read and write nothing: a target
+records their result in the same transaction as its rows, or, if it has no transactions, before it
+changes them.
+
+An epoch *counts* if its output is part of the history that the query continues. The operations on
+the checkpoint decide that: after a rollback from epoch 9 to epoch 5, the epochs 6 to 9 do not count
+until another rollback returns to one of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cleancut._display.brief import Brief
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.query_side import Act, counts
+
+NO_EPOCH = -1
+# Epochs that a target records one by one. Of older ones it only knows that they were published.
+KEPT_EPOCHS = 1000
+_KEPT_RUNS = 50
+
+
+@dataclass(frozen=True, repr=False)
+class LedgerEpoch(Brief):
+    """An epoch that a target has taken.
+
+    Attributes:
+        incarnation: the act on the checkpoint after which it was published; 0 before any.
+        epoch: Spark's batch id.
+        planned_ms: when Spark chose its input, in Unix time.
+        run_id: Spark's id of the run that published it.
+        handle: what was published.
+        rows: how many; -1 if nobody has counted them.
+        published_ms: when, in Unix time.
+    """
+
+    incarnation: int
+    epoch: int
+    planned_ms: int
+    run_id: str
+    handle: str
+    rows: int
+    published_ms: int
+
+
+@dataclass(frozen=True)
+class RecordedEpoch:
+    """An epoch in a ledger.
+
+    Attributes:
+        epoch: what was published.
+        is_undone: whether the target has undone it.
+    """
+
+    epoch: LedgerEpoch
+    is_undone: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a target has recorded of a query, except for its epochs.
+
+    Attributes:
+        run_id: Spark's id of the latest run that has begun.
+        former: Spark's ids of earlier runs, as far as they are recorded.
+        owner: the generation of the latest run, as the cuts of its checkpoint count it; 0 without
+            cuts.
+        incarnation: the latest recorded operation that rolled the query back; 0 before any.
+        last: the last epoch that was published; `NO_EPOCH` before any.
+        acts: the recorded operations on the checkpoint, ascending.
+        generation: how many runs have begun to write to the target.
+        checkpoint: the checkpoint location of the latest run.
+    """
+
+    run_id: str
+    former: tuple[str, ...] = ()
+    owner: int = 0
+    incarnation: int = 0
+    last: int = NO_EPOCH
+    acts: tuple[Act, ...] = ()
+    generation: int = 1
+    checkpoint: str = ""
+
+    @property
+    def position(self) -> int:
+        """The last epoch or operation that is recorded; `NO_EPOCH` before any."""
+        return max(self.last, self.acts[-1].epoch if self.acts else NO_EPOCH)
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The run may write. `run` has to be recorded, if it differs from what is recorded."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class Undo:
+    """The run may write after the target has undone some epochs.
+
+    Attributes:
+        run: has to be recorded in the same step.
+        epochs: to undo, ascending.
+        bound: the last epoch that counts.
+    """
+
+    run: Run
+    epochs: tuple[LedgerEpoch, ...]
+    bound: int
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """A newer run has begun to write."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The target cannot undo epochs that do not count any more; nothing may be changed.
+
+    Attributes:
+        reason: why.
+        epochs: that would have to be undone, ascending.
+        bound: the last epoch that the query continues from.
+    """
+
+    reason: str
+    epochs: tuple[LedgerEpoch, ...]
+    bound: int
+
+
+@dataclass(frozen=True)
+class RowsMissing:
+    """The query continues a history of which the target has undone epochs.
+
+    Attributes:
+        epochs: that count and are undone, ascending.
+        before: the last epoch before them that counts and is published; `NO_EPOCH` if there is
+            none.
+    """
+
+    epochs: tuple[LedgerEpoch, ...]
+    before: int
+
+
+@dataclass(frozen=True)
+class OtherInput:
+    """The epoch is published with other input than the query is about to write."""
+
+    epoch: LedgerEpoch
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The epoch is not published, and a later one is."""
+
+    last: int
+
+
+Begun = Begin | Undo | Fenced | Refused | RowsMissing
+
+
+def begin(
+    recorded: Run | None,
+    epochs: Sequence[RecordedEpoch],
+    batch: Batch,
+    owner: int,
+    operations: Sequence[Act],
+    *,
+    first: int = 0,
+) -> Begun:
+    """Decides what a target does when a run of a query begins to write to it.
+
+    Args:
+        recorded: of the query; None if it has never written to the target.
+        epochs: that are recorded, ascending; not needed without `operations`.
+        batch: the first one of the run.
+        owner: the generation of the run; 0 without cuts.
+        operations: on the checkpoint, after `recorded.position` and before the batch, ascending.
+        first: all published epochs from this one on are in `epochs`.
+    """
+    if recorded is None:
+        return Begin(Run(batch.run_id, owner=owner, checkpoint=batch.checkpoint))
+    if recorded.run_id == batch.run_id:
+        return Begin(recorded)
+    if batch.run_id in recorded.former or owner < recorded.owner:
+        return Fenced(recorded)
+    run = replace(
+        recorded,
+        run_id=batch.run_id,
+        former=(*recorded.former, recorded.run_id)[-_KEPT_RUNS:],
+        generation=recorded.generation + 1,
+        owner=owner,
+        checkpoint=batch.checkpoint,
+    )
+    return _follow(run, epochs, operations, first) if operations else Begin(run)
+
+
+def _follow(
+    run: Run, epochs: Sequence[RecordedEpoch], operations: Sequence[Act], first: int
+) -> Begin | Undo | Refused | RowsMissing:
+    """Compares the published epochs with those that count after some operations."""
+    history = History((*run.acts, *operations), operations[-1].epoch)
+    bound = history.bound
+    surplus = history.compare(epochs)
+    if isinstance(surplus, RowsMissing):
+        return surplus
+    is_rollback = bound < run.last
+    if is_rollback and bound < first - 1:
+        return Refused(f"only epochs from {first} on are recorded", surplus, bound)
+    followed = replace(
+        run,
+        acts=(*run.acts, *operations),
+        incarnation=operations[-1].epoch if is_rollback else run.incarnation,
+    )
+    return Undo(followed, surplus, bound) if surplus else Begin(followed)
+
+
+@dataclass(frozen=True)
+class History:
+    """Which epochs of a query count.
+
+    Attributes:
+        operations: on its checkpoint, ascending.
+        until: the last epoch or operation.
+    """
+
+    operations: tuple[Act, ...]
+    until: int
+
+    @property
+    def bound(self) -> int:
+        """The last epoch that counts, if none follows the last operation."""
+        bound = self.until
+        for operation in reversed(self.operations):
+            if operation.epoch <= bound:
+                bound = operation.source
+        return bound
+
+    def counts(self, epoch: int) -> bool:
+        """Whether an epoch counts."""
+        return counts(epoch, self.until, self.operations)
+
+    def compare(self, epochs: Sequence[RecordedEpoch]) -> tuple[LedgerEpoch, ...] | RowsMissing:
+        """Compares what is recorded with what counts.
+
+        Returns:
+            The epochs to undo, which are published and do not count, ascending; or those that count
+            and are undone.
+        """
+        # The same number can be recorded twice: undone, and published again.
+        published = {of.epoch.epoch: of.epoch for of in epochs if not of.is_undone}
+        undone = [of.epoch for of in epochs if of.epoch.epoch not in published]
+        missing = [epoch for epoch in undone if self.counts(epoch.epoch)]
+        if missing:
+            before = [of for of in published if of < missing[0].epoch and self.counts(of)]
+            return RowsMissing(tuple(missing), max(before, default=NO_EPOCH))
+        return tuple(of for number, of in published.items() if not self.counts(number))
+
+
+def find(
+    run: Run | None, epochs: Sequence[RecordedEpoch], batch: Batch
+) -> LedgerEpoch | OtherInput | Passed | None:
+    """Looks an epoch up.
+
+    Args:
+        run: what is recorded of the query; None if it has never written to the target.
+        epochs: those with the number of the batch, at least.
+        batch: the epoch.
+
+    Returns:
+        The epoch if it is published; None if it has to be written.
+    """
+    for of in epochs:
+        if of.epoch.epoch == batch.epoch and not of.is_undone:
+            return of.epoch if of.epoch.planned_ms == batch.planned_ms else OtherInput(of.epoch)
+    return None if run is None or batch.epoch > run.last else Passed(run.last)
+
+
+def publish(
+    run: Run | None, batch: Batch, handle: str, rows: int, now_ms: int
+) -> tuple[Run, LedgerEpoch] | Fenced | None:
+    """Decides whether a run may publish an epoch that `find` does not give.
+
+    Returns:
+        What has to be recorded in the same step as the rows; `Fenced`, or None, if another run, or
+        none, has begun.
+    """
+    if run is None:
+        return None
+    if run.run_id != batch.run_id:
+        return Fenced(run)
+    epoch = LedgerEpoch(
+        run.incarnation, batch.epoch, batch.planned_ms, batch.run_id, handle, rows, now_ms
+    )
+    return replace(run, last=batch.epoch), epoch

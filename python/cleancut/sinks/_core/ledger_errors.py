@@ -1,0 +1,94 @@
+"""The errors for what a ledger decides."""
+
+from collections.abc import Sequence
+
+from cleancut.errors import error_of
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.ledger import (
+    NO_EPOCH,
+    Fenced,
+    LedgerEpoch,
+    OtherInput,
+    Passed,
+    Refused,
+    RowsMissing,
+    Run,
+)
+
+
+class UndoRefusedError(Exception):
+    """Why a target cannot undo epochs; it has changed nothing."""
+
+
+def fenced(batch: Batch, found: Run | None, sink: str) -> Exception:
+    """The error for a run that another one has followed."""
+    owner = "nobody" if found is None else f"run {found.run_id}, by the ledger of {sink}"
+    return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
+
+
+Denial = Fenced | Refused | RowsMissing | OtherInput | Passed
+
+
+def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
+    """The error for a decision by which a run may not write.
+
+    Args:
+        decision: of the ledger.
+        batch: that was to be written.
+        sink: name of the target.
+    """
+    match decision:
+        case Fenced(run):
+            return fenced(batch, run, sink)
+        case OtherInput(epoch):
+            return error_of(
+                "CLEANCUT_SINK_EPOCH_TAKEN",
+                epoch=batch.epoch,
+                path=sink,
+                query=batch.query_id,
+                run=epoch.run_id,
+                plannedMs=batch.planned_ms,
+                publishedPlannedMs=epoch.planned_ms,
+            )
+        case Passed(last):
+            return error_of(
+                "CLEANCUT_SINK_REFUSED",
+                sink=sink,
+                reason=f"epoch {last} of the query {batch.query_id} is published, and epoch "
+                f"{batch.epoch}, which comes before it, was not published or is forgotten",
+            )
+        case Refused(reason, epochs, bound):
+            return error_of(
+                "CLEANCUT_SINK_UNDO_REFUSED",
+                sink=sink,
+                query=batch.query_id,
+                epoch=bound,
+                reason=reason,
+                published=_names(epochs),
+            )
+        case RowsMissing(epochs, before):
+            rollback = f"Run `cleancut rollback {batch.checkpoint} --to-epoch {before} --apply`"
+            return error_of(
+                "CLEANCUT_SINK_ROWS_MISSING",
+                sink=sink,
+                query=batch.query_id,
+                missing=_names(epochs),
+                fix=f"{rollback}: the query then writes these epochs again"
+                if before != NO_EPOCH
+                else "Start the query with a new checkpoint and another target",
+            )
+
+
+def undo_refused(
+    problem: UndoRefusedError, epochs: Sequence[LedgerEpoch], bound: int, batch: Batch, sink: str
+) -> Exception:
+    """The error for a target that cannot undo epochs."""
+    return error_for(Refused(str(problem), tuple(epochs), bound), batch, sink)
+
+
+def _names(epochs: Sequence[LedgerEpoch]) -> str:
+    return ", ".join(f"epoch {of.epoch} ({_rows(of.rows)})" for of in epochs)
+
+
+def _rows(count: int) -> str:
+    return "rows not counted" if count < 0 else f"{count} rows"

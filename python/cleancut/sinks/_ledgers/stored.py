@@ -1,0 +1,169 @@
+"""A ledger that a target stores: the decisions of `ledger`, applied to what is stored."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from cleancut.sinks._core import ledger
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
+from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, fenced, undo_refused
+from cleancut.sinks._core.query_side import QuerySide
+
+# What holds the records: a transaction, or a document that is written as a whole.
+Of = TypeVar("Of")
+In = TypeVar("In", contravariant=True)
+# Undoes epochs, the last ones of a query, in the step that records it.
+UndoFunction = Callable[[Of, Sequence[LedgerEpoch]], None]
+
+
+class LedgerStore(Protocol[In]):
+    """The records of one target, by query.
+
+    Attributes:
+        kept_epochs: how many epochs of a query are recorded one by one.
+    """
+
+    @property
+    def kept_epochs(self) -> int: ...
+
+    def run(self, of: In, query_id: str) -> Run | None:
+        """What is recorded of a query. No other transaction changes it until this one ends."""
+
+    def add_run(self, of: In, query_id: str, run: Run) -> None:
+        """Records the first run of a query."""
+
+    def put_run(self, of: In, query_id: str, run: Run) -> None:
+        """Replaces what is recorded of a query, except for its epochs."""
+
+    def epochs(self, of: In, query_id: str, epoch: int | None = None) -> list[RecordedEpoch]:
+        """All recorded epochs, or those with one number, ascending."""
+
+    def add(self, of: In, query_id: str, epoch: LedgerEpoch) -> None:
+        """Records a published epoch."""
+
+    def mark_undone(self, of: In, query_id: str, bound: int, operation: int) -> None:
+        """Marks the published epochs after `bound` as undone by an operation."""
+
+    def drop(self, of: In, query_id: str, *, first: int, last: int) -> None:
+        """Removes the records of the epochs from `first` to `last`."""
+
+
+@dataclass(frozen=True)
+class StoredLedger(Generic[Of]):
+    """Who may write to one target, which epochs it has taken, and how it is rolled back.
+
+    Each call has to be made in a transaction: nothing else changes the records between its first
+    read and its last write.
+
+    Attributes:
+        sink: tells the target from others in the same place.
+        store: of the records.
+    """
+
+    sink: str
+    store: LedgerStore[Of]
+
+    def begin(self, of: Of, side: QuerySide, owner: int, undo: UndoFunction[Of] | None) -> None:
+        """Takes the target over for a run, and rolls it back with the query.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, a newer run has begun.
+            RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING; nothing has
+                changed.
+        """
+        batch, store = side.batch, self.store
+        recorded = store.run(of, batch.query_id)
+        operations = () if recorded is None else side.acts(recorded.position)
+        epochs = store.epochs(of, batch.query_id) if operations else []
+        published = [found.epoch.epoch for found in epochs if not found.is_undone]
+        first = published[0] if len(published) >= store.kept_epochs else 0
+        match ledger.begin(recorded, epochs, batch, owner, operations, first=first):
+            case ledger.Begin(run):
+                pass
+            case ledger.Undo(run, surplus, bound):
+                self._undo(of, batch, surplus, bound, undo)
+                store.mark_undone(of, batch.query_id, bound, run.incarnation)
+            case denial:
+                raise error_for(denial, batch, self.sink)
+        if recorded is None:
+            store.add_run(of, batch.query_id, run)
+        elif run != recorded:
+            store.put_run(of, batch.query_id, run)
+
+    def _undo(
+        self,
+        of: Of,
+        batch: Batch,
+        epochs: Sequence[LedgerEpoch],
+        bound: int,
+        undo: UndoFunction[Of] | None,
+    ) -> None:
+        try:
+            if undo is None:
+                raise UndoRefusedError("it does not know which rows these epochs wrote")
+            undo(of, epochs)
+        except UndoRefusedError as problem:
+            raise undo_refused(problem, epochs, bound, batch, self.sink) from None
+
+    def find(self, of: Of, batch: Batch) -> LedgerEpoch | None:
+        """The epoch, if it is published.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
+                epochs are published, and it is not.
+        """
+        run = self.store.run(of, batch.query_id)
+        return None if run is None else self._found(of, batch, run)
+
+    def lock(self, of: Of, batch: Batch) -> LedgerEpoch | None:
+        """What `find` gives, in a transaction that no other run of the query comes between.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, another run has begun.
+            RequestError: as `find`.
+        """
+        run = self.store.run(of, batch.query_id)
+        if run is None or run.run_id != batch.run_id:
+            raise fenced(batch, run, self.sink)
+        return self._found(of, batch, run)
+
+    def _found(self, of: Of, batch: Batch, run: Run) -> LedgerEpoch | None:
+        epochs = self.store.epochs(of, batch.query_id, batch.epoch)
+        match ledger.find(run, epochs, batch):
+            case None:
+                return None
+            case LedgerEpoch() as epoch:
+                return epoch
+            case denial:
+                raise error_for(denial, batch, self.sink)
+
+    def publish(self, of: Of, batch: Batch, handle: str, rows: int) -> None:
+        """Records an epoch as published, in the transaction in which `lock` returned None.
+
+        Raises:
+            FencedError: CLEANCUT_FENCED, another run has begun.
+        """
+        recorded = self.store.run(of, batch.query_id)
+        decided = ledger.publish(recorded, batch, handle, rows, time.time_ns() // 1_000_000)
+        if decided is None or isinstance(decided, ledger.Fenced):
+            raise fenced(batch, recorded, self.sink)
+        run, epoch = decided
+        self.store.add(of, batch.query_id, epoch)
+        self.store.put_run(of, batch.query_id, run)
+        last = batch.epoch - self.store.kept_epochs
+        self.store.drop(of, batch.query_id, first=0, last=last)
+
+    def published(self, of: Of, query_id: str) -> list[LedgerEpoch]:
+        """The epochs of a query that are published and recorded, ascending."""
+        return [found.epoch for found in self.store.epochs(of, query_id) if not found.is_undone]
+
+    def forget_in(self, of: Of, query_id: str, after: int) -> int:
+        """Removes the records of epochs whose rows you have deleted; returns how many."""
+        found = [epoch for epoch in self.published(of, query_id) if epoch.epoch > after]
+        self.store.drop(of, query_id, first=after + 1, last=2**62)
+        run = self.store.run(of, query_id)
+        if run is not None and run.last > after:
+            self.store.put_run(of, query_id, replace(run, last=after))
+        return len(found)
