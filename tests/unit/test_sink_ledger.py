@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +14,7 @@ from cleancut.sinks import (
     LedgerEpoch,
     PostgresLedger,
     SqlLedger,
+    SqlSink,
     Transaction,
     exactly_once,
 )
@@ -269,3 +270,40 @@ def test_a_function_writes_no_epoch_whose_rows_it_does_not_have(ledger: SqlLedge
     assert isinstance(error, RetryableError)
     assert error.error_id == "CLEANCUT_SINK_STAGED_LOST"
     assert not write.can_publish("", run(0), None)
+
+
+def test_a_table_has_one_ledger_however_its_name_is_spelled(tmp_path: Path) -> None:
+    """The key was the name as it was given: an epoch was published once for each spelling."""
+
+    def publish_to(table: str, run_id: str) -> bool:
+        sink = SqlSink(f"sqlite:///{tmp_path}/db", table, retry_for_s=5)
+        batch = run(0, run_id)
+        side: Any = Side(batch)
+        sink.begin(side, cast(Any, None))
+        if sink.published(batch) is not None:
+            return False
+        ledger = sink._ledger
+        ledger.within(lambda of: ledger.lock(of, batch))
+        ledger.within(lambda of: ledger.publish(of, batch, "handle", 1))
+        assert [epoch.epoch for epoch in sink.epochs("q-1")] == [0]
+        return True
+
+    published = [
+        publish_to(table, f"r-{at}") for at, table in enumerate(["counts", "main.counts", "Counts"])
+    ]
+    assert published == [True, False, False]
+
+
+def test_records_under_the_former_key_of_a_table_are_taken_over(tmp_path: Path) -> None:
+    former = SqlLedger(f"sqlite:///{tmp_path}/db", "SqlSink counts", retry_for_s=5)
+    begin(former, run(0))
+    publish(former, run(0), run(1))
+    sink = SqlSink(f"sqlite:///{tmp_path}/db", "main.counts", retry_for_s=5)
+    side: Any = Side(run(2, "r-2"))
+    sink.begin(side, cast(Any, None))
+    assert [epoch.epoch for epoch in sink.epochs("q-1")] == [0, 1]
+    assert epochs(former) == []
+    # An older run is fenced, by whichever name.
+    assert isinstance(
+        refusal(lambda: sink.begin(cast(Any, Side(run(2))), cast(Any, None))), FencedError
+    )

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,8 @@ class Ledger:
         """
         self.database = database
         self.sink = sink
-        self._stored = StoredLedger(sink, _LedgerTables(sink, database.lock))
+        self._tables = _LedgerTables(sink, database.lock)
+        self._stored = StoredLedger(sink, self._tables)
         self._retry_for_s = retry_for_s
 
     def __repr__(self) -> str:
@@ -121,12 +122,19 @@ class Ledger:
         """As `within` of the database, in the name of this target."""
         return within(self.database, self._retry_for_s, work, self.sink)
 
-    def begin(self, side: QuerySide, undo: UndoFunction[Transaction] | None) -> None:
+    def begin(
+        self,
+        side: QuerySide,
+        undo: UndoFunction[Transaction] | None,
+        *,
+        former: Sequence[str] = (),
+    ) -> None:
         """Takes the ledger over for a run, and goes back with the query.
 
         Args:
             side: of the first epoch of the run.
             undo: takes rows of epochs back; None if the target cannot.
+            former: other values of `sink` under which the target may have recorded the query.
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has.
@@ -135,7 +143,12 @@ class Ledger:
         for table in _tables(self.database.text, self.database.made_with):
             self.within(functools.partial(_said, table))
         owner = side.generation()
-        self.within(lambda of: self._stored.begin(of, side, owner or 0, undo))
+
+        def begin(of: Transaction) -> None:
+            self._tables.adopt(of, side.batch.query_id, former)
+            self._stored.begin(of, side, owner or 0, undo)
+
+        self.within(begin)
 
     def handle_of(self, batch: Batch) -> str | None:
         """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
@@ -222,6 +235,25 @@ class _LedgerTables:
             acts=tuple(Act(*act) for act in json.loads(acts)),
             checkpoint=checkpoint,
         )
+
+    def adopt(self, of: Transaction, query_id: str, former: Sequence[str]) -> None:
+        """Moves the records of a query from another key, if there are none under this one."""
+        if not former or self.run(of, query_id) is not None:
+            return
+        found = of.run(
+            f"SELECT last_epoch, sink FROM {_RUNS} WHERE query_id = :query {self.lock}",
+            query=query_id,
+        )
+        known = [(last, sink) for last, sink in found if sink in former]
+        if not known:
+            return
+        for table in (_RUNS, _EPOCHS):
+            of.run(
+                f"UPDATE {table} SET sink = :sink WHERE sink = :former AND query_id = :query",
+                sink=self.sink,
+                former=max(known)[1],
+                query=query_id,
+            )
 
     def add_run(self, of: Transaction, query_id: str, run: Run) -> None:
         of.run(

@@ -136,11 +136,17 @@ class MySqlStatements(TableStatements):
             " AND non_unique = 0",
         )
 
+    def resolved(self, of: Transaction) -> tuple[str, str]:
+        [(database, is_lower)] = of.run("SELECT DATABASE(), @@lower_case_table_names")
+        schema, table = self.spelled
+        found = (schema or str(database or ""), table)
+        return (found[0].lower(), found[1].lower()) if int(is_lower) else found
+
     def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
         found = of.run(
             "SELECT table_name FROM information_schema.tables WHERE table_schema ="
             " COALESCE(NULLIF(:place, ''), DATABASE())",
-            place=self._place[0],
+            place=self.spelled[0],
         )
         return [name for (name,) in found if name.startswith(prefix)]
 
@@ -200,15 +206,10 @@ class MySqlStatements(TableStatements):
         # MySQL has no IF NOT EXISTS for an index.
         return super().undo_index.removeprefix("IF NOT EXISTS ")
 
-    @property
-    def _place(self) -> tuple[str, str]:
-        schema, _, table = self.options.table.rpartition(".")
-        return schema, table
-
     def _asked(
         self, of: Transaction, sql: str, more: str = "", *, table: str = ""
     ) -> list[tuple[Any, ...]]:
-        schema, target = self._place
+        schema, target = self.spelled
         return of.run(
             f"{sql} WHERE table_schema = COALESCE(NULLIF(:place, ''), DATABASE())"
             f" AND table_name = :of{more}",

@@ -160,6 +160,27 @@ def _bindable(value: Any) -> tuple[Any, str | None]:
     return (str(value) if isinstance(value, _AS_TEXT) else value), kind
 
 
+def resolved_in_postgres(
+    statements: TableStatements, of: Transaction, literal: str
+) -> tuple[str, str]:
+    """Implements `resolved` for PostgreSQL.
+
+    Args:
+        statements: for the table.
+        of: a transaction.
+        literal: the quoted name of the table, as a literal of SQL.
+    """
+    found = of.run(
+        "SELECT CAST(n.nspname AS text), CAST(c.relname AS text) FROM pg_class c"
+        f" JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass({literal})"
+    )
+    if not found:
+        schema, table = statements.spelled
+        found = [(schema or of.run("SELECT CAST(current_schema() AS text)")[0][0], table)]
+    schema, table = found[0]
+    return str(schema), str(table)
+
+
 class PostgresStatements(TableStatements):
     """Implements `TableStatements`."""
 
@@ -182,6 +203,9 @@ class PostgresStatements(TableStatements):
             " AND a.attgenerated = '' ORDER BY a.attnum"
         )
         return {name: TargetColumn(name, kind, declared) for name, kind, declared in found}
+
+    def resolved(self, of: Transaction) -> tuple[str, str]:
+        return resolved_in_postgres(self, of, self.literal(self.target))
 
     def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
         found = of.run(

@@ -22,6 +22,7 @@ from cleancut.sinks._tables.mysql import (
     largest_statement,
     mysql_verdict,
 )
+from cleancut.sinks._tables.postgres import resolved_in_postgres
 from cleancut.sinks._tables.statements import TableStatements, TargetColumn
 from cleancut.sinks._tables.table import TableOptions, TableSink
 
@@ -248,6 +249,15 @@ class SqlStatements(TableStatements):
             column["name"]: TargetColumn(column["name"], str(column["type"]), str(column["type"]))
             for column in found
         }
+
+    def resolved(self, of: Transaction) -> tuple[str, str]:
+        schema, table = self.spelled
+        if self._kind == "postgresql":
+            return resolved_in_postgres(self, of, self.literal(self.target))
+        default = _sqlalchemy().inspect(of.connection).default_schema_name
+        found = (schema or str(default or ""), table)
+        # Names of SQLite are the same in any case of letters.
+        return (found[0].lower(), found[1].lower()) if self._kind == "sqlite" else found
 
     def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
         inspector, table, schema = self._inspected(of)

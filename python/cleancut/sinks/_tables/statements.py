@@ -64,6 +64,13 @@ class TableStatements(ABC):
         """
 
     @abstractmethod
+    def resolved(self, of: "Transaction") -> tuple[str, str]:
+        """Schema and name by which the database knows the target, however its name is spelled.
+
+        Those that the table would get, if it is not there.
+        """
+
+    @abstractmethod
     def unique_keys(self, of: "Transaction") -> list[frozenset[str]]:
         """The sets of columns of which the target promises that no two rows have the same."""
 
@@ -89,6 +96,12 @@ class TableStatements(ABC):
     def made_with(self) -> str:
         """What stands after the columns of a table that is made."""
         return ""
+
+    @property
+    def spelled(self) -> tuple[str, str]:
+        """Schema, or "", and name of the table as they were given."""
+        schema, _, table = self.options.table.rpartition(".")
+        return schema, table
 
     @property
     def target(self) -> str:

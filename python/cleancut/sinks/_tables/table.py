@@ -13,7 +13,7 @@ from cleancut._display.info_list import InfoList
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import Form, Forms, StagedColumn, prepared, staged_columns
-from cleancut.sinks._core.database import Database, Transaction
+from cleancut.sinks._core.database import Database, Transaction, within
 from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.ledger import LedgerEpoch
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LOG = logging.getLogger("cleancut.sinks")
+# Before the name of a table, in the key of its ledger.
+_KEY = "table "
+# Keys began with the class of the sink, and named the table as it was given.
+_FORMER_KINDS = ("PostgresSink", "SqlSink")
 _REPORT = "attempt string, rows bigint"
 
 
@@ -88,7 +92,8 @@ class TableSink(EpochSink):
         self._database = database
         self._retry_for_s = retry_for_s
         self._options = options
-        self._ledger = Ledger(database, f"{self._kind} {options.table}", retry_for_s)
+        self._retry_for_s = retry_for_s
+        self._found_ledger: Ledger | None = None
         self._staging: StagingNames | None = None
         self._swept: str | None = None
         self._columns: tuple[StagedColumn, ...] | None = None
@@ -120,10 +125,26 @@ class TableSink(EpochSink):
             RequestError: CLEANCUT_SINK_UNDO_REFUSED.
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
-        self._columns = None
+        self._columns = self._found_ledger = None
         # Of this query: another one may have staged for the same table.
         self._staging = StagingNames(f"{self._ledger.sink} {side.batch.query_id}")
-        self._ledger.begin(side, functools.partial(self._undo, side.batch.query_id))
+        undo = functools.partial(self._undo, side.batch.query_id)
+        spelled = {self._options.table, self._options.table.rpartition(".")[2]}
+        spelled.add(self._ledger.sink.removeprefix(_KEY))
+        former = [f"{kind} {table}" for kind in _FORMER_KINDS for table in spelled]
+        self._ledger.begin(side, undo, former=former)
+
+    @property
+    def _ledger(self) -> Ledger:
+        """Of the table, by the name that the database knows it by, whichever sink writes to it."""
+        if self._found_ledger is None:
+            database, seconds = self._database, self._retry_for_s
+            schema, table = within(
+                database, seconds, lambda of: self._statements(of).resolved(of), self.name
+            )
+            key = f"{_KEY}{schema}.{table}" if schema else f"{_KEY}{table}"
+            self._found_ledger = Ledger(database, key, seconds)
+        return self._found_ledger
 
     def published(self, batch: Batch) -> str | None:
         """What the ledger has of the epoch; see `EpochSink`."""
