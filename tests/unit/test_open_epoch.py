@@ -120,6 +120,17 @@ def test_an_epoch_that_was_sealed_is_finished_before_the_block(target: Target, s
     assert target.shown == "a staged"
 
 
+def test_an_epoch_that_was_sealed_for_another_sink_is_refused(target: Target, side: Side) -> None:
+    """That sink may have published it: the epoch was written to both targets."""
+    side.output = 'cleancut.sinks\n{"a": "a staged", "b": "b staged"}'
+    with pytest.raises(RequestError) as raised, block(target, side):
+        pass
+    assert raised.value.error_id == "CLEANCUT_SINK_REPLACED"
+    assert "sealed for b," in str(raised.value)
+    assert "`cleancut rollback file:/ckpt --to-epoch 6 --apply`" in str(raised.value)
+    assert side.steps == []
+
+
 def test_an_epoch_that_one_of_two_has_is_written_to_the_other(
     target: Target, side: Side, steps: list[str]
 ) -> None:

@@ -11,6 +11,7 @@ from cleancut.sinks._core.query_side import QuerySide, query_side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from cleancut.sinks._core.batch import Batch
     from cleancut.sinks._core.epoch_sink import EpochSink
 
 # The first line of what a seal says of an epoch; then comes the handle of each sink, as JSON.
@@ -167,6 +168,7 @@ def _open_epoch(
     # First: with it the run begins for the coordinator, which then knows its generation.
     sealed = _handles(side.sealed_output())
     batch = side.batch
+    _check_sinks(sinks, sealed, batch)
     for sink in sinks:
         sink._begin_once(side, df.sparkSession)
     published = {sink.name: sink.published(batch) for sink in sinks}
@@ -181,6 +183,22 @@ def _open_epoch(
     finally:
         opened._leave()
     _sweep(sinks, side)
+
+
+def _check_sinks(sinks: Sequence["EpochSink"], sealed: Mapping[str, str], batch: "Batch") -> None:
+    """Refuses an epoch that an earlier run has sealed for a sink that this run does not have.
+
+    That sink may have published it, and its rows would be in two targets.
+    """
+    former = sorted(sealed.keys() - {sink.name for sink in sinks})
+    if former:
+        raise error_of(
+            "CLEANCUT_SINK_REPLACED",
+            epoch=batch.epoch,
+            location=batch.checkpoint,
+            former=", ".join(former),
+            before=batch.epoch - 1,
+        )
 
 
 def _is_finished(
