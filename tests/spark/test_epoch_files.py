@@ -306,6 +306,7 @@ def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
 
     def late(self: Publishing, staged: Manifest, batch: Batch) -> Manifest:
         other = Publishing(self._directory, self._output)
+        other._has_published = self._has_published
         first = publish(other, other.stage(batches[-1], batch), batch)
         assert publish(self, staged, batch) == first != staged
         return first

@@ -28,6 +28,7 @@ from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.contracts import (
     DIES,
     FOLLOWED,
+    ROLLED_BACK,
     SEALED,
     TESTS,
     WENT_BACK,
@@ -65,9 +66,10 @@ class TestEpochFiles(FilesContract):
     pass
 
 
-@briefly(DIES, WENT_BACK)
+@briefly(DIES, WENT_BACK, ROLLED_BACK)
 class TestEpochFilesBriefly(FilesContract):
     crashes = 3
+    pauses = 2
 
 
 @long
@@ -269,6 +271,11 @@ class TwoPhasesContract(SinkContract):
 @long
 class TestTwoPhases(TwoPhasesContract):
     pass
+
+
+@briefly(ROLLED_BACK)
+class TestTwoPhasesBriefly(TwoPhasesContract):
+    pauses = 2
 
 
 @long

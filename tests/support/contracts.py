@@ -13,6 +13,7 @@ DIES = "test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled"
 FOLLOWED = "test_a_run_that_was_followed_changes_nothing"
 SEALED = "test_an_epoch_that_was_sealed_is_finished"
 WENT_BACK = "test_what_a_query_has_gone_back_behind_is_undone_or_refused"
+ROLLED_BACK = "test_a_run_from_before_a_rollback_publishes_nothing"
 
 
 def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:

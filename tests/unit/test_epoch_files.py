@@ -5,11 +5,11 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from cleancut import DamagedError, RequestError
+from cleancut import DamagedError, FencedError, RequestError
 from cleancut._spark import sealing
 from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
@@ -219,8 +219,10 @@ def test_an_answer_that_is_lost_deletes_nothing() -> None:
 
     class Losing(Directory):
         def create(self, name: str, body: bytes) -> bool:
-            super().create(name, body)
-            raise OSError("the answer was lost")
+            made = super().create(name, body)
+            if name.startswith("_epochs"):
+                raise OSError("the response was lost")
+            return made
 
     directory = Losing(data(7, "a"), "_query.json")
     directory.present["_query.json"] = Owner("q-1", "file:/ckpt").encode()
@@ -429,3 +431,20 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
             lines[last] = lines[source]
             follow(records, Back(acts))
             assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)
+            if went_back and draw.random() < 0.5:
+                # A run from before it publishes the epoch that it had sealed.
+                late = dataclasses.replace(
+                    MANIFEST, attempt=Attempt(last - 1, "f" * 32), files=(), partition_by=()
+                )
+                batch = dataclasses.replace(BATCH, epoch=last - 1, planned_ms=late.planned_ms)
+                records.create("_query.json", Owner(late.query_id, "c").encode())
+                if draw.random() < 0.5:
+                    run = Publishing(cast(Any, records), Output("parquet", (), {}))
+                    run._has_published = True
+                    with pytest.raises(FencedError):
+                        run.publish(late, batch)
+                else:
+                    # It dies before it reads the operations.
+                    assert records.create(manifest_name(last - 1), late.encode())
+                follow(records, Back(acts))
+                assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)

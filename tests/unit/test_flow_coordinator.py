@@ -15,8 +15,8 @@ from cleancut._dataflow.log import Pins
 from cleancut._dataflow.machinery import Item, Result
 from cleancut._dataflow.records import AnswerRecord, MemberRecord, VectorRecord
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
-from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._files.going_back import note
+from cleancut.sinks._files.manifest import encoded
+from cleancut.sinks._files.names import act_name
 from tests.support.flow_places import nothing, open_records_in, open_root_in
 from tests.support.flow_world import FLOW, Query, Still, World
 
@@ -93,7 +93,8 @@ def test_what_was_hidden_by_hand_or_by_an_act_that_is_forgotten_does_not_count()
         both(a, b, 2)
         a.commit(act_source=0)
         if is_noted:
-            note(open_records_in(world.bucket)(a.channel), Act(2, 0))
+            records = open_records_in(world.bucket)(a.channel)
+            assert records.create(act_name(2), encoded({"source": 0}))
         else:
             a.take_back(0)
         a.run()

@@ -12,8 +12,9 @@ from cleancut import DamagedError, RequestError
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._files.going_back import forget, hide, show
-from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._files.manifest import Manifest, Owner
 from cleancut.sinks._files.names import (
+    OWNER,
     Attempt,
     attempts,
     expiry_name,
@@ -322,6 +323,7 @@ def run_of(place: Any) -> Publishing:
 
 def test_a_run_refuses_expired_epochs() -> None:
     place: Any = Place()
+    place.present[OWNER] = Owner(BATCH.query_id, BATCH.checkpoint).encode()
     for epoch in range(6):
         place.publish(epoch, "a")
     run = run_of(place)

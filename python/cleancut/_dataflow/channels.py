@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from cleancut._dataflow.records import EdgeCut
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.going_back import acts_of
 from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manifest
 from cleancut.sinks._files.names import (
     ACTS,
@@ -17,6 +16,7 @@ from cleancut.sinks._files.names import (
     taken_back,
     taken_back_name,
 )
+from cleancut.sinks._files.operations import read_operations
 from cleancut.sinks._files.retention import expired_until, published_epochs
 
 _Key = tuple[int, str]
@@ -66,7 +66,7 @@ class ChannelView:
         with self._troubled():
             known = dict(self.acts)
             noted = manifest_epochs(self.records.names(ACTS))
-            new = acts_of(self.records, [of for of in noted if of not in known])
+            new = read_operations(self.records, [of for of in noted if of not in known])
             known.update((of.epoch, of.source) for of in new)
             self.acts = tuple(sorted(known.items()))
 

@@ -13,11 +13,11 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
-from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, RowsMissing, Run
+from cleancut.sinks._core.ledger import NO_EPOCH, RecordedEpoch, RowsMissing, unread_epoch
 from cleancut.sinks._core.ledger_errors import (
     UndoRefusedError,
     error_for,
-    fenced,
+    rolled_back,
     undo_refused,
 )
 from cleancut.sinks._core.query_side import QuerySide
@@ -34,7 +34,7 @@ from cleancut.sinks._files.names import (
     undone_epochs,
     undone_name,
 )
-from cleancut.sinks._files.operations import read_history, record_operations
+from cleancut.sinks._files.operations import read_history, record_operations, record_start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -147,6 +147,8 @@ class TwoPhaseSink(EpochSink):
         self._records = records
         claim(records, side.batch)
         history = read_history(records, manifest_epochs(records.names(EPOCHS)))
+        if history.until == NO_EPOCH:
+            record_start(records, side.batch.epoch)
         history = record_operations(records, side, history)
         # Again: until then an older run could decide an epoch and not see the operations.
         decided = manifest_epochs(records.names(EPOCHS))
@@ -155,7 +157,7 @@ class TwoPhaseSink(EpochSink):
             if decision is not None and decision.prepared == left and history.counts(left.epoch):
                 self._finish(left)
         undone = undone_epochs(records.names(UNDONE))
-        epochs = [RecordedEpoch(_epoch(of), is_undone=of in undone) for of in decided]
+        epochs = [RecordedEpoch(unread_epoch(of), is_undone=of in undone) for of in decided]
         surplus = history.compare(epochs)
         if isinstance(surplus, RowsMissing):
             raise error_for(surplus, side.batch, self.name)
@@ -219,7 +221,7 @@ class TwoPhaseSink(EpochSink):
         # After the decision is recorded: a newer run records its operations, then reads decisions.
         if not read_history(self._of_run(), [batch.epoch]).counts(batch.epoch):
             self._drop(prepared)
-            raise fenced(batch, Run("of a newer generation"), self.name)
+            raise rolled_back(batch, self._path)
         self._finish(found.prepared)
         if found.prepared != prepared:
             self._drop(prepared)
@@ -277,11 +279,6 @@ class TwoPhaseSink(EpochSink):
     def _of_run(self) -> Records:
         assert self._records is not None, "a sink begins before it is asked"
         return self._records
-
-
-def _epoch(number: int) -> LedgerEpoch:
-    """What is known of an epoch by the name of its decision."""
-    return LedgerEpoch(0, number, 0, "", "", -1, 0)
 
 
 def _encoded(prepared: Prepared) -> str:

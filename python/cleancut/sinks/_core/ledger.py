@@ -45,6 +45,11 @@ class LedgerEpoch(Brief):
     published_ms: int
 
 
+def unread_epoch(number: int) -> LedgerEpoch:
+    """An epoch of which only the number is known."""
+    return LedgerEpoch(0, number, 0, "", "", -1, 0)
+
+
 @dataclass(frozen=True)
 class RecordedEpoch:
     """An epoch in a ledger.

@@ -26,6 +26,12 @@ def fenced(batch: Batch, found: Run | None, sink: str) -> Exception:
     return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
 
 
+def rolled_back(batch: Batch, sink: str) -> Exception:
+    """The error for a run from before a rollback, whose epoch does not count any more."""
+    owner = f"a run after a rollback of the query, by the operations in {sink}"
+    return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
+
+
 Denial = Fenced | Refused | RowsMissing | OtherInput | Passed
 
 

@@ -1,84 +1,70 @@
-"""Published epochs that are hidden when a query goes back, and shown again if it does so anew."""
+"""Hides published epochs that do not count after a rollback, and shows them when they do again."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 
-from cleancut._format.fields import typed
-from cleancut.sinks._core.query_side import Act, Acted, counts, kept_until
+from cleancut.sinks._core.ledger import History, RecordedEpoch, RowsMissing, unread_epoch
+from cleancut.sinks._core.query_side import Acted
 from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, decoded, encoded
+from cleancut.sinks._files.manifest import Manifest, encoded, read_manifest
 from cleancut.sinks._files.names import (
-    ACTS,
     EPOCHS,
     TAKEN_BACK,
-    act_name,
+    UNDONE,
     manifest_epochs,
     manifest_name,
     taken_back,
     taken_back_name,
+    undone_epochs,
+    undone_name,
 )
+from cleancut.sinks._files.operations import read_history, record_operations
 from cleancut.sinks._files.retention import expired_until
 from cleancut.sinks._files.view import look
 
 
-def follow(records: Records, side: Acted) -> int:
-    """Has readers see what counts for the query after the acts on it, and nothing else.
-
-    The sink notes by what act it went back: to tell, when another act goes back to before that
-    one, that what was hidden then counts again.
+def follow(records: Records, side: Acted) -> tuple[int, History]:
+    """Records the operations on the checkpoint; hides and shows epochs accordingly.
 
     Returns:
-        The last expired epoch; -1 if none has expired.
+        The last expired epoch, or -1 if none has expired; and which epochs count.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
     expired = expired_until(records)
-    shown = {of for of in manifest_epochs(records.names(EPOCHS)) if of > expired}
-    back = [of.epoch for of in taken_back(records.names(TAKEN_BACK))]
-    hidden = {epoch for epoch in back if epoch > expired}
-    noted = manifest_epochs(records.names(ACTS))
-    known = {*shown, *noted, *hidden}
-    acts = side.acts(max(known)) if known else ()
-    bound = kept_until(acts)
-    if bound is None:
-        return expired
-    former = acts_of(records, noted)
-    ours = {of for of in {*shown, *hidden} if of <= bound}
-    ours = {of for of in ours if counts(of, bound, former)}
-    again = ours & hidden
-    # Those of a way that the query had gone back from, to which it now comes back, are not its own.
-    stale = {of for of in shown if of <= bound} - ours
-    if not again and not stale and bound >= max(known):
-        return expired
-    hide(records, min({bound + 1, *stale}) - 1, kept=ours)
-    if again:
-        show(records, again.__contains__)
-    # Last, so that what a crash leaves is done again.
-    note(records, Act(acts[-1].epoch, bound))
-    return expired
+    published = manifest_epochs(records.names(EPOCHS))
+    hidden = taken_back(records.names(TAKEN_BACK))
+    known = read_history(records, [*published, *(of.epoch for of in hidden)])
+    # First: a run from before a rollback reads them after it has published, and hides its epoch.
+    history = record_operations(records, side, known)
+    if history != known:
+        # Again: until then, such a run could publish and not see the operations.
+        published = manifest_epochs(records.names(EPOCHS))
+    # The last goes first, so that readers see all epochs up to some one at any moment.
+    for epoch in reversed(published):
+        if epoch > expired and not history.counts(epoch):
+            hide_manifest(records, read_manifest(records, epoch))
+    if any(of.epoch > expired and history.counts(of.epoch) for of in hidden):
+        show(records, history.counts)
+    return expired, history
 
 
-def note(records: Records, act: Act) -> None:
-    """Notes an act that the sink went back by."""
-    records.create(act_name(act.epoch), encoded({"source": act.source}))
+def missing(records: Records, expired: int, history: History) -> RowsMissing | None:
+    """The epochs that count and were given up; None if there are none.
 
-
-def acts_of(records: Records, noted: Iterable[int]) -> list[Act]:
-    """The acts that the sink has noted, by their epochs.
-
-    Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+    Args:
+        records: of the sink.
+        expired: the last expired epoch.
+        history: which epochs count.
     """
-
-    def act(epoch: int) -> Act:
-        name = act_name(epoch)
-        body = records.read(name) or b""
-        return Act(epoch, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
-
-    return [act(epoch) for epoch in noted]
+    published = set(manifest_epochs(records.names(EPOCHS)))
+    numbers = {of for of in undone_epochs(records.names(UNDONE)) | published if of > expired}
+    epochs = [RecordedEpoch(unread_epoch(of), of not in published) for of in sorted(numbers)]
+    compared = history.compare(epochs)
+    return compared if isinstance(compared, RowsMissing) else None
 
 
-def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> list[Manifest]:
+def hide(records: Records, after: int) -> list[Manifest]:
     """Has readers not see what was published after an epoch; gives what they saw of that.
 
     The last goes first, so that readers see all epochs up to some one at any moment.
@@ -86,7 +72,6 @@ def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> list[Ma
     Args:
         records: of the sink.
         after: the epoch.
-        kept: those after it that they see all the same.
 
     Raises:
         RetryableError: CLEANCUT_SINK_CHANGED.
@@ -94,11 +79,15 @@ def hide(records: Records, after: int, *, kept: Collection[int] = ()) -> list[Ma
     """
     manifests = look(records, expired_until(records), after=after)
     for manifest in reversed(manifests):
-        if manifest.epoch in kept:
-            continue
+        hide_manifest(records, manifest)
+    return manifests
+
+
+def hide_manifest(records: Records, manifest: Manifest | None) -> None:
+    """Has readers not see an epoch."""
+    if manifest is not None:
         records.create(taken_back_name(manifest.attempt), manifest.encode())
         records.delete(manifest_name(manifest.epoch))
-    return manifests
 
 
 def show(records: Records, counts: Callable[[int], bool]) -> list[Manifest]:
@@ -140,5 +129,7 @@ def forget(records: Records) -> int:
     expired = expired_until(records)
     found = taken_back(records.names(TAKEN_BACK))
     for attempt in found:
+        # First: a rollback that is undone needs these rows, and has to be refused.
+        records.create(undone_name(attempt.epoch), encoded({}))
         records.delete(taken_back_name(attempt))
     return sum(of.epoch > expired for of in found)

@@ -1,7 +1,8 @@
 """The operations on a query's checkpoint, as a directory of records keeps them.
 
 Each is a file that is created once and never changed. Which epochs count follows from these files
-alone, so that a record that an older run creates too late never counts.
+alone. A run records the operations before it lists what is published, and reads them after it has
+published: so an epoch of a run from before a rollback is hidden by one of the two runs.
 """
 
 from collections.abc import Iterable
@@ -25,26 +26,53 @@ def read_history(records: Records, epochs: Iterable[int]) -> History:
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
+    return _history(read_operations(records, manifest_epochs(records.names(ACTS))), epochs)
 
-    def operation(epoch: int) -> Act:
-        name = act_name(epoch)
+
+def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]:
+    """Recorded operations, by the numbers that they have taken.
+
+    Raises:
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+
+    def operation(number: int) -> Act:
+        name = act_name(number)
         body = records.read(name) or b""
-        return Act(epoch, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
+        return Act(number, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
 
-    operations = tuple(map(operation, manifest_epochs(records.names(ACTS))))
-    return _history(operations, epochs)
+    return tuple(map(operation, numbers))
 
 
 def record_operations(records: Records, side: Acted, history: History) -> History:
     """Records the operations since the last recorded epoch or operation.
 
+    Args:
+        records: of the target.
+        side: the query.
+        history: what is recorded; without any epoch, nothing is recorded.
+
     Returns:
         Which epochs count after them.
     """
-    operations = tuple(side.acts(history.until))
+    operations = tuple(side.acts(history.until)) if history.until != NO_EPOCH else ()
     for operation in operations:
-        records.create(act_name(operation.epoch), encoded({"source": operation.source}))
+        _record(records, operation)
     return _history((*history.operations, *operations), [history.until])
+
+
+def record_start(records: Records, epoch: int) -> None:
+    """Records the first epoch of a query that has not published before.
+
+    As an operation that continues from no epoch: earlier epochs, which a run from before a rollback
+    can still publish, do not count.
+    """
+    if epoch > 0:
+        _record(records, Act(epoch - 1, NO_EPOCH))
+
+
+def _record(records: Records, operation: Act) -> None:
+    records.create(act_name(operation.epoch), encoded({"source": operation.source}))
 
 
 def _history(operations: tuple[Act, ...], epochs: Iterable[int]) -> History:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.ledger import NO_EPOCH
+from cleancut.sinks._core.ledger_errors import error_for, rolled_back
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._files.directory import SinkDirectory
-from cleancut.sinks._files.going_back import follow
+from cleancut.sinks._files.going_back import follow, hide_manifest, missing
 from cleancut.sinks._files.manifest import DataFile, Link, Manifest, claim, owner_of, read_manifest
 from cleancut.sinks._files.names import (
     EPOCHS,
@@ -23,6 +25,7 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
+from cleancut.sinks._files.operations import read_history, record_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -65,6 +68,7 @@ class Publishing:
         self._output = output
         self._is_claimed = False
         self._is_prepared = False
+        self._has_published = False
         self._left: list[Attempt] | None = None
         self._expired = -1
         self._kept: set[int] = set()
@@ -76,11 +80,15 @@ class Publishing:
         """Hides and shows what the query has gone back behind, and to.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED.
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_ROWS_MISSING.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         if self._is_ours(side.batch):
-            self._expired = follow(self._directory, side)
+            self._expired, history = follow(self._directory, side)
+            self._has_published = history.until != NO_EPOCH
+            given_up = missing(self._directory, self._expired, history)
+            if given_up is not None:
+                raise error_for(given_up, side.batch, self._directory.location)
 
     def check(self, batch: Batch) -> Manifest | None:
         """What is published of the epoch; None if nothing is, so that it is to be written.
@@ -186,11 +194,15 @@ class Publishing:
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+            FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch.
         """
         attempt = staged.attempt
         if not self._is_claimed:
             claim(self._directory, batch)
             self._is_claimed = True
+        if not self._has_published:
+            record_start(self._directory, batch.epoch)
+            self._has_published = True
         name = manifest_name(staged.epoch)
         found: Manifest | None = staged
         if not self._directory.create(name, staged.encode()):
@@ -206,6 +218,9 @@ class Publishing:
             found.check(batch, self._directory.location)
         if found.attempt != attempt or not staged.files:
             self._delete(attempt)
+        if not read_history(self._directory, [batch.epoch]).counts(batch.epoch):
+            hide_manifest(self._directory, found)
+            raise rolled_back(batch, self._directory.location)
         self._seen = self._last = found
         return found
 
@@ -215,7 +230,8 @@ class Publishing:
             return None
         if self._last is None:
             there = manifest_epochs(self._directory.names(EPOCHS))
-            before = [epoch for epoch in there if epoch < batch.epoch]
+            history = read_history(self._directory, there)
+            before = [epoch for epoch in there if epoch < batch.epoch and history.counts(epoch)]
             self._last = read_manifest(self._directory, before[-1]) if before else None
         self._output.check(schema, self._last, batch)
         return Link(None if self._last is None else self._last.attempt)
