@@ -80,8 +80,10 @@ class SegmentPiecesSuite extends AnyFunSuite with Seeded {
         assert(found.forall(_.sameElements(part(bytes, of))))
         found.isDefined
       }
-      // What was read for nothing is a fifth of what would have been.
-      assert(store.pieces.get <= answered && answered <= asks / 4)
+      // A fifth of what would have been read. The cache evicts in the background, so that some
+      // pieces are found again.
+      val reads = store.pieces.get
+      assert(reads <= answered && reads <= asks / 4)
     }
   }
 }
