@@ -12,6 +12,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, free_port
 
 _ROOT = Path(__file__).parents[2]
+_PYTHON_PATH = f"{_ROOT / 'tests/support/worker_path'}:{_ROOT / 'python'}"
 SPARK_HOME = Path(pyspark.__file__).parent
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _WITHIN_S = PATIENCE_S
@@ -46,7 +47,7 @@ class ConnectServer(ServerProcess):
         self.properties = "\n".join(f"{key} {value}" for key, value in settings.items())
         more = [f"--conf={key}={value}" for key, value in settings.items()]
         self._command = [
-            *("/usr/bin/env", f"PYTHONPATH={_ROOT / 'python'}", f"PYSPARK_PYTHON={sys.executable}"),
+            *("/usr/bin/env", f"PYTHONPATH={_PYTHON_PATH}", f"PYSPARK_PYTHON={sys.executable}"),
             *(str(SPARK_HOME / "bin" / "spark-submit"), "--class", _CLASS, "--master", master),
             *(*shlex.split(lines), *more, "spark-internal"),
         ]

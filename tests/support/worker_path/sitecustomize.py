@@ -1,7 +1,10 @@
-"""Connects the driver's Python worker of `transformWithState` to Spark before its imports.
+"""Connects Python workers of the driver to Spark before their imports.
+
+They are that of `transformWithState`, and those of a Spark Connect server for functions of
+`foreachBatch` and for listeners.
 
 Spark waits 10 seconds for the connection, and on a busy machine the imports alone take longer.
-Python runs this module at its start, because `tests.support.sessions` puts its folder on the path.
+Python runs this module at its start, because `tests.support` puts its folder on the path.
 """
 
 import os
@@ -10,7 +13,7 @@ import struct
 import sys
 from typing import Any
 
-_WORKER = "transform_with_state_driver_worker"
+_WORKERS = ("transform_with_state_driver_worker", "foreach_batch_worker", "listener_worker")
 
 
 def _connect() -> None:
@@ -36,7 +39,7 @@ def _connect() -> None:
     socket.socket.connect = connect  # type: ignore[method-assign, assignment]
 
 
-if any(_WORKER in argument for argument in sys.orig_argv) and (
-    "PYTHON_WORKER_FACTORY_PORT" in os.environ
+if "PYTHON_WORKER_FACTORY_PORT" in os.environ and any(
+    worker in argument for worker in _WORKERS for argument in sys.orig_argv
 ):
     _connect()
