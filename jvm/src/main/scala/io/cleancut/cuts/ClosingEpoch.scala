@@ -62,7 +62,7 @@ final private[cuts] class ClosingEpoch(
 
   private def latestComplete: collection.Map[StoreId, PlacedFrame] = {
     val complete = attempts
-      .filter(attempt => !attempt.isDiscarded && isComplete(attempt))
+      .filter(attempt => attempt.discarded.isEmpty && isComplete(attempt))
       .sortBy(attempt => (!attempt.hasFailed, attempt.turn))
     // The channels in `chosen`.
     val inFlight = mutable.HashMap.empty[OperatorPartition, Set[StoreId]]
@@ -124,8 +124,8 @@ final private[cuts] class ClosingEpoch(
  *   durable frames that it has written
  * @param turn
  *   rank among the attempts by their last frames: later attempts count before earlier ones
- * @param isDiscarded
- *   whether it has decided on its channels otherwise than the attempt that counts
+ * @param discarded
+ *   why it does not count, if it has decided on its channels otherwise than the attempt that does
  */
 final private[cuts] case class TaskAttempt(
     id: Long,
@@ -134,7 +134,7 @@ final private[cuts] case class TaskAttempt(
     frames: Map[StoreId, PlacedFrame] = Map.empty,
     turn: Long = 0L,
     hasFailed: Boolean = false,
-    isDiscarded: Boolean = false
+    discarded: Option[String] = None
 ) {
 
   /** Whether there is a frame of each store that it has opened. */

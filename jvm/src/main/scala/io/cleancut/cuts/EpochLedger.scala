@@ -49,8 +49,6 @@ final class EpochLedger(
   private lazy val before: Vector[StoreId] = previous.fold(Vector.empty[StoreId]) { cut =>
     cut.stores.iterator.map(_.store).filterNot(Channels.isChannel).toVector.sorted(StoreOrder)
   }
-  // With the reason.
-  private val discarded = mutable.Map.empty[Long, String]
   private var turn = 0L
 
   private def of(attempt: Long): TaskAttempt = attempts.getOrElse(attempt, TaskAttempt(attempt))
@@ -87,7 +85,7 @@ final class EpochLedger(
   def ack(frame: PlacedFrame): Ack = note(frame) match {
     case Ack.Accepted => keep(frame.attempt, frame.name)
     // Who reports again may not have heard the answer.
-    case Ack.Duplicate => discarded.get(frame.attempt).fold[Ack](Ack.Duplicate)(Ack.Discarded)
+    case Ack.Duplicate => of(frame.attempt).discarded.fold[Ack](Ack.Duplicate)(Ack.Discarded)
     case refused       => refused
   }
 
@@ -100,8 +98,7 @@ final class EpochLedger(
     val isDone = known.opened.nonEmpty && known.hasKeptAll && channels.isRead(attempt)
     val conflict = if (isDone) channels.settle(attempt, known.kept) else None
     conflict.fold[Ack](Ack.Accepted) { why =>
-      discarded(attempt) = why
-      attempts(attempt) = known.copy(isDiscarded = true)
+      attempts(attempt) = known.copy(discarded = Some(why))
       Ack.Discarded(why)
     }
   }
@@ -130,7 +127,7 @@ final class EpochLedger(
     epoch,
     attempts.values.count(_.opened.nonEmpty),
     attempts.values.count(attempt => attempt.opened.nonEmpty && attempt.hasKeptAll),
-    attempts.values.count(attempt => attempt.hasFailed || attempt.isDiscarded),
+    attempts.values.count(attempt => attempt.hasFailed || attempt.discarded.nonEmpty),
     expected.size,
     attempts.values.flatMap(_.kept.keys).toSet.size
   )
