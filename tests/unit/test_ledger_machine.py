@@ -72,7 +72,7 @@ class ModelTarget:
         if found is not None:
             return False
         decided = ledger.publish(self.run, batch, "", 1, 0)
-        if decided is None or isinstance(decided, ledger.Fenced):
+        if isinstance(decided, ledger.Fenced):
             return False
         self.run, epoch = decided
         self.epochs.append(RecordedEpoch(epoch))

@@ -13,7 +13,7 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
-from cleancut.sinks._core.ledger import NO_EPOCH, RecordedEpoch, RowsMissing, unread_epoch
+from cleancut.sinks._core.ledger import NO_EPOCH, RecordedEpoch, RowsMissing
 from cleancut.sinks._core.ledger_errors import (
     UndoRefusedError,
     error_for,
@@ -34,7 +34,12 @@ from cleancut.sinks._files.names import (
     undone_epochs,
     undone_name,
 )
-from cleancut.sinks._files.operations import read_history, record_operations, record_start
+from cleancut.sinks._files.operations import (
+    counts_now,
+    read_history,
+    record_operations,
+    record_start,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -157,8 +162,7 @@ class TwoPhaseSink(EpochSink):
             if decision is not None and decision.prepared == left and history.counts(left.epoch):
                 self._finish(left)
         undone = undone_epochs(records.names(UNDONE))
-        epochs = [RecordedEpoch(unread_epoch(of), is_undone=of in undone) for of in decided]
-        surplus = history.compare(epochs)
+        surplus = history.compare(RecordedEpoch.numbered(decided, undone))
         if isinstance(surplus, RowsMissing):
             raise error_for(surplus, side.batch, self.name)
         try:
@@ -219,7 +223,7 @@ class TwoPhaseSink(EpochSink):
             )
         check_input(found, batch, self._of_run().location)
         # After the decision is recorded: a newer run records its operations, then reads decisions.
-        if not read_history(self._of_run(), [batch.epoch]).counts(batch.epoch):
+        if not counts_now(self._of_run(), batch.epoch):
             self._drop(prepared)
             raise rolled_back(batch, self._path)
         self._finish(found.prepared)

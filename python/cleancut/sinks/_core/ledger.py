@@ -9,12 +9,12 @@ the checkpoint decide that: after a rollback from epoch 9 to epoch 5, the epochs
 until another rollback returns to one of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cleancut._display.brief import Brief
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.query_side import Act, counts
+from cleancut.sinks._core.query_side import Act, counts, kept_until
 
 NO_EPOCH = -1
 # Epochs that a target records one by one. Of older ones it only knows that they were published.
@@ -45,11 +45,6 @@ class LedgerEpoch(Brief):
     published_ms: int
 
 
-def unread_epoch(number: int) -> LedgerEpoch:
-    """An epoch of which only the number is known."""
-    return LedgerEpoch(0, number, 0, "", "", -1, 0)
-
-
 @dataclass(frozen=True)
 class RecordedEpoch:
     """An epoch in a ledger.
@@ -61,6 +56,16 @@ class RecordedEpoch:
 
     epoch: LedgerEpoch
     is_undone: bool = False
+
+    @staticmethod
+    def numbered(epochs: Iterable[int], undone: Container[int]) -> "list[RecordedEpoch]":
+        """Epochs of which only the numbers are recorded.
+
+        Args:
+            epochs: all of them, ascending.
+            undone: which of them the target has undone.
+        """
+        return [RecordedEpoch(LedgerEpoch(0, of, 0, "", "", -1, 0), of in undone) for of in epochs]
 
 
 @dataclass(frozen=True)
@@ -118,9 +123,9 @@ class Undo:
 
 @dataclass(frozen=True)
 class Fenced:
-    """A newer run has begun to write."""
+    """Another run has begun to write; None if none has."""
 
-    run: Run
+    run: Run | None
 
 
 @dataclass(frozen=True)
@@ -240,11 +245,8 @@ class History:
     @property
     def bound(self) -> int:
         """The last epoch that counts, if none follows the last operation."""
-        bound = self.until
-        for operation in reversed(self.operations):
-            if operation.epoch <= bound:
-                bound = operation.source
-        return bound
+        kept = kept_until(self.operations)
+        return self.until if kept is None else kept
 
     def counts(self, epoch: int) -> bool:
         """Whether an epoch counts."""
@@ -286,19 +288,22 @@ def find(
     return None if run is None or batch.epoch > run.last else Passed(run.last)
 
 
+def owned(run: Run | None, batch: Batch) -> Run | Fenced:
+    """What is recorded of a query, if the run of the batch is the latest that has begun."""
+    return Fenced(run) if run is None or run.run_id != batch.run_id else run
+
+
 def publish(
-    run: Run | None, batch: Batch, handle: str, rows: int, now_ms: int
-) -> tuple[Run, LedgerEpoch] | Fenced | None:
+    recorded: Run | None, batch: Batch, handle: str, rows: int, now_ms: int
+) -> tuple[Run, LedgerEpoch] | Fenced:
     """Decides whether a run may publish an epoch that `find` does not give.
 
     Returns:
-        What has to be recorded in the same step as the rows; `Fenced`, or None, if another run, or
-        none, has begun.
+        What has to be recorded in the same step as the rows.
     """
-    if run is None:
-        return None
-    if run.run_id != batch.run_id:
-        return Fenced(run)
+    run = owned(recorded, batch)
+    if isinstance(run, Fenced):
+        return run
     epoch = LedgerEpoch(
         run.incarnation, batch.epoch, batch.planned_ms, batch.run_id, handle, rows, now_ms
     )

@@ -32,6 +32,26 @@ def rolled_back(batch: Batch, sink: str) -> Exception:
     return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
 
 
+def epoch_taken(batch: Batch, run_id: str, planned_ms: int, sink: str) -> Exception:
+    """The error for an epoch that is published with other input.
+
+    Args:
+        batch: that was to be written.
+        run_id: Spark's id of the run that has published the epoch.
+        planned_ms: when the published input was chosen, in Unix time.
+        sink: name or path of the target.
+    """
+    return error_of(
+        "CLEANCUT_SINK_EPOCH_TAKEN",
+        epoch=batch.epoch,
+        path=sink,
+        query=batch.query_id,
+        run=run_id,
+        plannedMs=batch.planned_ms,
+        publishedPlannedMs=planned_ms,
+    )
+
+
 Denial = Fenced | Refused | RowsMissing | OtherInput | Passed
 
 
@@ -47,15 +67,7 @@ def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
         case Fenced(run):
             return fenced(batch, run, sink)
         case OtherInput(epoch):
-            return error_of(
-                "CLEANCUT_SINK_EPOCH_TAKEN",
-                epoch=batch.epoch,
-                path=sink,
-                query=batch.query_id,
-                run=epoch.run_id,
-                plannedMs=batch.planned_ms,
-                publishedPlannedMs=epoch.planned_ms,
-            )
+            return epoch_taken(batch, epoch.run_id, epoch.planned_ms, sink)
         case Passed(last):
             return error_of(
                 "CLEANCUT_SINK_REFUSED",

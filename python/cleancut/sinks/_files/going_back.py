@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cleancut.sinks._core.ledger import History, RecordedEpoch, RowsMissing, unread_epoch
+from cleancut.sinks._core.ledger import History, RecordedEpoch, RowsMissing
 from cleancut.sinks._core.query_side import Acted
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, encoded, read_manifest
@@ -57,9 +57,11 @@ def missing(records: Records, expired: int, history: History) -> RowsMissing | N
         expired: the last expired epoch.
         history: which epochs count.
     """
-    published = set(manifest_epochs(records.names(EPOCHS)))
-    numbers = {of for of in undone_epochs(records.names(UNDONE)) | published if of > expired}
-    epochs = [RecordedEpoch(unread_epoch(of), of not in published) for of in sorted(numbers)]
+    undone = {of for of in undone_epochs(records.names(UNDONE)) if of > expired}
+    if not undone:
+        return None
+    published = {of for of in manifest_epochs(records.names(EPOCHS)) if of > expired}
+    epochs = RecordedEpoch.numbered(sorted(undone | published), undone - published)
     compared = history.compare(epochs)
     return compared if isinstance(compared, RowsMissing) else None
 

@@ -9,6 +9,7 @@ from cleancut._format import versioned
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.ledger_errors import epoch_taken
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.names import OWNER, Attempt, manifest_name
 
@@ -248,8 +249,12 @@ def read_manifest(directory: Records, epoch: int) -> Manifest | None:
     return None if body is None else Manifest.decode(body, directory.at(name), epoch)
 
 
-class OfInput(Protocol):
-    """What tells of which input a published epoch is."""
+class Published(Protocol):
+    """What tells of which query and input a published epoch is."""
+
+    @property
+    def query_id(self) -> str:
+        """Spark's id of the query."""
 
     @property
     def run_id(self) -> str:
@@ -258,14 +263,6 @@ class OfInput(Protocol):
     @property
     def planned_ms(self) -> int:
         """When Spark chose the input, in Unix time."""
-
-
-class Published(OfInput, Protocol):
-    """What tells of which query, too."""
-
-    @property
-    def query_id(self) -> str:
-        """Spark's id of it."""
 
 
 def check_input(published: Published, batch: Batch, location: str) -> None:
@@ -277,25 +274,8 @@ def check_input(published: Published, batch: Batch, location: str) -> None:
     if published.query_id != batch.query_id:
         owner = f"{published.query_id}, which published epoch {batch.epoch}"
         raise owned(location, batch, owner)
-    check_same_input(published, batch, location)
-
-
-def check_same_input(published: OfInput, batch: Batch, location: str) -> None:
-    """Likewise, of an epoch that the same query has published.
-
-    Raises:
-        RequestError: CLEANCUT_SINK_EPOCH_TAKEN.
-    """
     if published.planned_ms != batch.planned_ms:
-        raise error_of(
-            "CLEANCUT_SINK_EPOCH_TAKEN",
-            epoch=batch.epoch,
-            path=location,
-            query=batch.query_id,
-            run=published.run_id,
-            plannedMs=batch.planned_ms,
-            publishedPlannedMs=published.planned_ms,
-        )
+        raise epoch_taken(batch, published.run_id, published.planned_ms, location)
 
 
 def owned(location: str, batch: Batch, owner: str) -> Exception:

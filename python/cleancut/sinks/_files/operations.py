@@ -29,6 +29,15 @@ def read_history(records: Records, epochs: Iterable[int]) -> History:
     return _history(read_operations(records, manifest_epochs(records.names(ACTS))), epochs)
 
 
+def counts_now(records: Records, epoch: int) -> bool:
+    """Whether an epoch that a run has just published counts.
+
+    Only later operations decide that, of which there are none unless the query was rolled back.
+    """
+    later = [number for number in manifest_epochs(records.names(ACTS)) if number > epoch]
+    return _history(read_operations(records, later), [epoch]).counts(epoch)
+
+
 def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]:
     """Recorded operations, by the numbers that they have taken.
 

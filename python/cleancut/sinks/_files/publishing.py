@@ -25,7 +25,7 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
-from cleancut.sinks._files.operations import read_history, record_start
+from cleancut.sinks._files.operations import counts_now, read_history, record_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -218,7 +218,7 @@ class Publishing:
             found.check(batch, self._directory.location)
         if found.attempt != attempt or not staged.files:
             self._delete(attempt)
-        if not read_history(self._directory, [batch.epoch]).counts(batch.epoch):
+        if not counts_now(self._directory, batch.epoch):
             hide_manifest(self._directory, found)
             raise rolled_back(batch, self._directory.location)
         self._seen = self._last = found

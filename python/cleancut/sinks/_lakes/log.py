@@ -242,8 +242,11 @@ def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:
         FencedError: CLEANCUT_FENCED, another run has begun.
     """
     head = log.head(batch.query_id)
-    if head is None or head.entry.run.run_id != batch.run_id:
-        raise fenced(batch, None if head is None else head.entry.run, sink)
+    if head is None:
+        raise fenced(batch, None, sink)
+    owned = ledger.owned(head.entry.run, batch)
+    if isinstance(owned, ledger.Fenced):
+        raise error_for(owned, batch, sink)
     return head
 
 
@@ -254,8 +257,8 @@ def publishing(head: Placed, batch: Batch, handle: str, rows: int, sink: str) ->
         FencedError: CLEANCUT_FENCED, another run has begun.
     """
     decided = ledger.publish(head.entry.run, batch, handle, rows, time.time_ns() // 1_000_000)
-    if decided is None or isinstance(decided, ledger.Fenced):
-        raise fenced(batch, head.entry.run, sink)
+    if isinstance(decided, ledger.Fenced):
+        raise error_for(decided, batch, sink)
     run, epoch = decided
     return replace(
         head.entry, run=run, previous=head.at, undone_after=None, epoch=epoch, latest=epoch

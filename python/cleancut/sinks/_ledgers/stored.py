@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
-from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, fenced, undo_refused
+from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, undo_refused
 from cleancut.sinks._core.query_side import QuerySide
 
 # What holds the records: a transaction, or a document that is written as a whole.
@@ -124,10 +124,11 @@ class StoredLedger(Generic[Of]):
             FencedError: CLEANCUT_FENCED, another run has begun.
             RequestError: as `find`.
         """
-        run = self.store.run(of, batch.query_id)
-        if run is None or run.run_id != batch.run_id:
-            raise fenced(batch, run, self.sink)
-        return self._found(of, batch, run)
+        match ledger.owned(self.store.run(of, batch.query_id), batch):
+            case Run() as run:
+                return self._found(of, batch, run)
+            case denial:
+                raise error_for(denial, batch, self.sink)
 
     def _found(self, of: Of, batch: Batch, run: Run) -> LedgerEpoch | None:
         epochs = self.store.epochs(of, batch.query_id, batch.epoch)
@@ -147,8 +148,8 @@ class StoredLedger(Generic[Of]):
         """
         recorded = self.store.run(of, batch.query_id)
         decided = ledger.publish(recorded, batch, handle, rows, time.time_ns() // 1_000_000)
-        if decided is None or isinstance(decided, ledger.Fenced):
-            raise fenced(batch, recorded, self.sink)
+        if isinstance(decided, ledger.Fenced):
+            raise error_for(decided, batch, self.sink)
         run, epoch = decided
         self.store.add(of, batch.query_id, epoch)
         self.store.put_run(of, batch.query_id, run)
