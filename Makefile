@@ -74,7 +74,7 @@ $(JAR): $(JVM_SOURCES) | setup
 	@touch $@ $(COMMON_JAR) $(S3PROXY)
 
 # Of those, 'test' needs none.
-$(OLDEST_JARS) &: $(JVM_SOURCES) | setup
+$(OLDEST_JARS) &: $(JVM_SOURCES) | setup $(JAR)
 	$(SBT) spark40/assembly spark41/assembly
 	@touch $(OLDEST_JARS)
 
