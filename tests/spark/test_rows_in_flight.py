@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cleancut
 from cleancut import Checkpoint, RequestError, coordinator
 from cleancut.sinks import sealing
-from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows
 from tests.support.cutting import cut_at
 from tests.support.documented import blocks
 from tests.support.patience import PATIENCE_S, wait_until
@@ -187,6 +187,21 @@ def check_the_last_rows_in_flight(checkpoint: Checkpoint) -> None:
     assert {"k", "count"} <= {field.name for field in rows.schema.field("value").type}
 
 
+def stop_with_rows_in_flight(query: StreamingQuery, orders: SkewedInput, block: Block) -> None:
+    """Writes file 1, cuts its epoch where a task is blocked, and ends before the next epoch."""
+    try:
+        query.processAllAvailable()
+        orders.write(1)
+        block.wait_until_reached(PATIENCE_S)
+        with coordinator(query).held():
+            cut_at(block, query)
+            wait_until(lambda: coordinator(query).status().in_flight, otherwise=query.exception)
+            query.stop()
+    finally:
+        block.release()
+        query.stop()
+
+
 def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_input(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -195,29 +210,21 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     session.conf.set("spark.sql.shuffle.partitions", "3")
     orders, location = SkewedInput(tmp_path / "orders", seed=6, rows=400, hot=0.0), tmp_path / "q"
-    sink = EpochRows()
+    block, sink = Block(tmp_path / "block", timeout_s=PATIENCE_S), EpochRows()
 
     def distinct(rows: DataFrame, **changed: Column) -> DataFrame:
         odd = f.when(f.col("number") % 2 == 1, f.col("number"))
         return rows.withColumns({"odd": odd} | changed).dropDuplicates(["key", "number"])
 
-    def start(per_row_ms: int, **changed: Column) -> StreamingQuery:
+    def start(*, drains: bool = True, **changed: Column) -> StreamingQuery:
         rows = distinct(orders.stream(session), **changed)
-        slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
-        writer = rows.withColumn("value", slowed).writeStream.foreachBatch(sink)
+        rows = rows.withColumn("value", block.at("value", when=f.col("number") == 600))
+        writer = rows.writeStream.foreachBatch(sink)
         writer = writer.option("checkpointLocation", str(location))
-        return (writer if per_row_ms else writer.trigger(availableNow=True)).start()
+        return (writer.trigger(availableNow=True) if drains else writer).start()
 
     orders.write(0)
-    query = start(per_row_ms=40)
-    try:
-        query.processAllAvailable()
-        orders.write(1)
-        while not coordinator(query).cut_now():
-            time.sleep(0.02)
-        assert coordinator(query).wait_for(1, timeout=PATIENCE_S)
-    finally:
-        query.stop()
+    stop_with_rows_in_flight(start(drains=False), orders, block)
     checkpoint = Checkpoint(str(location))
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     left = sum(of.rows_in_flight for of in checkpoint.cut(1).channels)
@@ -234,14 +241,14 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
         {"value": number.cast("string")},
         {"odd": without_null},
     ):
-        other = start(per_row_ms=0, **changed)
+        other = start(**changed)
         with pytest.raises(StreamingQueryException, match=r"\[CLEANCUT_CHANNEL_CHANGED\]"):
             other.awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     for planned in (location / "offsets").glob("*2*"):
         planned.unlink()
 
-    second = start(per_row_ms=0)
+    second = start()
     second.awaitTermination()
     # Rows that were in flight came first all the same.
     assert coordinator(second).status().aligned == {0: "the query ends with this epoch"}
@@ -255,7 +262,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     assert planned["batchWatermarkMs"] == before["nextBatchWatermarkMs"]
 
     # With nothing in flight a run without input has nothing to do.
-    start(per_row_ms=0).awaitTermination()
+    start().awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
 
 
@@ -277,19 +284,7 @@ def test_a_run_with_the_trigger_once_processes_new_input_along_with_in_flight_ro
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         return (writer.trigger(**trigger) if trigger else writer).start()
 
-    query = start(0)
-    try:
-        query.processAllAvailable()
-        orders.write(1)
-        block.wait_until_reached(PATIENCE_S)
-        # The query ends before it begins an epoch for the in-flight rows.
-        with coordinator(query).held():
-            cut_at(block, query)
-            wait_until(lambda: coordinator(query).status().in_flight, otherwise=query.exception)
-            query.stop()
-    finally:
-        block.release()
-        query.stop()
+    stop_with_rows_in_flight(start(0), orders, block)
     left = Checkpoint(str(tmp_path / "checkpoint")).in_flight(0).num_rows
     assert len(sink.rows) == 200 - left
 
