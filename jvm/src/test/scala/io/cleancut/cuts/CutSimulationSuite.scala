@@ -98,6 +98,7 @@ object CutSimulationSuite {
     Defect.AllCounted -> 165L,
     Defect.ActsUnseen -> 7L,
     Defect.ActForgets -> 12L,
+    Defect.ActAsTasks -> 10L,
     Defect.SourceUnchecked -> 3L,
     Defect.AgesByHostClock -> 7L,
     Defect.SweptBeside -> 21L,

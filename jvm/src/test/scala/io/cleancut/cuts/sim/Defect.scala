@@ -88,6 +88,9 @@ object Defect {
   /** An act leaves rows in flight where they are. */
   case object ActForgets extends Defect("has lost rows", "lacks")
 
+  /** An operation writes deltas too, so that its frames count where an epoch is recovered. */
+  case object ActAsTasks extends Defect("has lost rows", "has too many rows", "lacks")
+
   /** A cut after that of an act does not list what its bases refer to. */
   case object ReferredForgotten extends Defect("which is not there", "was deleted, which")
 
@@ -138,7 +141,7 @@ object Defect {
   val ofSavepoints: Set[Defect] = Set(SavepointSkipped, SavepointByHostClock)
 
   /** Those of acts on the checkpoint. */
-  val ofActs: Set[Defect] = Set[Defect](ActForgets, ActsUnseen) ++ ofReferences
+  val ofActs: Set[Defect] = Set[Defect](ActForgets, ActAsTasks, ActsUnseen) ++ ofReferences
 
   /** Those that show where two runs plan one epoch. */
   val ofOffsets: Set[Defect] = Set(Overwriting, EndedTooEarly)

@@ -51,6 +51,8 @@ object Fault {
   case object ActBeside extends Fault("act while a driver lives")
   case object ActBetween extends Fault("act while no driver runs")
   case object ActStopped extends Fault("act stopped between its entry and its cut")
+  case object ActLeft extends Fault("operation killed before its entry")
+  case object SkippedLeftover extends Fault("sink skipped an epoch of a killed operation")
   case object ActRefused extends Fault("act refused")
   case object ActBehindAct extends Fault("act behind one that was not done")
   case object ActInFlight extends Fault("act that took rows in flight along")
@@ -111,6 +113,8 @@ object Fault {
     ActBeside,
     ActBetween,
     ActStopped,
+    ActLeft,
+    SkippedLeftover,
     ActRefused,
     ActBehindAct,
     ActInFlight,

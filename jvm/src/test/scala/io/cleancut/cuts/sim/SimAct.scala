@@ -151,6 +151,10 @@ final class SimAct(
     val end = Invariants.endIn(cut.offsets.getBytes)
     val planned =
       Names.offsetsOfAct(end, unused = epoch - 1, cut.epoch, Option.when(isBack)(last))
+    if (world.mayLeave(epoch)) {
+      faults.count(Fault.ActLeft)
+      throw new Unreachable("stopped")
+    }
     enter(epoch, planned)
     mayStop()
     // Of the first of them a query that lives would have its next epoch.
@@ -190,7 +194,8 @@ final class SimAct(
       if (defect == Defect.ReferredOnce) chains.flatMap(_.frames.map(_._3.segment)).toSet
       else cut.reachedFrom(chains)
     val bases = frames.map(of => SealedFrame(of.name, 0L, of.toBytes))
-    process.call(runId, "refer")(_.refer(runId, epoch, bases, segments))
+    val deltas = frames.flatMap(deltaOf).map(of => SealedFrame(of.name, 0L, of.toBytes))
+    process.call(runId, "refer")(_.refer(runId, epoch, deltas ++ bases, segments))
     faults.count(Fault.ActByReference)
     frames.map(of => of.name.store -> of.name.version.id).toMap
   }
@@ -248,9 +253,15 @@ final class SimAct(
     val rows = executor.load(store, cut.epoch + 1, read)
     val version = StateVersion(epoch + 1, StateVersion.newId(process.clock))
     val base = SimFrame(FrameName(store, version, FrameKind.Base), None, writer, rows)
-    executor.deliver(runId, attempt, Seq(base))
+    executor.deliver(runId, attempt, deltaOf(base).toSeq :+ base)
     version.id
   }
+
+  /** What only a task of a query writes next to its base. */
+  private def deltaOf(base: SimFrame): Option[SimFrame] =
+    Option.when(defect == Defect.ActAsTasks) {
+      base.copy(name = base.name.copy(kind = FrameKind.Delta), rows = Vector.empty, source = Nil)
+    }
 
   private def tell(start: TaskStart): TaskStarted = process
     .ask(runId, "start")(Believed.right[Refusal, TaskStarted])(_.start(runId, start))

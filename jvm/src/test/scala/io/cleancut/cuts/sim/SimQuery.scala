@@ -170,7 +170,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None, mark, drawn.captures)
     val job = new SimJob(world, process, work, keeps = drawn.keepsRows)
     runSink(job, work)
-    if (isToStop || faults.strikes(Fault.StoppedBeforeCommit, PerEpoch))
+    if (isToStop || world.endsAmid(epoch) || faults.strikes(Fault.StoppedBeforeCommit, PerEpoch))
       throw new Unreachable("stopped")
     commit(epoch, CommitIds.entry(if (plan.isFormat2) job.counted.values else Nil))
     if (plan.isFormat2) ids = job.counted.toMap
@@ -185,6 +185,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
       }
     } else {
       faults.count(Fault.SkippedSink)
+      if (world.isLeftover(work.epoch)) faults.count(Fault.SkippedLeftover)
       invariants.happened(s"${work.runId} skips epoch ${work.epoch}")
     }
 

@@ -48,7 +48,9 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
   private val ofActs = World.randomOf(seed, "acts")
   private var acts = {
     val isDrawn = defect == Defect.None && ofActs.nextInt(ActsEvery) == 0
-    if (isDrawn || Defect.ofActs(defect) || world.hasReferences) MaxActs else 0
+    if (isDrawn || Defect.ofActs(defect) || world.hasReferences || world.hasLeftovers)
+      MaxActs
+    else 0
   }
   private var expiries = if (acts > 0) MaxExpiries else 0
   private var orphans = 0
@@ -90,6 +92,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     faults.calm()
     world.thaw()
     world.endStalls()
+    world.endLeftovers()
     // Those that were replaced find out by themselves, or are gone.
     if (world.random.nextBoolean()) baton.yieldUntil(runs.forall(_.isOver))
     (processes ++ beside).foreach(_.crash())

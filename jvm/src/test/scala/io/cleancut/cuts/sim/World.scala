@@ -22,6 +22,8 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   val hasReferences: Boolean = Defect.ofReferences(defect) ||
     defect == Defect.None && ofStalls.nextInt(ReferencesEvery) == 0
 
+  private val ofLeftovers = randomOf(seed, "leftovers")
+
   private val rows = {
     val ofRows = randomOf(seed, "rows")
     val isDrawn = defect == Defect.None && ofRows.nextInt(GroupedEvery) == 0
@@ -79,6 +81,36 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
       try baton.yieldUntil(stopped.isReleased)
       finally stall = None
     }
+
+  /**
+   * Whether operations are killed before their entry, and drivers amid the epoch of which an
+   * operation has left frames.
+   */
+  val hasLeftovers: Boolean = defect == Defect.ActAsTasks ||
+    defect == Defect.None && ofLeftovers.nextInt(LeftoversEvery) == 0
+  private val leftovers = mutable.Set.empty[Long]
+  private val ended = mutable.Set.empty[Long]
+  private var isLeaving = hasLeftovers
+  private var kills = MaxKills
+
+  /** Whether an operation that has written the frames of an epoch is killed now. */
+  def mayLeave(epoch: Long): Boolean = {
+    val isLeft = isLeaving && kills > 0 && ofLeftovers.nextBoolean()
+    if (isLeft) {
+      kills -= 1
+      leftovers += epoch
+    }
+    isLeft
+  }
+
+  /** Whether an operation was killed that has written frames of the epoch. */
+  def isLeftover(epoch: Long): Boolean = leftovers(epoch)
+
+  /** Whether a run is to end after its sink has shown an epoch; once for each epoch. */
+  def endsAmid(epoch: Long): Boolean = isLeaving && isLeftover(epoch) && ended.add(epoch)
+
+  /** Nothing is killed for the sake of leftovers from now on. */
+  def endLeftovers(): Unit = isLeaving = false
 
   /** Whether a query is to end behind the cut that it has just made. */
   var pauses: () => Boolean = () => false
@@ -372,6 +404,10 @@ private[sim] object World {
   /** One run of so many has operations that refer to old cuts. */
   val ReferencesEvery = 4
   val MaxStalls = 4
+
+  /** One run of so many has operations that are killed before their entry. */
+  val LeftoversEvery = 3
+  val MaxKills = 3
 
   /** One run of so many has rows with keys. */
   val GroupedEvery = 3
