@@ -149,8 +149,10 @@ def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path)
     late = cleancut.edit(it.checkpoint, 0, bump)
     it.add()
     it.run()
-    with pytest.raises(RequestError, match="when this was planned"):
+    with pytest.raises(RequestError, match=r"was 1 when it was made, and is 2 now") as raised:
         late.apply()
+    assert raised.value.error_id == "CLEANCUT_PLAN_OUTDATED"
+    assert f"cleancut.edit('file:{it.checkpoint}', …)" in str(raised.value)
     assert it.state() == it.expected(3)
     assert Checkpoint(it.checkpoint).verify().ok
 

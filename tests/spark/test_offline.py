@@ -276,10 +276,13 @@ def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
     query.begin(ROCKSDB)
     plan = cleancut.adopt(query.checkpoint)
     query.run()
+    with pytest.raises(RequestError, match="was 0 when it was made, and is 1 now"):
+        plan.apply()
+    plan = cleancut.adopt(query.checkpoint)
     assert plan.apply().epoch == 2
     query.run()
     with pytest.raises(RequestError, match="already"):
-        plan.apply()
+        cleancut.adopt(query.checkpoint)
 
 
 @STATE_FOR_SPARK.needed

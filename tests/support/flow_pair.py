@@ -1,6 +1,11 @@
 """A dataflow of two queries that run without Spark."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from cleancut import Dataflow
+from cleancut._spark import dataflow as acting
 from cleancut._storage.s3 import S3Access
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query
@@ -44,3 +49,22 @@ class Pair:
         ]
         assert source is not None
         query.commit(act_source=source)
+
+
+def roll_back_without_spark(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has rollbacks of checkpoints be done by the queries of a test."""
+
+    def rollback(
+        checkpoint: str, to: str, *, session: object, allow_missing_input: bool
+    ) -> SimpleNamespace:
+        assert session is None
+        lost = pair.missing.get(checkpoint, 0)
+        notes = (f"{lost} input files are missing.",) if lost else ()
+
+        def apply() -> None:
+            assert not lost or allow_missing_input
+            pair.roll_back(checkpoint, to)
+
+        return SimpleNamespace(notes=notes, missing_files=lost, apply=apply)
+
+    monkeypatch.setattr(acting, "rollback", rollback)

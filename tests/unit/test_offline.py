@@ -16,6 +16,8 @@ from cleancut.errors import RequestError
 from tests.unit.cut_files import CutFiles
 
 LOCATION = "file:/q"
+# Of each plan here.
+PLANNED = '{"epoch": 5, "source": 2, "last": 4}'
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -25,11 +27,11 @@ class Facade:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def adopt(self, session: Any, location: str, sink: str, apply: bool) -> str:
-        call = ("adopt", session, location, sink, apply)
+    def adopt(self, session: Any, location: str, sink: str, planned: str) -> str:
+        call = ("adopt", session, location, sink, planned)
         return self._told(call, (3, 3), (ROCKSDB, PROVIDER_CLASS))
 
-    def rescale(self, session: Any, location: str, sink: str, partitions: int, *how: bool) -> str:
+    def rescale(self, session: Any, location: str, sink: str, partitions: int, *how: Any) -> str:
         call = ("rescale", session, location, sink, partitions, *how)
         return self._told(call, (3, partitions), (ROCKSDB, ROCKSDB))
 
@@ -63,13 +65,13 @@ def session() -> Any:
 
 def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
     plan = cleancut.rescale("/q", 8, session)
-    assert session.facade.calls == [("rescale", "session", "/q", "", 8, False, False)]
+    assert session.facade.calls == [("rescale", "session", "/q", "", 8, False, "")]
     assert "rescale /q" in str(plan)
     assert "partitions  3 -> 8" in str(plan)
     assert "Nothing is changed yet." in str(plan)
     assert "rows" not in str(plan)
     done = plan.apply(session)
-    assert session.facade.calls[1:] == [("rescale", "session", "/q", "", 8, False, True)]
+    assert session.facade.calls[1:] == [("rescale", "session", "/q", "", 8, False, PLANNED)]
     assert (done.is_applied, done.operators[0].rows) == (True, 17)
     assert "17" in str(done)
     assert "yet" not in str(done)
@@ -100,16 +102,20 @@ def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
 
     then = datetime(2026, 11, 25, 12, 0, 0, 250_000, tzinfo=UTC)
     at = int(then.timestamp() * 1000)
-    # Whatever was asked for: what was found, if the last epoch is what it was then.
-    done = ("", "epoch", 2, "", 4, False, False, True)
-    assert asked(2) == [("", "epoch", 2, "", -1, False, False, False), done]
-    assert asked(then) == [("", "time", at, "", -1, False, False, False), done]
-    assert asked(undo=True) == [("", "undo", 0, "", -1, False, False, False), done]
-    assert asked(2, allow_missing_input=True)[1] == ("", "epoch", 2, "", 4, False, True, True)
-    assert asked("good", file_sink="/out", rewrite=True) == [
-        ("/out", "savepoint", 0, "good", -1, True, False, False),
-        ("/out", "savepoint", 0, "good", 4, True, False, True),
-    ]
+    # The JVM side finds the epoch that was planned, and refuses if the last one has changed.
+    for given, which in (
+        ((2,), ("epoch", 2, "")),
+        ((then,), ("time", at, "")),
+        (("good",), ("savepoint", 0, "good")),
+    ):
+        options = ("", *which, False, False)
+        assert asked(*given) == [(*options, ""), (*options, PLANNED)]
+    assert asked(undo=True)[1] == ("", "undo", 0, "", False, False, PLANNED)
+    assert asked(2, allow_missing_input=True)[1] == ("", "epoch", 2, "", False, True, PLANNED)
+    assert asked("good", file_sink="/out", rewrite=True)[1] == (
+        *("/out", "savepoint", 0, "good", True, False),
+        PLANNED,
+    )
     plan = cleancut.rollback("/q", 2, session=session)
     assert "is to make of the state after epoch 2:" in str(plan)
     assert plan.notes == ("Mind the sink.",)

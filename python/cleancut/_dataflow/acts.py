@@ -16,7 +16,7 @@ from cleancut._display import tables
 from cleancut._display.brief import Brief, plain
 from cleancut._recovery.expiry import owner_alive
 from cleancut._recovery.replicas import fence
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import follow
 from cleancut.sinks._files.retention import published_epochs
@@ -89,10 +89,13 @@ class FlowPlan(Brief):
     into: str | None = None
     notes: tuple[str, ...] = ()
     is_applied: bool = False
-    _do: Callable[[str | None], "FlowPlan"] | None = field(default=None, compare=False)
+    _do: Callable[["FlowPlan", str | None], "FlowPlan"] | None = field(default=None, compare=False)
 
     def apply(self, *, fence: str | None = None) -> "FlowPlan":
         """Does it. Killed at any moment, it can be planned and begun again, and goes on.
+
+        Nothing is changed if the dataflow is not as it was planned. Only queries in `running` may
+        have committed epochs since.
 
         Args:
             fence: where queries have not said that they have ended, the reason to take them from
@@ -103,6 +106,7 @@ class FlowPlan(Brief):
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, queries run, or the plan has been carried out;
+                CLEANCUT_PLAN_OUTDATED, a query or a channel has changed since the plan was made;
                 CLEANCUT_OFFLINE_REFUSED, what a checkpoint refuses.
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
@@ -112,7 +116,7 @@ class FlowPlan(Brief):
             told = "; ".join(f"{name}: {who}" for name, who in sorted(self.running.items()))
             reason = f"queries have not said that they have ended (stop them, or fence): {told}"
             raise refused(self.location, self.act, reason)
-        return replace(self._do(fence), is_applied=True, _do=None)
+        return replace(self._do(self, fence), is_applied=True, _do=None)
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
@@ -130,6 +134,39 @@ class FlowPlan(Brief):
         lines += [f"{name} may run: {who}" for name, who in sorted(self.running.items())]
         lines += [*self.notes, *([] if self.is_applied else ["Nothing is changed yet."])]
         return "\n".join(lines)
+
+
+def check_current(planned: FlowPlan, now: FlowPlan) -> None:
+    """Compares a plan with the same one made now.
+
+    Raises:
+        RequestError: CLEANCUT_PLAN_OUTDATED.
+    """
+    before = {of.member: of for of in planned.members}
+    changes = [
+        f"{of.member} had {_epoch(before[of.member].now)}, and has {_epoch(of.now)} now"
+        for of in now.members
+        if of != before[of.member] and of.member not in planned.running
+    ]
+    changes += [f"{name} runs now" for name in sorted(set(now.running) - set(planned.running))]
+    changes += [
+        f"other epochs of {of.channel} are in question"
+        for of in now.channels
+        if of not in planned.channels and of.sender not in planned.running
+    ]
+    if changes:
+        given = f" {planned.into}" if planned.into else ""
+        raise error_of(
+            "CLEANCUT_PLAN_OUTDATED",
+            act=planned.act,
+            location=planned.location,
+            reason="; ".join(changes),
+            command=f"cleancut flow {planned.act} {planned.location}{given}",
+        )
+
+
+def _epoch(last: int | None) -> str:
+    return "not begun" if last is None else f"epoch {last}"
 
 
 @dataclass(frozen=True)
@@ -225,8 +262,8 @@ class Restoring:
                 found[of.name] = alive
         return found
 
-    def _do(self, why: str | None) -> FlowPlan:
-        return self.coordinating(lambda: self._done(why))
+    def _do(self, planned: FlowPlan, why: str | None) -> FlowPlan:
+        return self.coordinating(lambda: self._done(planned, why))
 
     def _member_plans(self, plan: FlowPlan) -> MemberPlans:
         planned: dict[str, Callable[[], MemberPlan]] = {}
@@ -236,8 +273,9 @@ class Restoring:
                 planned[act.member] = partial(self.roll_back, cut.checkpoint, cut.pin)
         return MemberPlans(planned, self.allows_missing_input)
 
-    def _done(self, why: str | None) -> FlowPlan:
+    def _done(self, planned: FlowPlan, why: str | None) -> FlowPlan:
         plan = self._planned()
+        check_current(planned, plan)
         member_plans = self._member_plans(plan)
         # A refusal must not fence a query.
         plans = member_plans.checked(self._refused)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cleancut._dataflow import names
-from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
+from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct, check_current
 from cleancut._dataflow.channels import ChannelView, FlyingEpoch, flying
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
@@ -91,7 +91,7 @@ class Cloning:
                 "Start the queries with the new checkpoint locations and the new channels; what "
                 "else they write to is theirs alone to keep apart.",
             ),
-            _do=lambda _: self._done(),
+            _do=lambda planned, _: self._done(planned),
         )
 
     def _edges(self) -> dict[str, list[EdgeCut]]:
@@ -144,9 +144,10 @@ class Cloning:
         records = self.places.records(edge.channel)
         return flying(records, replace(edge, consumed=edge.consumed - 1))
 
-    def _done(self) -> FlowPlan:
+    def _done(self, planned: FlowPlan) -> FlowPlan:
         edges = self._edges()
         plan = self._planned(edges)
+        check_current(planned, plan)
         plans = self._member_plans(plan).checked(self._refused)
         self.into.flow_id(create=True)
         for of_member in plans:

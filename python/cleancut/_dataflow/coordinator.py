@@ -8,7 +8,7 @@ vector names, and the next coordinator removes them.
 
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -388,12 +388,15 @@ class Coordinator:
 
     # Giving up
 
-    def expire(self, keep: int, since_ms: int | None = None) -> list[VectorRecord]:
+    def expire(
+        self, keep: int, since_ms: int | None = None, *, among: Collection[int] | None = None
+    ) -> list[VectorRecord]:
         """Gives up all vectors but the last ones, young ones, and those that have a name.
 
         Args:
             keep: how many of the last stay; from 1 on.
             since_ms: those that were written since then stay, too, in Unix time; None is none.
+            among: the numbers of the vectors that may be given up; None is all.
 
         Returns:
             What was given up.
@@ -405,6 +408,8 @@ class Coordinator:
         if len(self.entries) <= keep:
             return []
         kept = staying(self.entries, self.store.savepoints().values(), keep, since_ms)
+        if among is not None:
+            kept |= {of.number for of in self.entries if of.number not in among}
         going = [of for of in self.entries if of.number not in kept]
         if not going:
             return []

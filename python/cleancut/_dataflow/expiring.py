@@ -35,8 +35,9 @@ class FlowExpiry(Brief):
     _coordinating: Callable[..., Any] | None = field(default=None, compare=False)
 
     def apply(self) -> "FlowExpiry":
-        """Does it. What is there is looked up anew; killed, it can be begun again.
+        """Gives up the cuts of `going`, except those that have got a name since.
 
+        Killed, it can be begun again.
         A coordinator that runs elsewhere stands by meanwhile. The queries may run. What only these
         cuts have kept goes with the next sweeps of the queries, and of the channels.
 
@@ -61,7 +62,7 @@ class FlowExpiry(Brief):
 
     def _done(self, by: Coordinator) -> tuple[Sequence[VectorRecord], Sequence[VectorRecord]]:
         """What was given up, and what has stayed."""
-        gone = by.expire(*self._rule)
+        gone = by.expire(*self._rule, among=self.going)
         return gone, tuple(by.entries)
 
     def to_dict(self) -> Mapping[str, Any]:

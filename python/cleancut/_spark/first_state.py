@@ -56,7 +56,7 @@ def bootstrap(
     """
     rows = [(_family(of), rows) for of, rows in state.items()]
     arguments = (file_sink or "", query, output_mode, rows, spoken(cuts))
-    return asked(query.sparkSession, "bootstrap", location, arguments, apply=False)
+    return asked(query.sparkSession, "bootstrap", location, arguments)
 
 
 def migrate(
@@ -112,7 +112,7 @@ def migrate(
         else:
             given.append((family, rows))
     named = (into, query, output_mode, given, spoken(cuts), not same_query)
-    return asked(session, "migrate", location, (file_sink or "", *named), apply=False)
+    return asked(session, "migrate", location, (file_sink or "", *named))
 
 
 def _family(of: Family) -> StateFamily:

@@ -16,8 +16,6 @@ from cleancut.errors import CleancutError, error_of, translating
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# In the place of the last epoch, where it does not matter which one that is.
-_ANY = -1
 # The JVM has numbers of 32 bits.
 _MOST_PARTITIONS = 2**31 - 1
 # Spark's name of a store, and of a column family, where there is one.
@@ -98,6 +96,9 @@ class Plan(Brief):
         begun again. The state as it was stays until a query that runs on has retired it, and what
         stores refer to stays as long as they do.
 
+        The result is that of epoch `source`, or nothing is changed. A clone copies the state after
+        that epoch even if the query has committed epochs since, as long as it is retained.
+
         Args:
             session: None takes the one with which it was planned.
 
@@ -105,8 +106,8 @@ class Plan(Brief):
             The same plan as it was carried out, with the rows of each operator.
 
         Raises:
-            RequestError: CLEANCUT_OFFLINE_REFUSED, the checkpoint has changed since the plan was
-                made, or the query runs.
+            RequestError: CLEANCUT_PLAN_OUTDATED, the checkpoint has changed since the plan was
+                made; CLEANCUT_OFFLINE_REFUSED, the query runs.
             InternalError: CLEANCUT_REWRITE_DIFFERS; the checkpoint is as it was.
         """
         if self.is_applied:
@@ -117,8 +118,12 @@ class Plan(Brief):
                 reason="this plan has been carried out",
             )
         own = self._session if session is None else session
-        done = asked(own, self.act, self.location, self._arguments, apply=True)
+        done = asked(own, self.act, self.location, self._arguments, self._planned())
         return replace(done, is_applied=True)
+
+    def _planned(self) -> str:
+        """The epochs that must be in the checkpoint when the plan is applied, as JSON."""
+        return json.dumps({"epoch": self.epoch, "source": self.source, "last": self.last})
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
@@ -177,7 +182,7 @@ def adopt(
             the state is Cleancut's already, the last epoch is not committed, the query runs;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    return asked(session, "adopt", location, (file_sink or "",), apply=False)
+    return asked(session, "adopt", location, (file_sink or "",))
 
 
 def release(
@@ -188,7 +193,7 @@ def release(
     The query then runs on without Cleancut. Arguments, result and errors are those of `adopt`. It
     is refused where cuts commit the epochs.
     """
-    return asked(session, "release", location, (file_sink or "",), apply=False)
+    return asked(session, "release", location, (file_sink or "",))
 
 
 def rescale(
@@ -222,7 +227,7 @@ def rescale(
     """
     check_partitions("rescale", location, partitions)
     arguments = (file_sink or "", partitions, rewrite)
-    return asked(session, "rescale", location, arguments, apply=False)
+    return asked(session, "rescale", location, arguments)
 
 
 def rollback(
@@ -268,10 +273,7 @@ def rollback(
         raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
     which = ("undo", 0, "") if undo else _which(to)
     sink, options = file_sink or "", (rewrite, allow_missing_input)
-    plan = asked(session, "rollback", location, (sink, *which, _ANY, *options), apply=False)
-    # What was planned, whatever a time or an undo would find later.
-    chosen = which if which[0] == "savepoint" else ("epoch", plan.source, "")
-    return replace(plan, _arguments=(sink, *chosen, plan.last, *options))
+    return asked(session, "rollback", location, (sink, *which, *options))
 
 
 def clone(
@@ -343,7 +345,7 @@ def clone(
     access = {f"{PREFIX}{name}": value for name, value in given.items() if value is not None}
     wanted = (not same_query, spoken(cuts), provider or "", partitions or 0)
     others = (into, *wanted, json.dumps(access), allow_missing_input)
-    return asked(session, "copy", location, (*which, *others), apply=False)
+    return asked(session, "copy", location, (*which, *others))
 
 
 def edit(
@@ -394,8 +396,7 @@ def edit(
     which = StateFamily(operator, store, side or family)
     changed = change(state_of(driver_for(session, "edit"), location, which))
     sink = file_sink or ""
-    plan = asked(session, "edit", location, (sink, *which, changed, _ANY), apply=False)
-    return replace(plan, _arguments=(sink, *which, changed, plan.last))
+    return asked(session, "edit", location, (sink, *which, changed))
 
 
 def check_location(act: str, location: str) -> None:
@@ -468,8 +469,7 @@ def asked(
     act: str,
     location: str,
     arguments: tuple[Any, ...],
-    *,
-    apply: bool,
+    planned: str = "",
 ) -> Plan:
     """The plan of an act, or what it has done.
 
@@ -478,7 +478,7 @@ def asked(
         act: its method on the JVM side.
         location: of the checkpoint.
         arguments: those after it; DataFrames, and lists of rows by their families, as they are.
-        apply: whether it is to be done.
+        planned: the epochs of the plan that is executed; empty to plan.
 
     Raises:
         RequestError: CLEANCUT_SESSION_MISSING, or as the act.
@@ -487,7 +487,7 @@ def asked(
     with translating():
         given = [_given(driver, argument) for argument in arguments]
         do = getattr(driver.side("offline"), act)
-        told = json.loads(do(driver.session, location, *given, apply))
+        told = json.loads(do(driver.session, location, *given, planned))
     return _plan(told, arguments, session)
 
 

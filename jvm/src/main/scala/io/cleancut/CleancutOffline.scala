@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
   OfflineEdit,
   OfflinePlan,
   OfflineSource,
+  PlannedEpochs,
   StartCheck,
   StateRows
 }
@@ -21,24 +22,25 @@ import io.cleancut.conf.Keys
 import io.cleancut.error.Errors
 
 /**
- * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each has a plan, which
- * changes nothing, and is done by the same call with `apply`. What comes back is JSON. `fileSink`
- * is what Spark's own sink of files writes to, where that is the query's sink; else it is empty.
+ * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each returns its plan
+ * as JSON and changes nothing, if `planned` is empty. The same call with this JSON as `planned`
+ * executes the plan, unless the checkpoint has changed since. `fileSink` is what Spark's own sink
+ * of files writes to, where that is the query's sink; else it is empty.
  *
- * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, and with `apply`
- * CLEANCUT_REWRITE_DIFFERS. With `rewrite` rows are copied even where stores can refer to what is
- * there.
+ * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, and with `planned`
+ * CLEANCUT_PLAN_OUTDATED and CLEANCUT_REWRITE_DIFFERS. With `rewrite` rows are copied even where
+ * stores can refer to what is there.
  */
 object CleancutOffline {
   private val mapper = new ObjectMapper
 
   /** Makes state of Spark's own providers Cleancut's. */
-  def adopt(session: SparkSession, location: String, fileSink: String, apply: Boolean): String =
-    done(OfflineAct.Adopt, session, location, fileSink, apply)
+  def adopt(session: SparkSession, location: String, fileSink: String, planned: String): String =
+    done(OfflineAct.Adopt, session, location, fileSink, planned)
 
   /** Makes Cleancut's state that of Spark's RocksDB provider. */
-  def release(session: SparkSession, location: String, fileSink: String, apply: Boolean): String =
-    done(OfflineAct.Release, session, location, fileSink, apply)
+  def release(session: SparkSession, location: String, fileSink: String, planned: String): String =
+    done(OfflineAct.Release, session, location, fileSink, planned)
 
   /** Spreads state over another number of partitions. */
   def rescale(
@@ -47,10 +49,10 @@ object CleancutOffline {
       fileSink: String,
       partitions: Int,
       rewrite: Boolean,
-      apply: Boolean
+      planned: String
   ): String = {
     val act = OfflineAct.rescale(partitions).copy(isRewrite = rewrite)
-    done(act, session, location, fileSink, apply)
+    done(act, session, location, fileSink, planned)
   }
 
   /**
@@ -59,8 +61,6 @@ object CleancutOffline {
    * @param kind
    *   "epoch" or "time", of which `number` tells which, the milliseconds since 1970; "savepoint",
    *   of which `name` does; "undo" for what the last rollback has left behind
-   * @param last
-   *   the last epoch, where the query must not have gone on since; -1 if it may
    * @param allowMissingInput
    *   whether to do it although input files of later epochs are missing
    */
@@ -71,15 +71,14 @@ object CleancutOffline {
       kind: String,
       number: Long,
       name: String,
-      last: Long,
       rewrite: Boolean,
       allowMissingInput: Boolean,
-      apply: Boolean
+      planned: String
   ): String = {
     val act = OfflineAct
-      .rollback(source(kind, number, name), Some(last).filter(_ >= 0))
+      .rollback(source(kind, number, name))
       .copy(isRewrite = rewrite, allowsMissingInput = allowMissingInput)
-    done(act, session, location, fileSink, apply)
+    done(act, session, location, fileSink, planned)
   }
 
   /**
@@ -116,7 +115,7 @@ object CleancutOffline {
       partitions: Int,
       access: String,
       allowMissingInput: Boolean,
-      apply: Boolean
+      planned: String
   ): String = {
     val to = OfflineCopy(
       into,
@@ -138,7 +137,7 @@ object CleancutOffline {
             throw Errors.offlineRefused("copy", location, reason)
         }
       )
-    done(act, session, location, fileSink = "", apply)
+    done(act, session, location, fileSink = "", planned)
   }
 
   /** Rows of the state of a stopped query, with the columns `key` and `value`. */
@@ -150,12 +149,7 @@ object CleancutOffline {
       family: String
   ): DataFrame = OfflineAct.state(session, location, StateRows(operator, store, family))
 
-  /**
-   * Puts rows in the place of others.
-   *
-   * @param last
-   *   as of [[rollback]]
-   */
+  /** Puts rows in the place of others. */
   def edit(
       session: SparkSession,
       location: String,
@@ -164,12 +158,11 @@ object CleancutOffline {
       store: String,
       family: String,
       rows: DataFrame,
-      last: Long,
-      apply: Boolean
+      planned: String
   ): String = {
     val of = StateRows(operator, store, family)
-    val act = OfflineAct.edit(of, rows, Some(last).filter(_ >= 0))
-    done(act, session, location, fileSink, apply)
+    val act = OfflineAct.edit(of, rows)
+    done(act, session, location, fileSink, planned)
   }
 
   /** Rows for [[bootstrap]], with the columns `key` and `value`. */
@@ -192,15 +185,16 @@ object CleancutOffline {
       mode: String,
       rows: java.util.List[OfflineEdit],
       cuts: String,
-      apply: Boolean
+      planned: String
   ): String = {
     val isWithCuts =
       if (cuts.nonEmpty) cuts.toBoolean
       else session.sessionState.conf.getConfString(Keys.Cuts.name, "false").toBoolean
     val sink = Option.when(fileSink.nonEmpty)(fileSink)
+    val isApplied = planned.nonEmpty
     json(
       FirstState
-        .bootstrap(session, location, query, mode, rows.asScala.toSeq, isWithCuts, sink, apply)
+        .bootstrap(session, location, query, mode, rows.asScala.toSeq, isWithCuts, sink, isApplied)
     )
   }
 
@@ -220,7 +214,7 @@ object CleancutOffline {
       rows: java.util.List[OfflineEdit],
       cuts: String,
       isOtherQuery: Boolean,
-      apply: Boolean
+      planned: String
   ): String = json(
     FirstState.migrate(
       session,
@@ -232,7 +226,7 @@ object CleancutOffline {
       Option.when(cuts.nonEmpty)(cuts.toBoolean),
       isOtherQuery,
       Option.when(fileSink.nonEmpty)(fileSink),
-      apply
+      epochs(planned)
     )
   )
 
@@ -277,10 +271,18 @@ object CleancutOffline {
       session: SparkSession,
       location: String,
       fileSink: String,
-      apply: Boolean
+      planned: String
   ): String = {
-    val act = of.copy(fileSink = Option.when(fileSink.nonEmpty)(fileSink))
-    json(if (apply) act.run(session, location) else act.plan(session, location))
+    val plan = epochs(planned)
+    val act = of.copy(fileSink = Option.when(fileSink.nonEmpty)(fileSink), planned = plan)
+    json(if (plan.isDefined) act.run(session, location) else act.plan(session, location))
+  }
+
+  /** Those of a plan, as [[json]] has written it. */
+  private def epochs(planned: String): Option[PlannedEpochs] = Option.when(planned.nonEmpty) {
+    val plan = mapper.readTree(planned)
+    def epoch(name: String) = plan.required(name).longValue
+    PlannedEpochs(epoch("epoch"), epoch("source"), epoch("last"))
   }
 
   private def json(plan: OfflinePlan): String = {

@@ -43,6 +43,19 @@ object Errors {
   def offlineRefused(act: String, location: String, reason: String): CleancutException =
     make("CLEANCUT_OFFLINE_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)
 
+  /** @param command that plans the operation again */
+  def planOutdated(
+      act: String,
+      location: String,
+      reason: String,
+      command: String
+  ): CleancutException = make("CLEANCUT_PLAN_OUTDATED")(
+    "act" -> act,
+    "location" -> location,
+    "reason" -> reason,
+    "command" -> command
+  )
+
   def rewriteDiffers(
       location: String,
       operator: Long,

@@ -35,6 +35,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.coordinatorMissing("s3://b/q"),
     Errors.actUnfinished("file:/ckpt", "edit", 9L),
     Errors.offlineRefused("adopt", "file:/ckpt", "the query runs"),
+    Errors.planOutdated("rescale", "file:/ckpt", "the last epoch was 2", "cleancut rescale"),
     Errors.rewriteDiffers("file:/ckpt/state", 0L, 3, "default", 7L, 6L),
     Errors.sealMisplaced(7),
     Errors.sequenceBroken("[eu,7]", "42", "it follows on 42"),

@@ -4,9 +4,12 @@ import java.nio.file.{Files, Path}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
+  OfflineAct,
+  OfflinePlan,
+  OfflineSource
+}
 import org.apache.spark.sql.streaming.Trigger
-
-import io.cleancut.CleancutOffline
 
 /**
  * Times acts that refer to the state of a stopped query with many stores: a join of two streams,
@@ -27,8 +30,6 @@ object ActsBench {
   val Back = "rollback"
   val Undone = "undo"
   def Acts: Seq[String] = Seq(Spread, Halved, Doubled, Back, Undone)
-
-  private val Epoch = "\"epoch\":(\\d+)".r
 
   def main(args: Array[String]): Unit = {
     val Array(partitions, turns) = args.map(_.toInt): @unchecked
@@ -66,37 +67,23 @@ final class ActsBench(spark: SparkSession, place: Path, partitions: Int) {
     session.range(Rows).selectExpr("id AS key").write.parquet(input)
     val location = at.resolve("checkpoint").toString
     query(input, location)
-    def rescale(to: Int) = CleancutOffline
-      .rescale(session, location, fileSink = "", to, rewrite = false, apply = true)
-    def rollback(kind: String, number: Long) = CleancutOffline.rollback(
-      session,
-      location,
-      fileSink = "",
-      kind,
-      number,
-      name = "",
-      last = -1L,
-      rewrite = false,
-      allowMissingInput = false,
-      apply = true
-    )
+    def rescale(to: Int) = OfflineAct.rescale(to).run(session, location)
+    def rollback(to: OfflineSource) = OfflineAct.rollback(to).run(session, location)
     // That of the first act, to which another one goes back.
     var spread = 0L
-    val acts = Seq[(String, () => String)](
+    val acts = Seq[(String, () => OfflinePlan)](
       Spread -> (() => rescale(partitions)),
       Halved -> (() => rescale(partitions / 2)),
       Doubled -> (() => rescale(partitions)),
-      Back -> (() => rollback("epoch", spread)),
-      Undone -> (() => rollback("undo", number = 0L))
+      Back -> (() => rollback(OfflineSource.Epoch(spread))),
+      Undone -> (() => rollback(OfflineSource.BeforeRollback))
     )
     val found = acts.map { case (name, act) =>
       val start = System.nanoTime()
       val done = act()
       val ns = System.nanoTime() - start
-      if (name == Spread) Epoch.findFirstMatchIn(done).foreach { found =>
-        spread = found.group(1).toLong
-      }
-      require(done.contains("\"copiesRows\":false"), s"$name: $done")
+      if (name == Spread) spread = done.epoch
+      require(!done.copiesRows, s"$name: $done")
       name -> ns
     }
     Directories.deleteBelow(at)

@@ -5,10 +5,13 @@ import java.nio.file.{Files, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.execution.streaming.state.{OfflineStateRepartitionRunner, StateStore}
+import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
+  OfflineAct,
+  OfflineCopy,
+  OfflineSource
+}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
-
-import io.cleancut.CleancutOffline
 
 /**
  * Times acts that write all state of a stopped query anew, or refer to it, each on a copy of the
@@ -110,11 +113,11 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     val location = at.toString
     act match {
       case Adopt =>
-        CleancutOffline.adopt(configured, location, fileSink = "", apply = true): Unit
+        OfflineAct.Adopt.run(configured, location): Unit
       case RescaleRocks | RescaleCleancut | Rewritten | Referring =>
         val rewrite = act != Referring
-        CleancutOffline
-          .rescale(configured, location, fileSink = "", act.partitions, rewrite, apply = true): Unit
+        val rescale = OfflineAct.rescale(act.partitions).copy(isRewrite = rewrite)
+        rescale.run(configured, location): Unit
       case SparksOwn =>
         new OfflineStateRepartitionRunner(session(rocks), location, After).run(): Unit
     }
@@ -122,21 +125,12 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
 
   /** The same state where cuts commit the epochs. */
   private def cut(from: Path, into: Path): Unit =
-    CleancutOffline.copy(
-      configured,
-      from.toString,
-      kind = "last",
-      number = 0L,
-      name = "",
-      into.toString,
-      isOtherQuery = false,
-      cuts = "true",
-      provider = "",
-      partitions = 0,
-      access = "{}",
-      allowMissingInput = false,
-      apply = true
-    ): Unit
+    OfflineAct
+      .copy(
+        OfflineSource.Last,
+        OfflineCopy(into.toString, isOtherQuery = false, isWithCuts = Some(true))
+      )
+      .run(configured, from.toString): Unit
 
   private def write(keys: Long, files: Int): Unit = session(rocks)
     .range(0, keys, 1, files)

@@ -210,6 +210,10 @@ object FirstState {
    *   None for as it is there
    * @param isOtherQuery
    *   whether it is to be a query of its own
+   * @param planned
+   *   the plan that is executed; None to plan
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OFFLINE_REFUSED, CLEANCUT_PLAN_OUTDATED, CLEANCUT_REWRITE_DIFFERS
    */
   def migrate(
       session: SparkSession,
@@ -221,9 +225,18 @@ object FirstState {
       isWithCuts: Option[Boolean],
       isOtherQuery: Boolean,
       fileSink: Option[String],
-      isApplied: Boolean
+      planned: Option[PlannedEpochs]
   ): OfflinePlan = {
     val old = OfflinePlace.of(session, from, Migrated.Act)
+    planned.foreach {
+      _.checkLast(
+        old,
+        reason => {
+          val command = s"cleancut.migrate('${old.location}', '$into', …)"
+          throw Errors.planOutdated(Migrated.Act, old.location, reason, command)
+        }
+      )
+    }
     val stored = StoredQuery.read(old, Migrated.Act, OfflineSource.Last, isCopied = true)
     done(
       new FirstState(
@@ -236,7 +249,7 @@ object FirstState {
         fileSink,
         place => new Migrated(old, stored, place, isOtherQuery)
       ),
-      isApplied
+      planned.isDefined
     )
   }
 

@@ -28,8 +28,8 @@ import io.cleancut.error.{CleancutException, Errors}
  *   over how many it is to be spread; those that there are where none is given
  * @param source
  *   of which of its states
- * @param last
- *   the last epoch as it was planned, where the query must not have gone on since
+ * @param planned
+ *   the plan that is executed; the operation is refused if the checkpoint has changed since
  * @param fileSink
  *   what Spark's own sink of files writes to, where that is the query's sink
  * @param edit
@@ -46,7 +46,7 @@ final case class OfflineAct(
     providerClass: Option[String] = None,
     partitions: Option[Int] = None,
     source: OfflineSource = OfflineSource.Last,
-    last: Option[Long] = None,
+    planned: Option[PlannedEpochs] = None,
     fileSink: Option[String] = None,
     edit: Option[OfflineEdit] = None,
     other: Option[OfflineCopy] = None,
@@ -78,12 +78,14 @@ final case class OfflineAct(
    * @return
    *   what was done, with the rows of each operator
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_PLAN_OUTDATED,
+   *   CLEANCUT_REWRITE_DIFFERS
    */
   def run(session: SparkSession, location: String): OfflinePlan = {
     val from = OfflinePlace.of(session, location, name)
     try
       behindSink(from).fold(done(from)) { case (plan, sink) =>
+        planned.foreach(_.checkCommitted(plan, outdated(from)))
         sink.follow(plan.source, plan.epoch)
         plan
       }
@@ -310,11 +312,8 @@ final case class OfflineAct(
     partitions.filter(_ < 1).foreach { n =>
       refused(s"$n is no number of partitions; it takes at least one")
     }
-    val query = StoredQuery.read(from, name, source, isCopied = other.isDefined)
+    val query = readSource(from)
     if (other.isEmpty || !from.isWithCuts) checkStopped(from, refused)
-    last.filter(_ != query.last).foreach { planned =>
-      refused(s"its last epoch was $planned when this was planned, and is ${query.last} now")
-    }
     checkProvider(from, query, refused)
     if (other.isEmpty && query.partitions != partitionsNow(from, query) && !from.isWithCuts) {
       refused(
@@ -347,6 +346,30 @@ final case class OfflineAct(
     }
     edit.foreach(of => editable(from, query)(of.of).check(of.rows, refused))
     (query, target)
+  }
+
+  /** The state that is asked for, or of a plan that is executed, the state that was planned. */
+  private def readSource(from: OfflinePlace): StoredQuery = {
+    def read(source: OfflineSource) =
+      StoredQuery.read(from, name, source, isCopied = other.isDefined)
+    planned.fold(read(source)) { plan =>
+      if (other.isEmpty) plan.checkLast(from, outdated(from))
+      val query = read(plan.sourceIn(from, source, isCopied = other.isDefined, outdated(from)))
+      plan.checkSource(query, outdated(from))
+      query
+    }
+  }
+
+  private def outdated(from: OfflinePlace)(reason: String): Nothing = {
+    val options = partitions.fold("")(count => s" --partitions $count")
+    val command = (name, other) match {
+      case ("edit", _)     => s"cleancut.edit('${from.location}', …)"
+      case (_, Some(of))   => s"cleancut clone ${from.location} ${of.into}$options"
+      case ("rollback", _) =>
+        planned.fold("")(of => s"cleancut rollback ${from.location} --to-epoch ${of.source}")
+      case _ => s"cleancut $name ${from.location}$options"
+    }
+    throw Errors.planOutdated(name, from.location, reason, command)
   }
 
   private def checkProvider(
@@ -432,8 +455,7 @@ object OfflineAct {
     OfflineAct("rescale", partitions = Some(partitions))
 
   /** Goes on from an earlier state. */
-  def rollback(to: OfflineSource, last: Option[Long] = None): OfflineAct =
-    OfflineAct("rollback", source = to, last = last)
+  def rollback(to: OfflineSource): OfflineAct = OfflineAct("rollback", source = to)
 
   /** Rows of the state after the last epoch, as they can be edited. */
   def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
@@ -451,8 +473,8 @@ object OfflineAct {
   }
 
   /** Puts rows in the place of others. */
-  def edit(of: StateRows, rows: DataFrame, last: Option[Long] = None): OfflineAct =
-    OfflineAct("edit", edit = Some(OfflineEdit(of, rows)), last = last)
+  def edit(of: StateRows, rows: DataFrame): OfflineAct =
+    OfflineAct("edit", edit = Some(OfflineEdit(of, rows)))
 
   /** Makes another checkpoint of one of its states. */
   def copy(of: OfflineSource, to: OfflineCopy): OfflineAct =
