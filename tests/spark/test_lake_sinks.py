@@ -346,6 +346,32 @@ def test_rows_replace_and_delete_those_with_their_keys(
 
 
 @long
+def test_files_of_other_partitions_are_not_read_for_keys(
+    spark: SparkSession, tmp_path: Path, give: Give
+) -> None:
+    """The keys of each file of the table were read for the rows of one day."""
+    lake = OfDelta(tmp_path)
+    sink = lake.sink(keys=["day", "k"], partition_by="day")
+
+    def epoch(number: int, of: str, v: str) -> None:
+        rows = spark.sql(f"SELECT date_add(date'2024-01-01', id) AS day, 1 AS k, '{v}' AS v {of}")
+        give(sink, rows, number)
+
+    epoch(0, "FROM range(20) AS t(id)", "first")
+    hidden = [
+        path for path in lake.path.rglob("day=2024-01-*/*.parquet") if "-01-03" not in str(path)
+    ]
+    assert len(hidden) == 19
+    for path in hidden:
+        path.rename(path.with_suffix(".hidden"))
+    epoch(1, "FROM (SELECT 2 AS id)", "second")
+    for path in hidden:
+        path.with_suffix(".hidden").rename(path)
+    found = columns(lake.rows(), "day", "v")
+    assert len(found) == 20
+    assert [day for day, v in found if v == "second"] == [dt.date(2024, 1, 3)]
+
+
 def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
     spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
 ) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cleancut.errors import error_of
+from cleancut.sinks._lakes.delta_pruning import MAX_PARTITIONS, PARTITIONS
 from cleancut.sinks._lakes.delta_stats import statistics
 from cleancut.sinks._lakes.files import ArrowFiles, StagedFile, check_nulls
 
@@ -44,6 +46,8 @@ class DeltaWriter:
         indexed: of how many columns statistics are told.
         file_bytes: after how many bytes a file is closed.
         sink: for errors.
+        key_partitions: key columns of staged rows, by which the table that they change is
+            partitioned.
     """
 
     uri: str
@@ -56,6 +60,7 @@ class DeltaWriter:
     sink: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     chunk_bytes: int = _GROUP_BYTES
+    key_partitions: tuple[str, ...] = ()
 
     def secrets(self) -> Sequence[str]:
         return secrets_in(self.options)
@@ -133,6 +138,9 @@ class _File:
         )
         self._footers: list[Any] = []
         self._unordered = _floats_within(schema)
+        self._sink = writer.sink
+        self._key_partitions = writer.key_partitions
+        self._seen: set[tuple[str | None, ...]] = set()
 
     def write(self, rows: "pa.Table") -> int:
         """Adds a row group; how many bytes there are by then."""
@@ -143,8 +151,23 @@ class _File:
             column = rows[name]
             if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
                 self._unordered.add(name)
+        self._note_partitions(rows)
         self._parquet.write_table(rows, row_group_size=max(rows.num_rows, 1))
         return int(self._stream.tell())
+
+    def _note_partitions(self, rows: "pa.Table") -> None:
+        names = list(self._key_partitions)
+        if not names:
+            return
+        found = rows.group_by(names, use_threads=False).aggregate([]).to_pylist()
+        for values in found:
+            empty = [name for name in names if values[name] == ""]
+            if empty:
+                # The table would have null there, and no later row would have the same key.
+                reason = f"{empty[0]} is a key and a partition, where an empty text becomes null"
+                raise error_of("CLEANCUT_SINK_REFUSED", sink=self._sink, reason=reason)
+            if len(self._seen) <= MAX_PARTITIONS:
+                self._seen.add(tuple(partition_text(values[name]) for name in names))
 
     def closed(self) -> StagedFile:
         """Ends the file."""
@@ -153,8 +176,10 @@ class _File:
         self._stream.close()
         footer = self._parquet.writer.metadata
         told = statistics(footer, self._schema, self._indexed, self._unordered)
-        detail = json.dumps({"partitionValues": self.values, "stats": told})
-        return StagedFile(self._path, size, footer.num_rows, detail)
+        detail: dict[str, Any] = {"partitionValues": self.values, "stats": told}
+        if self._key_partitions and len(self._seen) <= MAX_PARTITIONS:
+            detail[PARTITIONS] = [*self._seen]
+        return StagedFile(self._path, size, footer.num_rows, json.dumps(detail))
 
 
 def _floats_within(schema: "pa.Schema") -> set[str]:

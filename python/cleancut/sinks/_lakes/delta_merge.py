@@ -6,11 +6,12 @@ No row passes through the driver, which has the names of files alone.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from cleancut.sinks._core.columns import quoted
 from cleancut.sinks._lakes.delta_files import DeltaWriter, files_at, secrets_in
+from cleancut.sinks._lakes.delta_pruning import EpochKeys, TableFile, typed_value
 from cleancut.sinks._lakes.delta_types import arrow_schema
 from cleancut.sinks._lakes.files import Rewriting, StagedFile, in_task, staging
 from cleancut.sinks._lakes.keyed import DELETES, replaced, touched
@@ -24,32 +25,6 @@ _PATH = "cleancut_path"
 _BATCH_ROWS = 16_384
 # Few enough files that one task may read each, many enough that all executors have some.
 _FILES_PER_TASK = 4
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A file that a version of the table names.
-
-    Attributes:
-        path: below the table, as its log has it.
-        bytes: its size.
-        values: of its partition, as the log has them.
-        lowest: bounds of columns, where they are told.
-        greatest: likewise.
-    """
-
-    path: str
-    bytes: int
-    values: Mapping[str, str | None]
-    lowest: Mapping[str, Any]
-    greatest: Mapping[str, Any]
-
-    def may_have(self, key: str, low: Any, high: Any) -> bool:
-        """Whether a value of a column between two may be in it."""
-        mine = self.lowest.get(key), self.greatest.get(key)
-        if None in (low, high, *mine) or any(type(of) is not type(low) for of in (high, *mine)):
-            return True
-        return bool(mine[0] <= high and low <= mine[1])
 
 
 @dataclass(frozen=True)
@@ -101,19 +76,6 @@ class FileReader:
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def typed_value(text: str | None, kind: "pa.DataType") -> "pa.Scalar":
-    """A value of a partition, from the text that Delta's log has."""
-    import pyarrow as pa
-
-    if text is None:
-        return pa.scalar(None, kind)
-    if pa.types.is_timestamp(kind):
-        # The text is in UTC and does not say so, or says Z.
-        moment = pa.array([text.rstrip("Z")]).cast(pa.timestamp("us"))
-        return moment.cast(kind)[0]
-    return pa.array([text]).cast(kind)[0]
-
-
 @dataclass(frozen=True)
 class Merge:
     """Rows that are staged, and the version of a table that they are to change.
@@ -136,7 +98,8 @@ class Merge:
         """Has the executors find and rewrite the files in which there are rows with these keys."""
         names = self._columns_of(staged[0])
         rows = self._rows([(of.path, "{}") for of in staged], self._with(names))
-        candidates = self._candidates(staged)
+        schema, partitions = arrow_schema(self.table), self.writer.partitions
+        candidates = EpochKeys(staged, schema, self.keys, partitions).candidates(self.files)
         found: set[str] = set()
         if candidates:
             there = self._rows(self._named(candidates), self._with(self.keys), path=True)
@@ -170,18 +133,6 @@ class Merge:
 
         deletes = [StructField(DELETES, BooleanType())] if DELETES in names else []
         return StructType([*(of for of in self.table.fields if of.name in names), *deletes])
-
-    def _candidates(self, staged: Sequence[StagedFile]) -> list[TableFile]:
-        """The files in which there may be rows with these keys, by what the log tells of them."""
-        told = [json.loads(json.loads(of.detail)["stats"]) for of in staged]
-
-        def bounds(key: str) -> tuple[Any, Any]:
-            low = [of["minValues"].get(key) for of in told]
-            high = [of["maxValues"].get(key) for of in told]
-            return (None, None) if None in (*low, *high) else (min(low), max(high))
-
-        ranges = [(key, *bounds(key)) for key in self.keys]
-        return [of for of in self.files if all(of.may_have(*range_) for range_ in ranges)]
 
     def _named(self, files: Sequence[TableFile]) -> list[tuple[str, str]]:
         return [(of.path, json.dumps(dict(of.values))) for of in files]

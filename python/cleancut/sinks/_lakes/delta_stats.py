@@ -94,8 +94,11 @@ def _low(value: Any) -> Any:
 
 def _high(value: Any) -> Any:
     if isinstance(value, str):
-        is_long = len(value) > _TEXT_LETTERS
-        return value[:_TEXT_LETTERS] + _GREATEST_LETTER if is_long else value
+        if len(value) <= _TEXT_LETTERS:
+            return value
+        # A text that goes on with the greatest letter may be greater than what is cut.
+        is_greatest = value[_TEXT_LETTERS] == _GREATEST_LETTER
+        return None if is_greatest else value[:_TEXT_LETTERS] + _GREATEST_LETTER
     if isinstance(value, datetime):
         # Delta's readers count with milliseconds.
         rest = -value.microsecond % _MILLISECOND

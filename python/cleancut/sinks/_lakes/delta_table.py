@@ -23,7 +23,8 @@ from cleancut.sinks._lakes.delta_log import (
     gone,
     noted,
 )
-from cleancut.sinks._lakes.delta_merge import Merge, TableFile
+from cleancut.sinks._lakes.delta_merge import Merge
+from cleancut.sinks._lakes.delta_pruning import TableFile, key_partitions
 from cleancut.sinks._lakes.delta_types import (
     arrow_schema,
     bad_partitions,
@@ -168,6 +169,8 @@ class DeltaTable(DeltaLog):
             return ArrowStager(writer, sink, self._partitions())
         # What takes the place of rows is staged as it is, and put apart later.
         writer = self._writer_of(directory, schema, (), sink)
+        parted = key_partitions(self._lake.how.keys, self._partitions())
+        writer = replace(writer, key_partitions=parted)
         if DELETES in schema.names:
             # A row that deletes may have keys alone.
             writer = replace(writer, required=())
