@@ -70,11 +70,12 @@ def _bounds(column: "pa.ChunkedArray") -> list[int | str] | None:
     import pyarrow.compute as pc
 
     kind = column.type
-    has_bounds = pa.types.is_integer(kind) or pa.types.is_date(kind)
-    if not has_bounds and not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
+    is_time = pa.types.is_date(kind) or kind in (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (is_time or is_text or pa.types.is_integer(kind)):
         return None
     found = pc.min_max(column).as_py()
-    if pa.types.is_date(kind):
+    if is_time:
         return [found["min"].isoformat(), found["max"].isoformat()]
     return [found["min"], found["max"]]
 
