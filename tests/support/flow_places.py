@@ -1,7 +1,7 @@
 """A bucket in memory, and the checkpoints and channels that queries would write there."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,9 @@ class BucketPlace:
             return True
 
         return bool(self.bucket.ask("create", key, made))
+
+    def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
+        return self.create(name, b"".join(parts))
 
     def delete(self, name: str) -> None:
         key = self._key(name)

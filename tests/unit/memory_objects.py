@@ -1,6 +1,6 @@
 """Objects in memory, for tests that read many small ones."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleancut._storage.objects import Stored
@@ -47,6 +47,9 @@ class MemoryObjects:
             return False
         self.data[name] = data
         return True
+
+    def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
+        return self.create(name, b"".join(parts))
 
     def delete(self, name: str) -> None:
         self.data.pop(name, None)

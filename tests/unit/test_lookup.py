@@ -1,7 +1,7 @@
 """One key of a state is found, and little else is read."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -82,6 +82,9 @@ class Counted:
         return self._objects.read_range(name, offset, length)
 
     def create(self, name: str, data: bytes) -> bool:
+        raise AssertionError(name)
+
+    def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
         raise AssertionError(name)
 
     def delete(self, name: str) -> None:

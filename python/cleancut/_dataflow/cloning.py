@@ -1,6 +1,6 @@
 """Makes another dataflow of a cut: a checkpoint of each query, and what was in flight."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,7 +16,6 @@ from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorR
 from cleancut._dataflow.store import FlowStore
 from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut.errors import CleancutError
-from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Owner, claim_for, owner_of
 from cleancut.sinks._files.names import manifest_name
 
@@ -186,21 +185,13 @@ class Cloning:
             copied.update((of.epoch, of) for of in self._copied(edge))
         for epoch in sorted(copied):
             of = copied[epoch]
-            # Files first: an epoch is published by its manifest.
-            self.store.machinery.each(lambda name: _copy(records, into, name), _files(of))
+            # Files first: an epoch is published by its manifest. Those of the epoch before what is
+            # in flight may be gone: its readers have them.
+            self.store.machinery.each(
+                lambda file: records.copy(file.name, file.bytes, into), of.manifest.files
+            )
             manifest = replace(of.manifest, query_id=query_id)
             into.create(manifest_name(epoch), manifest.encode())
 
     def _refused(self, reason: str) -> CleancutError:
         return self.store.refused("clone", reason)
-
-
-def _files(of: FlyingEpoch) -> Iterator[str]:
-    return (file.name for file in of.manifest.files)
-
-
-def _copy(records: PlainRecords, into: PlainRecords, name: str) -> None:
-    data = records.read(name)
-    # Those of the epoch before what is in flight may be gone: its readers have them.
-    if data is not None:
-        into.create(name, data)

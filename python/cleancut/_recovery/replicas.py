@@ -44,6 +44,7 @@ from cleancut._format.spark_names import (
 from cleancut._reading.cut_reader import CutReader
 from cleancut._reading.root import Root
 from cleancut._recovery.followed import note_pass
+from cleancut._storage.copying import copy_object
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows
@@ -225,20 +226,19 @@ class _Pass:
         """Copies what is not there: these objects are written once, each under a new name."""
         missing = [name for name in names if name not in there]
         for group in windows(missing, sizes.__getitem__, _WINDOW_BYTES):
-            for name, size in zip(group, mapped(self._copied, group), strict=True):
+            copied = mapped(lambda name: self._copied(name, sizes[name]), group)
+            for name, size in zip(group, copied, strict=True):
                 if size is not None:
                     there[name] = size
                     self._objects += 1
                     self._bytes += size
 
-    def _copied(self, name: str) -> int | None:
+    def _copied(self, name: str, size: int) -> int | None:
         try:
-            data = self._made(name)
+            return copy_object(self._checkpoint, self._place, name, size)
         except FileNotFoundError:
             # Swept since; a cut that leads to it is, too.
             return None
-        self._place.create(name, data)
-        return len(data)
 
     def _made(self, name: str) -> bytes:
         data = self._checkpoint.read(name)

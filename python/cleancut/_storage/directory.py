@@ -1,7 +1,7 @@
 """Objects as files of a directory, on any file system that pyarrow knows."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -64,6 +64,9 @@ class Directory:
         return isinstance(self.filesystem, exclusive)
 
     def create(self, name: str, data: bytes) -> bool:
+        return self.create_in_parts(name, iter((data,)))
+
+    def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
         path = self.path(name)
         if self.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound:
             return False
@@ -79,9 +82,10 @@ class Directory:
         directory, _, base = path.rpartition("/")
         # No reader takes a name that begins so for one of ours.
         written = f"{directory}/.{base}.{uuid4().hex}"
-        with self._opened(written, directory) as file:
-            file.write(data)
         try:
+            with self._opened(written, directory) as file:
+                for part in parts:
+                    file.write(part)
             return self._named(written, path)
         finally:
             self._delete(written)

@@ -1,6 +1,6 @@
 """The objects of one checkpoint, wherever they lie: what a reader asks of a store, and no more."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 
@@ -50,6 +50,12 @@ class Place(Objects, Protocol):
 
     def create(self, name: str, data: bytes) -> bool:
         """Writes an object whole; False, and nothing done, if there is one of this name."""
+
+    def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
+        """The same as `create`, of bytes that come in parts; an error of the parts passes through.
+
+        All parts but the last have the same size, at least 5 MiB.
+        """
 
     def delete(self, name: str) -> None:
         """Takes an object away, if it is there."""

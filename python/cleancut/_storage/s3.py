@@ -6,8 +6,10 @@ import os
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -169,6 +171,51 @@ class S3Objects:
             return True
 
         return self._asked("create", self.path(name), put)
+
+    def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
+        # A second attempt to complete an upload may find the object of the first one.
+        target = self.path(name)
+        at = {"Bucket": self.asked_at, "Key": self._key(name)}
+
+        def begun() -> Any:
+            return self.client.create_multipart_upload(**at, **self.writing)
+
+        upload = {**at, "UploadId": self._asked("create", target, begun)["UploadId"]}
+        is_created = False
+        try:
+            sent = self._sent(target, {**upload, **self.reading}, parts)
+            is_created = self._completed(target, {**upload, **self.reading}, sent)
+        finally:
+            if not is_created:
+                # Of a process that is killed, the bucket's rule for incomplete uploads does it.
+                with suppress(Exception):
+                    self.client.abort_multipart_upload(**upload, **self.listing)
+        return is_created
+
+    def _sent(
+        self, target: str, upload: Mapping[str, Any], parts: Iterator[bytes]
+    ) -> Sequence[Mapping[str, Any]]:
+        tags: dict[int, str] = {}
+        for number, part in enumerate(parts, 1):
+            send = partial(self.client.upload_part, **upload, PartNumber=number, Body=part)
+            tags[number] = self._asked("create", target, send)["ETag"]
+        return [{"PartNumber": number, "ETag": tag} for number, tag in tags.items()]
+
+    def _completed(
+        self, target: str, upload: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]
+    ) -> bool:
+        def completed() -> bool:
+            try:
+                self.client.complete_multipart_upload(
+                    **upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+                )
+            except self.client.exceptions.ClientError as error:
+                if _status(error) == _ALREADY_THERE:
+                    return False
+                raise
+            return True
+
+        return self._asked("create", target, completed)
 
     def delete(self, name: str) -> None:
         def deleted() -> None:

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._spark.driver import driver_of, text_of
+from cleancut._storage.copying import copy_object
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import translating
@@ -196,6 +198,11 @@ class PlainRecords:
 
     def create(self, name: str, body: bytes) -> bool:
         return self._objects.create(name, body)
+
+    def copy(self, name: str, size: int, into: "PlainRecords") -> None:
+        """Copies a file of this size, if it is there and the other one is not."""
+        with suppress(FileNotFoundError):
+            copy_object(self._objects, into._objects, name, size)
 
     def delete(self, name: str) -> None:
         self._objects.delete(name)
