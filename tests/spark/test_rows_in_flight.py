@@ -241,7 +241,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
         {"value": number.cast("string")},
         {"odd": without_null},
     ):
-        other = start(**changed)
+        other = start(drains=True, **changed)
         with pytest.raises(StreamingQueryException, match=r"\[CLEANCUT_CHANNEL_CHANGED\]"):
             other.awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]

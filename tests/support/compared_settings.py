@@ -18,6 +18,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
 
 import cleancut
 from cleancut._spark.settings import PREFIX
@@ -46,6 +51,29 @@ def _counts(events: Events) -> DataFrame:
     )
 
 
+class _Counter(StatefulProcessor):
+    """Counts the rows of each key, as `_counts` does."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "n long")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        before = self._count.get()
+        count = (before[0] if before else 0) + sum(map(len, rows))
+        self._count.update((int(count),))
+        yield pd.DataFrame({"k": [key[0]], "n": [int(count)]})
+
+
+def _counts_by_processor(events: Events) -> DataFrame:
+    by_key = events().groupBy("k")
+    return by_key.transformWithStateInPandas(_Counter(), "k int, n long", "update", "none")
+
+
 _FUNCTION = Operator(_counts, "update")
 _QUERIES = {
     "aggregation": OPERATORS["aggregation-append"],
@@ -54,6 +82,9 @@ _QUERIES = {
 }
 _SESSIONS = {"sessions": OPERATORS["session-windows"]}
 _JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+_ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
+# Spark refuses other operators with this encoding.
+_PROCESSOR = {"function": Operator(_counts_by_processor, "update")}
 # Spark refuses outer joins of format 1.
 _INNER = {"join": OPERATORS["join-inner-bounds"]}
 
@@ -88,6 +119,8 @@ class Comparison:
             queries |= _SESSIONS
         if first.get(_JOIN_FORMAT) == "1":
             queries |= _INNER
+        if _ENCODING in first:
+            queries = dict(_PROCESSOR)
         events = self.home / "events"
         for settings, files in ((first, range(2)), (then, range(2, 4))):
             write_events(events, seed=self.seed, files=files, rows=_ROWS)
@@ -137,6 +170,7 @@ class Comparison:
             sink=sealed if ours else files,
             settings={**settings, **(_CUTS if ours else {})},
             is_named=any("SourceEvolution" in key for key in settings),
+            has_named_sink=any("SinkEvolution" in key for key in settings),
         )
 
     def _problems(self, name: str) -> Iterator[str]:

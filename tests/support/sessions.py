@@ -121,6 +121,7 @@ def start(
     settings: Mapping[str, str] | None = None,
     ends: bool = True,
     is_named: bool = False,
+    has_named_sink: bool = False,
 ) -> StreamingQuery:
     """Starts a query that ends when it has read all files that are there now, or never.
 
@@ -137,6 +138,9 @@ def start(
         .option("checkpointLocation", str(root / "checkpoint"))
         .foreachBatch(sink or EpochFiles(root / "results"))
     )
+    if has_named_sink:
+        # PySpark has no method for it.
+        writer._jwrite = writer._jwrite.name("results")
     return (writer.trigger(availableNow=True) if ends else writer).start()
 
 
