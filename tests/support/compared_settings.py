@@ -33,6 +33,7 @@ from tests.support.sessions import CLEANCUT, ROCKSDB, builder, results, start, t
 
 _CUTS = {f"{PREFIX}cuts": "true", f"{PREFIX}mode": "unaligned", f"{PREFIX}require": "true"}
 _ROWS = 60
+_DECOMMISSION_EVERY_S = 3.0
 
 
 def _count(
@@ -217,11 +218,54 @@ def _cut_until(
             cleancut.coordinator(draw.choice(queries)).cut_now()
 
 
+class Decommissions:
+    """Decommissions an executor every few seconds while another one is alive.
+
+    Attributes:
+        count: executors that Spark began to decommission.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.count = 0
+        self._context = spark.sparkContext._jsc.sc()
+        self._jvm = spark.sparkContext._jvm
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "Decommissions":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        assert self._jvm is not None
+        info = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+            "a test", self._jvm.scala.Option.empty()
+        )
+        backend = self._context.schedulerBackend()
+        while not self._is_over.wait(_DECOMMISSION_EVERY_S):
+            ids = backend.getExecutorIds()
+            # The target stays, so that Spark starts another executor.
+            if ids.size() > 1 and backend.decommissionExecutor(ids.head(), info, False, False):
+                self.count += 1
+
+
 def main(home: Path, settings: Mapping[str, str]) -> int:
     """Compares the queries in a session with these settings."""
     spark = builder("local-cluster[2,1,1024]", settings).getOrCreate()
     take_out_defaults(spark)
-    problems = Comparison(spark, home, seed=1).run({}, {})
+    comparison = Comparison(spark, home, seed=1)
+    if settings.get("spark.decommission.enabled") == "true":
+        with Decommissions(spark) as decommissions:
+            problems = comparison.run({}, {})
+        print(f"{decommissions.count} executors were decommissioned")
+        if decommissions.count == 0:
+            problems.append("no executor was decommissioned")
+    else:
+        problems = comparison.run({}, {})
     spark.stop()
     print("\n".join(problems))
     return 1 if problems else 0

@@ -179,6 +179,14 @@ APPLICATIONS: dict[str, dict[str, str]] = {
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",
         "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        "spark.storage.decommission.rddBlocks.enabled": "true",
+        "spark.dynamicAllocation.enabled": "true",
+        # Executors with shuffle files are removed too; their files move.
+        "spark.dynamicAllocation.shuffleTracking.enabled": "false",
+        "spark.dynamicAllocation.executorIdleTimeout": "2s",
+        "spark.dynamicAllocation.initialExecutors": "2",
+        "spark.dynamicAllocation.minExecutors": "1",
+        "spark.dynamicAllocation.maxExecutors": "2",
     },
     "no reuse of Python workers": {"spark.python.worker.reuse": "false"},
     "no compression of shuffles": {
