@@ -207,6 +207,70 @@ def test_what_cannot_be_done_is_refused(query: Counts) -> None:
     assert query.bytes() == before
 
 
+def refuses_missing_schema(location: str) -> None:
+    """Each operation names the file, and changes nothing."""
+    operations: list[Callable[[], object]] = [
+        lambda: cleancut.edit(location, 0, lambda rows: rows),
+        lambda: cleancut.rescale(location, 2),
+        lambda: cleancut.rollback(location, 0),
+        lambda: cleancut.clone(location, f"{location}-copy"),
+    ]
+    for operation in operations:
+        with pytest.raises(RequestError, match=r"a file with a schema .* is missing") as raised:
+            operation()
+        assert raised.value.error_id == REFUSED
+        assert "schema" in str(raised.value).partition("is missing (")[2].partition(")")[0]
+    assert not Path(f"{location}-copy").exists()
+
+
+@pytest.mark.parametrize("cuts", [{}, CUTS], ids=["without cuts", "cuts"])
+def test_state_whose_schema_file_was_deleted_is_refused_and_can_be_read(
+    query: Counts, cuts: dict[str, str]
+) -> None:
+    settings = {PROVIDER_KEY: PROVIDER_CLASS, "spark.sql.shuffle.partitions": "3"}
+    for _ in range(2):
+        query.run(**settings, **cuts)
+    schemas = [path for path in Path(query.checkpoint, "state").rglob("schema") if path.is_file()]
+    assert schemas
+    for schema in schemas:
+        schema.unlink()
+
+    def logs() -> dict[str, bytes]:
+        # Maintenance may still write snapshots of the query that has ended.
+        return {path: of for path, of in query.bytes().items() if "/cleancut/stores/" not in path}
+
+    before = logs()
+    refuses_missing_schema(query.checkpoint)
+    assert logs() == before
+    # Frames have the schema of their rows.
+    found = Checkpoint(query.checkpoint).lookup(0, 3).to_pylist()
+    assert [row["value"]["count"] for row in found] == [query.last[3]]
+
+
+def test_joins_of_state_format_1_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
+    # Spark has no writer for the schemas of this format, and ends the query if it is to check them.
+    session.conf.set("spark.sql.streaming.stateStore.stateSchemaCheck", "false")
+    for key, value in {PROVIDER_KEY: PROVIDER_CLASS, **CUTS}.items():
+        session.conf.set(key, value)
+    checkpoint = str(tmp_path / "checkpoint")
+    for number in range(2):
+        for side in ("left", "right"):
+            (tmp_path / side).mkdir(exist_ok=True)
+            (tmp_path / side / f"{number}.json").write_text('{"k": 1}')
+        left, right = (
+            session.readStream.schema("k int").json(str(tmp_path / side))
+            for side in ("left", "right")
+        )
+        writer = left.join(right, "k").writeStream.format("noop")
+        writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+        writer.start().awaitTermination()
+    refuses_missing_schema(checkpoint)
+    found = Checkpoint(checkpoint).lookup(0, 1, store="left-keyToNumValues")
+    assert found.num_rows == 1
+
+
 def test_what_is_no_checkpoint_or_not_cleancuts_is_refused(query: Counts, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
         cleancut.adopt(str(tmp_path / "none"))
