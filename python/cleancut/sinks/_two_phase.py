@@ -175,12 +175,14 @@ class TwoPhaseSink(EpochSink):
         decision = self._decision(epoch)
         if decision is None:
             return
-        # An older run may be about to commit it. After this, its commit does nothing.
-        self._finish(decision.prepared)
-        try:
-            self._committer.undo(decision.prepared.handle)
-        except NotImplementedError:
-            raise UndoRefusedError("its committer cannot undo") from None
+        # A run from before a rollback may have decided it after a newer run had aborted it.
+        if self._committer.is_staged(decision.prepared.handle):
+            # An older run may be about to commit it. After this, its commit does nothing.
+            self._finish(decision.prepared)
+            try:
+                self._committer.undo(decision.prepared.handle)
+            except NotImplementedError:
+                raise UndoRefusedError("its committer cannot undo") from None
         self._of_run().create(undone_name(epoch), encoded({}))
 
     def published(self, batch: Batch) -> str | None:
@@ -224,7 +226,9 @@ class TwoPhaseSink(EpochSink):
         check_input(found, batch, self._of_run().location)
         # After the decision is recorded: a newer run records its operations, then reads decisions.
         if not counts_now(self._of_run(), batch.epoch):
-            self._drop(prepared)
+            if found.prepared != prepared:
+                self._drop(prepared)
+            # A handle that is decided is never aborted: a newer run may be about to undo it.
             raise rolled_back(batch, self._path)
         self._finish(found.prepared)
         if found.prepared != prepared:
