@@ -1,24 +1,39 @@
 """The contract of a sink, held by those for the tables of lakes."""
 
+import time
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from cleancut.errors import RequestError
 from cleancut.sinks import DeltaSink, IcebergSink
+from cleancut.sinks._core.query_side import Act
 from cleancut.testing import SinkContract
-from tests.support.contracts import DIES, FOLLOWED, SEALED, TESTS, briefly, in_a_block
-from tests.support.lakes import OfDelta, OfIceberg
+from cleancut.testing._acted_query import ActedQuery
+from tests.support.contracts import (
+    DIES,
+    FOLLOWED,
+    GONE,
+    LOST,
+    SEALED,
+    TESTS,
+    briefly,
+    in_a_block,
+)
+from tests.support.lakes import LAKES, OfDelta, OfIceberg, lake_at
 from tests.support.s3_servers import S3Server, s3proxy
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 Row = tuple[Any, ...]
+SCHEMA = pa.schema([("id", pa.int64()), ("word", pa.string()), ("n", pa.int32())])
 
 
 def told(rows: list[dict[str, Any]]) -> list[Row]:
@@ -33,6 +48,11 @@ class DeltaContract(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return told(OfDelta(home).rows())
+
+
+@briefly(LOST, GONE)
+class TestDeltaSinkThatWasLost(DeltaContract):
+    pass
 
 
 @long
@@ -135,7 +155,7 @@ class TestIcebergSinkInABlock(IcebergContract):
     pass
 
 
-@briefly(DIES)
+@briefly(DIES, LOST, GONE)
 class TestIcebergSinkBriefly(IcebergContract):
     crashes = 2
 
@@ -202,3 +222,61 @@ class TestIcebergSinkInABucket(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return told(self.lake(home).rows())
+
+
+@pytest.mark.parametrize("kind", LAKES)
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_a_table_that_was_restored_to_an_earlier_state_has_lost_epochs(
+    kind: str, keys: tuple[str, ...], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its log still has the entries of later epochs, whose rows are not in the table any more."""
+    lake, query = lake_at(kind, tmp_path), ActedQuery()
+
+    def give(epoch: int, sink: Any = None) -> None:
+        rows = spark.range(epoch, epoch + 1).selectExpr("id", "'w' AS word", "int(id) AS n")
+        query.start().give(sink or lake.sink(keys=keys), rows, epoch)
+
+    def ids() -> list[int]:
+        return sorted(row["id"] for row in lake.rows())
+
+    for epoch in (0, 1):
+        give(epoch)
+    state = lake.state()
+    for epoch in (2, 3):
+        give(epoch)
+    lake.restore(state)
+    assert ids() == [0, 1]
+    with pytest.raises(RequestError, match="has lost epochs 2 to 3 of the query") as refused:
+        give(4)
+    assert refused.value.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+    query.acts.append(Act(epoch=5, source=1))
+    give(6)
+    assert ids() == [0, 1, 6]
+    # What others commit after that, and a second loss.
+    lake.append(pa.Table.from_pylist(lake.rows()[:1], schema=SCHEMA))
+    state = lake.state()
+    give(7)
+    lake.restore(state)
+    with pytest.raises(RequestError, match="has lost epoch 7 of the query"):
+        give(8)
+    sink = lake.sink(keys=keys)
+    sink.accept_gap(7, 7)
+    give(8, sink)
+    give(9)
+    assert sorted(set(ids())) == [0, 1, 6, 8, 9]
+
+
+def test_a_delta_table_that_was_restored_to_a_time_has_lost_epochs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake, query = OfDelta(tmp_path), ActedQuery()
+    rows = spark.range(1).selectExpr("id", "'w' AS word", "int(id) AS n")
+    query.start().give(lake.sink(), rows, 0)
+    time.sleep(0.05)
+    moment = datetime.now(UTC)
+    time.sleep(0.05)
+    query.start().give(lake.sink(), rows, 1)
+    DeltaTable(lake.path).restore(moment)
+    assert lake.count() == 1
+    with pytest.raises(RequestError, match="has lost epoch 1 of the query"):
+        query.start().give(lake.sink(), rows, 2)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.contracts import (
     DIES,
     FOLLOWED,
+    GONE,
+    LOST,
     ROLLED_BACK,
     SEALED,
     TESTS,
@@ -84,6 +87,11 @@ class TestEpochFilesInABlockBriefly(FilesContract):
     crashes = 2
 
 
+@briefly(LOST, GONE)
+class TestEpochFilesThatWereLost(FilesContract):
+    pass
+
+
 @long
 class TestSqlSink(SinkContract):
     """Rows that are added, and can be taken back by their epoch."""
@@ -105,6 +113,11 @@ class SqlKeysContract(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
+
+
+@briefly(LOST, GONE)
+class TestSqlSinkThatWasLost(SqlKeysContract):
+    pass
 
 
 @long
@@ -134,6 +147,30 @@ class OnPostgres(SinkContract):
     def read(self, home: Path) -> Iterable[Row]:
         return self.server.rows(f'SELECT {COLUMNS} FROM "{home.name}"')
 
+    def parts(self, home: Path) -> Iterator[tuple[str, str]]:
+        """The table and those of its ledger, with the rows of each that are its own."""
+        yield f'"{home.name}"', "true"
+        for ledger in ("cleancut_runs", "cleancut_epochs"):
+            yield ledger, f"sink = 'table public.{home.name}'"
+
+    def save(self, home: Path) -> str:
+        saved = f"saved_{uuid.uuid4().hex}"
+        self.server.rows(f"CREATE SCHEMA {saved}")
+        for table, own in self.parts(home):
+            self.server.rows(f"CREATE TABLE {saved}.{table} AS SELECT * FROM {table} WHERE {own}")
+        return saved
+
+    def restore(self, home: Path, saved: str) -> None:
+        for table, own in self.parts(home):
+            self.server.rows(f"DELETE FROM {table} WHERE {own}")
+            self.server.rows(f"INSERT INTO {table} SELECT * FROM {saved}.{table}")
+
+    def drop(self, home: Path) -> None:
+        [(target, _), *ledger] = self.parts(home)
+        self.server.rows(f"DROP TABLE {target}")
+        for table, own in ledger:
+            self.server.rows(f"DELETE FROM {table} WHERE {own}")
+
 
 class ReplacingContract(OnPostgres):
     """Rows that take the place of others, which are kept."""
@@ -149,7 +186,7 @@ class TestPostgresSink(ReplacingContract):
     pass
 
 
-@briefly(DIES, FOLLOWED, SEALED, WENT_BACK)
+@briefly(DIES, FOLLOWED, SEALED, WENT_BACK, LOST, GONE)
 class TestPostgresSinkBriefly(ReplacingContract):
     crashes = 3
     pauses = 1
@@ -208,7 +245,7 @@ class TestLedgerInABlock(SinkContract):
     """What more than a function does, in the transaction of a ledger; it cannot undo."""
 
     def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
-        ledger = SqlLedger(f"sqlite:///{home}/db", "rows")
+        ledger = self.ledger = SqlLedger(f"sqlite:///{home}/db", "rows")
 
         def write(rows: DataFrame, epoch: int) -> None:
             with ledger.epoch(rows, epoch) as e:
@@ -219,6 +256,9 @@ class TestLedgerInABlock(SinkContract):
                         of.run("INSERT INTO rows VALUES (:id, :word, :n)", **row.asDict())
 
         return write
+
+    def accept_gap(self, sink: object, first: int, last: int) -> None:
+        self.ledger.accept_gap(first, last)
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
@@ -273,7 +313,7 @@ class TestTwoPhases(TwoPhasesContract):
     pass
 
 
-@briefly(ROLLED_BACK)
+@briefly(ROLLED_BACK, LOST, GONE)
 class TestTwoPhasesBriefly(TwoPhasesContract):
     pauses = 2
 
@@ -289,10 +329,20 @@ class FanOutContract(SinkContract):
 
     def make_sink(self, home: Path) -> FanOut:
         database = SqlSink(f"sqlite:///{home}/db", "rows", keys="id", keep_undo=9)
-        return fan_out(EpochFiles(home / "files"), database)
+        self.sinks = (EpochFiles(home / "files"), database)
+        return fan_out(*self.sinks)
+
+    def accept_gap(self, sink: FanOut, first: int, last: int) -> None:
+        for of in self.sinks:
+            of.accept_gap(first, last)
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
+
+
+@briefly(LOST)
+class TestFanOutThatWasLost(FanOutContract):
+    pass
 
 
 @long

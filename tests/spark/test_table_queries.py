@@ -1,6 +1,8 @@
 """Queries that write to a table, on every kind of state store, and one that is rolled back."""
 
 import contextlib
+import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 import cleancut
+from cleancut._format.cut import read_cut
 from cleancut.sinks import SqlSink
 from tests.support.events import write_events
 from tests.support.file_epochs import PLACES
@@ -32,6 +35,7 @@ class Query:
     def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
         self.spark = spark
         self.home = home
+        self.root = home / "query"
         self.settings = settings
         write_events(home / "events", seed=5, files=range(EPOCHS), rows=ROWS)
 
@@ -44,7 +48,7 @@ class Query:
             self.spark,
             COUNTS,
             events=self.home / "events",
-            root=self.home / "query",
+            root=self.root,
             sink=sink,
             settings=self.settings,
         )
@@ -122,3 +126,99 @@ def test_a_table_goes_back_with_its_query_or_says_why_not(
     cleancut.rollback(location, 0, session=spark).apply()
     query.run(query.sink(epoch_column="epoch"))
     assert dict(query.rows("SELECT k, n FROM counts ORDER BY epoch")) == query.batch()
+
+
+@pytest.mark.parametrize("place", usually({"cuts", "rocksdb"}, of=PLACES))
+def test_a_table_that_was_restored_is_written_after_a_rollback_of_the_query(
+    place: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, PLACES[place])
+    files = sorted((tmp_path / "events").iterdir())
+    later = [file.rename(tmp_path / file.name) for file in files[1:]]
+    query.run(query.sink(keys="k", keep_undo=9))
+    shutil.copy(tmp_path / "db", tmp_path / "backup")
+    for file in later:
+        file.rename(tmp_path / "events" / file.name)
+    query.run(query.sink(keys="k", keep_undo=9))
+    assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+    shutil.copy(tmp_path / "backup", tmp_path / "db")
+    before = query.rows("SELECT * FROM counts ORDER BY k")
+    write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCHS_LOST") as refused:
+        query.run(query.sink(keys="k", keep_undo=9))
+    assert "has lost epochs 1 to 2 of the query" in str(refused.value)
+    assert query.rows("SELECT * FROM counts ORDER BY k") == before
+    location = str(tmp_path / "query/checkpoint")
+    assert f"`cleancut rollback file:{location} --to-epoch 0 --apply`" in str(refused.value)
+    cleancut.rollback(location, 0, session=spark).apply()
+    query.run(query.sink(keys="k", keep_undo=9))
+    assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+
+
+def test_a_table_that_was_dropped_is_created_again_only_by_consent(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, PLACES["cuts"])
+    query.run(query.sink(keys="k"))
+    query.rows("DROP TABLE counts")
+    write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
+    with pytest.raises(StreamingQueryException, match=r"accept_gap\(0, 2\)") as refused:
+        query.run(query.sink(keys="k"))
+    assert "CLEANCUT_SINK_EPOCHS_LOST" in str(refused.value)
+    assert query.rows("SELECT name FROM sqlite_master WHERE name = 'counts'") == []
+    # A new query would hide the loss from the query whose rows were there.
+    other = Query(spark, tmp_path, PLACES["cuts"])
+    other.root = tmp_path / "other"
+    with pytest.raises(StreamingQueryException, match="its ledger has epochs of the queries"):
+        other.run(other.sink(keys="k"))
+    accepting = query.sink(keys="k")
+    accepting.accept_gap(0, 2)
+    query.run(accepting)
+    batch = query.batch()
+    assert all(batch[k] == n for k, n in query.rows("SELECT k, n FROM counts"))
+
+
+def recorded(location: Path) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The epochs that sinks have published, by the record of a checkpoint."""
+    cuts = sorted((location / "cleancut" / "cuts").glob("*.cut"))
+    if cuts:
+        return dict(read_cut(cuts[-1].read_bytes(), str(cuts[-1]), None).sinks)
+    file = location / "cleancut" / "sinks.json"
+    fields = json.loads(file.read_text()) if file.exists() else {"sinks": []}
+    return {of["name"]: tuple(map(tuple, of["epochs"])) for of in fields["sinks"]}
+
+
+@pytest.mark.parametrize("place", usually({"cuts", "level-0"}, of=["cuts", "level-0"]))
+def test_the_record_of_published_epochs_goes_with_a_query_and_not_with_another(
+    place: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, PLACES[place])
+    query.run(query.sink(keys="k", keep_undo=9))
+    checkpoint = tmp_path / "query/checkpoint"
+    sink = "table main.counts"
+    assert recorded(checkpoint) == {sink: ((0, 2),)}
+    for cuts in (True, False):
+        moved, other = tmp_path / f"moved-{cuts}", tmp_path / f"other-{cuts}"
+        cleancut.clone(
+            str(checkpoint), str(moved), 1, cuts=cuts, same_query=True, session=spark
+        ).apply()
+        assert recorded(moved) == {sink: ((0, 1),)}
+        cleancut.clone(str(checkpoint), str(other), cuts=cuts, session=spark).apply()
+        assert recorded(other) == {}
+    cleancut.rollback(str(checkpoint), 0, session=spark).apply()
+    query.run(query.sink(keys="k", keep_undo=9))
+    after = recorded(checkpoint)
+    [[first, (epoch, last)]] = after.values()
+    assert first == (0, 0)
+    assert epoch == last > EPOCHS
+    cleancut.rescale(str(checkpoint), 4, session=spark).apply()
+    assert recorded(checkpoint) == after
+
+
+def test_a_query_that_gets_cuts_keeps_its_record(spark: SparkSession, tmp_path: Path) -> None:
+    query = Query(spark, tmp_path, PLACES["level-0"])
+    query.run(query.sink(keys="k"))
+    write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
+    query.settings = PLACES["cuts"]
+    query.run(query.sink(keys="k"))
+    assert recorded(tmp_path / "query/checkpoint") == {"table main.counts": ((0, 3),)}

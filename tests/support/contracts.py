@@ -13,6 +13,8 @@ DIES = "test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled"
 FOLLOWED = "test_a_run_that_was_followed_changes_nothing"
 SEALED = "test_an_epoch_that_was_sealed_is_finished"
 WENT_BACK = "test_what_a_query_has_gone_back_behind_is_undone_or_refused"
+LOST = "test_a_target_that_lost_epochs_is_not_written"
+GONE = "test_a_target_that_is_gone_is_not_created_again"
 ROLLED_BACK = "test_a_run_from_before_a_rollback_publishes_nothing"
 
 
@@ -30,6 +32,7 @@ def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:
 def in_a_block(contract: type[SinkContract]) -> type[SinkContract]:
     """Has the sink of a contract be written to in a block, as somebody's function does it."""
     make_sink = contract.make_sink
+    accept_gap = contract.accept_gap
 
     def made(self: SinkContract, home: Path) -> Callable[[DataFrame, int], None]:
         sink: Any = make_sink(self, home)
@@ -39,7 +42,12 @@ def in_a_block(contract: type[SinkContract]) -> type[SinkContract]:
                 # Not asked whether it is fresh: what is written of one that is not is passed over.
                 e.write(e.rows.where("id >= 0"))
 
+        setattr(write, "sink", sink)  # noqa: B010  # a function is given no attributes
         return write
 
+    def accepted(self: SinkContract, write: Any, first: int, last: int) -> None:
+        accept_gap(self, write.sink, first, last)
+
     setattr(contract, "make_sink", made)  # noqa: B010  # a method is not assigned to
+    setattr(contract, "accept_gap", accepted)  # noqa: B010  # the same
     return contract

@@ -35,6 +35,12 @@ class Lake(Protocol):
     def rewrite(self) -> None:
         """What a service does that makes few files of many, or replaces rows of all of them."""
 
+    def state(self) -> int:
+        """Its current version, or its current snapshot."""
+
+    def restore(self, state: int) -> None:
+        """What a person does who wants an earlier state back."""
+
     def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
         """Of each file of the table: values of its partitions, and bounds of its columns."""
 
@@ -65,6 +71,12 @@ class OfDelta:
 
     def rewrite(self) -> None:
         DeltaTable(self.path).optimize.compact()
+
+    def state(self) -> int:
+        return DeltaTable(self.path).version()
+
+    def restore(self, state: int) -> None:
+        DeltaTable(self.path).restore(state)
 
     def last_epoch(self, version: int, query_id: str) -> int:
         """The last epoch that a version of the table has of a query; -1 if none."""
@@ -126,6 +138,15 @@ class OfIceberg:
     def rewrite(self) -> None:
         table = self.catalog().load_table(self.NAME)
         table.overwrite(table.scan().to_arrow())
+
+    def state(self) -> int:
+        snapshot = self.catalog().load_table(self.NAME).current_snapshot()
+        assert snapshot is not None, "nothing was written"
+        return snapshot.snapshot_id
+
+    def restore(self, state: int) -> None:
+        snapshots = self.catalog().load_table(self.NAME).manage_snapshots()
+        snapshots.rollback_to_snapshot(state).commit()
 
     def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
         table = self.catalog().load_table(self.NAME)

@@ -61,6 +61,9 @@ class Side:
         self.steps.append("close")
         self.closed.append(output)
 
+    def published(self, sinks: Sequence[str]) -> None:
+        self.steps.append(f"record {', '.join(sinks)}")
+
     def seal(self) -> Any:
         self.steps.append("seal")
         return Rows(self.steps)

@@ -87,6 +87,9 @@ def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
         {name: value for name, value in told.items() if not name.startswith("sum")}
         for told in body.get("channels", [])
     ]
+    assert cut.sinks == {
+        of["name"]: tuple(map(tuple, of["epochs"])) for of in body.get("sinks", [])
+    }
     assert len(data_of(path)) == vector["content"]["bytes"]
 
 

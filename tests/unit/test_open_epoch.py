@@ -10,7 +10,7 @@ from cleancut.sinks import SqlLedger, fan_out
 from tests.unit.sink_steps import Rows, Side, Target, block, give
 
 BEGINS = "a begins in the session"
-PUBLISHES = ("close", "a publishes a staged", "unpersist", "a sweeps")
+PUBLISHES = ("close", "a publishes a staged", "record a", "unpersist", "a sweeps")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_all_rows_are_read_once_where_nobody_has_looked_at_them(target: Target, 
         # The batch itself is all of its rows.
         e.write(e._df)
     assert side.steps == [
-        *(BEGINS, "hold", "a stages", "close", "a publishes a staged", "a sweeps"),
+        *(BEGINS, "hold", "a stages", "close", "a publishes a staged", "record a", "a sweeps"),
     ]
     target.shown = None
     with block(target, side) as e:
@@ -103,20 +103,20 @@ def test_an_epoch_that_is_published_is_not_fresh_and_takes_nothing(
     give(target, side)
     with block(target, side) as e:
         # All is done by now; the tasks had to run, for the state.
-        assert side.steps == ["compute", "close", "unpersist", "a sweeps"]
+        assert side.steps == ["compute", "close", "record a", "unpersist", "a sweeps"]
         assert not e.fresh
         rows: Any = e.rows
         assert rows.name == "0 rows"
         e.write(rows)
         e.write()
-    assert side.steps == ["compute", "close", "unpersist", "a sweeps"]
+    assert side.steps == ["compute", "close", "record a", "unpersist", "a sweeps"]
 
 
 def test_an_epoch_that_was_sealed_is_finished_before_the_block(target: Target, side: Side) -> None:
     side.output = 'cleancut.sinks\n{"a": "a staged"}'
     with block(target, side) as e:
         assert not e.fresh
-        assert side.steps == [BEGINS, "finish", "a publishes a staged", "a sweeps"]
+        assert side.steps == [BEGINS, "finish", "a publishes a staged", "record a", "a sweeps"]
     assert target.shown == "a staged"
 
 
@@ -201,7 +201,10 @@ def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
         assert rows.name == "all rows"
         e.transaction.run("INSERT INTO sizes VALUES (2)")
     assert sizes() == [(2,)]
-    for sealed, steps in ((None, ["finish", "seal", "unpersist"]), ("", ["finish"])):
+    for sealed, steps in (
+        (None, ["finish", "seal", "record sizes", "unpersist"]),
+        ("", ["finish", "record sizes"]),
+    ):
         side.output = sealed
         with block(ledger, side) as e:
             assert not e.fresh

@@ -24,12 +24,20 @@ def test_all_stage_before_one_seal_and_publish_after_it() -> None:
         "close",
         "a publishes a staged",
         "b publishes b staged",
+        "record a, b",
         "unpersist",
         "a sweeps",
         "b sweeps",
     ]
     # It runs again in the same run: the tasks have to, for the state.
-    assert give(both, side) == ["compute", "close", "unpersist", "a sweeps", "b sweeps"]
+    assert give(both, side) == [
+        "compute",
+        "close",
+        "record a, b",
+        "unpersist",
+        "a sweeps",
+        "b sweeps",
+    ]
     assert side.closed[0] == side.closed[1]
 
 
@@ -40,10 +48,10 @@ def test_rows_that_a_sink_reads_once_are_not_kept() -> None:
     once.reads_rows_once = True
     assert give(once, side) == [
         "a begins in the session",
-        *("hold", "a stages", "close", "a publishes a staged", "a sweeps"),
+        *("hold", "a stages", "close", "a publishes a staged", "record a", "a sweeps"),
     ]
     # It is published, and its tasks have to run.
-    assert give(once, side) == ["compute", "close", "unpersist", "a sweeps"]
+    assert give(once, side) == ["compute", "close", "record a", "unpersist", "a sweeps"]
     # Another one reads them, too.
     once.shown = None
     assert "compute" in give(fan_out(once, Target("b", steps)), side)
@@ -60,7 +68,7 @@ def test_what_a_run_has_brought_to_one_of_two_the_next_brings_to_the_other() -> 
     assert side.steps[-1] == "unpersist"
     b.fails = False
     assert give(fan_out(a, b), side) == [
-        *("compute", "b stages", "close", "b publishes b staged", "unpersist"),
+        *("compute", "b stages", "close", "b publishes b staged", "record a, b", "unpersist"),
         *("a sweeps", "b sweeps"),
     ]
     # Where the seal is an object, nothing is computed.

@@ -1,6 +1,7 @@
 """The ledger of a database, on SQLite: who may write, what is published, and how it goes back."""
 
 import functools
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from cleancut.sinks import (
     exactly_once,
 )
 from cleancut.sinks._core.database import masked, scrubbed, within
+from cleancut.sinks._core.expected import EpochRanges
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._tables.sql import SqlDatabase
@@ -307,3 +309,46 @@ def test_records_under_the_former_key_of_a_table_are_taken_over(tmp_path: Path) 
     assert isinstance(
         refusal(lambda: sink.begin(cast(Any, Side(run(2))), cast(Any, None))), FencedError
     )
+
+
+def test_a_database_that_was_restored_is_written_by_no_run_but_to_accept_the_loss(
+    ledger: SqlLedger, tmp_path: Path
+) -> None:
+    """The same run, and the next one; an older generation is fenced as before."""
+    begin(ledger, run(0), 2)
+    publish(ledger, *(run(epoch) for epoch in range(3)))
+    shutil.copy(tmp_path / "db", tmp_path / "backup")
+    publish(ledger, *(run(epoch) for epoch in range(3, 6)))
+    shutil.copy(tmp_path / "backup", tmp_path / "db")
+    published = {"orders": EpochRanges(((0, 5),)), "another": EpochRanges(((0, 9),))}
+    same, next_run = (replace(run(6, of), recorded=published) for of in ("r-1", "r-2"))
+    for step in (
+        lambda: found(ledger, same),
+        lambda: ledger.within(lambda of: ledger.lock(of, same)),
+        lambda: begin(ledger, next_run, 3),
+    ):
+        refused = refusal(step)
+        assert refused.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+        assert "orders has lost epochs 3 to 5 of the query q-1" in str(refused)
+        assert "`cleancut rollback file:/ckpt --to-epoch 2 --apply`" in str(refused)
+        assert "call `accept_gap(3, 5)`" in str(refused)
+    with pytest.raises(FencedError):
+        begin(ledger, next_run, 1)
+    assert epochs(ledger) == [0, 1, 2]
+    ledger.accept_gap(3, 4)
+    assert refusal(lambda: begin(ledger, next_run, 3)).error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+    ledger.accept_gap(3, 5)
+    begin(ledger, next_run, 3)
+    publish(ledger, next_run)
+    assert epochs(ledger) == [0, 1, 2, 6]
+
+
+def test_the_ledger_of_a_query_is_lost_if_the_checkpoint_records_its_epochs(
+    ledger: SqlLedger,
+) -> None:
+    recorded = {"orders": EpochRanges(((2, 4),))}
+    refused = refusal(lambda: begin(ledger, replace(run(5), recorded=recorded)))
+    assert refused.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+    assert "cleancut rollback" not in str(refused)
+    # An epoch in which the function called no sink, and a sink that is new.
+    begin(ledger, replace(run(5), recorded={"another": EpochRanges(((0, 4),))}))

@@ -263,6 +263,12 @@ def _chains() -> list[list[Stored]]:
 BODY = cut_body(EPOCH, _chains())
 
 
+SINKS = [
+    {"name": "KafkaSink größen", "epochs": [[6, 6]]},
+    {"name": "table public.counts", "epochs": [[0, 2], [4, 6]]},
+]
+
+
 def cuts() -> list[ObjectCase]:
     """All vectors of cuts; a name is that of the file."""
     return [*_sound_cuts(), *_damaged_cuts(), *_crafted_cuts()]
@@ -279,6 +285,7 @@ def _sound_cuts() -> Iterator[ObjectCase]:
         ("unknown-field", "A field of a later release.", BODY | {"tides": []}, False),
         ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
         ("costs", "What the epoch cost.", BODY | {"costs": costs()}, False),
+        ("sinks", "What sinks have published.", BODY | {"sinks": SINKS}, False),
         (
             "costs-of-later",
             "A kind and a field of a later release.",
@@ -352,10 +359,23 @@ def _crafted_cuts() -> Iterator[ObjectCase]:
     yield made("store-of-another-id", "The last frame has another id.", other)
     for name, doc, wrong in _wrong_costs():
         yield made(name, doc, BODY | {"costs": wrong})
+    for name, doc, wrong in _wrong_sinks():
+        yield made(name, doc, BODY | {"sinks": wrong})
     whole = channel(3)
     without = {name: value for name, value in whole.items() if name != "rowsInFlight"}
     yield made("channel-without-rows", "A channel lacks its rows.", BODY | {"channels": [without]})
     yield made("frame-of-six-fields", "A frame without checksum.", with_chain([base[:6], last]))
+
+
+def _wrong_sinks() -> Iterator[tuple[str, str, Any]]:
+    def of(*epochs: Any) -> list[Any]:
+        return [{"name": "table counts", "epochs": list(epochs)}]
+
+    yield "sinks-without-epochs", "A sink without published epochs.", of()
+    yield "sinks-twice", "A sink is there twice.", of([0, 1]) * 2
+    yield "sinks-out-of-order", "Ranges of epochs that overlap.", of([0, 3], [3, 4])
+    yield "sinks-of-a-later-epoch", "A published epoch after that of the cut.", of([0, EPOCH + 1])
+    yield "sinks-range-of-three", "A range of three numbers.", of([0, 1, 2])
 
 
 def _wrong_costs() -> Iterator[tuple[str, str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tests.vectors.cut_cases import BODY as BODY_1
-from tests.vectors.cut_cases import CUT_DAMAGED, ObjectCase, flipped
+from tests.vectors.cut_cases import CUT_DAMAGED, SINKS, ObjectCase, flipped
 from tests.vectors.cut_cases import EPOCH as EPOCH_1
 from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import StoreKey, channels, costs, cut_name, segment_name
@@ -68,6 +68,7 @@ def _sound() -> Iterator[ObjectCase]:
         ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
         ("late", "A base that was adopted late.", BODY | {"late": late}, False),
         ("referred", "What bases of two versions refer to.", BODY | {"referred": REFERRED}, False),
+        ("sinks", "What sinks have published.", BODY | {"sinks": SINKS}, False),
         ("counted-none", "No frame of a segment counts.", BODY | {"window": counted_none}, False),
     ]
     for name, doc, body, compress in cases:

@@ -12,6 +12,7 @@ from cleancut._format.fields import typed
 from cleancut._format.layout import StoreId, parse_segment_name
 from cleancut._format.placed import Chain, PlacedFrame, placed_frame
 from cleancut._format.root_parts import RootParts, root_parts_of
+from cleancut._format.sink_epochs import sinks_of
 from cleancut._format.wrapped import cut_damaged, unreadable, unwrapped
 
 _MAGIC = b"CCC1"
@@ -61,6 +62,8 @@ class Cut:
         costs: what the epoch asked of the store; None where the cut does not tell.
         channels: what was decided of channels.
         referred: what bases refer to with which it, or a cut that is still there, begins chains.
+        sinks: the epochs that sinks have published: the first and the last epoch of each range, by
+            the key of the sink's ledger.
     """
 
     path: str
@@ -80,6 +83,7 @@ class Cut:
     costs: Costs | None
     channels: tuple[ChannelInfo, ...]
     referred: tuple[Referred, ...]
+    sinks: Mapping[str, tuple[tuple[int, int], ...]]
 
     @property
     def version(self) -> int:
@@ -153,6 +157,7 @@ def _cut(body: Any, path: str, *, is_root: bool) -> Cut:
         costs_of(body["costs"]) if "costs" in body else None,
         channels_of(body.get("channels", [])),
         tuple(_referred(typed(body, "referred", list, default=[]), epoch)),
+        sinks_of(typed(body, "sinks", list, default=[]), epoch),
     )
 
 

@@ -1,6 +1,7 @@
 """Sealing an epoch before its output is made visible, for functions of `foreachBatch`."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cleancut._spark.connect import is_connect
@@ -100,13 +101,28 @@ def finish(df: "DataFrame", epoch: int) -> bool:
 
 
 def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
-    """Which epoch of which run a batch is: `queryId`, `runId`, `checkpoint`, `plannedMs`.
+    """Which epoch of which run a batch is: `queryId`, `runId`, `checkpoint`, `plannedMs`, `sinks`.
 
     Raises:
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
     """
     found: dict[str, Any] = json.loads(_asked(df, epoch, "batch", epoch))
     return found
+
+
+def published(df: "DataFrame", epoch: int, sinks: Sequence[str]) -> None:
+    """Has the checkpoint record that sinks have published an epoch.
+
+    Args:
+        df: as Spark hands it to the function.
+        epoch: number of the epoch.
+        sinks: the keys of their ledgers.
+
+    Raises:
+        FencedError: CLEANCUT_FENCED, another driver owns the query.
+        RequestError: CLEANCUT_SEAL_MISPLACED, as `batch`.
+    """
+    _asked(df, epoch, "published", epoch, json.dumps(list(sinks)))
 
 
 def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:

@@ -13,7 +13,7 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
-from cleancut.sinks._core.ledger import NO_EPOCH, RecordedEpoch, RowsMissing
+from cleancut.sinks._core.ledger import NO_EPOCH, RecordedEpoch, RowsMissing, lost_after
 from cleancut.sinks._core.ledger_errors import (
     UndoRefusedError,
     error_for,
@@ -36,6 +36,7 @@ from cleancut.sinks._files.names import (
 )
 from cleancut.sinks._files.operations import (
     counts_now,
+    last_recorded,
     read_history,
     record_operations,
     record_start,
@@ -137,6 +138,11 @@ class TwoPhaseSink(EpochSink):
         """The path of the records."""
         return f"TwoPhaseSink {self._path}"
 
+    @property
+    def ledger_key(self) -> str:
+        """The path of the records, as Hadoop names it; see `EpochSink`."""
+        return f"decisions {self._of_run().location}"
+
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Finishes what earlier runs have left, and undoes what does not count; see `EpochSink`.
 
@@ -150,6 +156,9 @@ class TwoPhaseSink(EpochSink):
 
     def _begin(self, side: QuerySide, records: Records) -> None:
         self._records = records
+        lost = lost_after(last_recorded(records), side.batch, self._expected(side.batch))
+        if lost is not None:
+            raise error_for(lost, side.batch, self.name)
         claim(records, side.batch)
         history = read_history(records, manifest_epochs(records.names(EPOCHS)))
         if history.until == NO_EPOCH:

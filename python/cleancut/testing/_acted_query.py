@@ -2,13 +2,14 @@
 
 import itertools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.query_side import Act, acted
+from cleancut.sinks._core.expected import EpochRanges
+from cleancut.sinks._core.query_side import Act, acted, counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +28,7 @@ class ActedQuery:
         acts: on its checkpoint.
         planned_ms: when the input of each epoch was chosen.
         seals: what each epoch was sealed with.
+        published: the epochs that were committed after sinks had published them, by ledger key.
     """
 
     query_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -35,7 +37,23 @@ class ActedQuery:
     acts: list[Act] = field(default_factory=list)
     planned_ms: dict[int, int] = field(default_factory=dict)
     seals: dict[int, str] = field(default_factory=dict)
+    published: dict[str, set[int]] = field(default_factory=dict)
     _clock: "itertools.count[int]" = field(default_factory=lambda: itertools.count(_FIRST_MS))
+
+    def recorded_before(self, epoch: int) -> dict[str, EpochRanges]:
+        """What the checkpoint records of sinks before an epoch."""
+
+        def is_kept(of: int) -> bool:
+            return of < epoch and counts(of, epoch - 1, self.acts)
+
+        return {
+            sink: EpochRanges.of(filter(is_kept, epochs)) for sink, epochs in self.published.items()
+        }
+
+    def commit(self, epoch: int, sinks: Iterable[str]) -> None:
+        """Commits an epoch that sinks have published."""
+        for sink in sinks:
+            self.published.setdefault(sink, set()).add(epoch)
 
     def start(self) -> "ActedRun":
         """Another run, which owns the query from now on."""
@@ -84,13 +102,17 @@ class ActedRun:
             run_id=self.run_id,
             checkpoint=f"acted:/{self.query.query_id}",
             planned_ms=self.query.plan(epoch),
+            recorded=self.query.recorded_before(epoch),
         )
+        side = _ActedSide(self, batch, rows, sealed)
         # Here, and not in the package of the sinks, at whose lines a test may stop.
-        token = acted.set(_ActedSide(self, batch, rows, sealed))
+        token = acted.set(side)
         try:
             sink(rows, epoch)
         finally:
             acted.reset(token)
+        if self.generation == self.query.runs:
+            self.query.commit(epoch, side.publishers)
 
 
 class _ActedSide:
@@ -103,6 +125,7 @@ class _ActedSide:
         self._batch = batch
         self._rows = rows
         self._sealed = sealed
+        self.publishers: set[str] = set()
 
     @property
     def batch(self) -> Batch:
@@ -139,6 +162,9 @@ class _ActedSide:
         rows = self.compute()
         self.close("")
         return rows
+
+    def published(self, sinks: Sequence[str]) -> None:
+        self.publishers.update(sinks)
 
     def _check_owner(self) -> None:
         query = self._run.query

@@ -1,6 +1,8 @@
 """What a sink has to hold, as tests that anybody runs against a sink of their own."""
 
 import contextlib
+import shutil
+import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -67,6 +69,49 @@ class SinkContract(ABC):
             home: of the test.
         """
 
+    def save(self, home: Path) -> object:
+        """A copy of the target with its ledger, for `restore`; by itself of all that is in `home`.
+
+        None if there can be no copy: what is lost with a restored target is not tested then.
+
+        Args:
+            home: of the test.
+        """
+        if not any(home.iterdir()):
+            return None
+        saved = Path(tempfile.mkdtemp(prefix="cleancut-saved-"))
+        shutil.copytree(home, saved, dirs_exist_ok=True)
+        return saved
+
+    def restore(self, home: Path, saved: Any) -> None:
+        """Has the target and its ledger be as they were when they were saved.
+
+        Args:
+            home: of the test.
+            saved: what `save` has returned.
+        """
+        self.drop(home)
+        shutil.copytree(saved, home, dirs_exist_ok=True)
+
+    def drop(self, home: Path) -> None:
+        """Deletes the target and its ledger; by itself all that is in `home`.
+
+        Args:
+            home: of the test.
+        """
+        for path in home.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def accept_gap(self, sink: Any, first: int, last: int) -> None:
+        """Has a sink accept that its target has lost epochs.
+
+        Args:
+            sink: as `make_sink` gives it.
+            first: the first epoch that is lost.
+            last: the last one.
+        """
+        sink.accept_gap(first, last)
+
     def session(self) -> "SparkSession":
         """The session that makes the rows: the active one, or a new local one."""
         from pyspark.sql import SparkSession
@@ -91,7 +136,10 @@ class SinkContract(ABC):
         play.check(range(3))
 
     def test_epochs_have_gaps_and_may_be_empty(self, tmp_path: Path) -> None:
-        """Acts on a checkpoint leave numbers unused, and epochs that move a watermark no rows."""
+        """Operations leave numbers unused, and epochs that move a watermark have no rows.
+
+        The checkpoint records which epochs were published, so that an unused number is no loss.
+        """
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         play.give(run, sink, 0)
@@ -206,6 +254,53 @@ class SinkContract(ABC):
             raise AssertionError("an epoch was taken a second time, with other input")
         play.check(range(2))
 
+    def test_a_target_that_lost_epochs_is_not_written(self, tmp_path: Path) -> None:
+        """It was restored to an earlier state, with its ledger. Then each way out is taken."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in (0, 1):
+            play.give(run, sink, epoch)
+        early = self.save(tmp_path)
+        if early is None:
+            return
+        for epoch in (2, 3):
+            play.give(run, sink, epoch)
+        late = self.save(tmp_path)
+        self.restore(tmp_path, early)
+        play.refused(4, "epochs 2 to 3")
+        play.check([0, 1], "a target that has lost epochs 2 and 3 was refused")
+        self.restore(tmp_path, late)
+        play.give(play.query.start(), self.make_sink(tmp_path), 4)
+        play.check(range(5), "the target was restored to its last state")
+        self.restore(tmp_path, early)
+        play.refused(5, "epochs 2 to 4", "--to-epoch 1 ")
+        play.query.acts.append(Act(epoch=6, source=1))
+        play.give(play.query.start(), self.make_sink(tmp_path), 7)
+        play.check([0, 1, 7], "the query was rolled back to the last epoch of the target")
+        self.restore(tmp_path, early)
+        play.refused(8, "epoch 7", "accept_gap(7, 7)")
+        sink = self.make_sink(tmp_path)
+        self.accept_gap(sink, 7, 7)
+        play.give(play.query.start(), sink, 8)
+        play.check([0, 1, 8], "the loss of epoch 7 was accepted")
+        play.give(play.query.start(), self.make_sink(tmp_path), 9)
+        play.check([0, 1, 8, 9], "the loss of epoch 7 was accepted before")
+
+    def test_a_target_that_is_gone_is_not_created_again(self, tmp_path: Path) -> None:
+        """With its ledger; a new query, and one that accepts the loss, create it."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in (0, 1):
+            play.give(run, sink, epoch)
+        if self.save(tmp_path) is None:
+            return
+        self.drop(tmp_path)
+        play.refused(2, "epochs 0 to 1", "accept_gap(0, 1)")
+        sink = self.make_sink(tmp_path)
+        self.accept_gap(sink, 0, 1)
+        play.give(play.query.start(), sink, 2)
+        play.check([2], "the loss of all epochs was accepted")
+
     def test_two_queries_do_not_take_each_others_epochs(self, tmp_path: Path) -> None:
         """Both number their epochs from 0. The second may be refused, before it writes."""
         play = _Play(self, tmp_path)
@@ -274,6 +369,19 @@ class _Play:
             "id", "concat('word ', id) AS word", f"int({self._first + epoch}) AS n"
         )
         run.give(sink, made, epoch, sealed)
+
+    def refused(self, epoch: int, *named: str) -> None:
+        """That a new run is refused, and the error names the epochs that the target has lost."""
+        text = ""
+        try:
+            self.give(self.query.start(), self._contract.make_sink(self._home), epoch)
+        except RequestError as refusal:
+            if refusal.error_id != "CLEANCUT_SINK_EPOCHS_LOST":
+                raise
+            text = str(refusal)
+        assert text, f"epoch {epoch} was taken after earlier epochs were lost"
+        missing = [of for of in named if of not in text]
+        assert not missing, f"the refusal does not say {missing}: {text}"
 
     def lines(self, epoch: int) -> int:
         """How many lines a sink goes through for an epoch, which it takes."""

@@ -1,10 +1,12 @@
 """What Spark knows of a batch beside its rows."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cleancut._display.brief import Brief
 from cleancut._spark import sealing
+from cleancut.sinks._core.expected import NO_EPOCHS, EpochRanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +22,8 @@ class Batch(Brief):
         run_id: Spark's id of the run of that query.
         checkpoint: its checkpoint location, as Spark resolved it.
         planned_ms: when Spark chose the input of the epoch, in Unix time; as its offset log has it.
+        recorded: the earlier epochs that its checkpoint records as published, by the `ledger_key`
+            of each sink.
     """
 
     epoch: int
@@ -27,6 +31,11 @@ class Batch(Brief):
     run_id: str
     checkpoint: str
     planned_ms: int
+    recorded: Mapping[str, EpochRanges] = field(default_factory=dict, repr=False, compare=False)
+
+    def published_to(self, ledger_key: str) -> EpochRanges:
+        """The earlier epochs that a sink has published, by the record of the checkpoint."""
+        return self.recorded.get(ledger_key, NO_EPOCHS)
 
 
 def batch_of(df: "DataFrame", epoch: int) -> Batch:
@@ -42,4 +51,7 @@ def batch_of(df: "DataFrame", epoch: int) -> Batch:
         run_id=found["runId"],
         checkpoint=found["checkpoint"],
         planned_ms=found["plannedMs"],
+        recorded={
+            of["name"]: EpochRanges(tuple(map(tuple, of["epochs"]))) for of in found["sinks"]
+        },
     )

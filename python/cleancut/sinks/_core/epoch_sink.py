@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.open_epoch import OpenEpoch, open_epoch
 from cleancut.sinks._core.query_side import QuerySide
 
@@ -52,11 +53,36 @@ class EpochSink(ABC):
     _runs: Mapping[str, str] = MappingProxyType({})
     # The query whose epoch is open.
     _serves: str | None = None
+    _gaps: tuple[tuple[int, int], ...] = ()
 
     @property
     @abstractmethod
     def name(self) -> str:
         """Tells the sink from others that take the same batch; the same in each run."""
+
+    @property
+    def ledger_key(self) -> str:
+        """Names the target in the checkpoint of a query, which records what it has published.
+
+        The same however the target is named, and whichever sink writes to it.
+        """
+        return self.name
+
+    def accept_gap(self, first: int, last: int) -> None:
+        """Accepts that the target has lost epochs of the query, whose rows stay missing.
+
+        Call it before the query starts, as CLEANCUT_SINK_EPOCHS_LOST says. Another loss is refused
+        as before, so that the call may stay in the program.
+
+        Args:
+            first: the first epoch that is lost.
+            last: the last one.
+        """
+        self._gaps = (*self._gaps, (first, last))
+
+    def _expected(self, batch: Batch) -> Expected:
+        """The epochs that the target should have before a batch."""
+        return Expected(batch.published_to(self.ledger_key), self._gaps)
 
     def begin(self, side: QuerySide, session: Any) -> None:  # noqa: B027  # few have to
         """Takes the target over for a run, before its first epoch.
@@ -103,6 +129,10 @@ class EpochSink(ABC):
             FencedError: CLEANCUT_FENCED, a newer run has begun to write; nothing was changed.
             RequestError: CLEANCUT_SINK_EPOCH_TAKEN.
         """
+
+    def leaves_record(self, handle: str) -> bool:
+        """Whether the target knows later that the epoch with this handle was published."""
+        return True
 
     def sweep(self, batch: Batch) -> None:  # noqa: B027  # some targets keep nothing
         """Takes away what was left of this epoch and of those before it; never fails a query."""

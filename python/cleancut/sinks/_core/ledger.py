@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from cleancut._display.brief import Brief
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import EpochRanges, Expected
 from cleancut.sinks._core.query_side import Act, counts, kept_until
 
 NO_EPOCH = -1
@@ -158,6 +159,19 @@ class RowsMissing:
 
 
 @dataclass(frozen=True)
+class EpochsLost:
+    """The target lacks epochs that the checkpoint records as published.
+
+    Attributes:
+        epochs: that are lost.
+        before: the last epoch before them that the target has; `NO_EPOCH` if none is known.
+    """
+
+    epochs: EpochRanges
+    before: int = NO_EPOCH
+
+
+@dataclass(frozen=True)
 class OtherInput:
     """The epoch is published with other input than the query is about to write."""
 
@@ -171,7 +185,8 @@ class Passed:
     last: int
 
 
-Begun = Begin | Undo | Fenced | Refused | RowsMissing
+Begun = Begin | Undo | Fenced | Refused | RowsMissing | EpochsLost
+EXPECT_NOTHING = Expected()
 
 
 def begin(
@@ -182,6 +197,7 @@ def begin(
     operations: Sequence[Act],
     *,
     first: int = 0,
+    expected: Expected = EXPECT_NOTHING,
 ) -> Begun:
     """Decides what a target does when a run of a query begins to write to it.
 
@@ -192,13 +208,17 @@ def begin(
         owner: the generation of the run; 0 without cuts.
         operations: on the checkpoint, after `recorded.position` and before the batch, ascending.
         first: all published epochs from this one on are in `epochs`.
+        expected: the epochs that the target should have.
     """
+    lost = find_lost(recorded, batch, expected)
     if recorded is None:
-        return Begin(Run(batch.run_id, owner=owner, checkpoint=batch.checkpoint))
+        return lost or Begin(Run(batch.run_id, owner=owner, checkpoint=batch.checkpoint))
     if recorded.run_id == batch.run_id:
-        return Begin(recorded)
+        return lost or Begin(recorded)
     if batch.run_id in recorded.former or owner < recorded.owner:
         return Fenced(recorded)
+    if lost is not None:
+        return lost
     run = replace(
         recorded,
         run_id=batch.run_id,
@@ -228,6 +248,24 @@ def _follow(
         incarnation=operations[-1].epoch if is_rollback else run.incarnation,
     )
     return Undo(followed, surplus, bound) if surplus else Begin(followed)
+
+
+def find_lost(recorded: Run | None, batch: Batch, expected: Expected) -> EpochsLost | None:
+    """Compares what a target has recorded with what it should have.
+
+    A target that was restored to an earlier state lacks its last epochs. Numbers of epochs are
+    never reused, so that the last one tells which.
+    """
+    return lost_after(NO_EPOCH if recorded is None else recorded.last, batch, expected)
+
+
+def lost_after(last: int, batch: Batch, expected: Expected) -> EpochsLost | None:
+    """The epochs that a target lacks whose last one this is; None if it lacks none."""
+    lost = expected.lost(last, batch.epoch)
+    if not lost:
+        return None
+    kept = expected.published.between(0, lost.first - 1)
+    return EpochsLost(lost, kept.last if kept else NO_EPOCH)
 
 
 @dataclass(frozen=True)
@@ -270,18 +308,25 @@ class History:
 
 
 def find(
-    run: Run | None, epochs: Sequence[RecordedEpoch], batch: Batch
-) -> LedgerEpoch | OtherInput | Passed | None:
+    run: Run | None,
+    epochs: Sequence[RecordedEpoch],
+    batch: Batch,
+    expected: Expected = EXPECT_NOTHING,
+) -> LedgerEpoch | OtherInput | Passed | EpochsLost | None:
     """Looks an epoch up.
 
     Args:
         run: what is recorded of the query; None if it has never written to the target.
         epochs: those with the number of the batch, at least.
         batch: the epoch.
+        expected: the epochs that the target should have.
 
     Returns:
         The epoch if it is published; None if it has to be written.
     """
+    lost = find_lost(run, batch, expected)
+    if lost is not None:
+        return lost
     for of in epochs:
         if of.epoch.epoch == batch.epoch and not of.is_undone:
             return of.epoch if of.epoch.planned_ms == batch.planned_ms else OtherInput(of.epoch)

@@ -6,6 +6,7 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.ledger import (
     NO_EPOCH,
+    EpochsLost,
     Fenced,
     LedgerEpoch,
     OtherInput,
@@ -52,7 +53,7 @@ def epoch_taken(batch: Batch, run_id: str, planned_ms: int, sink: str) -> Except
     )
 
 
-Denial = Fenced | Refused | RowsMissing | OtherInput | Passed
+Denial = Fenced | Refused | RowsMissing | EpochsLost | OtherInput | Passed
 
 
 def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
@@ -83,6 +84,20 @@ def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
                 epoch=bound,
                 reason=reason,
                 published=_names(epochs),
+            )
+        case EpochsLost(lost, before):
+            rollback = f"run `cleancut rollback {batch.checkpoint} --to-epoch {before} --apply`"
+            return error_of(
+                "CLEANCUT_SINK_EPOCHS_LOST",
+                sink=sink,
+                query=batch.query_id,
+                location=batch.checkpoint,
+                lost=str(lost),
+                fix=f"; or {rollback}, so that the query writes them again"
+                if before != NO_EPOCH
+                else "",
+                first=lost.first,
+                last=lost.last,
             )
         case RowsMissing(epochs, before):
             rollback = f"Run `cleancut rollback {batch.checkpoint} --to-epoch {before} --apply`"

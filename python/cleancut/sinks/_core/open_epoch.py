@@ -223,6 +223,7 @@ def _is_finished(
     rows = side.compute()
     try:
         side.close(_output(handles))
+        _record(sinks, handles, published, side)
     finally:
         rows.unpersist()
     return True
@@ -238,6 +239,23 @@ def _publish(
     for sink in sinks:
         if published[sink.name] is None:
             sink.publish(handles[sink.name], side.batch)
+    _record(sinks, handles, published, side)
+
+
+def _record(
+    sinks: Sequence["EpochSink"],
+    handles: Mapping[str, str],
+    published: Mapping[str, str | None],
+    side: QuerySide,
+) -> None:
+    """Has the checkpoint record which sinks have published the epoch."""
+    keys = {
+        sink.ledger_key
+        for sink in sinks
+        if published[sink.name] is not None or sink.leaves_record(handles[sink.name])
+    }
+    if keys:
+        side.published(sorted(keys))
 
 
 def _sweep(sinks: Sequence["EpochSink"], side: QuerySide) -> None:

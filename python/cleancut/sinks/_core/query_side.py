@@ -67,6 +67,9 @@ class QuerySide(Acted, Protocol):
     def seal(self) -> "DataFrame":
         """`compute` and `close` in one, for who stages nothing in between."""
 
+    def published(self, sinks: Sequence[str]) -> None:
+        """Has the checkpoint record that sinks, by the keys of their ledgers, have published."""
+
 
 class RunningSide:
     """Implements `QuerySide` for the batch that Spark hands to a function of `foreachBatch`."""
@@ -113,6 +116,9 @@ class RunningSide:
 
     def seal(self) -> "DataFrame":
         return sealing.seal(self._df, self._epoch)
+
+    def published(self, sinks: Sequence[str]) -> None:
+        sealing.published(self._df, self._epoch, sinks)
 
 
 # What a test has in the place of a query, in its own thread.

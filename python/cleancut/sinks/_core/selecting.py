@@ -24,6 +24,16 @@ class _Selecting(EpochSink):
     def name(self) -> str:
         return self._sink.name
 
+    @property
+    def ledger_key(self) -> str:
+        return self._sink.ledger_key
+
+    def accept_gap(self, first: int, last: int) -> None:
+        self._sink.accept_gap(first, last)
+
+    def leaves_record(self, handle: str) -> bool:
+        return self._sink.leaves_record(handle)
+
     def begin(self, side: QuerySide, session: Any) -> None:
         self._sink.begin(side, session)
 

@@ -12,7 +12,15 @@ from cleancut.sinks._core.ledger import NO_EPOCH, History
 from cleancut.sinks._core.query_side import Act, Acted
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import decoded, encoded
-from cleancut.sinks._files.names import ACTS, act_name, manifest_epochs
+from cleancut.sinks._files.names import (
+    ACTS,
+    EPOCHS,
+    TAKEN_BACK,
+    UNDONE,
+    act_name,
+    manifest_epochs,
+    taken_back,
+)
 
 
 def read_history(records: Records, epochs: Iterable[int]) -> History:
@@ -36,6 +44,13 @@ def counts_now(records: Records, epoch: int) -> bool:
     """
     later = [number for number in manifest_epochs(records.names(ACTS)) if number > epoch]
     return _history(read_operations(records, later), [epoch]).counts(epoch)
+
+
+def last_recorded(records: Records) -> int:
+    """The last epoch that was ever published, hidden and undone ones included."""
+    hidden = [attempt.epoch for attempt in taken_back(records.names(TAKEN_BACK))]
+    named = (number for of in (EPOCHS, UNDONE) for number in manifest_epochs(records.names(of)))
+    return max([*named, *hidden], default=NO_EPOCH)
 
 
 def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]:

@@ -61,6 +61,11 @@ class PublishedFiles(EpochSink):
         self._output = output
         self._publishing: Publishing | None = None
 
+    @property
+    def ledger_key(self) -> str:
+        """The path, as Hadoop names it; see `EpochSink`."""
+        return f"files {self._of_run().location}"
+
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Goes back with the query, if it has been rolled back; see `EpochSink`.
 
@@ -69,7 +74,7 @@ class PublishedFiles(EpochSink):
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         self._publishing = self._made(SinkDirectory(session, self._path), session)
-        self._publishing.follow(side)
+        self._publishing.follow(side, self._expected(side.batch))
 
     def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publishing:
         """What publishes the epochs of a run."""

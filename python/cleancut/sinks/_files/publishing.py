@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.ledger import NO_EPOCH
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.ledger import EXPECT_NOTHING, NO_EPOCH, lost_after
 from cleancut.sinks._core.ledger_errors import error_for, rolled_back
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._files.directory import SinkDirectory
@@ -25,7 +26,7 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
-from cleancut.sinks._files.operations import counts_now, read_history, record_start
+from cleancut.sinks._files.operations import counts_now, last_recorded, read_history, record_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -76,14 +77,26 @@ class Publishing:
         self._seen: Manifest | None = None
         self._last: Manifest | None = None
 
-    def follow(self, side: QuerySide) -> None:
+    @property
+    def location(self) -> str:
+        """The directory, as Hadoop names it."""
+        return self._directory.location
+
+    def follow(self, side: QuerySide, expected: Expected = EXPECT_NOTHING) -> None:
         """Hides and shows what the query has gone back behind, and to.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_ROWS_MISSING.
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_ROWS_MISSING,
+                CLEANCUT_SINK_EPOCHS_LOST.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        if self._is_ours(side.batch):
+        is_ours = self._is_ours(side.batch)
+        if expected.published:
+            last = last_recorded(self._directory) if is_ours else NO_EPOCH
+            lost = lost_after(last, side.batch, expected)
+            if lost is not None:
+                raise error_for(lost, side.batch, self._directory.location)
+        if is_ours:
             self._expired, history = follow(self._directory, side)
             self._has_published = history.until != NO_EPOCH
             given_up = missing(self._directory, self._expired, history)

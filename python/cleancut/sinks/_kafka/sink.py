@@ -4,6 +4,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut._display.info_list import InfoList
@@ -104,6 +105,16 @@ class KafkaSink(EpochSink):
     def name(self) -> str:
         """The topic, and the brokers."""
         return f"{self._ledger.sink} of {self._cluster.servers}"
+
+    @property
+    def ledger_key(self) -> str:
+        """That of the ledger; see `EpochSink`."""
+        return self._ledger.sink
+
+    def accept_gap(self, first: int, last: int) -> None:
+        """Accepts a loss of epochs; see `EpochSink`."""
+        super().accept_gap(first, last)
+        self._ledger = replace(self._ledger, gaps=self._gaps)
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Fences older runs, and refuses a query that was rolled back; see `EpochSink`.

@@ -8,6 +8,7 @@ deletes old commits, so two more transactions have the last epoch and the time o
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
@@ -15,7 +16,7 @@ from cleancut.sinks._core.ledger import LedgerEpoch, Run
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._lakes.delta_types import has_nulls_within
 from cleancut.sinks._lakes.lake import unlike
-from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain
+from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain, last_included
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,7 +72,37 @@ class DeltaLog:
         if at is None:
             return None
         entry = self.entry(at, query_id)
-        return self._remembered(at, query_id) if entry is None else Placed(at, entry)
+        head = self._remembered(at, query_id) if entry is None else Placed(at, entry)
+        return last_included(self, head, self._includes)
+
+    def _includes(self, at: int) -> bool:
+        """Whether the table has what a commit has changed: RESTORE leaves its transactions."""
+        version = self.version()
+        while version > at:
+            restored = self.restored_by(version)
+            version = version - 1 if restored is None else restored
+        return version == at
+
+    def restored_by(self, version: int) -> int | None:
+        """The version that a commit has restored; None if it has not restored any."""
+        for action in self.actions(version) or ():
+            info = action.get("commitInfo", {})
+            if info.get("operation") == "RESTORE":
+                return self._restored(version, info.get("operationParameters", {}))
+        return None
+
+    def _restored(self, version: int, parameters: Mapping[str, Any]) -> int | None:
+        if parameters.get("version") is not None:
+            return int(parameters["version"])
+        at_ms = _unix_ms(parameters.get("timestamp") or parameters.get("datetime"))
+        if at_ms is None:
+            return None
+        while version > 0:
+            version -= 1
+            for action in self.actions(version) or ():
+                if action.get("commitInfo", {}).get("timestamp", at_ms + 1) <= at_ms:
+                    return version
+        return version
 
     def _remembered(self, at: int, query_id: str) -> Placed:
         """What is left of an entry whose commit is deleted, as it is older than the log is kept."""
@@ -136,6 +167,16 @@ class DeltaLog:
             if not added:
                 raise gone(of)
             yield of, added
+
+
+def _unix_ms(text: object) -> int | None:
+    """A time as RESTORE has it, in milliseconds or as text; None if it is no time."""
+    try:
+        if str(text).isdigit():
+            return int(str(text))
+        return int(datetime.fromisoformat(str(text)).timestamp() * 1000)
+    except ValueError:
+        return None
 
 
 def gone(of: PastEpoch) -> UndoRefusedError:

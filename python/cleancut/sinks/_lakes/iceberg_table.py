@@ -29,7 +29,7 @@ from cleancut.sinks._lakes.iceberg_types import (
     partitioned,
 )
 from cleancut.sinks._lakes.lake import entry_text, unlike
-from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain
+from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain, last_included
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -138,7 +138,27 @@ class IcebergTable:
             return None
         found = json.loads(text)
         place = f"the properties of {self._lake.label}"
-        return Placed(found["snapshot"], Entry.parse(found["entry"], place))
+        head = Placed(found["snapshot"], Entry.parse(found["entry"], place))
+        return last_included(self, head, self._includes)
+
+    def _includes(self, at: int) -> bool:
+        """Whether the table has what a snapshot has changed: a rollback leaves the properties."""
+        snapshot, wanted = self._table.current_snapshot(), self._metadata.snapshot_by_id(at)
+        if wanted is None:
+            # It has expired. Only old snapshots do.
+            return True
+        while snapshot is not None and snapshot.snapshot_id != at:
+            if snapshot.sequence_number < wanted.sequence_number:
+                return False
+            before = snapshot.parent_snapshot_id
+            if before is None:
+                return False
+            known = self._metadata.snapshot_by_id(before)
+            if known is None:
+                # The snapshots between them have expired.
+                return True
+            snapshot = known
+        return snapshot is not None
 
     def entry(self, at: int, query_id: str) -> Entry | None:
         snapshot = self._metadata.snapshot_by_id(at)

@@ -178,9 +178,10 @@ class LakeSink(EpochSink):
             self._pending = None
 
     def _begin(self, table: LakeTable | None, side: QuerySide, owner: int) -> bool:
-        if table is None:
-            return False
         batch = side.batch
+        if table is None:
+            self._check_lost(batch)
+            return False
         unwritable = table.unwritable()
         if unwritable is not None:
             raise self.refusal(unwritable)
@@ -190,7 +191,9 @@ class LakeSink(EpochSink):
         entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if acts else []
         epochs = list(reversed(list(past(entries))))
         first = _first_recorded(entries, epochs)
-        decided = ledger.begin(recorded, epochs, batch, owner, acts, first=first)
+        decided = ledger.begin(
+            recorded, epochs, batch, owner, acts, first=first, expected=self._expected(batch)
+        )
         match decided:
             case ledger.Begin(run) | ledger.Undo(run):
                 if run == recorded:
@@ -218,10 +221,23 @@ class LakeSink(EpochSink):
         """What the table's log has of the epoch; see `EpochSink`."""
 
         def look(table: LakeTable | None) -> LedgerEpoch | None:
-            return None if table is None else found_in(table, batch, self.name)
+            if table is None:
+                self._check_lost(batch)
+                return None
+            return found_in(table, batch, self.name, self._expected(batch))
 
         found = self._within(look)
         return None if found is None else Staged(found.handle).encode()
+
+    def _check_lost(self, batch: Batch) -> None:
+        """Refuses a table that does not exist although the checkpoint records epochs of it."""
+        lost = ledger.find_lost(None, batch, self._expected(batch))
+        if lost is not None:
+            raise error_for(lost, batch, self.name)
+
+    def leaves_record(self, handle: str) -> bool:
+        """Epochs without rows have no commit; see `EpochSink`."""
+        return bool(Staged.decode(handle).rows)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         """Whether all files are there that were staged; see `EpochSink`."""
@@ -285,7 +301,7 @@ class LakeSink(EpochSink):
 
     def _publish(self, table: LakeTable, staged: Staged, batch: Batch) -> None:
         head = owned_head(table, batch, self.name)
-        if found_in(table, batch, self.name) is None:
+        if found_in(table, batch, self.name, self._expected(batch)) is None:
             self._commit(
                 table, publishing(head, batch, staged.token, staged.rows, self.name), staged
             )

@@ -7,13 +7,14 @@ query, past what others have committed. Nothing here knows of a format of tables
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from cleancut._format.fields import typed
 from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import error_for, fenced
 from cleancut.sinks._core.query_side import Act
@@ -138,7 +139,10 @@ class LakeLog(Protocol):
     """The log of a table, as it is at one moment."""
 
     def head(self, query_id: str) -> Placed | None:
-        """The last entry of a query; None if it has never written here."""
+        """The last entry of a query that the table has; None if there is none.
+
+        Not one of a later state from which the table was restored to an earlier one.
+        """
 
     def entry(self, at: int, query_id: str) -> Entry | None:
         """An entry that another one names; None if the log does not go back so far any more."""
@@ -181,16 +185,18 @@ def past(entries: Iterable[Placed]) -> Iterator[PastEpoch]:
             bound = entry.undone_after if bound is None else min(bound, entry.undone_after)
 
 
-def found_in(log: LakeLog, batch: Batch, sink: str) -> LedgerEpoch | None:
+def found_in(
+    log: LakeLog, batch: Batch, sink: str, expected: Expected = ledger.EXPECT_NOTHING
+) -> LedgerEpoch | None:
     """The epoch, if it is published.
 
     Raises:
         RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
-            epochs are published, and it is not.
+            epochs are published, and it is not; CLEANCUT_SINK_EPOCHS_LOST.
     """
     head = log.head(batch.query_id)
     run = None if head is None else head.entry.run
-    match ledger.find(run, _of_number(log, head, batch.epoch), batch):
+    match ledger.find(run, _of_number(log, head, batch.epoch), batch, expected):
         case None:
             return None
         case LedgerEpoch() as epoch:
@@ -233,6 +239,13 @@ def handles_of(log: LakeLog, head: Placed, epoch: int) -> list[str] | None:
         if found.entry.previous is None:
             return handles
     return None
+
+
+def last_included(
+    log: LakeLog, head: Placed | None, is_included: Callable[[int], bool]
+) -> Placed | None:
+    """The last entry of a chain that the current state of a table includes."""
+    return next((of for of in chain(log, head) if is_included(of.at)), None)
 
 
 def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:

@@ -68,6 +68,15 @@ class FunctionSink(EpochSink):
         """That of the ledger."""
         return self._ledger.sink
 
+    @property
+    def ledger_key(self) -> str:
+        """That of the ledger; see `EpochSink`."""
+        return self._ledger.sink
+
+    def accept_gap(self, first: int, last: int) -> None:
+        """Accepts a loss of epochs; see `EpochSink`."""
+        self._ledger.accept_gap(first, last)
+
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the ledger over; see `EpochSink`."""
         self._ledger.begin(side, self._undo)

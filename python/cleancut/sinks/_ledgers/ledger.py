@@ -4,12 +4,21 @@ import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.database import Database, Transaction, within
-from cleancut.sinks._core.ledger import KEPT_EPOCHS, LedgerEpoch, RecordedEpoch, Run
+from cleancut.sinks._core.expected import EpochRanges, Expected
+from cleancut.sinks._core.ledger import (
+    KEPT_EPOCHS,
+    EpochsLost,
+    LedgerEpoch,
+    RecordedEpoch,
+    Run,
+)
+from cleancut.sinks._core.ledger_errors import error_for
 from cleancut.sinks._core.query_side import Act, QuerySide, query_side
 from cleancut.sinks._ledgers.stored import StoredLedger, UndoFunction
 
@@ -78,6 +87,15 @@ class Ledger:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.database.label!r}, {self.sink!r})"
 
+    def accept_gap(self, first: int, last: int) -> None:
+        """Accepts that the database has lost epochs of the query, as `accept_gap` of a sink.
+
+        Args:
+            first: the first epoch that is lost.
+            last: the last one.
+        """
+        self._stored = replace(self._stored, gaps=(*self._stored.gaps, (first, last)))
+
     @contextmanager
     def epoch(self, df: "DataFrame", epoch: int) -> Iterator[LedgerBlock]:
         """One epoch in one transaction, for code that does more than a decorated function may.
@@ -105,6 +123,7 @@ class Ledger:
         side.sealed_output()
         self.begin(side, None)
         if self.handle_of(side.batch) is not None and side.finish():
+            side.published([self.sink])
             with self.database.transaction() as of:
                 yield LedgerBlock(False, df.limit(0), of)
             return
@@ -115,6 +134,7 @@ class Ledger:
                 yield LedgerBlock(fresh, rows if fresh else df.limit(0), of)
                 if fresh:
                     self.publish(of, side.batch, "", -1)
+            side.published([self.sink])
         finally:
             rows.unpersist()
 
@@ -193,6 +213,31 @@ class Ledger:
     def published(self, of: Transaction, query_id: str) -> list[LedgerEpoch]:
         """The epochs of a query that are published and recorded, ascending."""
         return self._stored.published(of, query_id)
+
+    def check_creation(self, of: Transaction, batch: Batch) -> None:
+        """Refuses to create the target again while the ledger has epochs of it.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST; CLEANCUT_SINK_REFUSED, they are those of other
+                queries.
+        """
+        published = {
+            query: self.published(of, query)
+            for query in {batch.query_id, *self.queries_since(of, 0)}
+        }
+        lost = EpochRanges.of(found.epoch for found in published.pop(batch.query_id))
+        lost = Expected(gaps=self._stored.gaps).unless_accepted(lost)
+        if lost:
+            raise error_for(EpochsLost(lost), batch, self.sink)
+        others = sorted(query for query, epochs in published.items() if epochs)
+        if others:
+            raise error_of(
+                "CLEANCUT_SINK_REFUSED",
+                sink=self.sink,
+                reason="it does not exist, and its ledger has epochs of the queries"
+                f" {', '.join(others)}; restore the table, or call `forget(query_id, -1)` of the"
+                " sink for each of these queries",
+            )
 
     def forget(self, query_id: str, after: int) -> int:
         """Removes the records of epochs whose rows you have deleted; returns how many."""

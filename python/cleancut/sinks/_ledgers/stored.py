@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, undo_refused
 from cleancut.sinks._core.query_side import QuerySide
@@ -60,26 +61,35 @@ class StoredLedger(Generic[Of]):
     Attributes:
         sink: tells the target from others in the same place.
         store: of the records.
+        gaps: losses of epochs that were accepted by name.
     """
 
     sink: str
     store: LedgerStore[Of]
+    gaps: tuple[tuple[int, int], ...] = ()
+
+    def _expected(self, batch: Batch) -> Expected:
+        """The epochs that the target should have before a batch."""
+        return Expected(batch.published_to(self.sink), self.gaps)
 
     def begin(self, of: Of, side: QuerySide, owner: int, undo: UndoFunction[Of] | None) -> None:
         """Takes the target over for a run, and rolls it back with the query.
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has begun.
-            RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING; nothing has
-                changed.
+            RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING,
+                CLEANCUT_SINK_EPOCHS_LOST; nothing has changed.
         """
         batch, store = side.batch, self.store
+        expected = self._expected(batch)
         recorded = store.run(of, batch.query_id)
         operations = () if recorded is None else side.acts(recorded.position)
         epochs = store.epochs(of, batch.query_id) if operations else []
         published = [found.epoch.epoch for found in epochs if not found.is_undone]
         first = published[0] if len(published) >= store.kept_epochs else 0
-        match ledger.begin(recorded, epochs, batch, owner, operations, first=first):
+        match ledger.begin(
+            recorded, epochs, batch, owner, operations, first=first, expected=expected
+        ):
             case ledger.Begin(run):
                 pass
             case ledger.Undo(run, surplus, bound):
@@ -114,8 +124,7 @@ class StoredLedger(Generic[Of]):
             RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
                 epochs are published, and it is not.
         """
-        run = self.store.run(of, batch.query_id)
-        return None if run is None else self._found(of, batch, run)
+        return self._found(of, batch, self.store.run(of, batch.query_id))
 
     def lock(self, of: Of, batch: Batch) -> LedgerEpoch | None:
         """What `find` gives, in a transaction that no other run of the query comes between.
@@ -130,9 +139,9 @@ class StoredLedger(Generic[Of]):
             case denial:
                 raise error_for(denial, batch, self.sink)
 
-    def _found(self, of: Of, batch: Batch, run: Run) -> LedgerEpoch | None:
-        epochs = self.store.epochs(of, batch.query_id, batch.epoch)
-        match ledger.find(run, epochs, batch):
+    def _found(self, of: Of, batch: Batch, run: Run | None) -> LedgerEpoch | None:
+        epochs = [] if run is None else self.store.epochs(of, batch.query_id, batch.epoch)
+        match ledger.find(run, epochs, batch, self._expected(batch)):
             case None:
                 return None
             case LedgerEpoch() as epoch:

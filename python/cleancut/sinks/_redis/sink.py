@@ -6,7 +6,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from cleancut._display.info_list import InfoList
@@ -201,6 +201,16 @@ class RedisSink(EpochSink):
     def name(self) -> str:
         """The key or stream, and the server, without a password."""
         return f"{self._ledger.sink} of {self._server.label}"
+
+    @property
+    def ledger_key(self) -> str:
+        """That of the ledger; see `EpochSink`."""
+        return self._ledger.sink
+
+    def accept_gap(self, first: int, last: int) -> None:
+        """Accepts a loss of epochs; see `EpochSink`."""
+        super().accept_gap(first, last)
+        self._ledger = replace(self._ledger, gaps=self._gaps)
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the target over for a run, and goes back with the query; see `EpochSink`.

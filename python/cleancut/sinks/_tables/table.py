@@ -109,6 +109,11 @@ class TableSink(EpochSink):
         """The kind of sink, the table, and the database, without a password."""
         return f"{self._kind} {self._options.table} of {self._database.label}"
 
+    @property
+    def ledger_key(self) -> str:
+        """The table, as the database knows it; see `EpochSink`."""
+        return self._ledger.sink
+
     @abstractmethod
     def _forms(self) -> Forms:
         """How values of Spark's types go to the database."""
@@ -144,6 +149,8 @@ class TableSink(EpochSink):
             )
             key = f"{_KEY}{schema}.{table}" if schema else f"{_KEY}{table}"
             self._found_ledger = Ledger(database, key, seconds)
+            for gap in self._gaps:
+                self._found_ledger.accept_gap(*gap)
         return self._found_ledger
 
     def published(self, batch: Batch) -> str | None:
@@ -290,6 +297,7 @@ class TableSink(EpochSink):
         def check(of: Transaction) -> str | None:
             statements = self._statements(of)
             if not statements.columns and self._options.create:
+                self._ledger.check_creation(of, batch)
                 statements.make_target(of, columns)
                 statements = self._statements(of)
             found = statements.problem(of, columns)

@@ -11,7 +11,8 @@ object CleancutSeal {
 
   /**
    * Which epoch of which run a batch is, as a JSON object: `queryId`, `runId`, `checkpoint` (the
-   * location as Spark resolved it), and `plannedMs` (when Spark chose its input).
+   * location as Spark resolved it), `plannedMs` (when Spark chose its input), and `sinks` (the
+   * published epochs, as a cut has them).
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_SEAL_MISPLACED
@@ -20,7 +21,23 @@ object CleancutSeal {
     val (query, plannedMs) = EpochSeal.planned(batch, epoch)
     val node = mapper.createObjectNode().put("queryId", query.id.toString)
     node.put("runId", query.runId.toString).put("checkpoint", query.resolvedCheckpointRoot)
-    mapper.writeValueAsString(node.put("plannedMs", plannedMs))
+    node.put("plannedMs", plannedMs)
+    EpochSeal.sinks(batch, epoch).write(node.putArray("sinks"))
+    mapper.writeValueAsString(node)
+  }
+
+  /**
+   * Sinks have published an epoch: the checkpoint records it.
+   *
+   * @param sinks
+   *   the keys of their ledgers, as a JSON array
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, CLEANCUT_SEAL_MISPLACED
+   */
+  def published(batch: Dataset[_], epoch: Long, sinks: String): Unit = {
+    val keys = Set.newBuilder[String]
+    mapper.readTree(sinks).forEach(key => keys += key.asText)
+    EpochSeal.published(batch, epoch, keys.result())
   }
 
   /**

@@ -145,6 +145,12 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     }
   }
 
+  /** The epochs that sinks had published before the first cut. */
+  def uncutSinks(): SinkEpochs = {
+    val name = StoredSinkEpochs.Name
+    root.get(ObjectKey(name)).fold(SinkEpochs.Empty)(StoredSinkEpochs.parse(pathOf(name), _).sinks)
+  }
+
   /** What others have noted who looked at the query: two listings, and a read for each copy. */
   def notes(): Notes = {
     val replicas = names(CutLayout.Replicas).flatMap { name =>

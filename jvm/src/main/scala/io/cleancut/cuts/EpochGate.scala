@@ -43,6 +43,8 @@ trait EpochGate extends PagedCuts {
    *   the next, or a later one; those before it will have no cut
    * @param inFlight
    *   the rows in flight that it takes along
+   * @param sinks
+   *   the published epochs that count after it
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED, CLEANCUT_FRAME_DAMAGED
    */
@@ -50,11 +52,12 @@ trait EpochGate extends PagedCuts {
       runId: String,
       epoch: Long,
       stores: Set[StoreId],
-      inFlight: Option[InFlightSource] = None
+      inFlight: Option[InFlightSource] = None,
+      sinks: SinkEpochs = SinkEpochs.Empty
   ): Unit = {
     val run = believed(runId, epoch)
     checkOpen(run, epoch)
-    synchronized(run.ledger.replace(epoch, stores))
+    synchronized(run.ledger.replace(epoch, stores, sinks))
     for (source <- inFlight if !source.isEmpty) {
       val (frames, reports) = source.frames(epoch + 1, clock)
       val placed = runtime.packer.write(segmentsOf(run, epoch), frames)
@@ -106,6 +109,28 @@ trait EpochGate extends PagedCuts {
     flush(run, epoch)
     val stores = waited(run, epoch, () => closed(run, epoch, None))
     synchronized(run.ledger.settle(stores))
+  }
+
+  /**
+   * The epochs that sinks have published, up to the last that is committed.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def sinks(runId: String, epoch: Long): SinkEpochs = {
+    val run = believed(runId, epoch)
+    synchronized(run.ledger.sinks)
+  }
+
+  /**
+   * Sinks, by the keys of their ledgers, have published an epoch; its cut records that.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def published(runId: String, epoch: Long, sinks: Set[String]): Unit = {
+    val run = believed(runId, epoch)
+    synchronized(run.ledger.published(epoch, sinks))
   }
 
   /** What [[settle]] has found. */
@@ -300,7 +325,8 @@ trait EpochGate extends PagedCuts {
       channels,
       courses,
       late = synchronized(run.ledger.late)(stores),
-      referred = synchronized(run.ledger.referredIn(stores))
+      referred = synchronized(run.ledger.referredIn(stores)),
+      sinks = synchronized(run.ledger.sinksAfter(epoch))
     )
     val cut = withPages(run, whole)
     val other = if (archive.create(cut)) None else Some(adopted(run, epoch))

@@ -16,12 +16,15 @@ import io.cleancut.format._
  *   how many epochs a base may be behind the one whose cut is the first to name it
  * @param seal
  *   under which an earlier run may have let the sink of the next epoch write
+ * @param uncut
+ *   the epochs that sinks have published, where there is no cut
  */
 final class QueryLedger(
     committed: Long,
     cut: Option[Cut],
     baseMargin: Long = QueryLedger.BaseMargin,
-    seal: Option[Cut] = None
+    seal: Option[Cut] = None,
+    uncut: SinkEpochs = SinkEpochs.Empty
 ) {
   import QueryLedger._
 
@@ -46,6 +49,9 @@ final class QueryLedger(
   private var refers = Option.empty[Referred]
   // The epoch under way is not made of the last cut.
   private var replaced = false
+  private var sinksBefore = cut.fold(uncut)(_.sinks)
+  // Sinks that have published an epoch, which has no cut yet.
+  private var publishers = Map.empty[Long, Set[String]]
 
   /** What the last cut names in the place of chains. */
   def window: CutWindow = known
@@ -63,8 +69,10 @@ final class QueryLedger(
    *
    * @param epoch
    *   the next, or a later one: those before it will have no cut
+   * @param sinks
+   *   the published epochs that count after it
    */
-  def replace(epoch: Long, stores: Set[StoreId]): Unit = {
+  def replace(epoch: Long, stores: Set[StoreId], sinks: SinkEpochs = SinkEpochs.Empty): Unit = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     last = epoch - 1
     pending = new EpochLedger(epoch, None, further = stores)
@@ -75,7 +83,19 @@ final class QueryLedger(
     taken = None
     refers = None
     replaced = true
+    sinksBefore = sinks
   }
+
+  /** The epochs that sinks have published, up to the last that is committed. */
+  def sinks: SinkEpochs = sinksBefore
+
+  /** Sinks have published the epoch that is under way. */
+  def published(epoch: Long, sinks: Set[String]): Unit =
+    publishers = publishers.updated(epoch, publishers.getOrElse(epoch, Set.empty) ++ sinks)
+
+  /** The epochs that sinks have published, up to the one that is under way. */
+  def sinksAfter(epoch: Long): SinkEpochs =
+    sinksBefore.published(publishers.getOrElse(epoch, Set.empty), epoch)
 
   /** The bases of such an epoch refer to others. */
   def refer(to: Referred): Unit = refers = Some(to)
@@ -197,6 +217,8 @@ final class QueryLedger(
     taken = None
     refers = None
     replaced = false
+    sinksBefore = done.sinks
+    publishers = publishers.filter(_._1 > last)
     pending = new EpochLedger(last + 1, current)
     bases.advance(done)
     known = CutWindow.after(current)

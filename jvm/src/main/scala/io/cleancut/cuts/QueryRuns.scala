@@ -160,10 +160,11 @@ abstract class QueryRuns private[cuts] (
     val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
     val collector = newCollector(taken, listed)
+    val uncut = if (cut.isEmpty && committed >= 0) archive.uncutSinks() else SinkEpochs.Empty
     val last = cut.filter(_.epoch == committed)
     val run = new QueryRun(
       RunId(queryId, runId, taken.generation),
-      new QueryLedger(committed, cut, runtime.baseMargin, seal),
+      new QueryLedger(committed, cut, runtime.baseMargin, seal, uncut),
       new EpochMeter(used),
       seal,
       Begun(committed, last, taken.generation, taken.isAlone, Some(collector)),

@@ -67,6 +67,8 @@ final case class LateBase(segment: String, since: Long)
  *   such a cut has the stores alone that are in flight
  * @param referred
  *   what bases refer to that this cut, or one that is still kept, begins a chain with
+ * @param sinks
+ *   the epochs that sinks have published up to this one
  */
 final case class Cut(
     epoch: Long,
@@ -84,7 +86,8 @@ final case class Cut(
     late: Seq[LateBase] = Nil,
     isClaim: Boolean = false,
     paged: Option[Paged] = None,
-    referred: Seq[Referred] = Nil
+    referred: Seq[Referred] = Nil,
+    sinks: SinkEpochs = SinkEpochs.Empty
 ) {
 
   /** The names of the segments that it needs, below the root. */

@@ -94,6 +94,7 @@ private[format] object CutCodec {
       }
     }
     if (cut.isClaim) node.put("claim", true)
+    if (cut.sinks.ranges.nonEmpty) cut.sinks.write(node.putArray("sinks"))
     node
   }
 
@@ -137,8 +138,16 @@ private[format] object CutCodec {
       },
       node.path("claim").asBoolean(false),
       Option.when(isRoot)(PagedJson.read(node, epoch)),
-      Option(node.get("referred")).toSeq.flatMap(readReferred(_, epoch))
+      Option(node.get("referred")).toSeq.flatMap(readReferred(_, epoch)),
+      sinksOf(node, epoch)
     )
+  }
+
+  private def sinksOf(node: JsonNode, epoch: Long): SinkEpochs = {
+    val sinks = SinkEpochs.read(node.get("sinks"))
+    val isPast = sinks.ranges.values.forall(_.lastOption.forall(_._2 <= epoch))
+    require(isPast, "it has published epochs of sinks after its own")
+    sinks
   }
 
   private def readReferred(node: JsonNode, epoch: Long): Seq[Referred] = {

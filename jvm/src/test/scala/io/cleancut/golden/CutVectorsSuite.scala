@@ -63,6 +63,11 @@ class CutVectorsSuite extends AnyFunSuite {
     assert(cut.costs.isDefined == body.has("costs"))
     cut.costs.foreach(readCosts(_, body.get("costs")))
     readChannels(cut, Vectors.elements(body.path("channels")))
+    val sinks = Vectors.elements(body.path("sinks")).map { of =>
+      val epochs = Vectors.elements(of.get("epochs")).map(Vectors.elements)
+      of.get("name").asText -> epochs.map(range => range(0).asLong -> range(1).asLong).toVector
+    }
+    assert(cut.sinks.ranges == sinks.toMap)
     assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
   }
 

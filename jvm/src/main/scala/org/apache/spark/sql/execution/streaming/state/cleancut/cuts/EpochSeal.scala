@@ -1,18 +1,29 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.cuts
 
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
+import io.cleancut.Recent
 import io.cleancut.cuts.{OffsetEntry, QueryCuts}
 import io.cleancut.error.Errors
+import io.cleancut.files.SinkRecord
+import io.cleancut.format.{SinkEpochs, StoredSinkEpochs}
 
 /** The epochs of the queries that run on this driver. */
 object EpochSeal {
 
   /** Numbers between two epochs of a query, which acts have taken or left unused. */
   private val MaxGap = 1000L
+
+  /** Runs whose published epochs are in memory. */
+  private val MaxRecords = 100
 
   /**
    * Runs the tasks of an epoch, keeps the rows of its batch, and seals it.
@@ -71,6 +82,39 @@ object EpochSeal {
       batch.count()
       true
     }
+
+  /** The epochs that the sinks of the query have published before this one, and that count. */
+  def sinks(batch: Dataset[_], epoch: Long): SinkEpochs = of(batch, epoch) match {
+    case Some((cuts, runId)) => cuts.sinks(runId, epoch)
+    case None                => recorded(running(batch, epoch), epoch)
+  }
+
+  /** Sinks, by the keys of their ledgers, have published the epoch. */
+  def published(batch: Dataset[_], epoch: Long, sinks: Set[String]): Unit =
+    of(batch, epoch) match {
+      case Some((cuts, runId)) => cuts.published(runId, epoch, sinks)
+      case None                =>
+        val query = running(batch, epoch)
+        val record = StoredSinkEpochs(epoch, recorded(query, epoch).published(sinks, epoch))
+        recordOf(query).write(record)
+        records.synchronized(records.put(query.runId, record))
+        ()
+    }
+
+  private val records = new Recent[UUID, StoredSinkEpochs](MaxRecords)
+
+  private def recorded(query: StreamExecution, epoch: Long): SinkEpochs = {
+    val known = records.synchronized(Option(records.get(query.runId)))
+    known.orElse(recordOf(query).read()).fold(SinkEpochs.Empty) { of =>
+      of.sinks.after(acts(query, Math.max(of.until + 1, epoch - MaxGap) until epoch))
+    }
+  }
+
+  private def recordOf(query: StreamExecution): SinkRecord = {
+    val checkpoint = new Path(query.resolvedCheckpointRoot)
+    val conf = query.sparkSession.sessionState.newHadoopConf()
+    new SinkRecord(checkpoint, CheckpointFileManager.create(checkpoint, conf))
+  }
 
   /** The query of a batch, and when Spark chose the input of the epoch. */
   def planned(batch: Dataset[_], epoch: Long): (StreamExecution, Long) = {

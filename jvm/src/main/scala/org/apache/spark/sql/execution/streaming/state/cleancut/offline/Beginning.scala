@@ -6,6 +6,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.Clock
+import io.cleancut.format.SinkEpochs
 
 /** With what a checkpoint begins that is made for a query, beside the rows that are given. */
 private[offline] trait Beginning {
@@ -48,6 +49,9 @@ private[offline] trait Beginning {
   /** Whether a query can begin with it. */
   def check(query: PlannedStart, refused: String => Nothing): Unit
 
+  /** The published epochs that count after it. */
+  def sinks: SinkEpochs
+
   /** Writes whose checkpoint it is, and what its sources have noted. */
   def identify(place: OfflinePlace): Unit
 }
@@ -86,6 +90,8 @@ final private[offline] class Anew(place: OfflinePlace) extends Beginning {
   override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = Nil
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = ()
+
+  override val sinks: SinkEpochs = SinkEpochs.Empty
 
   override def identify(place: OfflinePlace): Unit =
     NewCheckpoint.identify(place, OfflineAct.newId().toString)
@@ -168,6 +174,9 @@ final private[offline] class Migrated(
     stored.checkInFlight(old, refused)(_ => Some("whose columns may be others now"))
     if (!old.isWithCuts) OfflineAct.checkStopped(old, refused)
   }
+
+  override def sinks: SinkEpochs =
+    if (isOtherQuery) SinkEpochs.Empty else CarriedSinks.of(old, stored)
 
   override def identify(place: OfflinePlace): Unit = {
     NewCheckpoint.identify(place, old, act, isOtherQuery)

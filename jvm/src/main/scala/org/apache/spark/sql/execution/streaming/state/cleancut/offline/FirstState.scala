@@ -62,7 +62,7 @@ final private[offline] class FirstState(
   private def made(from: Option[StoresAt], begun: StoredQuery): OfflinePlan =
     OfflineRun.using(target, begins.act, OfflineAct.newId()) { run =>
       run(s"cleancut: ${begins.act} ${place.location}") {
-        run.replace(target, begun, None, place)
+        run.replace(target, begun, None, place, begins.sinks)
         val to = place.stores(begins.conf)
         val rewrite =
           new StateRewrite(place.session, begun, target, from.getOrElse(to), to, run)

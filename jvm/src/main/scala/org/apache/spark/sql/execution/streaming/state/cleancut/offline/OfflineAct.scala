@@ -15,6 +15,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.{CleancutStateStoreProvider, Clock}
 import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.format.SinkEpochs
 
 /**
  * Something that is done to a stopped query's checkpoint, by an epoch of its own; or that is made
@@ -135,7 +136,9 @@ final case class OfflineAct(
             of.delete()
             of.create()
           }
-          run.replace(target, query, partitions, from)
+          val isOther = other.exists(_.isOtherQuery)
+          val sinks = if (isOther) SinkEpochs.Empty else CarriedSinks.of(from, query)
+          run.replace(target, query, partitions, from, sinks)
           val written =
             try {
               val made = reference(from, query).fold[Seq[Written]](

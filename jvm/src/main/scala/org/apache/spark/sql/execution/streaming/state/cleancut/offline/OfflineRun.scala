@@ -14,7 +14,7 @@ import io.cleancut.StoreId
 import io.cleancut.cuts.{CutRetention, QueryCuts, SparkLogs, StoredInFlight}
 import io.cleancut.error.Errors
 import io.cleancut.files.LastOffsets
-import io.cleancut.format.{SealedFrame, StoreCut}
+import io.cleancut.format.{SealedFrame, SinkEpochs, StoreCut}
 
 /**
  * Under what an act opens stores and writes logs. Where epochs are committed by cuts, it is a run
@@ -46,13 +46,16 @@ final private[offline] class OfflineRun private (
    *
    * @param from
    *   where the state comes from
+   * @param sinks
+   *   the published epochs that count after it
    */
   def replace(
       target: OfflineTarget,
       query: StoredQuery,
       partitions: Option[Int],
-      from: OfflinePlace
-  ): Unit = cuts.foreach { of =>
+      from: OfflinePlace,
+      sinks: SinkEpochs
+  ): Unit = cuts.fold(if (target.isNew) CarriedSinks.write(target, query, sinks)) { of =>
     val stores = for {
       operator <- query.operators
       partition <- partitions.fold(operator.partitions)(operator.partitionsOf)
@@ -63,7 +66,7 @@ final private[offline] class OfflineRun private (
     val inFlight =
       for ((archive, _) <- from.cuts; cut <- query.cutIn(from))
         yield StoredInFlight(archive, cut, spread, OfflineRun.hashOf)
-    of.replace(id.toString, target.epoch, stores.toSet, inFlight)
+    of.replace(id.toString, target.epoch, stores.toSet, inFlight, sinks)
   }
 
   /** The epoch's stores are to have these bases, which lead to what lies in other segments. */
