@@ -13,12 +13,15 @@ import io.cleancut.e2e.DrawnQuery.oneOf
  *
  * @param once
  *   whether the query restarts with the trigger Once
+ * @param stopsBetween
+ *   whether the query is cut, and stopped before the next epoch begins
  */
 final case class UnalignedStep(
     restart: Boolean,
     drain: Boolean,
     incident: Option[Incident],
-    once: Boolean
+    once: Boolean,
+    stopsBetween: Boolean
 )
 
 /** Whether a sink runs the tasks of an epoch a second time, and when. */
@@ -63,15 +66,23 @@ final class UnalignedFate(val seed: Long) {
   val pauseMs: Int = oneOf(random, 10, 40, 100)
 
   // Separate, so that the other numbers of a seed do not change.
-  private val onces = DrawnRuns.random(seed + (1L << 32))
+  private val onces = {
+    val random = DrawnRuns.random(seed + (1L << 32))
+    // After the last epoch of a run, Spark evicts no state until the next run has new input.
+    query.steps.indices.map { index =>
+      index > 0 && index < query.steps.size - 1 && random.nextInt(4) == 0
+    }
+  }
+  private val stops = DrawnRuns.random(seed + (1L << 36))
 
   val steps: Seq[UnalignedStep] = query.steps.indices.map { index =>
     UnalignedStep(
       restart = index > 1 && random.nextInt(5) == 0,
       drain = random.nextInt(4) == 0,
       incident = Option.when(index > 0 && random.nextInt(5) < 2)(drawIncident(random)),
-      // After the last epoch of a run, Spark evicts no state until the next run has new input.
-      once = index > 0 && index < query.steps.size - 1 && onces.nextInt(4) == 0
+      once = onces(index),
+      // Otherwise the next epoch is nearly always planned, and a run with Once has that one.
+      stopsBetween = onces.lift(index + 1).contains(true) && stops.nextInt(3) > 0
     )
   }
 

@@ -112,6 +112,7 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     val armed = step.incident.map(Incidents.arm(name, _))
     try
       if (step.once) runOnce()
+      else if (step.stopsBetween) cutAndStop()
       else if (step.drain) drain()
       else awaitInput()
     catch {
@@ -147,6 +148,25 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
       throw new IllegalStateException("the trigger Once left new input unprocessed")
   }
 
+  /** Cuts the epoch of the new input if it still runs, and stops before another one begins. */
+  private def cutAndStop(): Unit = {
+    val running = started()
+    QueryWaits.until(running, "an epoch has begun or ended") {
+      lastOf("offsets") > lastOf("commits") || hasInput(running)
+    }
+    for (checkpoint <- location) {
+      val starts = DriverCuts.starts(checkpoint)
+      try {
+        starts.hold()
+        coordinator.foreach(_.cutNow())
+        QueryWaits.until(running, "all epochs are committed")(DriverCuts.isBetween(checkpoint))
+      } finally {
+        stop()
+        starts.release()
+      }
+    }
+  }
+
   private def hasInput(running: StreamingQuery): Boolean = Option(running.lastProgress)
     .flatMap(progress => Option(progress.sources.head.endOffset))
     .exists(_.trim.toLong >= added - 1)
@@ -177,10 +197,11 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     }
   }
 
-  private def coordinator = running
+  private def coordinator = location.flatMap(DriverCuts.of)
+
+  private def location: Option[String] = running
     .collect { case wrapper: StreamingQueryWrapper => wrapper.streamingQuery }
     .flatMap(query => Option(query.resolvedCheckpointRoot))
-    .flatMap(DriverCuts.of)
 
   private def started(trigger: Option[Trigger] = None): StreamingQuery = running.getOrElse {
     session.conf.set(Keys.Mode.name, fate.mode(starts))
