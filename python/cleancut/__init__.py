@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
     from cleancut._dataflow.channel import Channel
     from cleancut._dataflow.checking import FlowProblem, FlowReport
+    from cleancut._dataflow.dataflow import Attending, Dataflow
     from cleancut._dataflow.expiring import FlowExpiry
     from cleancut._dataflow.infos import (
         FlowAge,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cleancut._dataflow.loop import iterate
     from cleancut._dataflow.readers import ChannelReader
     from cleancut._dataflow.running import FlowRun
-    from cleancut._display.epoch_history import EpochHistory
     from cleancut._display.info_list import InfoList
     from cleancut._format.channels import ChannelInfo, OperatorCut
     from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         SavepointInfo,
         StoreCutInfo,
     )
+    from cleancut._reading.epoch_history import EpochHistory
     from cleancut._reading.epoch_info import EpochInfo, SlowEpoch
     from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
     from cleancut._reading.skew import PartitionSize, SkewInfo
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from cleancut._recovery.replicas import ReplicaInfo
     from cleancut._spark.compatible import Compatibility, Difference, compatible
     from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
-    from cleancut._spark.dataflow import Attending, Dataflow
     from cleancut._spark.first_state import bootstrap, migrate
     from cleancut._spark.jars import jar_paths
     from cleancut._spark.live_view import LiveView
@@ -103,7 +103,7 @@ else:
             "_dataflow.loop": ("iterate",),
             "_dataflow.readers": ("ChannelReader",),
             "_dataflow.running": ("FlowRun",),
-            "_display.epoch_history": ("EpochHistory",),
+            "_reading.epoch_history": ("EpochHistory",),
             "_display.info_list": ("InfoList",),
             "_format.channels": ("ChannelInfo", "OperatorCut"),
             "_format.costs": ("Costs", "RequestCount", "RequestsByKind", "StoreTime", "Usage"),
@@ -126,7 +126,7 @@ else:
             "_recovery.replicas": ("ReplicaInfo",),
             "_spark.compatible": ("Compatibility", "Difference", "compatible"),
             "_spark.coordinator": ("Coordinator", "CoordinatorStatus", "coordinator"),
-            "_spark.dataflow": ("Attending", "Dataflow"),
+            "_dataflow.dataflow": ("Attending", "Dataflow"),
             "_spark.first_state": ("bootstrap", "migrate"),
             "_spark.jars": ("jar_paths",),
             "_spark.live_view": ("LiveView",),

@@ -8,7 +8,6 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cleancut._display.epoch_history import EpochHistory
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import ranges
 from cleancut._format.layout import CHANNEL_PREFIX, StoreId
@@ -23,6 +22,7 @@ from cleancut._reading.cut_info import (
     epoch_infos,
     savepoint_info,
 )
+from cleancut._reading.epoch_history import EpochHistory
 from cleancut._reading.frames import frames_of
 from cleancut._reading.history import History, NamedState, NoVersion
 from cleancut._reading.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight

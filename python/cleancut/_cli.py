@@ -18,6 +18,7 @@ from cleancut._commands.flowing import FlowCommands
 from cleancut._commands.passes import repeat
 from cleancut._commands.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._commands.watching import add_top
+from cleancut._dataflow.dataflow import Dataflow
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._format.ages import epoch_or_time
@@ -25,7 +26,6 @@ from cleancut._packages import extra_package
 from cleancut._recovery.expiry import Expiry
 from cleancut._spark.class_path import listed
 from cleancut._spark.compatible import compatible
-from cleancut._spark.dataflow import Dataflow
 from cleancut._spark.jars import jar_paths
 from cleancut._spark.named_query import named_query
 from cleancut._spark.offline import (

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from cleancut import Dataflow
-from cleancut._spark import dataflow as acting
+from cleancut._dataflow import dataflow as acting
 from cleancut._storage.s3 import S3Access
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query

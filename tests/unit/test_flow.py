@@ -15,11 +15,11 @@ import pytest
 
 import cleancut
 from cleancut import Dataflow, RequestError, _cli
+from cleancut._dataflow import dataflow as acting
 from cleancut._dataflow.acts import FlowPlan
 from cleancut._dataflow.closing import Attendant
+from cleancut._dataflow.dataflow import Attending
 from cleancut._dataflow.records import AnswerRecord
-from cleancut._spark import dataflow as acting
-from cleancut._spark.dataflow import Attending
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError, error_of
 from tests.support.documented import blocks, commands

@@ -158,4 +158,4 @@ def test_only_what_talks_to_spark_imports_what_does() -> None:
         for path in package.rglob("*.py")
         if re.search(r"^ *from cleancut\._spark\b", path.read_text("utf-8"), flags=re.MULTILINE)
     }
-    assert importing == {"__init__.py", "_cli.py", "_spark", "sinks", "testing"}
+    assert importing == {"__init__.py", "_cli.py", "_dataflow", "_spark", "sinks", "testing"}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from cleancut._brief import Brief, plain
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
 from cleancut._dataflow.member_plans import MemberPlan, MemberPlans
@@ -13,7 +14,6 @@ from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut._dataflow.store import FlowStore, refused
 from cleancut._display import tables
-from cleancut._display.brief import Brief, plain
 from cleancut._recovery.expiry import owner_alive
 from cleancut._recovery.replicas import fence
 from cleancut.errors import CleancutError, error_of

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cleancut._brief import Brief, plain
 from cleancut._dataflow.coordinator import Coordinator
 from cleancut._dataflow.log import needless, staying
 from cleancut._dataflow.records import VectorRecord
 from cleancut._dataflow.store import refused
-from cleancut._display.brief import Brief, plain
 from cleancut._display.tables import ranges
 
 

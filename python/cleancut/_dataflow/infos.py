@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cleancut._brief import Brief
 from cleancut._dataflow.records import VectorRecord
 from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display import graphs, html, tables
-from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, rank
 from cleancut._format.ages import moment

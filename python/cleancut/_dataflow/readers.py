@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from cleancut._brief import Brief
 from cleancut._dataflow.facts import consumed_in
 from cleancut._dataflow.vector import NOT_BEGUN
-from cleancut._display.brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
 from cleancut._reading.history import History

@@ -3,8 +3,8 @@
 from dataclasses import Field, asdict, fields
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
+from cleancut._brief import Brief
 from cleancut._display import html, tables
-from cleancut._display.brief import Brief
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
 from cleancut._format.layout import CHANNEL_PREFIX

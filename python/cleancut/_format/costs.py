@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._format.fields import typed
 
 _NUMBERS = (

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.identity import UNSAFE_ROW, Family
 from cleancut._reading.batches import BATCH_ROWS, unreadable

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cleancut._brief import Brief
 from cleancut._display import charts, html, tables
-from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, class_name, rank
 from cleancut._format.ages import moment

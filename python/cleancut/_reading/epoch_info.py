@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import TREND, rank
 from cleancut._format.channels import ChannelInfo, CutMode, OperatorCut, longest, operator_cuts
 from cleancut._format.costs import Costs, RequestsByKind, StoreTimes

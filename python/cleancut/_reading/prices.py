@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
+from cleancut._brief import Brief
 from cleancut._display import html
-from cleancut._display.brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, rank
 from cleancut._format.costs import RequestsByKind

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
+from cleancut._brief import Brief
 from cleancut._display import charts
-from cleancut._display.brief import Brief
 from cleancut._display.tables import BARS, drawn, rank
 from cleancut._format.layout import StoreId
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import BARS, rank
 from cleancut._format.frame import Codec, Frame
 from cleancut._format.layout import Kind, StoreId

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from cleancut._brief import Brief, plain
 from cleancut._display import tables
-from cleancut._display.brief import Brief, plain
 from cleancut._format.ages import age_of
 from cleancut._format.layout import (
     CUTS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import cell, rank
 from cleancut._format.ages import moment
 from cleancut._format.layout import (

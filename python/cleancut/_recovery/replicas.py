@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import rank
 from cleancut._format.cut import Cut, read_cut
 from cleancut._format.layout import (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._spark.offline import driver_for
 from cleancut.errors import translating
 

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from cleancut._brief import Brief
 from cleancut._checkpoint import Checkpoint
 from cleancut._display import html, tables
-from cleancut._display.brief import Brief
-from cleancut._display.epoch_history import EpochHistory
 from cleancut._format.ages import moment
 from cleancut._format.channels import channels_of
 from cleancut._format.costs import (
@@ -24,6 +23,7 @@ from cleancut._format.costs import (
 )
 from cleancut._format.layout import PROOFS
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut._reading.epoch_history import EpochHistory
 from cleancut._reading.epoch_info import EpochInfo, SlowEpoch, epoch_info
 from cleancut._reading.prices import PRICES, DailyCosts, PriceList
 from cleancut._recovery.followed import (

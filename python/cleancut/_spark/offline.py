@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from cleancut._brief import Brief, plain
 from cleancut._display import tables
-from cleancut._display.brief import Brief, plain
 from cleancut._spark.driver import Driver, StateFamily, driver_of
 from cleancut._spark.running import client_session, running_session
 from cleancut._spark.settings import PREFIX

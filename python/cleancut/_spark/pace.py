@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 
 _BUDGET = re.compile(r"\$?([0-9]+(?:\.[0-9]+)?)(?:/day)?")
 # A day's requests of a query at the slowest pace that there is cost more.

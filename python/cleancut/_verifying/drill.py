@@ -12,7 +12,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.tables import TREND, rank
 from cleancut._format.identity import UNSAFE_ROW, Family
 from cleancut._format.layout import StoreId, proof_name

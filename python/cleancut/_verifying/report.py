@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cleancut._brief import Brief
 from cleancut._display import html
-from cleancut._display.brief import Brief
 from cleancut._display.tables import Column
 from cleancut._reading.history import STORES_AT_ONCE
 from cleancut._reading.root import Root

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cleancut.sinks._kafka.sink import KafkaSink
     from cleancut.sinks._lakes.delta import DeltaSink
     from cleancut.sinks._lakes.iceberg import IcebergSink
-    from cleancut.sinks._ledgers.functions import PostgresLedger, SqlLedger, exactly_once
     from cleancut.sinks._ledgers.ledger import Ledger
     from cleancut.sinks._redis.sink import RedisSink
+    from cleancut.sinks._tables.functions import PostgresLedger, SqlLedger, exactly_once
     from cleancut.sinks._tables.postgres import PostgresSink
     from cleancut.sinks._tables.sql import SqlSink
     from cleancut.sinks._two_phase import Committer, TwoPhaseSink
@@ -40,7 +40,7 @@ else:
             "sinks._kafka.sink": ("KafkaSink",),
             "sinks._lakes.delta": ("DeltaSink",),
             "sinks._lakes.iceberg": ("IcebergSink",),
-            "sinks._ledgers.functions": ("PostgresLedger", "SqlLedger", "exactly_once"),
+            "sinks._tables.functions": ("PostgresLedger", "SqlLedger", "exactly_once"),
             "sinks._ledgers.ledger": ("Ledger",),
             "sinks._redis.sink": ("RedisSink",),
             "sinks._tables.postgres": ("PostgresSink",),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut.testing._slow import after, called
 
 if TYPE_CHECKING:

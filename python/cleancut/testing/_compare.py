@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 
 _EXAMPLES = 3
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

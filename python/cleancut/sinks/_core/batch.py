@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._spark import sealing
 from cleancut.sinks._core.expected import NO_EPOCHS, EpochRanges
 

@@ -12,7 +12,7 @@ until another rollback returns to one of them.
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges, Expected
 from cleancut.sinks._core.query_side import Act, counts, kept_until

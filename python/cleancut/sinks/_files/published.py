@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cleancut._display.brief import Brief
+from cleancut._brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._format.ages import moment

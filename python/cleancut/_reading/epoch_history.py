@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from cleancut._display.info_list import InfoList
-from cleancut._display.plots import plot_epochs
 from cleancut._reading.epoch_info import EpochInfo
+from cleancut._reading.plots import plot_epochs
 from cleancut._reading.prices import PRICES, PriceList
 
 if TYPE_CHECKING:
