@@ -36,19 +36,19 @@ MINIFLARE_VERSION := 4.20260730.0
 PYTEST := $(PYTHON) -m pytest
 STAGE := project/stage
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
-JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/src/main -type f)
+JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/core/src/main jvm/spark/src/main -type f)
 
 # What 'test' asks of an older line of Spark; 'spark40' to 'spark42' ask more.
 SBT_OLDER := 'spark42/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
   *.SparkLineSuite'
 OLDER_LINES := 40 41 42
 # What a release publishes for Maven.
-RELEASED := common core spark42 spark41 spark40
+RELEASED := core spark43 spark42 spark41 spark40
 # What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
-  core/Test/compile spark42/Test/compile bench/compile
-SBT_UNIT := core/test $(SBT_OLDER)
-SBT_JARS := common/assembly core/assembly spark42/assembly core/s3ProxyClassPath
+  spark43/Test/compile spark42/Test/compile bench/compile
+SBT_UNIT := spark43/test $(SBT_OLDER)
+SBT_JARS := core/assembly spark43/assembly spark42/assembly spark43/s3ProxyClassPath
 
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -80,12 +80,12 @@ $(OLDEST_JARS) &: $(JVM_SOURCES) | setup $(JAR)
 
 # An S3 server for tests and the demo, which comes with what the build fetches anyway.
 $(S3PROXY): build.sbt project/ChildJvm.scala project/Versions.scala | setup
-	$(SBT) core/s3ProxyClassPath
+	$(SBT) spark43/s3ProxyClassPath
 	@touch $@
 
 # Hadoop's local disk without a process for each file, for the JVMs that Python's tests start.
-$(FORKLESS): jvm/src/test/scala/io/cleancut/testkit/ForklessFiles.scala build.sbt | setup
-	$(SBT) core/forklessFiles
+$(FORKLESS): jvm/spark/src/test/scala/io/cleancut/testkit/ForklessFiles.scala build.sbt | setup
+	$(SBT) spark43/forklessFiles
 	@touch $@
 
 fmt: setup  ## format everything
@@ -119,7 +119,7 @@ RANDOM_SEED = $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 sim: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 sim: setup sim-flow  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n takes so many
 	$(if $(SEED),CLEANCUT_SEED=$(SEED)) $(if $(RUNS),CLEANCUT_SIMULATIONS=$(RUNS)) \
-	  $(SBT) "core/testOnly io.cleancut.cuts.CutSimulationSuite"
+	  $(SBT) "spark43/testOnly io.cleancut.coordinator.CutSimulationSuite"
 
 sim-flow: setup  ## dataflows, simulated: 10000 runs from a random seed; SEED=n and RUNS=n likewise
 	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow \
@@ -147,13 +147,13 @@ chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
 chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/unit --numprocesses=2
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
-	$(SBT) core/test
+	$(SBT) spark43/test
 
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign: export CLEANCUT_CAMPAIGN := yes
 campaign: export CLEANCUT_UNALIGNED_QUERIES := $(or $(RUNS),1000)
 campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
-	$(SBT) "core/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
+	$(SBT) "spark43/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
 
 campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
@@ -182,8 +182,8 @@ prepared: compiled
 # A failed check leaves the jars to the tests that need them; jars of an older build do not count.
 BUILT_JARS = touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS) $(CLEANCUT_STAGES)/jars
 compiled:
-	$(STAGE) $@ $(SBT) $(SBT_JARS) core/forklessFiles $(SBT_CHECK) \
-	  || { $(SBT) $(SBT_JARS) core/forklessFiles && $(BUILT_JARS); exit 1; }
+	$(STAGE) $@ $(SBT) $(SBT_JARS) spark43/forklessFiles $(SBT_CHECK) \
+	  || { $(SBT) $(SBT_JARS) spark43/forklessFiles && $(BUILT_JARS); exit 1; }
 	@$(BUILT_JARS)
 
 test-without-jar:
@@ -322,14 +322,14 @@ stores: export CLEANCUT_R2_SIMULATOR := $(CURDIR)/$(R2_SIMULATOR)
 stores: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 stores: export CLEANCUT_NODE := $(CURDIR)/$(VENV)/bin/node
 stores: $(R2_SIMULATOR)/.installed $(JAR) $(S3PROXY) $(VERSITYGW)  ## versitygw, Cloudflare's simulator of R2: the client, and the demo with kills
-	$(SBT) "core/testOnly *.R2SimulatorSuite *.VersityGatewaySuite"
+	$(SBT) "spark43/testOnly *.R2SimulatorSuite *.VersityGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py $(ARGS)
 
 # Ceph comes with the system's packages, not with Python's.
 nightly: export CLEANCUT_CEPH := $(CURDIR)/$(PYTHON)
 nightly: model jar $(S3PROXY)  ## the model; Ceph's S3 server, which the system must have: the client, and the demo with kills; the oldest lines of Spark
 	@project/check-ceph
-	$(SBT) "core/testOnly io.cleancut.objects.RadosGatewaySuite"
+	$(SBT) "spark43/testOnly io.cleancut.objectstore.RadosGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py -k rados_gateway $(ARGS)
 	$(MAKE) spark40 spark41 ARGS="-m 'not long'"
 
@@ -373,7 +373,7 @@ twin:
 	  RELEASE=$(CURDIR)/$(RELEASE)
 
 distribution:
-	$(SBT) $(RELEASED:%=%/publish) common/shadedModules
+	$(SBT) $(RELEASED:%=%/publish) core/shadedModules
 	$(RELEASE)/bin/python -m build --no-isolation --outdir dist
 	$(RELEASE)/bin/python project/release.py bom dist
 
@@ -387,12 +387,12 @@ released:
 	@echo "dist is ready, $(if $(KEY),signed with $(KEY),and not signed: KEY=id signs it)."
 
 docs: setup  ## regenerate conf/ and docs/reference/ from the code
-	$(SBT) "core/Test/runMain io.cleancut.docs.GeneratedDocs"
+	$(SBT) "spark43/Test/runMain io.cleancut.docs.GeneratedDocs"
 
 docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead link fails
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
 	@echo target/site/README.html
 
 clean:  ## remove what the build made; .venv and the sbt launcher stay
-	rm -rf target project/target project/project jvm/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/common/target jvm/older/4.*/target dist
+	rm -rf target project/target project/project jvm/core/target jvm/spark/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/spark/earlier/4.*/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

@@ -7,8 +7,10 @@ ThisBuild / scalaVersion := Versions.Scala
 lazy val pySparkHome = settingKey[File]("directory of the pinned pyspark package")
 ThisBuild / pySparkHome := PySpark.home((LocalRootProject / baseDirectory).value)
 
-lazy val commonIdentity =
-  taskKey[CommonJar.Identity]("what tells the jar that all lines share from any other build of it")
+lazy val coreIdentity =
+  taskKey[JarIdentity.Identity](
+    "what tells the jar of all Spark versions from any other build of it"
+  )
 
 lazy val s3ProxyClassPath = taskKey[File]("the class path of the S3 server of tests and demo")
 
@@ -46,20 +48,18 @@ lazy val onPySpark = Seq(
   Compile / unmanagedJars ++= PySpark.jars(pySparkHome.value)
 )
 
-// What is written for one line of Spark, or for some, lies in folders beside the rest.
-def sourcesFor(line: String) = Seq(
-  name := s"cleancut-spark-$line",
+// Shims are in folders that name the Spark versions that they are for.
+def sourcesFor(version: String) = Seq(
+  name := s"cleancut-spark-$version",
   moduleName := name.value,
-  Compile / unmanagedSources / excludeFilter := CommonJar.sources,
-  Test / unmanagedSources / excludeFilter := HiddenFileFilter,
   Compile / unmanagedResourceDirectories :=
-    Seq((LocalProject("core") / baseDirectory).value / "src" / "main" / "line-resources"),
+    Seq((LocalProject("spark43") / baseDirectory).value / "src" / "main" / "resources"),
   Compile / resourceGenerators +=
-    CommonJar.wanted(line, LocalProject("common") / commonIdentity).taskValue,
+    JarIdentity.ofSparkJar(version, LocalProject("core") / coreIdentity).taskValue,
   Compile / unmanagedSourceDirectories ++=
-    SparkLines.folders((LocalProject("core") / baseDirectory).value / "src" / "main", line),
+    SparkVersions.shims((LocalProject("spark43") / baseDirectory).value / "src" / "main", version),
   Test / unmanagedSourceDirectories ++=
-    SparkLines.folders((LocalProject("core") / baseDirectory).value / "src" / "test", line)
+    SparkVersions.shims((LocalProject("spark43") / baseDirectory).value / "src" / "test", version)
 )
 
 // Two JVMs of tests at once, since some tests wait more than they work.
@@ -70,29 +70,26 @@ Global / concurrentRestrictions := Seq(
 )
 
 lazy val root = (project in file("."))
-  .aggregate(common, core, spark42, spark41, spark40, bench)
+  .aggregate(core, spark43, spark42, spark41, spark40, bench)
   .settings(publish / skip := true)
 
-// What knows nothing of Spark, compiled once: with the S3 client, the jar that all lines share.
-lazy val common = (project in file("jvm/common"))
+// The code without Spark: with the S3 client, the jar for all Spark versions.
+lazy val core = (project in file("jvm/core"))
   .settings(
     name := "cleancut-common",
     scalacOptions ++= strictScalac,
-    // Not as jars of the project, which those for other lines of Spark would inherit.
-    Compile / dependencyClasspath ++= PySpark.jars(pySparkHome.value),
-    Compile / scalaSource := (LocalProject("core") / Compile / scalaSource).value,
-    Compile / resourceDirectory := (LocalProject("core") / Compile / resourceDirectory).value,
-    Compile / unmanagedSources / includeFilter := CommonJar.sources,
+    // Not as jars of the project, which the projects of other Spark versions would inherit.
+    Compile / dependencyClasspath ++= PySpark.jarsWithoutSpark(pySparkHome.value),
     libraryDependencies ++= AwsSdk.modules,
-    commonIdentity := {
+    coreIdentity := {
       (Compile / compile).value
-      CommonJar.identity(
+      JarIdentity.of(
         (Compile / classDirectory).value,
         (Compile / resourceDirectory).value,
         version.value
       )
     },
-    Compile / resourceGenerators += CommonJar.own(commonIdentity).taskValue,
+    Compile / resourceGenerators += JarIdentity.ofCoreJar(coreIdentity).taskValue,
     Publishing.shadedModules := {
       val file = (LocalRootProject / baseDirectory).value / "target" / "shaded-modules.tsv"
       IO.write(file, Publishing.table(update.value))
@@ -101,8 +98,8 @@ lazy val common = (project in file("jvm/common"))
   )
   .settings(assemblySettings)
 
-lazy val core = (project in file("jvm"))
-  .dependsOn(common)
+lazy val spark43 = (project in file("jvm/spark"))
+  .dependsOn(core)
   .settings(onPySpark)
   .settings(sourcesFor("4.3"))
   .settings(
@@ -131,37 +128,38 @@ lazy val core = (project in file("jvm"))
   .settings(childJvmSettings)
   .settings(lineAssemblySettings)
 
-// The same for the older lines of Spark, and of the tests those that meet Spark.
-lazy val spark42 = older("4.2", Versions.Spark42)
-lazy val spark41 = older("4.1", Versions.Spark41)
-lazy val spark40 = older("4.0", Versions.Spark40)
+// The same sources for the earlier Spark versions, with the tests that use Spark.
+lazy val spark42 = earlier("4.2", Versions.Spark42)
+lazy val spark41 = earlier("4.1", Versions.Spark41)
+lazy val spark40 = earlier("4.0", Versions.Spark40)
 
-def older(line: String, spark: String): Project =
-  Project(s"spark${line.replace(".", "")}", file(s"jvm/older/$line"))
-    .dependsOn(common)
-    .settings(sourcesFor(line))
+def earlier(version: String, spark: String): Project =
+  Project(s"spark${version.replace(".", "")}", file(s"jvm/spark/earlier/$version"))
+    .dependsOn(core)
+    .settings(sourcesFor(version))
     .settings(
       scalacOptions ++= strictScalac,
-      Compile / unmanagedSourceDirectories += (core / Compile / scalaSource).value,
+      Compile / unmanagedSourceDirectories += (spark43 / Compile / scalaSource).value,
       libraryDependencies += "org.apache.spark" %% "spark-sql" % spark % Provided,
       // The server alone; what it needs beside Spark is in it.
       libraryDependencies +=
         ("org.apache.spark" %% "spark-connect" % spark % Provided).intransitive(),
       libraryDependencies ++= TestLibraries.modules,
-      Test / unmanagedSources ++= OlderTests.sources((core / Test / scalaSource).value, line),
-      Test / unmanagedResourceDirectories += (core / Test / resourceDirectory).value,
+      Test / unmanagedSources ++= EarlierVersionTests
+        .sources((spark43 / Test / scalaSource).value, version),
+      Test / unmanagedResourceDirectories += (spark43 / Test / resourceDirectory).value,
       scalafmtOnCompile := false,
       // The others are checked where they are compiled first.
       Compile / scalafmt / unmanagedSources :=
-        SparkLines.ownSources((core / baseDirectory).value / "src" / "main", line),
+        SparkVersions.shimSources((spark43 / baseDirectory).value / "src" / "main", version),
       Test / scalafmt / unmanagedSources :=
-        SparkLines.ownSources((core / baseDirectory).value / "src" / "test", line)
+        SparkVersions.shimSources((spark43 / baseDirectory).value / "src" / "test", version)
     )
     .settings(testSettings)
     .settings(lineAssemblySettings)
 
 lazy val bench = (project in file("jvm/bench"))
-  .dependsOn(core)
+  .dependsOn(spark43)
   .settings(onPySpark)
   .settings(
     name := "cleancut-bench",
@@ -184,9 +182,9 @@ lazy val s3a = (project in file("jvm/s3a"))
     libraryDependencies += "org.apache.hadoop" % "hadoop-aws" % Versions.Hadoop,
     // The jar that users get, whose SDK has other names than that of S3A.
     Compile / unmanagedJars ++=
-      Seq((common / assembly).value, (core / assembly).value).map(Attributed.blank),
+      Seq((core / assembly).value, (spark43 / assembly).value).map(Attributed.blank),
     Compile / unmanagedSources ++= S3aBench.sources(
-      (core / Test / scalaSource).value,
+      (spark43 / Test / scalaSource).value,
       (bench / Compile / scalaSource).value
     ),
     run / fork := true,
@@ -205,7 +203,7 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
-    Compile / unmanagedJars += (common / assembly).value,
+    Compile / unmanagedJars += (core / assembly).value,
     Compile / unmanagedJars += (spark42 / assembly).value,
     // Unpacked, because some tests open their resources as files.
     Compile / unmanagedJars += SparkSuites.unpacked(update.value, target.value),
@@ -285,7 +283,7 @@ lazy val childJvmSettings = Seq(
     "-Daws.secretAccessKey=secret",
     s"-Dcleancut.test.s3proxy=${ChildJvm.classPath(update.value, ChildJvm.S3Proxy)}",
     // The jars that users get are a part of what is tested.
-    s"-Dcleancut.test.jars=${(common / usersJar).value},${usersJar.value}",
+    s"-Dcleancut.test.jars=${(core / usersJar).value},${usersJar.value}",
     s"-Dcleancut.test.otherSdk=${ChildJvm.classPath(update.value, ChildJvm.OtherSdk)}"
   ),
   Test / envVars ++= localCluster.value,
@@ -324,6 +322,6 @@ lazy val assemblySettings = Seq[Setting[_]](
   assembly / test := {}
 ) ++ Publishing.settings
 
-// What is of this line alone; the rest lies in the jar that all lines share.
+// Without the classes of core, which are in the other jar.
 lazy val lineAssemblySettings = assemblySettings :+
   (assembly / fullClasspath := (Compile / exportedProducts).value)

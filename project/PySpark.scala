@@ -20,6 +20,10 @@ object PySpark {
   def jars(home: File): Seq[Attributed[File]] =
     (home / "jars" * "*.jar").get.sortBy(_.getName).map(Attributed.blank)
 
+  /** The libraries that come with Spark, without Spark. */
+  def jarsWithoutSpark(home: File): Seq[Attributed[File]] =
+    jars(home).filterNot(_.data.getName.startsWith("spark-"))
+
   /** The JVM options that Spark's launcher passes, asked of it so that they never drift. */
   def javaOptions(home: File): Seq[String] = {
     val jar = home / "jars" / s"spark-launcher_2.13-${Versions.Spark}.jar"

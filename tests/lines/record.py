@@ -16,7 +16,7 @@ from tests.lines.rows import ROWS
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 ROOT = TESTS.parent
-_SUITES = ROOT / "jvm/src/test/scala"
+_SUITES = ROOT / "jvm/spark/src/test/scala"
 
 
 @dataclass(frozen=True, order=True)

@@ -51,8 +51,8 @@ def test_the_source_distribution_has_what_the_jars_are_made_of(dist: Path, relea
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"python/cleancut/jars/{name}" for name in names_of_jars(release)} <= names
     assert {"build.sbt", "project/Versions.scala", "hatch_build.py", "LICENSE"} <= names
-    assert "jvm/src/main/scala/io/cleancut/CleancutStateStoreProvider.scala" in names
-    assert not any(name.startswith(("tests/", "jvm/src/test/")) for name in names)
+    assert "jvm/spark/src/main/scala/io/cleancut/CleancutStateStoreProvider.scala" in names
+    assert not any(name.startswith(("tests/", "jvm/spark/src/test/")) for name in names)
 
 
 @pytest.mark.parametrize("artifact", ARTIFACTS)

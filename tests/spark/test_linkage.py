@@ -23,7 +23,7 @@ _JARS = (
     *("spark-*.jar", "scala-library-*.jar", "hadoop-client-api-*.jar", "jackson-*.jar"),
     *("zstd-jni-*.jar", "slf4j-api-*.jar"),
 )
-_STORE = f"{_SPARK}sql/execution/streaming/state/cleancut/store/LogStateStore"
+_STORE = f"{_SPARK}sql/execution/streaming/state/cleancut/statestore/LogStateStore"
 _COMMIT = Reference(f"{_SPARK}sql/execution/streaming/state/StateStore", ("commit", "()J"))
 
 

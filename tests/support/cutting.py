@@ -12,7 +12,7 @@ from cleancut import coordinator
 from cleancut.testing import Block
 from tests.support.patience import wait_until
 
-_CLASS = "org.apache.spark.sql.execution.streaming.state.cleancut.channels.OvertakeWatch$"
+_CLASS = "org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators.OvertakeWatch$"
 # The Scala compiler's name of a private field that inner classes use.
 _WATCHES = f"{_CLASS.replace('.', '$')}$watches"
 

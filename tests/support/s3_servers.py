@@ -116,7 +116,7 @@ def versitygw(directory: Path) -> S3Server:
 
 def r2_simulator(directory: Path) -> S3Server:
     """Cloudflare's simulator of R2, which knows R2's own rules."""
-    script = _ROOT / "jvm/src/test/resources/r2-simulator.mjs"
+    script = _ROOT / "jvm/spark/src/test/resources/r2-simulator.mjs"
     assert R2_SIMULATOR is not None
     port = free_port()
     places = [str(script), R2_SIMULATOR, str(port), str(directory / "data")]

@@ -17,8 +17,8 @@ from tests.support.results import EpochFiles
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CLEANCUT = PROVIDER_CLASS
-# The local disk of jvm/src/test, which does in Java what Hadoop starts processes for where it has
-# no native code: a fifth of what an epoch of a few rows costs.
+# The local disk of jvm/spark/src/test, which does in Java what Hadoop starts processes for where it
+# has no native code: a fifth of what an epoch of a few rows costs.
 _FORKLESS = Path(__file__).parents[2] / ".cache" / "forkless-files.jar"
 _FORKLESS_SETTINGS = {
     "spark.driver.extraClassPath": str(_FORKLESS),

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SCALA = ("jvm/target/test-reports", "jvm/older/target/test-reports")
+_SCALA = ("jvm/spark/target/test-reports", "jvm/spark/earlier/4.2/target/test-reports")
 _SHOWN = 10
 
 

@@ -185,7 +185,7 @@ def test_a_kind_that_nobody_knows_is_billed_as_the_dearest(cuts: CutFiles) -> No
 
 
 def test_requests_are_billed_as_the_client_has_them() -> None:
-    source = ROOT / "jvm/src/main/scala/io/cleancut/objects/RequestKind.scala"
+    source = ROOT / "jvm/core/src/main/scala/io/cleancut/objectstore/RequestKind.scala"
     declared = re.findall(
         r'extends RequestKind\("(\w+)", Billing\.(\w+)\)', source.read_text(encoding="utf-8")
     )
@@ -201,7 +201,7 @@ def test_a_side_that_did_nothing_is_told_as_such(files: CheckpointFiles) -> None
 
 
 def test_the_driver_takes_the_same_prices() -> None:
-    source = (ROOT / "jvm/src/main/scala/io/cleancut/history/StorePrices.scala").read_text()
+    source = (ROOT / "jvm/core/src/main/scala/io/cleancut/history/StorePrices.scala").read_text()
     found = dict(re.findall(r"Class([AB])PerMillion = ([\d.]+)", source))
     s3 = PRICES[0]
     assert {of: float(price) for of, price in found.items()} == {
@@ -213,7 +213,7 @@ def test_the_driver_takes_the_same_prices() -> None:
 
 
 def test_a_driver_knows_the_reasons_that_metrics_tell() -> None:
-    source = (ROOT / "jvm/src/main/scala/io/cleancut/history/SlowEpochs.scala").read_text()
+    source = (ROOT / "jvm/core/src/main/scala/io/cleancut/history/SlowEpochs.scala").read_text()
     named = dict(re.findall(r'val (\w+) = "([a-z-]+)"', source))
     listed = re.search(r"Kinds: Seq\[String\] =\s+Seq\(([^)]+)\)", source)
     assert listed is not None

@@ -142,6 +142,7 @@ NOT_RUN = {
     ("docs/guides/starting/dataproc.md", "sh"): 1,
     ("docs/guides/starting/databricks.md", "sh"): 1,
     ("docs/FORMAT.md", ""): 2,
+    ("docs/design/architecture.md", "mermaid"): 1,
     ("docs/design/0001-state-engine.md", ""): 1,
     ("docs/campaigns.md", "sh"): 1,
 }

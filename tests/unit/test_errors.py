@@ -16,7 +16,7 @@ from cleancut.errors import CleancutError, error_of, from_java
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "cleancut"
-CANONICAL = ROOT / "jvm/src/main/resources/error/cleancut-error-classes.json"
+CANONICAL = ROOT / "jvm/core/src/main/resources/error/cleancut-error-classes.json"
 
 KINDS = {
     "RETRY": errors.RetryableError,

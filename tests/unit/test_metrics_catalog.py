@@ -8,7 +8,7 @@ from cleancut._metrics import catalog
 from cleancut._metrics.samples import Sample
 from tests.unit.test_tidy import ROOT
 
-DECLARED = ROOT / "jvm/src/main/resources/metrics/cleancut-metrics.json"
+DECLARED = ROOT / "jvm/core/src/main/resources/metrics/cleancut-metrics.json"
 
 
 def test_python_has_what_the_jar_declares() -> None:

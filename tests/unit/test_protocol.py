@@ -8,7 +8,7 @@ PAGE = (ROOT / "docs/PROTOCOL.md").read_text(encoding="utf-8")
 RULE = re.compile(r"^- \*\*([A-Z])(\d+)\*\* .*? \[([^\]]+)\](?: \*[^*]+\*)?$", re.MULTILINE)
 MODELS = [path.read_text(encoding="utf-8") for path in tracked(".tla")]
 MODELLED = {name for text in MODELS for name in re.findall(r'Follows\("(\w+)"\)', text)}
-SIMULATION = "jvm/src/test/scala/io/cleancut/cuts/sim/Defect.scala"
+SIMULATION = "jvm/spark/src/test/scala/io/cleancut/coordinator/sim/Defect.scala"
 
 
 def breakers(text: str) -> list[str]:

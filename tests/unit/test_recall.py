@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.draws import draws
 
-TEXT = Path(__file__).parents[2] / "jvm/src/main/resources/worker/recall.py"
+TEXT = Path(__file__).parents[2] / "jvm/core/src/main/resources/worker/recall.py"
 
 
 def _loaded() -> ModuleType:

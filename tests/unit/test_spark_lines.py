@@ -3,7 +3,6 @@
 import ast
 import re
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from cleancut._spark.installed import SPARK
 from tests.support.lines import STATE_FOR_SPARK
 
 ROOT = Path(__file__).resolve().parents[2]
+SPARK_MODULE = "jvm/spark/src"
 PACKAGE = "org/apache/spark/sql/execution/streaming/state/cleancut"
 
 
@@ -30,7 +30,7 @@ def test_the_wheel_carries_a_jar_for_each_line() -> None:
 
 
 def test_the_build_makes_a_jar_for_each_line() -> None:
-    named = re.findall(r'(?:sourcesFor|older)\("(.+?)"[,)]', read("build.sbt"))
+    named = re.findall(r'(?:sourcesFor|earlier)\("(.+?)"[,)]', read("build.sbt"))
     assert sorted(named) == sorted(SPARK)
 
 
@@ -38,49 +38,59 @@ def test_a_release_publishes_the_jar_of_each_line() -> None:
     found = re.search(r"^RELEASED := (.*)$", read("Makefile"), re.MULTILINE)
     assert found is not None
     older = [f"spark{line.replace('.', '')}" for line in SPARK[:-1]]
-    assert sorted(found[1].split()) == sorted(["common", "core", *older])
+    assert sorted(found[1].split()) == sorted(["core", "spark43", *older])
 
 
 def test_the_jar_of_each_line_knows_its_line_and_the_others() -> None:
     for line in SPARK:
-        built_for = read(f"jvm/src/main/scala-{line}/{PACKAGE}/session/BuiltFor.scala")
+        built_for = read(
+            f"{SPARK_MODULE}/main/scala-shims/spark-{line}/{PACKAGE}/sparkapi/BuiltFor.scala"
+        )
         assert f'val Spark = "{line}"' in built_for
-    check = read(f"jvm/src/main/scala/{PACKAGE}/session/SparkLine.scala")
+    check = read(f"{SPARK_MODULE}/main/scala/{PACKAGE}/sparkapi/SparkLine.scala")
     listed = ", ".join(f'"{line}"' for line in SPARK)
     assert f"val Supported = Seq({listed})" in check
 
 
-@pytest.mark.parametrize("sources", ["main", "test"])
-def test_no_line_has_two_files_of_one_name(sources: str) -> None:
-    folders = list((ROOT / "jvm/src" / sources).glob("scala*"))
-    assert any(folder.name.endswith("-") for folder in folders)
-    for line in SPARK:
-        own = [folder for folder in folders if is_for(folder.name, line)]
-        files = Counter(p.relative_to(of) for of in own for p in of.rglob("*.scala"))
-        assert [str(path) for path, times in files.items() if times > 1] == [], line
+def shims(sources: str) -> dict[str, list[Path]]:
+    """By the path below a folder of shims: the folders that have it."""
+    found: dict[str, list[Path]] = {}
+    for folder in (ROOT / SPARK_MODULE / sources / "scala-shims").iterdir():
+        for path in folder.rglob("*.scala"):
+            found.setdefault(str(path.relative_to(folder)), []).append(folder)
+    return found
 
 
-@pytest.mark.parametrize(
-    ("folder", "lines"),
-    [
-        ("scala", ["4.0", "4.1", "4.2", "4.3"]),
-        ("scala-4.1", ["4.1"]),
-        ("scala-4.1-", ["4.0", "4.1"]),
-        ("scala-4.2+", ["4.2", "4.3"]),
-    ],
-)
-def test_a_folder_says_which_lines_have_it(folder: str, lines: list[str]) -> None:
-    assert [line for line in SPARK if is_for(folder, line)] == lines
-
-
-def is_for(folder: str, line: str) -> bool:
-    """As `project/SparkLines.scala` has it."""
-    if folder == "scala":
-        return True
-    found = re.fullmatch(r"scala-(\d+\.\d+)([+-]?)", folder)
+def versions(folder: Path) -> list[str]:
+    """The Spark versions of a folder of shims, as `project/SparkVersions.scala` has them."""
+    found = re.fullmatch(r"spark-(\d+\.\d+)(?:-(\d+\.\d+))?", folder.name)
     assert found, folder
-    at, bound = SPARK.index(line), SPARK.index(found[1])
-    return {"": at == bound, "+": at >= bound, "-": at <= bound}[found[2]]
+    first, last = SPARK.index(found[1]), SPARK.index(found[2] or found[1])
+    assert first <= last
+    return list(SPARK[first : last + 1])
+
+
+@pytest.mark.parametrize("sources", ["main", "test"])
+def test_no_shim_is_there_twice_for_a_version(sources: str) -> None:
+    assert shims(sources)
+    for path, folders in shims(sources).items():
+        covered = [version for folder in folders for version in versions(folder)]
+        assert len(covered) == len(set(covered)), path
+
+
+def test_shims_that_shared_code_uses_are_there_for_each_version() -> None:
+    sources = (ROOT / SPARK_MODULE / "main/scala").rglob("*.scala")
+    shared = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    used = {
+        path: folders
+        for path, folders in shims("main").items()
+        if Path(path).name != "package.scala" and re.search(rf"\b{Path(path).stem}\b", shared)
+    }
+    assert len(used) > 10
+    for path, folders in used.items():
+        assert sorted(version for folder in folders for version in versions(folder)) == list(
+            SPARK
+        ), path
 
 
 def test_pip_installs_these_lines_and_no_other() -> None:
@@ -98,11 +108,10 @@ def test_pip_installs_these_lines_and_no_other() -> None:
 def test_the_jars_know_which_of_it_they_can() -> None:
     for line in SPARK:
         (own,) = (
-            path
-            for path in (ROOT / "jvm/src/main").glob(
-                f"scala*/{PACKAGE}/offline/StoreOperations.scala"
-            )
-            if is_for(path.relative_to(ROOT / "jvm/src/main").parts[0], line)
+            folder / path
+            for path, folders in shims("main").items()
+            for folder in folders
+            if path.endswith("/operations/StoreOperations.scala") and line in versions(folder)
         )
         can = str(STATE_FOR_SPARK.has(line)).lower()
         assert f"CanWriteForSpark: Boolean = {can}" in own.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ MAX_FUNCTION_LINES = 70
 MAX_WIDTH = 100
 
 PURE_PACKAGES = ("error", "conf", "format", "engine", "protocol")
-CLOCK = "jvm/src/main/scala/io/cleancut/Clock.scala"
+CLOCK = "jvm/core/src/main/scala/io/cleancut/base/Clock.scala"
 
 BANNED_CALLS = {
     r"\bSystem\.(currentTimeMillis|nanoTime)\b": "take the time from the injected Clock",
@@ -38,8 +38,8 @@ TIMED_TESTS = {
 }
 # A limit that is the subject of the test, or that a failure of the test does not wait for.
 TIMED_EXCEPTIONS = {
-    "jvm/src/test/scala/io/cleancut/testkit/Patience.scala",
-    "jvm/src/test/scala/io/cleancut/objects/AtomicRenameSuite.scala",
+    "jvm/spark/src/test/scala/io/cleancut/testkit/Patience.scala",
+    "jvm/spark/src/test/scala/io/cleancut/objectstore/AtomicRenameSuite.scala",
     "tests/unit/test_tidy.py",
 }
 
@@ -141,7 +141,7 @@ def test_no_test_depends_on_the_speed_of_the_machine() -> None:
     tests = [
         path
         for path in tracked(".scala", ".py")
-        if named(path).startswith(("tests/", "jvm/src/test/"))
+        if named(path).startswith(("tests/", "jvm/spark/src/test/"))
         and not named(path).startswith(("tests/bench/", "tests/image/"))
         and named(path) not in TIMED_EXCEPTIONS
     ]
@@ -162,7 +162,7 @@ def test_no_line_of_code_is_wider_than_the_limit() -> None:
 
 
 def test_pure_packages_know_neither_spark_nor_hadoop() -> None:
-    main = ROOT / "jvm/src/main/scala/io/cleancut"
+    main = ROOT / "jvm/core/src/main/scala/io/cleancut"
     pure = [path for package in PURE_PACKAGES for path in (main / package).rglob("*.scala")]
     assert pure
     reason = "a pure package needs no cluster to be tested"
@@ -170,19 +170,24 @@ def test_pure_packages_know_neither_spark_nor_hadoop() -> None:
 
 
 def test_spark_private_code_lies_in_its_packages() -> None:
-    below = "jvm/src/main/scala/org/apache/spark/sql/"
+    below = "jvm/spark/src/main/scala/org/apache/spark/sql/"
     # What a server of Spark Connect holds is private to a package of its own.
     homes = (f"{below}execution/streaming/state/cleancut/", f"{below}connect/cleancut/")
     outside = [
         named(path)
         for path in tracked(".scala")
-        if named(path).startswith("jvm/src/main/scala/org/") and not named(path).startswith(homes)
+        if named(path).startswith("jvm/spark/src/main/scala/org/")
+        and not named(path).startswith(homes)
     ]
     assert outside == []
 
 
 def test_time_sleep_and_chance_come_from_the_clock_alone() -> None:
-    main = [path for path in tracked(".scala") if named(path).startswith("jvm/src/main/")]
+    main = [
+        path
+        for path in tracked(".scala")
+        if named(path).startswith(("jvm/core/src/main/", "jvm/spark/src/main/"))
+    ]
     assert list(matches([path for path in main if named(path) != CLOCK], BANNED_CALLS)) == []
 
 
@@ -193,7 +198,7 @@ def test_the_project_speaks_of_itself_alone() -> None:
 
 
 def test_every_key_is_read_into_the_settings() -> None:
-    main = ROOT / "jvm/src/main"
+    main = ROOT / "jvm/core/src/main"
     keys = (main / "scala/io/cleancut/conf/Keys.scala").read_text(encoding="utf-8")
     declared = re.findall(r"^  val (\w+): Key\[", keys, re.MULTILINE)
     settings = (main / "scala/io/cleancut/conf/Settings.scala").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import java.nio.file.{Files, Path}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.execution.streaming.state.cleancut.offline.{
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
   OfflineAct,
   OfflinePlan,
   OfflineSource

@@ -1,12 +1,12 @@
 package io.cleancut.bench
 
-import io.cleancut.cuts.QueryCuts
+import io.cleancut.coordinator.QueryCoordinator
 
 /**
  * A thread that takes the lock of a coordinator once a millisecond, and ticks as the driver does.
  * Figures are of the time since the last call of [[figures]].
  */
-final class LockWatch(cuts: QueryCuts) {
+final class LockWatch(cuts: QueryCoordinator) {
   private val ticks = Array.newBuilder[Long]
   private var longestNs = 0L
   private var turn = 0L

@@ -6,8 +6,22 @@ import java.util.concurrent.atomic.LongAdder
 
 import scala.jdk.CollectionConverters._
 
-import io.cleancut.Clock
-import io.cleancut.objects._
+import io.cleancut.base.Clock
+import io.cleancut.objectstore.{
+  CreateResult,
+  KindCounts,
+  Listed,
+  MultipartUpload,
+  ObjectInfo,
+  ObjectKey,
+  ObjectPrefix,
+  ObjectStore,
+  Piece,
+  RangeResult,
+  RequestCounts,
+  RequestKind,
+  WriterToken
+}
 
 /**
  * Objects in memory, where each request takes so long that it is as if they were elsewhere. They

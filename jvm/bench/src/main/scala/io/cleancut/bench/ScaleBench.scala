@@ -8,11 +8,23 @@ import scala.jdk.CollectionConverters._
 
 import com.sun.management.OperatingSystemMXBean
 
-import io.cleancut.channels._
-import io.cleancut.cuts._
-import io.cleancut.format.{CutLayout, FrameKind, FrameName, FramePlace, SealedFrame}
-import io.cleancut.objects.{ObjectKey, RequestKind}
-import io.cleancut.{Clock, StateVersion, StoreId}
+import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.conf.{Capture, CaptureMode}
+import io.cleancut.coordinator.{Arrival, CutsRuntime, Delivery, QueryCoordinator, TaskStart}
+import io.cleancut.cutstore.{CutArchive, CutParts, CutRetention, SegmentPieces, SparkLogs}
+import io.cleancut.format.{
+  ChannelReading,
+  ChannelReport,
+  Channels,
+  CutLayout,
+  FrameKind,
+  FrameName,
+  FramePlace,
+  RowsDigest,
+  SealedFrame
+}
+import io.cleancut.objectstore.{ObjectKey, RequestKind}
+import io.cleancut.protocol.{Ack, ChannelTask}
 
 /**
  * Takes one query of many stores through the coordinator of its driver: every task opens the stores
@@ -88,7 +100,7 @@ final class ScaledQuery(
   private val cuts = {
     val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
     val paging = runtime.paging.filter(_ => version > 1)
-    new QueryCuts(archive, Logs, "host", runtime.copy(paging = paging))
+    new QueryCoordinator(archive, Logs, "host", runtime.copy(paging = paging))
   }
   private val lock = new LockWatch(cuts)
   private val threadsOfTasks = new ConcurrentLinkedQueue[Thread]
@@ -279,7 +291,7 @@ final class ScaledQuery(
       version <- versions(partition * storesOfPartition + index)
     } yield {
       val name = FrameName(id(partition, index), version, FrameKind.Base)
-      deliver(QueryLedger.Maintenance, Seq(name))
+      deliver(SealedFrame.Maintenance, Seq(name))
     }
     CompletableFuture.allOf(due: _*).get()
     ()

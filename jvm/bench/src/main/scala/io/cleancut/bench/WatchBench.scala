@@ -2,14 +2,14 @@ package io.cleancut.bench
 
 import java.nio.file.{Files, Path}
 
-import org.apache.spark.sql.{Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.cleancut.cuts.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
 import org.apache.spark.sql.functions.{col, explode, sequence}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery}
+import org.apache.spark.sql.{Encoders, SparkSession}
 
-import io.cleancut.Clock
-import io.cleancut.cuts.CutsRuntime
+import io.cleancut.base.Clock
+import io.cleancut.coordinator.CutsRuntime
 
 /**
  * What it costs that epochs are told of: in Spark's pages, its event log and beside the cuts. Two

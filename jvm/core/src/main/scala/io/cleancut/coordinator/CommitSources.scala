@@ -1,0 +1,140 @@
+package io.cleancut.coordinator
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.base.StoreId
+import io.cleancut.format.{Cut, StoreCut}
+import io.cleancut.protocol.{CommitEntry, EpochPlan}
+
+/**
+ * Where the chains of an epoch's cut come from, in the order of [[CommitSources.inOrder]].
+ *
+ * The frames of the epoch's tasks were durable before these were done, and the tasks were done
+ * before the sink was. So what this run lacks was made by an earlier run of the epoch, whose output
+ * the sink has; or, if nothing is left of that, it can only be made again.
+ */
+final private[coordinator] class CommitSources(
+    runs: RunRegistry,
+    stores: EpochStores,
+    finisher: EpochFinisher
+) {
+  import CommitSources._
+  import runs.archive
+
+  /**
+   * The chains after an epoch.
+   *
+   * @param entry
+   *   Spark's own entry for the commit log
+   * @param plan
+   *   the tasks of the epoch, if they can be run here; evaluated only if some have not run
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED
+   */
+  def find(run: QueryRun, epoch: Long, entry: String, plan: => Option[EpochPlan]): Seq[StoreCut] = {
+    val request = new Request(run, epoch, entry, () => plan)
+    inOrder.iterator
+      .flatMap(source => source(request))
+      .nextOption()
+      .getOrElse(stores.await(run, epoch, () => request.collect()))
+  }
+
+  private type Source = Request => Option[Seq[StoreCut]]
+
+  private def inOrder: Seq[Source] =
+    Seq(fromSeal(_), fromThisRun(_), fromSealedRun(_), fromEarlierRun(_), fromPlan(_))
+
+  /** The seal of an earlier run, if the epoch is finished from it. */
+  private def fromSeal(request: Request) =
+    request.finishing.map(finisher.finished(request.run, _, request.entry))
+
+  /** The frames that this run has collected. If Spark counts versions, no other ones count. */
+  private def fromThisRun(request: Request) =
+    if (request.isSure || request.isCounted) request.reported.toOption else None
+
+  /**
+   * The seal of an earlier run: the sink has the epoch, and has made none of its tasks run again.
+   */
+  private def fromSealedRun(request: Request) =
+    if (request.isCounted || request.reported.isRight) None else request.sealedStores
+
+  /** What an earlier run has made durable, or this one, if that is complete. */
+  private def fromEarlierRun(request: Request) =
+    if (request.isCounted) None
+    else chosen(request.reported, earlierRuns(request.run, request.epoch), request.plan)
+
+  /** The tasks, which run again. */
+  private def fromPlan(request: Request) =
+    if (request.isCounted) None
+    else {
+      // What lacks may have been swept by a later owner, behind cuts of its own.
+      runs.checkOwner(request.run, request.epoch)
+      request.plan.foreach { tasks =>
+        logger.info(
+          s"Runs epoch ${request.epoch} of ${archive.location}, as its sink has skipped it"
+        )
+        tasks.run()
+      }
+      request.collect().toOption
+    }
+
+  /** Of this run and an earlier one, that which has all of the epoch. */
+  private def chosen(
+      reported: Either[Set[StoreId], Seq[StoreCut]],
+      earlier: Either[Set[StoreId], Seq[StoreCut]],
+      plan: Option[EpochPlan]
+  ): Option[Seq[StoreCut]] = {
+    def whole(found: Either[Set[StoreId], Seq[StoreCut]]) =
+      found.toOption.filter(stores => plan.forall(_.isWhole(stores)))
+    // Nothing at all is no evidence where this run has seen a task.
+    val before = whole(earlier).filter(stores => stores.nonEmpty || reported.isRight)
+    (whole(reported), before) match {
+      case (Some(own), Some(other)) if own.size < other.size => before
+      case (own, _)                                          => own.orElse(before)
+    }
+  }
+
+  private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+    // Of its own tasks a run knows more than their segments would tell.
+    val (cut, tasks, segments) = runs.locked {
+      val own = Option(run.ledger.epoch).filter(_.epoch == epoch)
+      (run.ledger.lastCut, own.toSeq.flatMap(_.tasks.map(_.toSet)), own.map(_.segments))
+    }
+    val others = archive.segmentsOf(epoch, segments.getOrElse(Set.empty))
+    new EarlierRuns(epoch, cut, others, run.id.runId, tasks).close()
+  }
+
+  /** What a commit is looking for. */
+  final private class Request(
+      val run: QueryRun,
+      val epoch: Long,
+      val entry: String,
+      plannedBy: () => Option[EpochPlan]
+  ) {
+    private val counted = CommitEntry.countedIds(entry)
+
+    lazy val plan: Option[EpochPlan] = plannedBy()
+
+    val finishing: Option[Cut] = runs.locked(run.at(epoch).finishing)
+
+    lazy val reported: Either[Set[StoreId], Seq[StoreCut]] = collect()
+
+    /** Whether Spark names the versions that count. */
+    def isCounted: Boolean = counted.isDefined
+
+    /**
+     * Without a cut before it, only tasks tell which stores there are, and some may not have run.
+     */
+    lazy val isSure: Boolean =
+      reported.isRight && runs.locked(run.ledger.lastCut.isDefined || run.ledger.isSettled)
+
+    def sealedStores: Option[Seq[StoreCut]] =
+      runs.locked(run.at(epoch).sealedBefore).map(_.stores)
+
+    def collect(): Either[Set[StoreId], Seq[StoreCut]] = stores.closed(run, epoch, counted)
+  }
+}
+
+private object CommitSources {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
+}

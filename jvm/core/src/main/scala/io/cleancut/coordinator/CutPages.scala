@@ -1,0 +1,127 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.{
+  CompletableFuture,
+  RejectedExecutionException,
+  TimeUnit,
+  TimeoutException
+}
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.cutstore.{FrameMerge, PageTurn, Paging}
+import io.cleancut.error.Errors
+import io.cleancut.protocol.{CutWindow, WrittenPages}
+import io.cleancut.format._
+
+/** Chains of cuts and seals by reference, and the pages that are written for them. */
+final private[coordinator] class CutPages(runs: RunRegistry) {
+  import CutPages.logger
+  import runs.{archive, checkOwner, clock, runtime}
+
+  @volatile private var pageTurn = Option.empty[CompletableFuture[Unit]]
+
+  /** Says where the chains of a cut are, of which it then holds none itself. */
+  def withPages(run: QueryRun, cut: Cut): Cut =
+    runtime.paging.fold(cut)(withPages(run, cut, _))
+
+  private def withPages(run: QueryRun, cut: Cut, paging: Paging): Cut = {
+    val first = firstIn(run, cut)
+    val (window, moved) = wholeWindow(run, paging)
+    val stores = if (moved.isEmpty) cut.stores else cut.stores.map(placed(_, moved))
+    cut.copy(stores = stores, paged = Some(window.and(first).paged(cut.stores)))
+  }
+
+  private def placed(store: StoreCut, moved: Map[StoreId, PackedChain]): StoreCut =
+    moved.get(store.store).fold(store) { of =>
+      StoreCut(store.store, PackedChain.of(store.frames).placedAs(of))
+    }
+
+  /** The same of a seal, which names what its own epoch has alone. */
+  def withFrames(run: QueryRun, seal: Cut): Cut =
+    if (runtime.paging.isEmpty) seal else withFirst(run, seal)
+
+  private def withFirst(run: QueryRun, seal: Cut): Cut = {
+    // Bases that it would adopt are adopted by the cut, or a later one.
+    val last = seal.stores.map(of => StoreCut(of.store, Vector(of.frames.last)))
+    val window = CutWindow(Nil, firstIn(run, seal.copy(stores = last)), since = -1L)
+    seal.copy(paged = Some(window.paged(seal.stores)))
+  }
+
+  /** Writes the pages that are due after a cut, while the query goes on. */
+  def turn(run: QueryRun, cut: Cut): Unit =
+    runs.locked(runtime.paging.flatMap(run.pagesDue(cut, _))).foreach { turn =>
+      val done = new CompletableFuture[Unit]
+      pageTurn = Some(done)
+      try runtime.background.execute(() => turnPages(run, turn, done))
+      catch {
+        case e: RejectedExecutionException =>
+          runs.locked(run.turned(None))
+          done.complete(())
+          logger.info(s"No pages of ${archive.location}, as its run has ended: $e")
+      }
+    }
+
+  private def turnPages(run: QueryRun, turn: PageTurn, done: CompletableFuture[Unit]): Unit = {
+    var turned = Option.empty[WrittenPages]
+    // Whatever error ends it, the next epoch has the pages written again.
+    try
+      if (!runs.isClosed) {
+        val merge = new FrameMerge(archive, run.id, () => newId())
+        turned = runs.maintenance.run(Maintenance.Pages)(turn.merged(merge, archive))
+      }
+    finally {
+      runs.locked(run.turned(turned))
+      done.complete(())
+      ()
+    }
+  }
+
+  /** Waits for pages that are being written, which would bring back a directory that is deleted. */
+  def await(): Unit =
+    try pageTurn.foreach(_.get(CutPages.PatienceMs, TimeUnit.MILLISECONDS))
+    catch {
+      case _: TimeoutException =>
+        logger.info(s"Pages of ${archive.location} are being written after the end of its run")
+    }
+
+  /** A cut of format version 1 has its chains in itself alone: they come into pages here. */
+  private def wholeWindow(run: QueryRun, paging: Paging): (CutWindow, Map[StoreId, PackedChain]) = {
+    val ((window, moved), before) = runs.locked((run.ledger.turn(), run.ledger.lastCut))
+    val whole = before.filter(_ => !window.isWhole).fold(window) { cut =>
+      logger.info(s"Cuts of ${archive.location} are of format version 2 after epoch ${cut.epoch}")
+      window.turned(paging.whole(cut).write(archive), oldest = cut.epoch)
+    }
+    (whole, moved)
+  }
+
+  private def newId(): String = StateVersion.newId(clock)
+
+  private def firstIn(run: QueryRun, cut: Cut): Seq[WindowPart] = {
+    val first = CutWindow.first(cut.stores, runs.locked(run.ledger.lastCut))
+    val unknown = runs.locked(first.keys.filter(run.ledger.ends.of(_).isEmpty)).toSeq
+    unknown.foreach { segment =>
+      val frames = archive.framesIn(segment)
+      if (frames.isEmpty) {
+        // A later owner may have swept it.
+        checkOwner(run, cut.epoch)
+        throw Errors.cutDamaged(archive.pathOf(segment), "it is gone, and has frames that count")
+      }
+      runs.locked(frames.foreach(run.ledger.ends.note))
+    }
+    runs.locked {
+      val ends = run.ledger.ends
+      first.toSeq.sortBy(_._1).map { case (segment, offsets) =>
+        WindowPart(segment, cut.epoch, ends.of(segment).get, ends.counted(segment, offsets))
+      }
+    }
+  }
+}
+
+private object CutPages {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
+
+  /** How long the end of a run waits for pages. */
+  private val PatienceMs = 2000L
+}

@@ -1,0 +1,66 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.TimeUnit
+
+import io.cleancut.base.StoreId
+import io.cleancut.error.Errors
+import io.cleancut.format.StoreCut
+
+/** The stores that an epoch has by the frames that this run has collected. */
+final private[coordinator] class EpochStores(runs: RunRegistry) {
+  import EpochStores._
+  import runs.{archive, clock}
+
+  /** The chains after an epoch, computed without the lock. */
+  def closed(
+      run: QueryRun,
+      epoch: Long,
+      counted: Option[Set[String]]
+  ): Either[Set[StoreId], Seq[StoreCut]] = {
+    val close = runs.locked(run.ledger.closing(epoch))
+    close(counted)
+  }
+
+  def await(
+      run: QueryRun,
+      epoch: Long,
+      look: () => Either[Set[StoreId], Seq[StoreCut]]
+  ): Seq[StoreCut] = {
+    var found = look()
+    var retry = 0
+    while (found.isLeft && retry < Retries) {
+      clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
+      retry += 1
+      found = look()
+    }
+    found.fold(
+      missing => {
+        // What a run reports is not taken any more once another one has followed it.
+        runs.believed(run.id.runId, epoch)
+        val stores = runs.locked(named(missing, openedBy(run, _)))
+        throw Errors.epochIncomplete(archive.location, epoch, stores)
+      },
+      identity
+    )
+  }
+
+  /** @param further what to say of each behind its name */
+  def named(stores: Set[StoreId], further: StoreId => String = _ => ""): String = {
+    val first = stores.toSeq.sortBy(_.toString).take(Named)
+    val more = if (stores.size > Named) s" and ${stores.size - Named} more" else ""
+    first.map(store => s"$store${further(store)}").mkString("; ") + more
+  }
+
+  private def openedBy(run: QueryRun, store: StoreId): String =
+    run.meter.lastOpener(store).fold(" (no task has opened it)") { case (attempt, place) =>
+      s" (last opened by task attempt $attempt${place.fold("")(at => s" in $at")})"
+    }
+}
+
+private object EpochStores {
+  private val Retries = 3
+  private val FirstWaitMs = 100L
+
+  /** Stores that an error names. */
+  private val Named = 10
+}

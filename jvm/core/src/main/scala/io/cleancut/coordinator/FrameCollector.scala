@@ -1,0 +1,185 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.CompletableFuture
+
+import scala.util.control.NonFatal
+
+import io.cleancut.base.StoreId
+import io.cleancut.cutstore.Sender
+import io.cleancut.protocol.{Ack, Refusal}
+import io.cleancut.format._
+
+/** Collects the frames of the tasks: which task opens which store, and what has become durable. */
+final private[coordinator] class FrameCollector(runs: RunRegistry, claims: EpochClaims) {
+  import runs.{clock, runOf, runtime, segmentsOf, within}
+  import runtime.packer
+
+  /** A task attempt begins. Its channels count as opened before its stores. */
+  def start(runId: String, task: TaskStart): Either[Refusal, TaskStarted] =
+    claims.claimed(runId, task.version).flatMap { _ =>
+      within(runId) { run =>
+        for {
+          channels <- all(task.channels)(of => run.openChannel(of, clock.monotonicNs()))
+          stores <- all(task.stores)(open(run, task, _))
+        } yield {
+          val named = task.stores.zip(stores).toMap
+          val beside = run.ledger.beside(task.operator, task.partition).filterNot(named.contains)
+          val further = beside.flatMap(store => open(run, task, store).toOption.map(store -> _))
+          TaskStarted(named ++ further, task.channels.map(_.channel).zip(channels).toMap)
+        }
+      }.flatten
+    }
+
+  private def open(run: QueryRun, task: TaskStart, store: StoreId): Either[Refusal, Opened] = {
+    val opened = run.open(task.attempt, store, task.version)
+    if (opened.isRight) run.meter.openedBy(task.attempt, store, task.at)
+    // One that takes a version over reports nothing that it could be measured by.
+    if (opened.exists(_.sealedAs.isEmpty))
+      run.meter.opened(task.attempt, store, clock.monotonicNs())
+    opened
+  }
+
+  private def all[A, B](of: Seq[A])(act: A => Either[Refusal, B]): Either[Refusal, Vector[B]] =
+    of.foldLeft[Either[Refusal, Vector[B]]](Right(Vector.empty)) { (done, one) =>
+      done.flatMap(before => act(one).map(before :+ _))
+    }
+
+  /** The id of a version that counts; None where the cuts do not know the store. */
+  def accepted(store: StoreId, version: Long): Option[String] = runs.locked {
+    runs.current.flatMap(_.ledger.accepted(store, version))
+  }
+
+  /** What made a version, for a task of a run; None where that is not its last cut's. */
+  def chain(runId: String, store: StoreId, version: Long): Either[Refusal, Option[StoreCut]] =
+    within(runId)(_.ledger.chain(store, version))
+
+  /** A task attempt failed, whatever it reported. */
+  def fail(runId: String, attempt: Long): Unit = runs.locked {
+    runs.current.filter(_.id.runId == runId).foreach { run =>
+      run.ledger.fail(attempt)
+      run.channels.stragglers.ended(attempt)
+    }
+  }
+
+  /** Who is about to report for a task attempt; for the costs alone. */
+  def heard(runId: String, attempt: Long, from: Sender): Unit = runs.locked {
+    runs.heard(from)
+    runs.current.filter(_.id.runId == runId).foreach(_.meter.heard(attempt, from))
+  }
+
+  /** The identity under which an executor writes the segments of this run. */
+  def writer(runId: String): Either[Refusal, RunId] = runOf(runId).map(_.id)
+
+  /**
+   * An executor writes a base of a version to a segment of its own. From now on no sweep takes the
+   * segment, however long that lasts, as long as this is said again now and then.
+   */
+  def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
+    within(runId)(_.ledger.announce(segment, version, clock.monotonicNs())).flatten
+
+  /**
+   * A task attempt is done: what it has read of its channels, and then its frames.
+   *
+   * @return
+   *   for each of the frames what [[submit]] answers, then what [[report]] does for those that are
+   *   placed
+   */
+  def deliver(
+      runId: String,
+      made: Delivery
+  ): Either[Refusal, CompletableFuture[Seq[Option[Ack]]]] = {
+    val nowNs = clock.monotonicNs()
+    val arrived = within(runId) { run =>
+      made.arrivals.foreach(of => run.arrived(made.attempt, of.report, of.reading, nowNs))
+      made.rows.foreach(run.meter.read(made.attempt, _))
+    }
+    arrived.map { _ =>
+      val answers =
+        made.frames.map(submit(runId, _)) ++ made.placed.map(of => Some(report(runId, of)))
+      CompletableFuture
+        .allOf(answers.flatten: _*)
+        .thenApply(_ => answers.map(_.map(_.join())))
+    }
+  }
+
+  /**
+   * An executor made a frame durable. The answer is there when the executor may let its task go on:
+   * the commit that completes an epoch waits for all that its other tasks did not wait for.
+   */
+  def report(runId: String, frame: PlacedFrame): CompletableFuture[Ack] =
+    answered(runId)(ack(_, frame))
+
+  /**
+   * Makes a small frame durable together with others, at the latest when its epoch may be complete.
+   *
+   * @return
+   *   None if too much waits already, so that the executor had better write it; else what
+   *   [[report]] answers
+   */
+  def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
+    runOf(runId) match {
+      case Left(why)  => Some(CompletableFuture.completedFuture[Ack](Ack.Unknown(why)))
+      case Right(run) =>
+        runs.locked(run.keep(frame)) match {
+          case Some(ack) =>
+            Some(answered(runId) { run =>
+              run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
+              ack
+            })
+          case None =>
+            val of = segmentsOf(run, frame.name.version.number - 1)
+            packer.trySubmit(of, frame).map(_.thenCompose[Ack](report(runId, _)))
+        }
+    }
+
+  private def ack(run: QueryRun, frame: PlacedFrame): Ack = {
+    val ack = run.ledger.ack(frame)
+    if (ack == Ack.Accepted) {
+      run.meter.accepted(frame.attempt, frame.name.store, clock.monotonicNs())
+    }
+    ack
+  }
+
+  private def answered(runId: String)(ack: QueryRun => Ack): CompletableFuture[Ack] =
+    within(runId)(run => (run, ack(run), run.due())) match {
+      case Left(why)                    => CompletableFuture.completedFuture[Ack](Ack.Unknown(why))
+      case Right((_, ack, None))        => CompletableFuture.completedFuture(ack)
+      case Right((run, ack, Some(due))) =>
+        runtime.requests.execute(() => write(run, due))
+        due.all.thenApply[Ack](_ => ack)
+    }
+
+  def flush(run: QueryRun, epoch: Long): Unit = {
+    write(run, runs.locked(run.release(epoch)))
+    runs.locked(run.released(epoch))
+  }
+
+  private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
+    frames.headOption.foreach { first =>
+      val placed = packer.write(segmentsOf(run, first.name.version.number - 1), frames)
+      // Tasks that ask meanwhile wait for some of them, and not for all.
+      placed.grouped(FrameCollector.MaxAcked).foreach { some =>
+        runs.locked(some.foreach(run.ledger.ack))
+      }
+    }
+
+  private def write(run: QueryRun, due: EarlyFrames.Write): Unit =
+    try {
+      write(run, due.frames)
+      runs.locked(run.wrote(due))
+      due.done.complete(())
+      ()
+    } catch {
+      // Also what ends the thread, such as memory that is used up, or tasks would wait for ever.
+      case e: Throwable =>
+        runs.locked(run.failed(due))
+        due.done.completeExceptionally(e)
+        if (!NonFatal(e)) throw e
+    }
+}
+
+private object FrameCollector {
+
+  /** Frames that are acknowledged while the lock is held once: about a millisecond. */
+  private val MaxAcked = 500
+}

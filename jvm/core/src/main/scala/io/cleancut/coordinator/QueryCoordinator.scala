@@ -1,0 +1,258 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.CompletableFuture
+
+import scala.util.control.NonFatal
+
+import io.cleancut.base.{Clock, StoreId}
+import io.cleancut.cutstore.{CutArchive, Notes, NotesWatch, Sender, SparkLogs}
+import io.cleancut.format._
+import io.cleancut.history.SlowTally
+import io.cleancut.protocol.{Ack, EpochPlan, Refusal}
+
+/**
+ * The coordinator of one query, on its driver: collects what tasks report, and commits an epoch by
+ * its cut. A run of the query begins with its first report or commit, and takes the ownership then;
+ * only the latest run that is known here is believed. A driver has one coordinator for each run,
+ * see [[DriverQuery]].
+ *
+ * It is composed of a [[RunRegistry]], whose lock guards all state, and of collaborators, each of
+ * which does one step of an epoch. All methods may be called from any thread. Those that name a run
+ * may do requests.
+ *
+ * @param host
+ *   for the owner object
+ */
+final class QueryCoordinator(
+    archive: CutArchive,
+    logs: SparkLogs,
+    host: String,
+    runtime: CutsRuntime
+) extends AutoCloseable {
+  private[coordinator] val runs = new RunRegistry(archive, logs, host, runtime)
+  private val watchedNotes =
+    new NotesWatch(() => archive.notes(), runtime.clock, runtime.background)
+
+  private val seals = new SealWriter(runs)
+  private val claims = new EpochClaims(runs, seals)
+  private val barrier = new InFlightBarrier(runs)
+  private val frames = new FrameCollector(runs, claims)
+  private val stores = new EpochStores(runs)
+  private val publishedSinks = new PublishedSinks(runs)
+  private val pages = new CutPages(runs)
+  private val operation = new OfflineEpochRun(runs, frames, stores)
+  private val sealer = new EpochSealer(runs, claims, frames, stores, seals, pages)
+  private val finisher = new EpochFinisher(runs, stores)
+  private val sources = new CommitSources(runs, stores, finisher)
+  private val maintenance = new CutMaintenance(runs, pages)
+  private val committer =
+    new EpochCommitter(runs, frames, stores, sources, pages, maintenance, watchedNotes)
+
+  def this(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock) =
+    this(archive, logs, host, CutsRuntime.onThreads(archive.store, clock))
+
+  /** @see [[RunRegistry.begin]] */
+  def begin(runId: String): Begun = runs.begin(runId)
+
+  /** @see [[RunRegistry.atStart]] */
+  def atStart(runId: String, name: String)(act: => Unit): Unit = runs.atStart(runId, name)(act)
+
+  /** @see [[RunRegistry.ended]] */
+  def ended(runId: String): Unit = runs.ended(runId)
+
+  /** @see [[RunRegistry.checkOwner]] */
+  def checkOwner(runId: String): Unit = runs.checkOwner(runId)
+
+  private[cleancut] def follow(earlier: QueryCoordinator): Unit = runs.follow(earlier.runs)
+
+  private[cleancut] def hasFollowed(runId: String): Boolean = runs.hasFollowed(runId)
+
+  /** @see [[EpochClaims.ready]] */
+  def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
+    claims.ready(runId, epoch)
+
+  /** @see [[InFlightBarrier.arrived]] */
+  def arrived(
+      runId: String,
+      attempt: Long,
+      report: ChannelReport,
+      reading: ChannelReading = ChannelReading.Nothing
+  ): Either[Refusal, Unit] = barrier.arrived(runId, attempt, report, reading)
+
+  /** @see [[InFlightBarrier.inFlight]] */
+  def inFlight(runId: String): Either[Refusal, Seq[StoreCut]] = barrier.inFlight(runId)
+
+  /** @see [[InFlightBarrier.lastTimestampMs]] */
+  def lastTimestampMs(runId: String): Option[Long] = barrier.lastTimestampMs(runId)
+
+  /** @see [[InFlightBarrier.isDecidedBefore]] */
+  def isDecidedBefore(runId: String, epoch: Long): Boolean = barrier.isDecidedBefore(runId, epoch)
+
+  /** @see [[InFlightBarrier.alignedBecause]] */
+  def alignedBecause(runId: String, reasons: Map[Long, String]): Unit =
+    barrier.alignedBecause(runId, reasons)
+
+  def aligned: Map[Long, String] = barrier.aligned
+
+  /** @see [[InFlightBarrier.awaitOvertaken]] */
+  def awaitOvertaken(
+      runId: String,
+      executor: String,
+      known: Set[Long]
+  ): CompletableFuture[Set[Long]] = barrier.awaitOvertaken(runId, executor, known)
+
+  /** @see [[InFlightBarrier.cutNow]] */
+  def cutNow(): Boolean = barrier.cutNow()
+
+  /** @see [[InFlightBarrier.tick]] */
+  def tick(): Boolean = barrier.tick()
+
+  /** @see [[FrameCollector.start]] */
+  def start(runId: String, task: TaskStart): Either[Refusal, TaskStarted] =
+    frames.start(runId, task)
+
+  /** @see [[FrameCollector.accepted]] */
+  def accepted(store: StoreId, version: Long): Option[String] = frames.accepted(store, version)
+
+  /** @see [[FrameCollector.chain]] */
+  def chain(runId: String, store: StoreId, version: Long): Either[Refusal, Option[StoreCut]] =
+    frames.chain(runId, store, version)
+
+  /** @see [[FrameCollector.fail]] */
+  def fail(runId: String, attempt: Long): Unit = frames.fail(runId, attempt)
+
+  /** @see [[FrameCollector.heard]] */
+  def heard(runId: String, attempt: Long, from: Sender): Unit =
+    frames.heard(runId, attempt, from)
+
+  /** @see [[FrameCollector.writer]] */
+  def writer(runId: String): Either[Refusal, RunId] = frames.writer(runId)
+
+  /** @see [[FrameCollector.announce]] */
+  def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
+    frames.announce(runId, segment, version)
+
+  /** @see [[FrameCollector.deliver]] */
+  def deliver(
+      runId: String,
+      made: Delivery
+  ): Either[Refusal, CompletableFuture[Seq[Option[Ack]]]] = frames.deliver(runId, made)
+
+  /** @see [[FrameCollector.report]] */
+  def report(runId: String, frame: PlacedFrame): CompletableFuture[Ack] =
+    frames.report(runId, frame)
+
+  /** @see [[FrameCollector.submit]] */
+  def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
+    frames.submit(runId, frame)
+
+  /** @see [[EpochSealer.hold]] */
+  def hold(runId: String, epoch: Long): Unit = sealer.hold(runId, epoch)
+
+  /** @see [[EpochSealer.seal]] */
+  def seal(runId: String, epoch: Long, output: Option[String] = None): Unit =
+    sealer.seal(runId, epoch, output)
+
+  /** @see [[EpochFinisher.sealedOutput]] */
+  def sealedOutput(runId: String, epoch: Long): Option[String] =
+    finisher.sealedOutput(runId, epoch)
+
+  /** @see [[EpochFinisher.finish]] */
+  def finish(runId: String, epoch: Long): Boolean = finisher.finish(runId, epoch)
+
+  /** @see [[EpochCommitter.commit]] */
+  def commit(
+      runId: String,
+      epoch: Long,
+      entry: String,
+      plan: => Option[EpochPlan] = None
+  ): String = committer.commit(runId, epoch, entry, plan)
+
+  /** @see [[PublishedSinks.recorded]] */
+  def sinks(runId: String, epoch: Long): SinkEpochs = publishedSinks.recorded(runId, epoch)
+
+  /** @see [[PublishedSinks.add]] */
+  def published(runId: String, epoch: Long, sinks: Set[String]): Unit =
+    publishedSinks.add(runId, epoch, sinks)
+
+  /** @see [[OfflineEpochRun.replace]] */
+  def replace(
+      runId: String,
+      epoch: Long,
+      stores: Set[StoreId],
+      inFlight: Option[InFlightSource] = None,
+      sinks: SinkEpochs = SinkEpochs.Empty
+  ): Unit = operation.replace(runId, epoch, stores, inFlight, sinks)
+
+  /** @see [[OfflineEpochRun.refer]] */
+  def refer(runId: String, epoch: Long, bases: Seq[SealedFrame], segments: Set[String]): Unit =
+    operation.refer(runId, epoch, bases, segments)
+
+  /** @see [[OfflineEpochRun.settle]] */
+  def settle(runId: String, epoch: Long): Unit = operation.settle(runId, epoch)
+
+  /** @see [[OfflineEpochRun.settled]] */
+  def settled(runId: String, epoch: Long): Seq[StoreCut] = operation.settled(runId, epoch)
+
+  /** Keeps the cut of an epoch under a name; see [[CutArchive.pin]]. */
+  def pin(name: String, epoch: Long): Unit = archive.pin(name, epoch)
+
+  def unpin(name: String): Boolean = archive.unpin(name)
+
+  /** The last cut of the current run, if it has begun. */
+  def lastCut: Option[Cut] = runs.locked(runs.current.flatMap(_.ledger.lastCut))
+
+  /** How long a request to its store may take. */
+  def requestTimeoutMs: Long = archive.store.requestTimeoutMs
+
+  /** Until a run has been heard of, this requests the last cut from the store. */
+  def status: CutsStatus = {
+    val stored = if (runs.current.isEmpty) archive.last().map(_.head) else None
+    statusAfter(stored)
+  }
+
+  /** The figures of the current run for metrics, without a request; None before it has begun. */
+  def figures: Option[QueryFigures] = runs.current.map { run =>
+    new QueryFigures(statusAfter(None), run.begun.committed, watchedNotes.last)
+  }
+
+  private def statusAfter(stored: Option[Cut]): CutsStatus = runs.locked {
+    val run = runs.current
+    val cut = run.fold(stored)(_.ledger.lastCut)
+    val committed = run.map(_.ledger.lastCommitted).orElse(cut.map(_.epoch))
+    CutsStatus(
+      archive.location,
+      run.map(_.id),
+      committed.filter(_ >= 0),
+      run.map(_.ledger.epoch.progress),
+      run.toSeq.flatMap(_.meter.slowest),
+      committer.last,
+      runs.usage(),
+      cut.toSeq.flatMap(_.channels),
+      cut.fold(Map.empty[StoreId, ChannelCourse])(_.courses),
+      run.fold(Map.empty[Long, String])(_.aligned),
+      runtime.watcher.fold(SlowTally.None)(_.slow),
+      run.toSeq.flatMap(_.collector.unreadable)
+    )
+  }
+
+  /** The markers of restore tests and replicas. Requests them from the store. */
+  def notes(): Notes = watchedNotes.look()
+
+  /** The same as was read last; it is read again in the background. */
+  def lastNotes: Option[Notes] = watchedNotes.last
+
+  /** Ends the work of the run, which has ended. No task waits for an answer afterwards. */
+  override def close(): Unit = {
+    runs.close()
+    runtime.packer.close()
+    runs.locked(runs.current.toSeq.flatMap(_.close())).foreach(_())
+    pages.await()
+    runtime.watcher.foreach(_.close(() => isCheckpointStored))
+    logs.close()
+  }
+
+  private def isCheckpointStored =
+    try runs.current.forall(runs.isStored)
+    catch { case NonFatal(_) => true }
+}

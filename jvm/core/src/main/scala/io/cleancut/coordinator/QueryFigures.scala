@@ -1,0 +1,151 @@
+package io.cleancut.coordinator
+
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+import io.cleancut.cutstore.Notes
+import io.cleancut.format.{ChannelCourse, PackedChain, StoreCut}
+import io.cleancut.objectstore.{KindCounts, RequestKind}
+
+/**
+ * What there is to tell of a query at one moment, as the figures that metrics are. Pure.
+ *
+ * @param begun
+ *   the last epoch that had been committed when counting began
+ * @param notes
+ *   what others have noted; None where nobody has looked yet
+ */
+final class QueryFigures(
+    private val status: CutsStatus,
+    private val begun: Long,
+    notes: Option[Notes]
+) {
+  import QueryFigures._
+
+  private val committed = status.committed.map(_.toDouble)
+  private val last = status.last
+  private val usage = status.usage.driver + status.usage.executors
+  private val courses = status.courses.values.toSeq
+  private lazy val chains = last.toSeq.flatMap(_.cut.stores).map(new ChainFigures(_))
+  private lazy val copies = notes.toSeq.flatMap(_.replicas).flatMap(Copy.parse)
+
+  /** What a gauge of this name tells; None where that is not known. */
+  def gauge(name: String): Option[Double] = gauges(name)(this)
+
+  /** What a counter of this name has come to. */
+  def count(name: String): Long = counters(name)(this)
+
+  /** How many epochs of this run were slow for one of the reasons. */
+  def slow(cause: String): Long = status.slow.counts.getOrElse(cause, 0L)
+
+  /** Requests of one kind. */
+  def requests(kind: RequestKind): KindCounts = usage.requests(kind)
+
+  private def timing(phase: String): Option[Double] =
+    last.flatMap(_.cut.timings.get(phase)).map(_ / MsPerS)
+
+  private def longest(ms: Iterable[Long]): Option[Double] = ms.maxOption.map(_ / MsPerS)
+
+  private def alignment: Option[Double] =
+    longest(ChannelCourse.longestAlignmentMs(status.courses))
+
+  private def unproven: Option[Double] =
+    for (_ <- notes; epoch <- committed) yield epoch - proven.fold(-1.0)(_.epoch.toDouble)
+
+  private def proven = notes.flatMap(_.proven)
+
+  private def lagSeconds: Option[Double] = {
+    val lags =
+      for (of <- copies; cut <- last.map(_.cut))
+        yield if (of.epoch >= cut.epoch) 0L else Math.max(cut.writtenMs - of.writtenMs, 0L)
+    longest(lags)
+  }
+
+  private def lagEpochs: Option[Double] = {
+    val lags = for (of <- copies; epoch <- committed) yield Math.max(epoch - of.epoch, 0.0)
+    lags.maxOption
+  }
+
+  private def oldestBase: Option[Double] =
+    for (cut <- last.map(_.cut); oldest <- chains.map(_.baseVersion).minOption)
+      yield (cut.epoch + 1 - oldest).toDouble
+}
+
+object QueryFigures {
+  private val MsPerS = 1000.0
+  private val mapper = new ObjectMapper
+
+  private type Gauge = QueryFigures => Option[Double]
+
+  private val gauges: Map[String, Gauge] = Map(
+    "committed_epoch" -> (_.committed),
+    "last_commit_timestamp_seconds" -> (_.last.map(_.cut.writtenMs / MsPerS)),
+    "epoch_duration_seconds" -> (_.timing("epochMs")),
+    "gate_duration_seconds" -> (_.timing("gateMs")),
+    "cut_write_duration_seconds" -> (_.last.map(_.writeMs / MsPerS)),
+    "alignment_duration_seconds" -> (_.alignment),
+    "barrier_to_capture_duration_seconds" ->
+      (of => of.longest(of.courses.flatMap(_.barrierToCaptureMs))),
+    "slowest_store_duration_seconds" ->
+      (of => of.longest(of.last.flatMap(_.cut.costs).toSeq.flatMap(_.slowest).map(_.ms))),
+    "in_flight_rows" -> (of => Some(of.status.channels.map(_.deferred.rows).sum.toDouble)),
+    "in_flight_bytes" -> (of => Some(of.courses.map(_.bytesInFlight).sum.toDouble)),
+    "beyond_bound_rows" -> (of => Some(of.courses.map(_.rowsBeyondBound).sum.toDouble)),
+    "overloaded_operators" -> (of => Some(of.status.overloaded.size.toDouble)),
+    "aligned_operators" -> (of => Some(of.status.aligned.size.toDouble)),
+    "unreadable_savepoints" -> (of => Some(of.status.unreadableSavepoints.size.toDouble)),
+    "stores" -> (_.last.map(_.cut.stores.size.toDouble)),
+    "executors" -> (of => Some(of.status.usage.executorCount.toDouble)),
+    "owner_generation" -> (_.status.run.map(_.generation.toDouble)),
+    "proven_epoch" -> (_.proven.map(_.epoch.toDouble)),
+    "proven_timestamp_seconds" -> (_.proven.map(_.provenMs / MsPerS)),
+    "unproven_epochs" -> (_.unproven),
+    "replica_lag_epochs" -> (_.lagEpochs),
+    "replica_lag_seconds" -> (_.lagSeconds),
+    "longest_chain_frames" -> (_.chains.map(_.frames.toDouble).maxOption),
+    "oldest_base_age_epochs" -> (_.oldestBase),
+    "chain_bytes" -> (of => of.last.map(_ => of.chains.map(_.bytes).sum.toDouble))
+  )
+
+  private val counters: Map[String, QueryFigures => Long] = Map(
+    "epochs_total" -> (of => of.status.committed.fold(0L)(_ - of.begun)),
+    "slow_epochs_total" -> (_.status.slow.total),
+    "requests_total" -> (_.usage.requests.requests),
+    "request_retries_total" -> (_.usage.requests.retries),
+    "request_failures_total" -> (_.usage.requests.failures),
+    "sent_bytes_total" -> (_.usage.requests.bytesSent),
+    "received_bytes_total" -> (_.usage.requests.bytesReceived),
+    "frames_total" -> (_.usage.written.frames),
+    "segments_total" -> (_.usage.written.segments),
+    "segment_bytes_total" -> (_.usage.written.segmentBytes)
+  )
+
+  /** The metrics that are told so. */
+  val Gauges: Set[String] = gauges.keySet
+  val Counters: Set[String] = counters.keySet
+
+  /** What a chain costs a restart. */
+  final private class ChainFigures(of: StoreCut) {
+    private val chain = PackedChain.of(of.frames)
+
+    def frames: Int = chain.length
+    def baseVersion: Long = chain.base.getOrElse(0L)
+    def bytes: Long = chain.sizeBytes
+  }
+
+  /** How far a copy was at its last pass. */
+  final private case class Copy(epoch: Long, writtenMs: Long)
+
+  private object Copy {
+
+    /** A note that cannot be read is none. */
+    def parse(note: String): Option[Copy] = Try(mapper.readTree(note)).toOption.flatMap { json =>
+      def number(of: JsonNode) = Option.when(of.isIntegralNumber)(of.longValue)
+      for {
+        epoch <- number(json.path("epoch"))
+        writtenMs <- number(json.path("writtenMs"))
+      } yield Copy(epoch, writtenMs)
+    }
+  }
+}

@@ -1,0 +1,276 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.base.Clock
+import io.cleancut.cutstore.{
+  CutAges,
+  CutArchive,
+  CutsListed,
+  GarbageCollector,
+  Owner,
+  Place,
+  Sender,
+  SparkLogs,
+  StoredSize,
+  Taken,
+  Usage,
+  UsageBook
+}
+import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.protocol.Refusal
+import io.cleancut.format._
+
+/**
+ * The runs of one query. Only the latest one that is known here may report and commit. A run begins
+ * with its first report or commit, and takes the ownership then.
+ *
+ * Its lock guards the whole state of the coordinator of the query: the latest run with all that a
+ * [[QueryRun]] holds. No request is made while it is held. Methods of this class take the lock
+ * themselves; the collaborators of the coordinator take it by [[locked]].
+ *
+ * @param host
+ *   for the owner object
+ */
+final private[coordinator] class RunRegistry(
+    val archive: CutArchive,
+    val logs: SparkLogs,
+    host: String,
+    val runtime: CutsRuntime
+) {
+  import RunRegistry._
+
+  private var latest = Option.empty[QueryRun]
+  private val book = new UsageBook
+  private var past = Set.empty[String]
+  private val sweepPermit = new AtomicBoolean
+  @volatile private var closed = false
+  private val starts = new SharedStart(start, runtime.beforeWait)
+
+  def clock: Clock = runtime.clock
+
+  lazy val maintenance: Maintenance =
+    runtime.maintenance.getOrElse(Maintenance.unasked(archive.location))
+
+  /** Runs what reads or changes the state of the coordinator, and does no request. */
+  def locked[A](body: => A): A = synchronized(body)
+
+  /** The latest run, if one has begun. */
+  def current: Option[QueryRun] = locked(latest)
+
+  /** Whether the run has ended and no task waits for an answer. */
+  def isClosed: Boolean = closed
+
+  /** Ends the work in the background. */
+  def close(): Unit = closed = true
+
+  /** Notes the usage of the store that a process has reported. */
+  def heard(from: Sender): Unit = locked(book.heard(from))
+
+  def within[A](runId: String)(act: QueryRun => A): Either[Refusal, A] =
+    runOf(runId).map(run => synchronized(act(run)))
+
+  def usage(): UsageBook.Shares = synchronized {
+    book.now(Usage(archive.store.counts, runtime.packer.written))
+  }
+
+  def believed(runId: String, epoch: => Long): QueryRun =
+    runOf(runId).fold(by => throw Errors.fenced(archive.location, epoch, by.owner), identity)
+
+  /**
+   * A run takes the ownership, if it has not done so yet, and learns what it goes on behind. It
+   * reads Spark's logs afterwards.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def begin(runId: String): Begun = believed(runId, next).begun
+
+  /** Does something at the start of a run, once for each name. */
+  def atStart(runId: String, name: String)(act: => Unit): Unit = {
+    val run = believed(runId, next)
+    if (synchronized(run.isToDo(name))) act
+  }
+
+  /**
+   * A run has ended, and nothing of it will be written any more. It says so, unless a run before it
+   * may still work: the next one, which is not to take itself for alone then, finds out.
+   */
+  def ended(runId: String): Unit =
+    synchronized(latest.filter(of => of.id.runId == runId && of.maySayEnded)).foreach { run =>
+      if (isStored(run)) archive.ended(run.id.generation)
+      run.hasEnded = true
+    }
+
+  /**
+   * Whether the checkpoint of a run is there: a directory that was deleted is not to come back with
+   * what the end of the run writes.
+   */
+  def isStored(run: QueryRun): Boolean = archive.isOwned(run.id.generation)
+
+  /** Runs that another coordinator of this driver had are not believed any more. */
+  def follow(earlier: RunRegistry): Unit = {
+    val before = earlier.seen
+    synchronized(past ++= before)
+  }
+
+  def hasFollowed(runId: String): Boolean = synchronized(past(runId))
+
+  private def seen: Set[String] = synchronized(past ++ latest.map(_.id.runId))
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, if another run owns the query by now
+   */
+  def checkOwner(runId: String): Unit = checkOwner(believed(runId, next), next)
+
+  def checkOwner(run: QueryRun, epoch: Long): Unit =
+    laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
+
+  /** Leaves out the request if the owner was checked after the last cut, and not longer ago. */
+  def checkOwnerUnless(run: QueryRun, epoch: Long, maxAgeNs: Long): Unit =
+    if (!run.lookedNs.exists(clock.monotonicNs() - _ < maxAgeNs)) checkOwner(run, epoch)
+
+  /**
+   * The run before this one may have committed the epoch after Spark had looked for it.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED
+   */
+  def checkOpen(run: QueryRun, epoch: Long): Unit =
+    if (epoch <= locked(run.ledger.lastCommitted)) throw committedBy(epoch, archive.head(epoch))
+
+  /** The error of a run whose epoch another run has committed. */
+  def committedBy(epoch: Long, cut: Option[Cut]): CleancutException = {
+    val by = cut.fold("another run")(c => s"generation ${c.run.generation}, run ${c.run.runId},")
+    Errors.fenced(archive.location, epoch, s"$by has committed the epoch")
+  }
+
+  /** The owner that has followed this run, if there is one. */
+  def laterOwner(run: QueryRun): Option[String] = {
+    val next = run.id.generation + 1
+    if (archive.isOwned(next)) {
+      val owners = archive.owners(next)
+      val by = owners.headOption.fold(s"generation $next")(_.toString)
+      run.followedBy = Some((by +: Owner.rivalry(owners).toSeq).mkString("; "))
+    }
+    run.followedBy
+  }
+
+  /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
+  def runOf(runId: String): Either[Refusal.Fenced, QueryRun] =
+    known(runId).getOrElse(starts.get(runId))
+
+  /** The same when the start is over, which is left to a thread of the runtime's. */
+  def started(
+      runId: String
+  ): CompletableFuture[Either[Refusal.Fenced, QueryRun]] =
+    known(runId).fold(starts(runId, runtime.requests))(CompletableFuture.completedFuture(_))
+
+  private def known(runId: String): Option[Either[Refusal.Fenced, QueryRun]] = synchronized {
+    latest match {
+      case Some(run) if run.id.runId == runId =>
+        Some(run.followedBy.map(Refusal.Fenced(_)).toLeft(run))
+      case _ if past(runId) =>
+        Some(Left(Refusal.Fenced(s"run ${latest.fold("")(_.id.runId)} of the same driver")))
+      case _ => None
+    }
+  }
+
+  // The store may take its time: the monitor is for what others may learn meanwhile.
+  private def start(runId: String): Either[Refusal.Fenced, QueryRun] = known(runId).getOrElse {
+    if (closed) throw new IllegalStateException(s"run $runId of ${archive.location} has ended")
+    val run = newRun(runId)
+    // What it has found a later owner has found too, or else that one is seen here.
+    val owner = laterOwner(run)
+    synchronized {
+      past ++= latest.map(_.id.runId)
+      latest = Some(run)
+    }
+    owner.map(Refusal.Fenced(_)).toLeft(run)
+  }
+
+  /** The epoch that the latest run works on. */
+  private def next: Long = synchronized(latest.fold(0L)(_.ledger.lastCommitted + 1))
+
+  /** The identity of the segments that the driver writes in an epoch. */
+  def segmentsOf(run: QueryRun, epoch: Long): SegmentIdentity =
+    SegmentIdentity(epoch, Place.Driver, run.id.runId, run.id.generation)
+
+  private def newRun(runId: String): QueryRun = {
+    val used = usage()
+    val queryId = logs.queryId()
+    val taken = archive.own(queryId, runId, host)
+    // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
+    val plain = logs.lastPlainCommit()
+    val listed = archive.listed()
+    archive.mark(queryId, if (runtime.paging.isEmpty) FormatNote.Stores else FormatNote.Roots)
+    val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
+    for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
+      throw Errors.cutsOvertaken(archive.location, last, done.epoch)
+    val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
+    logger.info(
+      s"Run $runId owns ${archive.location} as generation ${taken.generation}, behind epoch " +
+        s"$committed"
+    )
+    if (!taken.isAlone) tellOfRivals(taken.generation)
+    val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
+    seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
+    val collector = newCollector(taken, listed)
+    val uncut = if (cut.isEmpty && committed >= 0) archive.uncutSinks() else SinkEpochs.Empty
+    val last = cut.filter(_.epoch == committed)
+    val run = new QueryRun(
+      RunId(queryId, runId, taken.generation),
+      new QueryLedger(committed, cut, runtime.baseMargin, seal, uncut),
+      new EpochMeter(used),
+      seal,
+      Begun(committed, last, taken.generation, taken.isAlone, Some(collector)),
+      collector,
+      runtime.budget
+    )
+    // Of a new query nothing is there yet; of others the first sweep tells.
+    if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))
+    run
+  }
+
+  private def newCollector(taken: Taken, listed: CutsListed): GarbageCollector = {
+    val retention = logs.retention
+    val written = listed.cutInfos.iterator.map { case (epoch, info) => epoch -> info.modifiedMs }
+    val ages = new CutAges(retention.ms, written.to(Iterable), taken.storeClock, clock)
+    def isFollowed() = closed || archive.isOwned(taken.generation + 1)
+    new GarbageCollector(
+      archive,
+      retention,
+      runtime.baseMargin,
+      ages,
+      taken.storeClock,
+      listed.seals,
+      () => isFollowed(),
+      sweepPermit,
+      clock
+    )
+  }
+
+  /** A later owner may have swept what the cut names. */
+  private def wholeCut(generation: Long, epoch: Long): Option[Cut] =
+    try archive.open(epoch, runtime.parts(archive)).map(_.whole)
+    catch {
+      case e: CleancutException =>
+        archive.owner(generation + 1).foreach { owner =>
+          throw Errors.fenced(archive.location, epoch + 1, owner.toString)
+        }
+        throw e
+    }
+
+  private def tellOfRivals(generation: Long): Unit =
+    Owner.rivalry(archive.owners(generation)).foreach { rivals =>
+      logger.warn(s"At ${archive.location} $rivals")
+    }
+}
+
+private object RunRegistry {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
+}

@@ -1,0 +1,54 @@
+package io.cleancut.coordinator
+
+import io.cleancut.base.StateVersion
+import io.cleancut.error.Errors
+import io.cleancut.format.{Cut, SealName, StoreCut}
+
+/** Writes the seals and claims of runs, each of which is created once. */
+final private[coordinator] class SealWriter(runs: RunRegistry) {
+  import runs.{archive, clock}
+
+  /** The seal of a run with these stores. */
+  def of(
+      run: QueryRun,
+      epoch: Long,
+      stores: Seq[StoreCut],
+      offsets: String
+  ): Cut = Cut(
+    epoch,
+    run.id,
+    StateVersion.newId(clock),
+    clock.wallMs(),
+    commit = "",
+    offsets,
+    stores,
+    timings = Map.empty
+  )
+
+  /**
+   * Writes the seal of a run. A run that repeats a failed seal may find its own object, since that
+   * try can fail after the object was created: the same decisions on the same frames are sealed
+   * then. The object cannot be replaced, so that a run with another result ends, and the next run
+   * follows the object.
+   */
+  def write(run: QueryRun, seal: Cut): Unit = {
+    val name = SealName(seal.epoch, seal.run.generation)
+    if (!archive.seal(seal)) {
+      val stored = archive.readSeal(name, runs.locked(run.ledger.lastCut))
+      if (!stored.exists(hasSealed(_, seal))) {
+        val owner =
+          if (stored.exists(_.run == seal.run)) "this run, which has sealed another result before"
+          else "another run of the same generation"
+        throw Errors.fenced(archive.location, seal.epoch, owner)
+      }
+    }
+    runs.locked(run.sealWritten(name))
+  }
+
+  /** Whether an object is what an earlier try of the same run wrote for the same result. */
+  private def hasSealed(stored: Cut, seal: Cut): Boolean =
+    stored.run == seal.run && stored.isClaim == seal.isClaim && stored.output == seal.output &&
+      stored.channels == seal.channels && versions(stored) == versions(seal)
+
+  private def versions(cut: Cut) = cut.stores.map(of => of.store -> of.version).toMap
+}

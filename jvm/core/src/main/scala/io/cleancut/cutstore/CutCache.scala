@@ -1,0 +1,31 @@
+package io.cleancut.cutstore
+
+import io.cleancut.base.SharedReads
+
+/**
+ * The cuts that were read last in this process: all stores of an executor ask for the same. Each
+ * run of a query reads them anew, because a checkpoint may have been deleted and begun again
+ * meanwhile.
+ */
+object CutCache {
+  private val MaxBytes = 64L << 20
+
+  final private case class Key(location: String, runId: String, epoch: Long, savepoint: String)
+
+  private val cuts = new SharedReads[Key, StoredCut](MaxBytes, _.sizeBytes)
+
+  def read(archive: CutArchive, runId: String, epoch: Long): Option[StoredCut] =
+    cuts(Key(archive.location, runId, epoch, "")) {
+      archive.open(epoch, CutParts.shared(archive))
+    }
+
+  /** The same of a savepoint, if it is of that epoch. */
+  def savepoint(
+      archive: CutArchive,
+      runId: String,
+      name: String,
+      epoch: Long
+  ): Option[StoredCut] = cuts(Key(archive.location, runId, epoch, name)) {
+    archive.savepoint(name, CutParts.shared(archive)).filter(_.head.epoch == epoch)
+  }
+}

@@ -1,0 +1,127 @@
+package io.cleancut.cutstore
+
+import java.util.Arrays
+import java.util.zip.CRC32
+
+import scala.collection.mutable
+
+import io.cleancut.base.StateVersion
+import io.cleancut.objectstore.{ObjectKey, RangeResult}
+import io.cleancut.format._
+
+/**
+ * Puts the small deltas of chains, which lie in the segments of many epochs, one after the other
+ * into new ones, so that who restores a store asks for one range in their place. Bases stay where
+ * they are: by their places a cut tells those that it is the first to name.
+ *
+ * @param run
+ *   that owns the query
+ * @param batchBytes
+ *   what is in memory at a time, about
+ */
+final private[cleancut] class FrameMerge(
+    archive: CutArchive,
+    run: RunId,
+    newId: () => String,
+    batchBytes: Long = FrameMerge.BatchBytes
+) {
+  import FrameMerge._
+
+  /**
+   * The same chains with the new places of what was merged, which is durable then.
+   *
+   * @param epoch
+   *   after which the chains are complete
+   */
+  def apply(epoch: Long, chains: Seq[StoreCut]): Seq[StoreCut] = {
+    val moved = batches(chains).flatMap(merge(epoch, _)).toMap
+    chains.map(of => moved.getOrElse(of.store, of))
+  }
+
+  private def batches(chains: Seq[StoreCut]): Seq[Seq[StoreCut]] = {
+    val found = mutable.Buffer.empty[mutable.Buffer[StoreCut]]
+    var bytes = batchBytes
+    chains.filter(scattered(_).sizeIs > 1).foreach { chain =>
+      if (bytes >= batchBytes) {
+        found += mutable.Buffer.empty
+        bytes = 0L
+      }
+      found.last += chain
+      bytes += scattered(chain).map(_._3.length).sum
+    }
+    found.map(_.toSeq).toSeq
+  }
+
+  private def scattered(chain: StoreCut): Seq[Chains.Frame] =
+    chain.frames.filter { case (kind, _, place) =>
+      kind == FrameKind.Delta && place.length <= MaxFrameBytes && !isMerged(place.segment)
+    }
+
+  private def merge(epoch: Long, chains: Seq[StoreCut]) = {
+    val bytes = read(chains.flatMap(scattered(_).map(_._3)))
+    // What cannot be read stays where it is, for whoever needs it to find out.
+    val whole = chains.filter(scattered(_).forall(frame => bytes.contains(frame._3)))
+    if (whole.isEmpty) Nil
+    else {
+      val frames = whole.flatMap { chain =>
+        scattered(chain).map { case (kind, version, place) =>
+          val name = FrameName(chain.store, version, kind)
+          SealedFrame(name, SealedFrame.Maintenance, bytes(place))
+        }
+      }
+      val identity = SegmentIdentity(epoch, Writer, run.runId, run.generation)
+      val segment = new Segment(CutLayout.segment(epoch, Writer, newId()), identity)
+      val (packed, placed) = segment.pack(frames)
+      archive.store.put(ObjectKey(segment.name), packed)
+      val places = placed.groupMap(_.name.store)(of => of.name.version -> of.place)
+      whole.map(chain => chain.store -> moved(chain, places(chain.store).toMap))
+    }
+  }
+
+  private def moved(chain: StoreCut, places: Map[StateVersion, FramePlace]): StoreCut = {
+    val frames = chain.frames.map { case (kind, version, place) =>
+      (kind, version, places.getOrElse(version, place))
+    }
+    StoreCut(chain.store, PackedChain.of(frames))
+  }
+
+  /** The bytes of the frames that can be read, and are what they should be. */
+  private def read(places: Seq[FramePlace]): collection.Map[FramePlace, Array[Byte]] = {
+    val found = mutable.HashMap.empty[FramePlace, Array[Byte]]
+    for (near <- FramePlace.ranges(places, MaxGapBytes, MaxRangeBytes)) {
+      val from = near.head.offset
+      val length = near.last.offset + near.last.length - from
+      archive.store.getRange(ObjectKey(near.head.segment), from, length.toInt) match {
+        case RangeResult.Found(bytes) =>
+          near.foreach { place =>
+            val at = (place.offset - from).toInt
+            val own = Arrays.copyOfRange(bytes, at, at + place.length.toInt)
+            if (crcOf(own) == place.crc) found(place) = own
+          }
+        case _ => ()
+      }
+    }
+    found
+  }
+
+  private def crcOf(bytes: Array[Byte]): Int = {
+    val crc = new CRC32
+    crc.update(bytes)
+    crc.getValue.toInt
+  }
+}
+
+private[cleancut] object FrameMerge {
+
+  /** In the names of segments of merged frames. */
+  val Writer = "merged"
+
+  /** Larger ones are worth a request. */
+  private val MaxFrameBytes = 32L << 10
+  private val BatchBytes = 8L << 20
+  private val MaxGapBytes = 16L << 10
+  private val MaxRangeBytes = 8L << 20
+  private val OfMerged = s"/$Writer-"
+
+  def isMerged(segment: String): Boolean = segment.contains(OfMerged)
+}

@@ -1,0 +1,91 @@
+package io.cleancut.cutstore
+
+import io.cleancut.protocol.{CutWindow, WrittenPages}
+import io.cleancut.format._
+
+/**
+ * How often pages are written anew, and how large they are.
+ *
+ * @param storesPerPage
+ *   about
+ * @param epochs
+ *   after which a page is due
+ * @param longEpochs
+ *   in which all are written once, where there are more than `epochs` of them
+ */
+final case class Paging(storesPerPage: Int, epochs: Int, longEpochs: Int) {
+
+  /** What is to be written after a cut, if anything is. */
+  private[cleancut] def due(window: CutWindow, cut: Cut): Option[PageTurn] = {
+    // Without a page before them: none of a query without stores, which has no part either.
+    val first = window.parts.iterator.map(_.epoch).minOption
+    if (window.pages.nonEmpty) some(window.pages, cut)
+    else Option.when(first.exists(cut.epoch - _ >= epochs - 1))(whole(cut))
+  }
+
+  /** All pages of a cut. */
+  private[cleancut] def whole(cut: Cut): PageTurn =
+    PageTurn(cut.epoch, Seq(None -> split(ordered(cut))))
+
+  private def ordered(cut: Cut): Seq[StoreCut] =
+    CutWindow.held(cut.stores).sortBy(_.store)(StoreOrder)
+
+  private def some(pages: Seq[PageRef], cut: Cut): Option[PageTurn] = {
+    val epoch = cut.epoch
+    val cycle = if (pages.size > epochs) longEpochs else epochs
+    val atOnce = (pages.size + cycle - 1) / cycle
+    val old = pages.filter(epoch - _.epoch >= epochs).sortBy(_.epoch).take(atOnce).toSet
+    Option.when(old.nonEmpty) {
+      val ends = pages.drop(1).map(page => Option(page.first)) :+ None
+      var rest = ordered(cut)
+      val turned = pages.zip(ends).flatMap { case (page, end) =>
+        val (own, others) = rest.span(of => end.forall(StoreOrder.lt(of.store, _)))
+        rest = others
+        Option.when(old(page))(Some(page) -> split(own))
+      }
+      PageTurn(epoch, turned)
+    }
+  }
+
+  /** Even parts, none of which is much larger than a page is to be. */
+  private def split(stores: Seq[StoreCut]): Seq[Seq[StoreCut]] = {
+    val count = Math.max(1, Math.round(stores.size.toDouble / storesPerPage).toInt)
+    stores.grouped((stores.size + count - 1) / count).toSeq
+  }
+}
+
+object Paging {
+  private val StoresPerPage = 1000
+  private val Epochs = 8
+  private val LongEpochs = 16
+
+  val Default: Paging = Paging(StoresPerPage, Epochs, LongEpochs)
+}
+
+/**
+ * Pages to be written.
+ *
+ * @param epoch
+ *   after which they will be complete
+ * @param chains
+ *   of each new page, with the page whose place they take; None where they take that of all
+ */
+final private[cleancut] case class PageTurn(
+    epoch: Long,
+    chains: Seq[(Option[PageRef], Seq[Seq[StoreCut]])]
+) {
+
+  /** Writes them; nothing names them yet. */
+  def write(archive: CutArchive): WrittenPages =
+    WrittenPages(epoch, chains.map { case (old, of) => old -> archive.writePages(epoch, of) })
+
+  /** The same with frames that lie one after the other. */
+  def merged(merge: FrameMerge, archive: CutArchive): WrittenPages = {
+    val near = chains.map { case (old, of) => old -> of.map(merge(epoch, _)) }
+    val before = chains.flatMap(_._2.flatten)
+    val moved = before.zip(near.flatMap(_._2.flatten)).collect {
+      case (was, is) if was ne is => is.store -> PackedChain.of(is.frames)
+    }
+    copy(chains = near).write(archive).copy(moved = moved.toMap)
+  }
+}

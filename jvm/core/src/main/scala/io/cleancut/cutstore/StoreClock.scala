@@ -1,0 +1,21 @@
+package io.cleancut.cutstore
+
+import java.util.concurrent.TimeUnit
+
+import io.cleancut.base.Clock
+
+/**
+ * The present time of the object store, for comparisons with the write times of objects: the write
+ * time of a run's own object, and the monotonic time since. The wall clock of the host takes no
+ * part, because it may differ from the clock of the store.
+ *
+ * To be created when the owner's object is there, so that the result is never ahead of the store.
+ */
+final class StoreClock(archive: CutArchive, generation: Long, clock: Clock) {
+  private val ownedNs = clock.monotonicNs()
+  private lazy val ownedMs = archive.ownedMs(generation)
+
+  /** Milliseconds since 1970; None if the owner's object is gone. One request per run. */
+  def nowMs(): Option[Long] =
+    ownedMs.map(_ + TimeUnit.NANOSECONDS.toMillis(clock.monotonicNs() - ownedNs))
+}

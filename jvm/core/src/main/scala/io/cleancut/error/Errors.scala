@@ -1,0 +1,453 @@
+package io.cleancut.error
+
+import java.time.Instant
+
+import io.cleancut.base.StoreId
+
+/**
+ * One factory per error class that the JVM side raises. A factory only makes the exception, so that
+ * the `throw` stands where the compiler sees it.
+ *
+ * Versions are state versions, sizes bytes, waits milliseconds.
+ */
+object Errors {
+
+  def frameDamaged(
+      path: String,
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      detail: String
+  ): CleancutException =
+    make("CLEANCUT_FRAME_DAMAGED")(
+      "path" -> path,
+      "detail" -> detail,
+      "operator" -> operator,
+      "partition" -> partition,
+      "store" -> store,
+      "version" -> version
+    )
+
+  def frameMisplaced(path: String, expected: String, found: String): CleancutException =
+    make("CLEANCUT_FRAME_MISPLACED")("path" -> path, "expected" -> expected, "found" -> found)
+
+  def checkpointNotFound(location: String, detail: String): CleancutException =
+    make("CLEANCUT_CHECKPOINT_NOT_FOUND")("location" -> location, "detail" -> detail)
+
+  def actUnfinished(location: String, act: String, epoch: Long): CleancutException =
+    make("CLEANCUT_ACT_UNFINISHED")("location" -> location, "act" -> act, "epoch" -> epoch)
+
+  /** @param act what was to be done */
+  def offlineRefused(act: String, location: String, reason: String): CleancutException =
+    make("CLEANCUT_OFFLINE_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)
+
+  /** @param command that plans the operation again */
+  def planOutdated(
+      act: String,
+      location: String,
+      reason: String,
+      command: String
+  ): CleancutException = make("CLEANCUT_PLAN_OUTDATED")(
+    "act" -> act,
+    "location" -> location,
+    "reason" -> reason,
+    "command" -> command
+  )
+
+  def rewriteDiffers(
+      location: String,
+      operator: Long,
+      partition: Int,
+      store: String,
+      readRows: Long,
+      writtenRows: Long
+  ): CleancutException = make("CLEANCUT_REWRITE_DIFFERS")(
+    "location" -> location,
+    "operator" -> operator,
+    "partition" -> partition,
+    "store" -> store,
+    "readRows" -> readRows,
+    "writtenRows" -> writtenRows
+  )
+
+  def spillFailed(requestedBytes: Long, mappedBytes: Long, cause: Throwable): CleancutException =
+    make("CLEANCUT_SPILL_FAILED", cause)(
+      "requestedBytes" -> requestedBytes,
+      "mappedBytes" -> mappedBytes,
+      "detail" -> cause.toString
+    )
+
+  def frameMissing(
+      directory: String,
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      detail: String
+  ): CleancutException =
+    make("CLEANCUT_FRAME_MISSING")(
+      "directory" -> directory,
+      "detail" -> detail,
+      "operator" -> operator,
+      "partition" -> partition,
+      "store" -> store,
+      "version" -> version
+    )
+
+  def formatUnknown(path: String, found: String, supported: String): CleancutException =
+    make("CLEANCUT_FORMAT_UNKNOWN")("path" -> path, "found" -> found, "supported" -> supported)
+
+  /** @param path of what cannot be read */
+  def flowDamaged(path: String, detail: String, cause: Throwable = null): CleancutException =
+    make("CLEANCUT_FLOW_DAMAGED", cause)("path" -> path, "detail" -> detail)
+
+  def flowEmpty(channel: String): CleancutException =
+    make("CLEANCUT_FLOW_EMPTY")("channel" -> channel)
+
+  /** @param next the first epoch after which there is one */
+  def flowExpired(channel: String, read: Long, next: Long): CleancutException =
+    make("CLEANCUT_FLOW_EXPIRED")("channel" -> channel, "read" -> read, "next" -> next)
+
+  def flowForeign(path: String, epoch: Long): CleancutException =
+    make("CLEANCUT_FLOW_FOREIGN")("path" -> path, "epoch" -> epoch)
+
+  /** @param before what the epoch that was found comes after */
+  def flowWentBack(
+      channel: String,
+      sender: String,
+      read: Long,
+      found: Long,
+      before: String
+  ): CleancutException = make("CLEANCUT_FLOW_WENT_BACK")(
+    "channel" -> channel,
+    "sender" -> sender,
+    "read" -> read,
+    "found" -> found,
+    "before" -> before
+  )
+
+  def fileSystemReadOnly(operation: String, path: String): CleancutException =
+    make("CLEANCUT_FILE_SYSTEM_READ_ONLY")("operation" -> operation, "path" -> path)
+
+  def storeBusy(
+      operator: Long,
+      partition: Int,
+      store: String,
+      version: Long,
+      holder: String,
+      waitedMs: Long
+  ): CleancutException =
+    make("CLEANCUT_STORE_BUSY")(
+      "holder" -> holder,
+      "waitedMs" -> waitedMs,
+      "operator" -> operator,
+      "partition" -> partition,
+      "store" -> store,
+      "version" -> version
+    )
+
+  def storeClosed(store: String, operation: String): CleancutException =
+    make("CLEANCUT_STORE_CLOSED")("store" -> store, "operation" -> operation)
+
+  def storeTooLarge(store: String, limitBytes: Long): CleancutException =
+    make("CLEANCUT_STORE_TOO_LARGE")("store" -> store, "limitBytes" -> limitBytes)
+
+  def rowTooLarge(store: String, sizeBytes: Long, limitBytes: Long): CleancutException =
+    make("CLEANCUT_ROW_TOO_LARGE")(
+      "store" -> store,
+      "sizeBytes" -> sizeBytes,
+      "limitBytes" -> limitBytes
+    )
+
+  def unsupportedFeature(feature: String, reason: String): CleancutException =
+    make("CLEANCUT_UNSUPPORTED_FEATURE")("feature" -> feature, "reason" -> reason)
+
+  /** @param problems one sentence for each wrong key, all of them at once */
+  def confInvalid(problems: Seq[String]): CleancutException =
+    make("CLEANCUT_CONF_INVALID")("problems" -> problems.mkString(" "))
+
+  def commitFailed(path: String, version: Long, cause: Throwable): CleancutException =
+    make("CLEANCUT_COMMIT_FAILED", cause)(
+      "path" -> path,
+      "version" -> version,
+      "detail" -> cause.toString
+    )
+
+  def platformUnsupported(detail: String): CleancutException =
+    make("CLEANCUT_PLATFORM_UNSUPPORTED")("detail" -> detail)
+
+  /**
+   * @param problems
+   *   sentences, with what to do about each
+   * @param spark
+   *   the lines of Spark that work
+   */
+  def versionUnsupported(problems: String, spark: String): CleancutException =
+    make("CLEANCUT_VERSION_UNSUPPORTED")(
+      "problems" -> problems,
+      "spark" -> spark,
+      "scala" -> "2.13",
+      "java" -> "17 or later"
+    )
+
+  def offHeapExhausted(requestedBytes: Long, usedBytes: Long): CleancutException =
+    make("CLEANCUT_OFF_HEAP_EXHAUSTED")(
+      "requestedBytes" -> requestedBytes,
+      "usedBytes" -> usedBytes
+    )
+
+  /** @param waitedMs since the first of the attempts */
+  def objectStoreUnavailable(
+      operation: String,
+      target: String,
+      attempts: Int,
+      waitedMs: Long,
+      cause: Throwable
+  ): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_UNAVAILABLE", cause)(
+      "operation" -> operation,
+      "target" -> target,
+      "attempts" -> attempts,
+      "waitedMs" -> waitedMs,
+      "detail" -> cause.toString
+    )
+
+  def objectStoreRefused(
+      operation: String,
+      target: String,
+      detail: String,
+      cause: Throwable = null
+  ): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_REFUSED", cause)(
+      "operation" -> operation,
+      "target" -> target,
+      "detail" -> detail
+    )
+
+  /**
+   * @param content
+   *   of what it would be so large
+   * @param advice
+   *   a sentence that names what to change
+   */
+  def objectTooLarge(
+      what: String,
+      limitBytes: Long,
+      content: String,
+      advice: String
+  ): CleancutException =
+    make("CLEANCUT_OBJECT_TOO_LARGE")(
+      "what" -> what,
+      "limitBytes" -> limitBytes,
+      "content" -> content,
+      "advice" -> advice
+    )
+
+  /** @param advice a sentence that names what to change */
+  def objectStoreUnfit(location: String, finding: String, advice: String): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_UNFIT")(
+      "location" -> location,
+      "finding" -> finding,
+      "advice" -> advice
+    )
+
+  def objectLocationInvalid(location: String, detail: String): CleancutException =
+    make("CLEANCUT_OBJECT_LOCATION_INVALID")("location" -> location, "detail" -> detail)
+
+  /** @param path of the entry */
+  def offsetsMissing(location: String, epoch: Long, path: String): CleancutException =
+    make("CLEANCUT_OFFSETS_MISSING")(
+      "location" -> location,
+      "epoch" -> epoch.toString,
+      "path" -> path
+    )
+
+  /**
+   * @param entry
+   *   the last epoch of the offset log, if it has any
+   * @param epoch
+   *   the last epoch that has a cut
+   */
+  def offsetsDeleted(location: String, entry: Option[Long], epoch: Long): CleancutException =
+    make("CLEANCUT_OFFSETS_DELETED")(
+      "location" -> location,
+      "log" -> entry.fold("is empty")(last => s"ends with epoch $last"),
+      "epoch" -> epoch
+    )
+
+  /** @param path of the file */
+  def metadataMissing(location: String, path: String, query: String): CleancutException =
+    make("CLEANCUT_METADATA_MISSING")("location" -> location, "path" -> path, "query" -> query)
+
+  def cutDamaged(path: String, detail: String): CleancutException =
+    make("CLEANCUT_CUT_DAMAGED")("path" -> path, "detail" -> detail)
+
+  /**
+   * @param reason
+   *   why there have to be cuts
+   * @param finding
+   *   why there would be none
+   */
+  def queryIncompatible(location: String, epoch: Long, differences: String): CleancutException =
+    make("CLEANCUT_QUERY_INCOMPATIBLE")(
+      "location" -> location,
+      "epoch" -> epoch.toString,
+      "differences" -> differences
+    )
+
+  def cutsRequired(location: String, reason: String, finding: String): CleancutException =
+    make("CLEANCUT_CUTS_REQUIRED")(
+      "location" -> location,
+      "reason" -> reason,
+      "finding" -> finding
+    )
+
+  /**
+   * @param committed
+   *   the last epoch of Spark's commit log
+   * @param epoch
+   *   the last that has a cut
+   */
+  def cutsOvertaken(location: String, committed: Long, epoch: Long): CleancutException =
+    make("CLEANCUT_CUTS_OVERTAKEN")(
+      "location" -> location,
+      "committed" -> committed,
+      "epoch" -> epoch
+    )
+
+  /** @param owner as its note says */
+  def fenced(location: String, epoch: Long, owner: String): CleancutException =
+    make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)
+
+  /** @param path of an entry of Spark's log */
+  def entryTaken(path: String, cause: Throwable = null): CleancutException =
+    make("CLEANCUT_ENTRY_TAKEN", cause)("path" -> path)
+
+  def epochIncomplete(location: String, epoch: Long, stores: String): CleancutException =
+    make("CLEANCUT_EPOCH_INCOMPLETE")("location" -> location, "epoch" -> epoch, "stores" -> stores)
+
+  def maintenanceFailed(
+      location: String,
+      what: String,
+      failures: Int,
+      tolerable: Int,
+      detail: String
+  ): CleancutException =
+    make("CLEANCUT_MAINTENANCE_FAILED")(
+      "location" -> location,
+      "what" -> what,
+      "failures" -> failures,
+      "tolerable" -> tolerable,
+      "detail" -> detail
+    )
+
+  def coordinatorUnreachable(
+      location: String,
+      frame: String,
+      detail: String,
+      cause: Throwable = null
+  ): CleancutException =
+    make("CLEANCUT_COORDINATOR_UNREACHABLE", cause)(
+      "location" -> location,
+      "frame" -> frame,
+      "detail" -> detail
+    )
+
+  def coordinatorMissing(location: String): CleancutException =
+    make("CLEANCUT_COORDINATOR_MISSING")("location" -> location)
+
+  def sealMisplaced(epoch: Long): CleancutException =
+    make("CLEANCUT_SEAL_MISPLACED")("epoch" -> epoch)
+
+  def channelUnread(location: String, epoch: Long, channels: Seq[StoreId]): CleancutException =
+    make("CLEANCUT_CHANNEL_UNREAD")(
+      "location" -> location,
+      "epoch" -> epoch,
+      "channels" -> channels.mkString("; ")
+    )
+
+  def channelChanged(
+      location: String,
+      channel: StoreId,
+      stored: String,
+      asked: String
+  ): CleancutException =
+    make("CLEANCUT_CHANNEL_CHANGED")(
+      "location" -> location,
+      "channel" -> channel.toString,
+      "stored" -> stored,
+      "asked" -> asked
+    )
+
+  def channelDiffers(
+      location: String,
+      epoch: Long,
+      seal: String,
+      channel: StoreId,
+      decidedRows: Long,
+      foundRows: Long
+  ): CleancutException =
+    make("CLEANCUT_CHANNEL_DIFFERS")(
+      "location" -> location,
+      "epoch" -> epoch,
+      "seal" -> seal,
+      "channel" -> channel.toString,
+      "decided" -> decidedRows,
+      "found" -> foundRows
+    )
+
+  def modeRequiresCuts(location: String, mode: String): CleancutException =
+    make("CLEANCUT_MODE_REQUIRES_CUTS")("location" -> location, "mode" -> mode)
+
+  /** @param reason why that provider has it */
+  def stateElsewhere(location: String, provider: String, reason: String): CleancutException =
+    make("CLEANCUT_STATE_ELSEWHERE")(
+      "location" -> location,
+      "provider" -> provider,
+      "reason" -> reason
+    )
+
+  def savepointInvalid(name: String, location: String, detail: String): CleancutException =
+    make("CLEANCUT_SAVEPOINT_INVALID")("name" -> name, "location" -> location, "detail" -> detail)
+
+  /**
+   * @param after
+   *   the last number that was handed on
+   * @param before
+   *   the lowest that is held behind the gap
+   */
+  def sequenceGap(key: String, after: Long, before: Long, sinceMs: Long): CleancutException =
+    make("CLEANCUT_SEQUENCE_GAP")(
+      "key" -> key,
+      "after" -> after,
+      "before" -> before,
+      "since" -> Instant.ofEpochMilli(sinceMs)
+    )
+
+  /** As of [[sequenceGap]]. */
+  def sequenceFull(key: String, held: Int, after: Long, before: Long): CleancutException =
+    make("CLEANCUT_SEQUENCE_FULL")(
+      "key" -> key,
+      "held" -> held,
+      "after" -> after,
+      "before" -> before
+    )
+
+  def sequenceBroken(key: String, number: String, reason: String): CleancutException =
+    make("CLEANCUT_SEQUENCE_BROKEN")("key" -> key, "number" -> number, "reason" -> reason)
+
+  def sequenceInvalid(problem: String): CleancutException =
+    make("CLEANCUT_SEQUENCE_INVALID")("problem" -> problem)
+
+  private def make(
+      id: String,
+      cause: Throwable = null
+  )(facts: (String, Any)*): CleancutException = {
+    val errorClass = ErrorCatalog.classes(id)
+    // What is cut off of the words of others is in the cause.
+    val params =
+      errorClass.fitted(facts.map { case (name, value) => name -> String.valueOf(value) })
+    new CleancutException(id, errorClass.kind, params, errorClass.render(params), cause)
+  }
+}

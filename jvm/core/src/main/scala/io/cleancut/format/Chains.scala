@@ -1,0 +1,48 @@
+package io.cleancut.format
+
+import io.cleancut.base.{StateVersion, StoreId}
+
+/** How the frames of a store make a chain. See `docs/FORMAT.md`, "Chains". */
+object Chains {
+  type Frame = (FrameKind, StateVersion, FramePlace)
+
+  /**
+   * The chain of a store after an epoch, from frames in any order: the base with the greatest
+   * version takes the place of all up to its version. Throws `IllegalArgumentException` where they
+   * make none.
+   */
+  def of(store: StoreId, epoch: Long, frames: Iterable[Frame]): StoreCut = {
+    require(frames.nonEmpty, s"no frames of $store")
+    val base = frames.iterator.filter(_._1 == FrameKind.Base).maxByOption(_._2.number)
+    val from = base.fold(0L)(_._2.number)
+    val after = frames.iterator.filter(_._2.number > from).toVector.sortBy(_._2.number)
+    base.foreach { known =>
+      val isOnly = frames.forall(of => !isBaseOf(of, from) || of == known)
+      require(isOnly, s"there are two bases of version $from of $store")
+    }
+    checked(epoch, StoreCut(store, base.toVector ++ after))
+  }
+
+  private def isBaseOf(frame: Frame, version: Long) =
+    frame._1 == FrameKind.Base && frame._2.number == version
+
+  /** Throws `IllegalArgumentException` where these frames are no chain to the epoch's version. */
+  def checked(epoch: Long, store: StoreCut): StoreCut = {
+    val frames = store.frames
+    val last = frames.last._2.number
+    require(last == epoch + 1, s"the frames of ${store.store} end with $last")
+    var before = frames.head._2.number - 1
+    frames.foreach { case (_, version, _) =>
+      if (version.number != before + 1) {
+        val numbers = frames.map(_._2.number).mkString(", ")
+        throw new IllegalArgumentException(s"the versions of ${store.store} are $numbers")
+      }
+      before = version.number
+    }
+    val isWithin = frames.tail.exists(_._1 == FrameKind.Base)
+    require(!isWithin, s"a base of ${store.store} follows a frame")
+    val (kind, first, _) = frames.head
+    require(kind == FrameKind.Base || first.number == 1L, s"no base of ${store.store}")
+    store
+  }
+}

@@ -1,0 +1,96 @@
+package io.cleancut.format
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+
+import io.cleancut.base.StoreId
+
+/** The costs of an epoch as JSON. A number that a release did not count yet is 0. */
+object CostsJson {
+
+  def write(costs: EpochCosts, node: ObjectNode): ObjectNode = {
+    write(costs.driver, node.putObject("driver"))
+    write(costs.executors, node.putObject("executors")).put("count", costs.executorCount)
+    write(costs.slowest, node.putArray("slowest"))
+    node
+  }
+
+  def write(times: Seq[StoreTime], node: ArrayNode): Unit = times.foreach { time =>
+    val store = node.addObject()
+    store.put("operator", time.store.operator).put("partition", time.store.partition)
+    store.put("store", time.store.name).put("executor", time.executor)
+    store.put("host", time.host).put("ms", time.ms)
+  }
+
+  /** Kinds without any request are left out. */
+  def write(share: ShareCosts, node: ObjectNode): ObjectNode = {
+    val requests = node.putObject("requests")
+    share.requests.toSeq.sortBy(_._1).foreach { case (kind, counts) =>
+      val of = requests.putObject(kind).put("requests", counts.requests)
+      of.put("retries", counts.retries).put("failures", counts.failures)
+    }
+    node.put("bytesSent", share.bytesSent).put("bytesReceived", share.bytesReceived)
+    node.put("frames", share.frames).put("frameBytes", share.frameBytes)
+    node.put("segments", share.segments).put("segmentBytes", share.segmentBytes)
+    node.put("sentMs", share.sentMs).put("waitedMs", share.waitedMs)
+  }
+
+  /** Throws `IllegalArgumentException` where it is not what [[write]] makes. */
+  private[cleancut] def read(node: JsonNode): EpochCosts = {
+    val executors = part(node, "executors")
+    val slowest = Json.required(node, "slowest")
+    require(slowest.isArray, "slowest is no array")
+    val count = number(executors, "count").toInt
+    EpochCosts(
+      readShare(part(node, "driver")),
+      readShare(executors),
+      count,
+      slowest.elements.asScala.map(readTime).toSeq
+    )
+  }
+
+  private def readShare(node: JsonNode): ShareCosts = {
+    val requests = part(node, "requests").properties.asScala.map { entry =>
+      val of = entry.getValue
+      require(of.isObject, s"the requests of kind ${entry.getKey} are no object")
+      entry.getKey ->
+        KindCosts(number(of, "requests"), number(of, "retries"), number(of, "failures"))
+    }
+    ShareCosts(
+      requests.toMap,
+      number(node, "bytesSent"),
+      number(node, "bytesReceived"),
+      number(node, "frames"),
+      number(node, "frameBytes"),
+      number(node, "segments"),
+      number(node, "segmentBytes"),
+      number(node, "sentMs"),
+      number(node, "waitedMs")
+    )
+  }
+
+  private def readTime(node: JsonNode): StoreTime = StoreTime(
+    StoreId(
+      Json.required(node, "operator").asLong,
+      Json.required(node, "partition").asInt,
+      Json.required(node, "store").asText
+    ),
+    node.path("executor").asText,
+    node.path("host").asText,
+    number(node, "ms")
+  )
+
+  private def part(node: JsonNode, field: String): JsonNode = {
+    val found = Json.required(node, field)
+    require(found.isObject, s"$field is no object")
+    found
+  }
+
+  private def number(node: JsonNode, field: String): Long = {
+    val found = node.path(field)
+    require(found.isMissingNode || found.isIntegralNumber, s"$field is no number")
+    found.asLong
+  }
+}

@@ -1,0 +1,66 @@
+package io.cleancut.format
+
+import java.nio.BufferUnderflowException
+
+import scala.util.control.NonFatal
+
+import io.cleancut.error.Errors
+
+/**
+ * What makes up version *epoch + 1* of each of some stores. Roots name it. See `docs/FORMAT.md`,
+ * "Page".
+ */
+final class CutPage private (val epoch: Long, frames: PackedFrames) {
+
+  /** The names of the segments that its chains lie in. */
+  def segments: Seq[String] = frames.segments
+
+  def of(store: io.cleancut.base.StoreId): Seq[Chains.Frame] = frames.of(store)
+
+  def stores: Seq[io.cleancut.base.StoreId] = frames.stores
+
+  /** What it takes of memory, about. */
+  def sizeBytes: Long = frames.sizeBytes
+}
+
+object CutPage {
+  private val Magic = 0x31504343 // "CCP1", little-endian
+  private val FormatVersion = 2
+
+  /**
+   * @param chains
+   *   ascending by their stores
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_TOO_LARGE, no reader would take it
+   */
+  def encode(chains: Seq[StoreCut]): Array[Byte] = {
+    val body = PackedFrames.encode(chains.map(of => of.store -> of.frames))
+    CheckedBody.encode(Magic, FormatVersion, body)
+  }
+
+  /**
+   * @param epoch
+   *   in its name
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
+   */
+  def parse(path: String, epoch: Long, bytes: Array[Byte]): CutPage = {
+    val (_, body) = CheckedBody.decode(path, "a page", Magic, Seq(FormatVersion), bytes)
+    try {
+      val frames = PackedFrames.parse(body)
+      require(frames.stores.nonEmpty, "it has no stores")
+      val unknown = frames.segments.find(CutLayout.parseSegment(_).isEmpty)
+      require(unknown.isEmpty, s"${unknown.getOrElse("")} is no name of a segment")
+      frames.all.foreach { case (store, of) =>
+        require(!Channels.isChannel(store), s"$store is in flight")
+        Chains.checked(epoch, StoreCut(store, of))
+      }
+      new CutPage(epoch, frames)
+    } catch {
+      case _: BufferUnderflowException => damaged(path, "its body is cut short")
+      case NonFatal(e)                 => damaged(path, s"its body cannot be read: ${e.getMessage}")
+    }
+  }
+
+  private def damaged(path: String, detail: String) = throw Errors.cutDamaged(path, detail)
+}

@@ -1,0 +1,235 @@
+package io.cleancut.format
+
+import java.io.InputStream
+import java.nio.BufferUnderflowException
+import java.util.zip.CRC32
+
+import scala.util.control.NonFatal
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.error.{CleancutException, Errors}
+
+/** Which frame a reader asked for, and under which name. */
+final case class FrameRequest(
+    path: String,
+    store: StoreId,
+    version: StateVersion,
+    kind: FrameKind
+) {
+
+  /** The error for bytes that are not those of the frame. */
+  def damaged(detail: String): CleancutException =
+    Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
+}
+
+/** The end of a frame that was read whole and found sound. */
+final case class FrameTrailer(
+    blocks: Int,
+    records: Long,
+    keys: Long,
+    index: FrameIndex = FrameIndex.Empty
+)
+
+/**
+ * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that
+ * it returns has been compared with its checksum, and the identity with the request; anything else
+ * is an error that names the object. It does not close the stream.
+ */
+final class FrameReader(
+    request: FrameRequest,
+    in: InputStream,
+    scratch: BlockScratch,
+    watch: LoadWatch = LoadWatch.Off
+) {
+  import FrameLayout._
+
+  private val crc = new CRC32
+  private var position = 0L
+  private var blocks = 0
+  private var records = 0L
+  private val sizes = Vector.newBuilder[(Int, Int, Int)]
+  private var end: Option[FrameTrailer] = None
+  private[format] var headerCrc = 0
+  private var codec: Byte = CodecNone
+  private var formatVersion: Short = FormatVersion
+  private var firstBlock = 0L
+
+  val identity: FrameIdentity = decoding(readHeader())
+  private[format] val blockCodec = new BlockCodec(headerCrc, codec, damaged)
+
+  /** Whether it names chains of other stores in the place of rows: see [[sources]]. */
+  def isReferring: Boolean = formatVersion == Referring
+
+  /** Reads to the end of a frame that [[isReferring]]: the chains whose rows are its own. */
+  def sources(): Seq[StoreCut] = {
+    val count = nextBlock()
+    val bytes = java.util.Arrays.copyOf(scratch.raw, rawLength)
+    if (count == 0 || nextBlock() > 0) throw damaged("it does not have its sources in one block")
+    try ReferringBase.parse(request.store, count, bytes)
+    catch {
+      case e @ (_: IllegalArgumentException | _: BufferUnderflowException) =>
+        throw damaged(s"its sources cannot be read: ${e.getMessage}")
+    }
+  }
+
+  /** Whether the trailer tells what each family has, where its writer knew. */
+  def hasIndex: Boolean = formatVersion != WithoutIndex
+
+  /**
+   * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means
+   * that the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
+   */
+  def nextBlock(): Int = decoding {
+    val head = read(4, "a block header")
+    val raw = wrap(head).getInt
+    if (raw == 0) {
+      readTrailer(head)
+      0
+    } else {
+      readBlock(head, raw)
+    }
+  }
+
+  var rawLength: Int = 0
+
+  /** Bytes read so far: at the end, the size of the frame. */
+  def sizeBytes: Long = position
+
+  def trailer: FrameTrailer =
+    end.getOrElse(throw new IllegalStateException("the frame has not been read to its end"))
+
+  /** The error for content that does not make sense although its checksum holds. */
+  def damaged(detail: String): CleancutException = request.damaged(detail)
+
+  private def readHeader(): FrameIdentity = {
+    val bytes = read(HeaderBytes, "the header")
+    val head = wrap(bytes)
+    if (head.getInt != HeaderMagic) throw damaged("it does not begin with the magic of a frame")
+    val version = head.getShort
+    if (version != FormatVersion && version != WithoutIndex && version != Referring) {
+      throw Errors.formatUnknown(request.path, version.toString, SupportedVersions)
+    }
+    formatVersion = version
+    val kind = head.get
+    if (isReferring && kind != FrameKind.Base.code)
+      throw damaged("what refers to others is no base")
+    codec = head.get
+    val length = head.getInt
+    headerCrc = head.getInt
+    if (length < 0 || length > MaxIdentityBytes) throw damaged("the header's length is impossible")
+    val json = read(length, "the identity")
+    crc.update(bytes, 0, HeaderCheckedBytes)
+    crc.update(json)
+    if (crc.getValue.toInt != headerCrc) throw damaged("the checksum of the header is wrong")
+    if (codec != CodecNone && codec != CodecZstd) throw damaged(s"unknown codec $codec")
+    val found =
+      try FrameIdentity.fromJson(json)
+      catch { case NonFatal(e) => throw damaged(s"the identity cannot be read: ${e.getMessage}") }
+    checkIdentity(found, kind)
+    firstBlock = position
+    found
+  }
+
+  private def checkIdentity(found: FrameIdentity, kind: Byte): Unit = {
+    val isExpected = found.store == request.store && found.version == request.version &&
+      kind == request.kind.code && found.parent.isDefined == (request.kind == FrameKind.Delta)
+    if (!isExpected) {
+      val name = FrameKind.all.find(_.code == kind).fold(s"kind $kind")(_.extension)
+      throw Errors.frameMisplaced(
+        request.path,
+        s"${request.store} ${request.version}.${request.kind.extension}",
+        s"${found.store} ${found.version}.$name"
+      )
+    }
+  }
+
+  private def readBlock(first: Array[Byte], raw: Int): Int = {
+    val header = first ++ read(BlockHeaderBytes - 4, "a block header")
+    val head = wrap(header)
+    val (stored, count) = (head.getInt(4), head.getInt(8))
+    blockCodec.checkSizes(blocks, raw, stored, count)
+    scratch.growStored(stored)
+    readInto(scratch.stored, stored, s"block $blocks")
+    blockCodec.decode(blocks, header, scratch)
+    watch.decoded(raw.toLong)
+    rawLength = raw
+    if (request.kind == FrameKind.Base) sizes += ((raw, stored, count))
+    blocks += 1
+    records += count
+    count
+  }
+
+  private def readTrailer(first: Array[Byte]): Unit = {
+    val index = if (hasIndex) readIndex() else Array.emptyByteArray
+    val head = if (hasIndex) buffer(EndBytes).putInt(0).putInt(index.length).array else first
+    val rest = read(TailBytes - (if (hasIndex) 0 else first.length), "the trailer")
+    val fields = wrap(rest)
+    val (count, recordCount, keys) = (fields.getInt, fields.getLong, fields.getLong)
+    val length = fields.getLong
+    if (hasIndex && fields.getInt != index.length) throw damaged("the trailer names another index")
+    val expected = fields.getInt
+    crc.reset()
+    updateWithInt(headerCrc)
+    crc.update(head)
+    crc.update(index)
+    crc.update(rest, 0, rest.length - 8)
+    if (crc.getValue.toInt != expected) throw damaged("the checksum of the trailer is wrong")
+    if (fields.getInt != TrailerMagic) throw damaged("it does not end with the magic of a frame")
+    if (count != blocks || recordCount != records || length != position) {
+      throw damaged("the trailer does not fit the blocks before it")
+    }
+    if (in.read() >= 0) throw damaged(s"bytes follow the trailer, which ends at $position")
+    end = Some(FrameTrailer(count, recordCount, keys, parsed(index, keys)))
+  }
+
+  private def readIndex(): Array[Byte] = {
+    val length = wrap(read(4, "the trailer")).getInt
+    if (length < 0 || length > MaxIndexBytes) throw damaged("the index's length is impossible")
+    read(length, "the index")
+  }
+
+  private def parsed(bytes: Array[Byte], keys: Long): FrameIndex =
+    if (!hasIndex) FrameIndex.Empty
+    else {
+      val index =
+        try FrameIndex.parse(bytes, firstBlock)
+        catch {
+          case e: IllegalArgumentException =>
+            throw damaged(s"the index cannot be read: ${e.getMessage}")
+        }
+      val found = index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
+      if (found.nonEmpty && found != sizes.result()) {
+        throw damaged("the index does not fit the blocks before it")
+      }
+      index.problem(keys).foreach(detail => throw damaged(detail))
+      index
+    }
+
+  private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
+
+  // Takes memory as bytes arrive, however many a damaged length promises.
+  private def read(length: Int, what: String): Array[Byte] = {
+    val bytes = downloading(in.readNBytes(length))
+    advance(bytes.length, length, what)
+    bytes
+  }
+
+  private def readInto(bytes: Array[Byte], length: Int, what: String): Unit =
+    advance(downloading(in.readNBytes(bytes, 0, length)), length, what)
+
+  private def decoding[A](body: => A): A = during(LoadPhase.Decode)(body)
+
+  private def downloading[A](body: => A): A = during(LoadPhase.Download)(body)
+
+  private def during[A](phase: LoadPhase)(body: => A): A = {
+    val before = watch.enter(phase)
+    val result = body
+    watch.enter(before)
+    result
+  }
+
+  private def advance(got: Int, length: Int, what: String): Unit = {
+    position += got
+    if (got < length) throw damaged(s"it ends at byte $position, inside $what")
+  }
+}

@@ -1,0 +1,260 @@
+package io.cleancut.format
+
+import java.util.zip.CRC32
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.github.luben.zstd.Zstd
+
+import io.cleancut.error.Errors
+
+/** Who wrote a segment, and in which epoch it was first wanted. */
+final case class SegmentIdentity(epoch: Long, writer: String, runId: String, generation: Long)
+
+/** A sealed frame that has no place yet. */
+final case class SealedFrame(name: FrameName, attempt: Long, bytes: Array[Byte])
+
+object SealedFrame {
+
+  /** The attempt of a frame that no task wrote. */
+  val Maintenance: Long = -1L
+}
+
+/**
+ * One object of many frames: a header, the frames one behind the other, then a table of them. See
+ * `docs/FORMAT.md`, "Segment".
+ *
+ * @param name
+ *   of the object, below the root
+ */
+final class Segment private[format] (
+    val name: String,
+    identity: SegmentIdentity,
+    maxTableBytes: Int
+) {
+  import Segment._
+
+  def this(name: String, identity: SegmentIdentity) = this(name, identity, Segment.MaxTableBytes)
+
+  private val headerCrc = new CRC32
+  val header: Array[Byte] = encodeHeader()
+
+  /** The whole object, and where each frame lies in it. */
+  def pack(frames: Seq[SealedFrame]): (Array[Byte], Seq[PlacedFrame]) = {
+    var at = header.length.toLong
+    val placed = frames.map { frame =>
+      val crc = new CRC32
+      crc.update(frame.bytes)
+      val place = FramePlace(name, at, frame.bytes.length.toLong, crc.getValue.toInt)
+      at += frame.bytes.length
+      PlacedFrame(frame.name, place, frame.attempt)
+    }
+    val end = footer(placed)
+    val out = FrameLayout.buffer(Math.toIntExact(at) + end.length).put(header)
+    frames.foreach(frame => out.put(frame.bytes))
+    (out.put(end).array, summed(placed, end))
+  }
+
+  /**
+   * The same frames, which are all of the segment, with what is after them.
+   *
+   * @param footer
+   *   of these
+   */
+  def summed(frames: Seq[PlacedFrame], footer: Array[Byte]): Seq[PlacedFrame] = {
+    val length = header.length + frames.map(_.place.length).sum + footer.length
+    withSummary(frames, SegmentEnd(length, footer.length, crcOf(footer)))
+  }
+
+  /** What follows the last of these frames, which lie one behind the other. */
+  def footer(frames: Seq[PlacedFrame]): Array[Byte] = {
+    val table = Json.bounded(mapper, SegmentTable.of(frames), maxTableBytes).getOrElse {
+      throw Errors.objectTooLarge(
+        s"the table of $name",
+        maxTableBytes.toLong,
+        s"${frames.size} frames",
+        "Run with fewer shuffle partitions."
+      )
+    }
+    val stored = Zstd.compress(table, CompressionLevel)
+    val end = header.length + frames.map(_.place.length).sum
+    val out = FrameLayout.buffer(stored.length + TrailerBytes).put(stored)
+    out.putInt(stored.length).putInt(table.length).putLong(end + out.capacity)
+    out.putInt(footerCrc(headerCrc.getValue.toInt, out.array, stored.length))
+    out.putInt(0).putInt(TrailerMagic).array
+  }
+
+  private def encodeHeader(): Array[Byte] = {
+    val node = mapper.createObjectNode()
+    node.put("epoch", identity.epoch).put("writer", identity.writer)
+    node.put("generation", identity.generation).put("runId", identity.runId)
+    val json = mapper.writeValueAsBytes(node)
+    val out = FrameLayout.buffer(HeaderBytes + json.length)
+    out.putInt(HeaderMagic).putShort(FormatVersion).putShort(0).putInt(json.length)
+    headerCrc.update(out.array, 0, HeaderCheckedBytes)
+    headerCrc.update(json)
+    out.putInt(headerCrc.getValue.toInt).put(json).array
+  }
+}
+
+object Segment {
+  import Json.required
+
+  private val HeaderMagic = 0x31534343 // "CCS1", little-endian
+  private val TrailerMagic = 0x45534343 // "CCSE"
+  private val FormatVersion: Short = 1
+  private[format] val HeaderBytes = 16
+  private val HeaderCheckedBytes = 12
+  private val TrailerCheckedBytes = 16
+
+  /** Before compression. Beyond it a length is taken for damage. */
+  private val MaxTableBytes = 1 << 30
+  private val CompressionLevel = 3
+  private val mapper = new ObjectMapper
+
+  val TrailerBytes: Int = 28
+
+  /** Of the trailer, before its magic and with it. */
+  private val ReservedBytes = 8
+
+  /** How many bytes before the end of the object the table begins, as its trailer says. */
+  def footerBytes(path: String, trailer: Array[Byte], objectBytes: Long): Int = {
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    if (trailer.length < TrailerBytes) damaged(s"it has only $objectBytes bytes")
+    val fields = FrameLayout.wrap(trailer.takeRight(TrailerBytes))
+    val stored = fields.getInt
+    fields.getInt
+    val total = fields.getLong
+    fields.getLong
+    if (fields.getInt != TrailerMagic) damaged("it does not end with the magic of a segment")
+    if (total != objectBytes || stored <= 0 || stored.toLong + TrailerBytes > objectBytes) {
+      damaged("its trailer does not fit its length")
+    }
+    stored + TrailerBytes
+  }
+
+  /**
+   * Whose segment it is and what is in it.
+   *
+   * @param head
+   *   the first bytes of the object, at least the header
+   * @param footer
+   *   the last [[footerBytes]] bytes
+   */
+  def parse(
+      name: String,
+      head: Array[Byte],
+      footer: Array[Byte]
+  ): (SegmentIdentity, Seq[PlacedFrame]) = {
+    def damaged(detail: String) = throw Errors.cutDamaged(name, detail)
+    val fields = FrameLayout.wrap(head)
+    if (head.length < HeaderBytes || fields.getInt != HeaderMagic) {
+      damaged("it does not begin with the magic of a segment")
+    }
+    val version = fields.getShort
+    if (version != FormatVersion) throw Errors.formatUnknown(name, s"$version", s"$FormatVersion")
+    fields.getShort
+    val length = fields.getInt
+    val headerCrc = fields.getInt
+    if (length < 0 || length > head.length - HeaderBytes) damaged("its header is cut short")
+    val crc = new CRC32
+    crc.update(head, 0, HeaderCheckedBytes)
+    crc.update(head, HeaderBytes, length)
+    if (crc.getValue.toInt != headerCrc) damaged("the checksum of its header is wrong")
+    val stored = footer.length - TrailerBytes
+    val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
+    trailer.getInt
+    trailer.getInt
+    val total = trailer.getLong
+    if (footerCrc(headerCrc, footer, stored) != trailer.getInt || trailer.getInt != 0) {
+      damaged("the checksum of its table is wrong")
+    }
+    try {
+      val identity = readIdentity(mapper.readTree(head, HeaderBytes, length))
+      require(CutLayout.isSegmentOf(name, identity), s"it is a segment of $identity")
+      val frames = readTable(name, footer)
+      checkPlaces(frames, HeaderBytes.toLong + length, total - footer.length)
+      (identity, withSummary(frames, SegmentEnd(total, footer.length, crcOf(footer))))
+    } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
+  }
+
+  /**
+   * What is in a segment by its footer alone, which a cut names.
+   *
+   * @param footer
+   *   the last bytes of the object, as many as `end` says
+   */
+  def parseFooter(
+      name: String,
+      path: String,
+      footer: Array[Byte],
+      end: SegmentEnd
+  ): Seq[PlacedFrame] = {
+    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    if (footer.length != end.footerBytes || crcOf(footer) != end.crc) {
+      damaged("its table is not the one that the cut names")
+    }
+    if (footerBytes(path, footer, end.length) != footer.length) {
+      damaged("its table does not begin where the cut says")
+    }
+    val reserved = FrameLayout.wrap(footer).getInt(footer.length - ReservedBytes)
+    if (reserved != 0) damaged("its trailer is none")
+    try {
+      val frames = readTable(name, footer)
+      // Where the header ends only the header says.
+      frames.headOption.map(_.place.offset).foreach { first =>
+        require(first >= HeaderBytes, s"the first frame lies at $first")
+        checkPlaces(frames, first, end.length - footer.length)
+      }
+      withSummary(frames, end)
+    } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
+  }
+
+  private def withSummary(frames: Seq[PlacedFrame], end: SegmentEnd) = {
+    val summary = SegmentSummary(end, frames.count(of => !Channels.isChannel(of.name.store)))
+    frames.map(_.copy(segment = Some(summary)))
+  }
+
+  private def crcOf(bytes: Array[Byte]): Int = {
+    val crc = new CRC32
+    crc.update(bytes)
+    crc.getValue.toInt
+  }
+
+  private def readTable(name: String, footer: Array[Byte]): Seq[PlacedFrame] = {
+    val stored = footer.length - TrailerBytes
+    val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
+    trailer.getInt
+    val raw = trailer.getInt
+    require(raw >= 0 && raw <= MaxTableBytes, s"a table of $raw bytes")
+    val table = new Array[Byte](raw)
+    val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
+    require(got == raw, s"$got bytes and not $raw")
+    SegmentTable.read(name, table)
+  }
+
+  /** They lie one behind the other, up to where the table begins. */
+  private def checkPlaces(frames: Seq[PlacedFrame], first: Long, end: Long): Unit = {
+    val frameEnd = frames.foldLeft(first) { (at, frame) =>
+      require(frame.place.offset == at, s"${frame.name} lies at ${frame.place.offset}, not $at")
+      at + frame.place.length
+    }
+    require(frameEnd == end, s"the frames end at $frameEnd and the table begins at $end")
+  }
+
+  private def footerCrc(headerCrc: Int, footer: Array[Byte], stored: Int): Int = {
+    val crc = new CRC32
+    crc.update(FrameLayout.buffer(4).putInt(headerCrc).array)
+    crc.update(footer, 0, stored)
+    crc.update(footer, stored, TrailerCheckedBytes)
+    crc.getValue.toInt
+  }
+
+  private def readIdentity(node: JsonNode): SegmentIdentity = SegmentIdentity(
+    required(node, "epoch").asLong,
+    required(node, "writer").asText,
+    required(node, "runId").asText,
+    required(node, "generation").asLong
+  )
+}

@@ -1,0 +1,31 @@
+package io.cleancut.history
+
+import io.cleancut.format.ShareCosts
+import io.cleancut.objectstore.RequestKind
+import io.cleancut.objectstore.RequestKind.Billing
+
+/** What requests and bytes cost at S3 Standard in us-east-1, in US dollars. */
+object StorePrices {
+  // As PRICES in cleancut/_reading/prices.py, which a test compares.
+  private val ClassAPerMillion = 5.00
+  private val ClassBPerMillion = 0.40
+  private val GbMonth = 0.023
+
+  // As there.
+  private val Gb = 1e9
+  private val MonthDays = 30
+
+  private val billing = RequestKind.values.map(kind => kind.name -> kind.billing).toMap
+
+  /** A kind that a later release counts is taken for the dearest. */
+  def of(share: ShareCosts): Double = share.requests.map { case (kind, count) =>
+    billing.getOrElse(kind, Billing.ClassA) match {
+      case Billing.ClassA => count.requests * ClassAPerMillion / 1e6
+      case Billing.ClassB => count.requests * ClassBPerMillion / 1e6
+      case Billing.Free   => 0.0
+    }
+  }.sum
+
+  /** What it costs a day that so much is stored. */
+  def storedADay(bytes: Long): Double = bytes / Gb * GbMonth / MonthDays
+}

@@ -1,0 +1,53 @@
+package io.cleancut.objectstore
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.{Callable, CyclicBarrier, ExecutionException, Executors}
+
+import scala.jdk.CollectionConverters._
+
+import io.cleancut.base.Clock
+
+/**
+ * Several writers that create one object at the same time. A store that looks first and writes then
+ * lets more than one win if they meet between the two.
+ */
+final private[cleancut] class CreateRace(store: ObjectStore, clock: Clock) {
+  import CreateRace._
+
+  /**
+   * How many of them were told that the object is theirs: 1 on a store that may be trusted. One
+   * whose object has been replaced counts as a second.
+   */
+  def winnersOf(key: ObjectKey): Int = {
+    val start = new CyclicBarrier(Writers)
+    val threads = Executors.newFixedThreadPool(Writers, daemon(_))
+    try {
+      val writers = (1 to Writers).map(n => create(key, n, start))
+      val won = threads.invokeAll(writers.asJava).asScala.map(_.get()).zip(1 to Writers)
+      val winners = won.collect { case (true, n) => n }
+      val isKept = winners.lastOption.exists(n => store.get(key).exists(_.sameElements(body(n))))
+      if (isKept || winners.isEmpty) winners.size else Math.max(2, winners.size)
+    } catch { case e: ExecutionException => throw e.getCause }
+    finally {
+      threads.shutdownNow()
+      ()
+    }
+  }
+
+  private def create(key: ObjectKey, writer: Int, start: CyclicBarrier): Callable[Boolean] = () => {
+    start.await()
+    store.create(key, body(writer), WriterToken.fresh(clock)) == CreateResult.Created
+  }
+
+  private def body(writer: Int) = s"writer $writer".getBytes(UTF_8)
+}
+
+private object CreateRace {
+  private val Writers = 4
+
+  private def daemon(body: Runnable): Thread = {
+    val thread = new Thread(body, "cleancut-write-probe")
+    thread.setDaemon(true)
+    thread
+  }
+}

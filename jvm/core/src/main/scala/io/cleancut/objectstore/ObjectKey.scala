@@ -1,0 +1,63 @@
+package io.cleancut.objectstore
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+/**
+ * The name of an object below the location of its store: segments that are joined by `/`. It is
+ * every key that a Hadoop `Path` carries unchanged and every store can list: no segment is empty,
+ * `.` or `..`, and there are no control characters. [[HadoopStore]] keeps names of segments that
+ * begin with a dot for itself ([[ObjectKey.isPlain]]).
+ */
+final case class ObjectKey(name: String) {
+  require(ObjectKey.isKey(name), s"not the name of an object: '$name'")
+
+  def lastSegment: String = name.split('/').last
+
+  override def toString: String = name
+}
+
+object ObjectKey {
+
+  /** Limit of S3 and R2 for the whole key, the prefix of the location included, in bytes. */
+  final val MaxLength = 1024
+
+  def isKey(name: String): Boolean = problem(name).isEmpty
+
+  /** Why a name cannot be that of an object; None if it can. */
+  def problem(name: String): Option[String] =
+    if (name.getBytes(UTF_8).length > MaxLength) Some(s"has more than $MaxLength bytes")
+    else if (name.split("/", -1).exists(segment => segment.isEmpty)) Some("has an empty segment")
+    else if (name.split("/", -1).exists(segment => segment == "." || segment == ".."))
+      Some("has a segment '.' or '..'")
+    else name.codePoints().toArray.find(isRefused).map(point => f"has the character U+$point%04X")
+
+  /** Control characters, and halves of characters, which no UTF-8 encodes. */
+  private def isRefused(point: Int): Boolean =
+    Character.isISOControl(point) || (point >= 0xd800 && point <= 0xdfff)
+
+  // A file system gives other characters a meaning of its own, such as a glob or a hidden file.
+  private val Plain = {
+    val segment = "[A-Za-z0-9_=%\\x{A0}-\\x{10FFFF}-][A-Za-z0-9_=%\\x{A0}-\\x{10FFFF}.-]*"
+    s"$segment(/$segment)*".r
+  }
+
+  /** Whether a name is one that a [[HadoopStore]] keeps and lists. */
+  def isPlain(name: String): Boolean = isKey(name) && Plain.matches(name)
+}
+
+/** Where a listing begins: all of the store, or what is stored below a name that ends with `/`. */
+final case class ObjectPrefix(name: String) {
+  require(ObjectPrefix.isPrefix(name), s"not a prefix that ends with '/': '$name'")
+
+  /** Empty for all of the store. */
+  def lastSegment: String = name.split('/').last
+
+  override def toString: String = name
+}
+
+object ObjectPrefix {
+  val All: ObjectPrefix = ObjectPrefix("")
+
+  def isPrefix(name: String): Boolean =
+    name.isEmpty || (name.endsWith("/") && ObjectKey.isKey(name.dropRight(1)))
+}

@@ -1,0 +1,27 @@
+package io.cleancut.objectstore
+
+/**
+ * A range of object names below one prefix, in the order of their bytes.
+ *
+ * @param after
+ *   lower limit, exclusive
+ * @param until
+ *   upper limit, exclusive
+ */
+final case class ObjectRange(prefix: ObjectPrefix, after: String, until: String) {
+
+  def contains(key: ObjectKey): Boolean = isAfter(key.name) && key.name < until
+
+  private[cleancut] def isAfter(name: String): Boolean =
+    name.startsWith(prefix.name) && name > after
+
+  /** Whether a directory can contain names of the range. */
+  private[cleancut] def overlaps(directory: String): Boolean =
+    s"$directory/" < until && s"$directory${ObjectRange.AfterSlash}" > after
+}
+
+object ObjectRange {
+
+  /** The character after `/`: names below a directory are less than its name with this one. */
+  private val AfterSlash = '0'
+}

@@ -1,0 +1,150 @@
+package io.cleancut.objectstore
+
+import java.util.Arrays
+
+import scala.util.control.NonFatal
+
+import io.cleancut.base.Clock
+import io.cleancut.conf.Keys
+import io.cleancut.error.{CleancutException, ErrorKind, Errors}
+
+/**
+ * Asks a store, before a query trusts it, for all that the query will rely on. It finds what would
+ * otherwise be found as damage at the next restart, or as two drivers that both committed: a store
+ * that keeps the framing of an upload as content, one that ignores the condition of a create or the
+ * range of a read, a listing that lags, metadata that does not come back, a create that looks first
+ * and writes then.
+ *
+ * It costs eleven requests and some for each race ([[ObjectStore.probeRaces]]), and leaves nothing
+ * behind unless the store or its own process fails in the middle.
+ */
+final class WriteProbe(store: ObjectStore, clock: Clock) {
+  private val directory = s"${WriteProbe.Directory}${WriterToken.fresh(clock)}"
+  private val plain = ObjectKey(s"$directory/plain")
+  private val exclusive = ObjectKey(s"$directory/exclusive")
+  private val races = (1 to store.probeRaces).map(n => ObjectKey(s"$directory/race-$n"))
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_UNFIT, or what the store itself throws
+   */
+  def run(): Unit =
+    try {
+      checkPut()
+      checkRange()
+      checkCreate()
+      checkList()
+      checkRaces()
+      checkDelete()
+    } catch {
+      case NonFatal(e) =>
+        try store.delete(all)
+        catch { case NonFatal(again) => e.addSuppressed(again) }
+        throw e
+    }
+
+  private def checkPut(): Unit = {
+    store.put(plain, body)
+    val difference =
+      try Some(store.get(plain)).filterNot(_.exists(Arrays.equals(_, body))).map(described)
+      catch { case e: CleancutException if e.kind == ErrorKind.Damaged => Some("others") }
+    difference.foreach { found =>
+      unfit(s"of ${body.length} bytes that were put it returns $found", Corrupting)
+    }
+  }
+
+  private def checkRange(): Unit = {
+    val offset = body.length / 3
+    val length = body.length / 7
+    store.getRange(plain, offset.toLong, length) match {
+      case RangeResult.Found(bytes)
+          if Arrays.equals(bytes, Arrays.copyOfRange(body, offset, offset + length)) =>
+        ()
+      case _ => unfit("a read of a part of an object returns other bytes", Corrupting)
+    }
+  }
+
+  private def checkCreate(): Unit = {
+    val token = WriterToken.fresh(clock)
+    if (store.create(exclusive, body, token) != CreateResult.Created)
+      unfit("it refuses to create an object that does not exist", Unconditional)
+    val other = body.reverse
+    val found = store.create(exclusive, other, WriterToken.fresh(clock)) match {
+      case CreateResult.Created        => unfit(twice("it creates an object twice"), Unconditional)
+      case CreateResult.Exists(writer) => writer
+    }
+    if (store.keepsTokens && !found.contains(token))
+      unfit("the metadata of an object does not come back as it was sent", Corrupting)
+    if (!store.get(exclusive).exists(Arrays.equals(_, body)))
+      unfit("a create that it refused has changed the object", Unconditional)
+  }
+
+  private def checkList(): Unit = {
+    val listed = store.list(ObjectPrefix(s"$directory/")).map(_.key).toSet
+    if (listed != Set(plain, exclusive))
+      unfit(s"a listing shows ${listed.size} of 2 objects that were just written", Lagging)
+  }
+
+  private def checkRaces(): Unit = {
+    val race = new CreateRace(store, clock)
+    races.foreach { key =>
+      val winners = race.winnersOf(key)
+      if (winners != 1)
+        unfit(twice(s"it lets $winners writers create one object at the same time"), Unconditional)
+    }
+  }
+
+  private def checkDelete(): Unit = {
+    store.delete(all)
+    if (store.head(plain).nonEmpty || store.head(exclusive).nonEmpty)
+      unfit("it still has objects that were just deleted", Lagging)
+  }
+
+  private def twice(finding: String) = s"$finding, so that two drivers could both commit"
+
+  private def unfit(finding: String, advice: String): Nothing =
+    throw Errors.objectStoreUnfit(store.location, finding, advice)
+
+  private def described(found: Option[Array[Byte]]): String =
+    found.fold("none")(bytes => s"${bytes.length} bytes that differ")
+
+  private def all: Seq[ObjectKey] = Seq(plain, exclusive) ++ races
+
+  /** Random, so that what an earlier probe has left cannot pass for it. */
+  private lazy val body: Array[Byte] = clock.randomBytes(WriteProbe.BodyBytes)
+
+  private val Corrupting =
+    s"Set ${Keys.Dialect.name} to that of the store, and check what stands between it and " +
+      s"Spark at ${Keys.Endpoint.name}."
+
+  private val Unconditional =
+    "Use a store that honours If-None-Match on PUT, or a file system that refuses to rename onto " +
+      s"a file; ${Keys.Endpoint.name} says which store is asked."
+
+  private val Lagging =
+    s"Use a store with strong consistency; ${Keys.Endpoint.name} says which store is asked."
+}
+
+object WriteProbe {
+  private val Directory = "probe-"
+
+  /** More than one chunk of an SDK that frames uploads. */
+  private val BodyBytes = 150000
+
+  /**
+   * Deletes what probes that came to no end have left in a store.
+   *
+   * @param beforeMs
+   *   only what is older, by the store's clock, in milliseconds since 1970-01-01 UTC
+   * @return
+   *   how many objects
+   */
+  def dropLeftBehind(store: ObjectStore, beforeMs: Long): Int = {
+    val left = store.listLevel(ObjectPrefix.All).collect {
+      case Listed.Below(prefix) if prefix.name.startsWith(Directory) => store.list(prefix)
+    }
+    val old = left.flatten.filter(_.modifiedMs < beforeMs).map(_.key).toSeq
+    if (old.nonEmpty) store.delete(old)
+    old.size
+  }
+}

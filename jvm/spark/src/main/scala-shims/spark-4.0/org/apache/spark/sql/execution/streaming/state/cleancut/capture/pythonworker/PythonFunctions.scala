@@ -1,0 +1,11 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.capture.pythonworker
+
+import scala.annotation.unused
+
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+
+/** How PySpark calls the functions of `transformWithState`; here there is that of pandas alone. */
+private[cleancut] object PythonFunctions {
+  def kindOf(@unused operator: TransformWithStateInPySparkExec): WorkerCommand.Kind =
+    WorkerCommand.Frames
+}

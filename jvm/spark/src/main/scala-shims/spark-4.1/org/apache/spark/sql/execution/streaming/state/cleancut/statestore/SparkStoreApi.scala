@@ -1,0 +1,3 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
+
+private[cleancut] trait SparkStoreApi extends OwnOperations with UncalledOperations

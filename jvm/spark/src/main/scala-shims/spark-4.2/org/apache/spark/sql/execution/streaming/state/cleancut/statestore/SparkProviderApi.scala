@@ -1,0 +1,8 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
+
+/** Spark 4.2 knows maintenance as a whole only. */
+private[cleancut] trait SparkProviderApi {
+  protected def writeDueBase(): Unit
+
+  protected def deleteOldFrames(): Unit
+}

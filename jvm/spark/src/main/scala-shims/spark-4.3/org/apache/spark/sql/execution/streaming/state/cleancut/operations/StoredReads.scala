@@ -1,0 +1,21 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations
+
+import org.apache.spark.sql.execution.streaming.state._
+
+/** How a version is read with all its column families on this line of Spark. */
+private[cleancut] object StoredReads {
+
+  def open(provider: StateStoreProvider, version: Long, id: Option[String]): ReadStateStore =
+    provider.getReadStore(version, id)
+
+  def register(from: ReadStateStore, family: StoredFamily): Unit = from.registerColFamily(
+    family.name,
+    family.schema.keySchema,
+    family.schema.valueSchema,
+    family.schema.keyStateEncoderSpec.get,
+    family.holdsLists,
+    family.isInternal
+  )
+
+  def close(from: ReadStateStore): Unit = from.release()
+}

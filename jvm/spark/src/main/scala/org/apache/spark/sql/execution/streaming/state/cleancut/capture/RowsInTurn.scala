@@ -1,0 +1,117 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.capture
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+
+/**
+ * Two sorted inputs as one. Where rows are equal, those of the first come first. A row is valid
+ * until the next is asked for, as in the inputs.
+ */
+final private[cleancut] class MergedRows(
+    first: Iterator[UnsafeRow],
+    second: Iterator[UnsafeRow],
+    order: Ordering[InternalRow]
+) extends Iterator[UnsafeRow] {
+  private var ofFirst: UnsafeRow = _
+  private var ofSecond: UnsafeRow = _
+
+  override def hasNext: Boolean = {
+    if (ofFirst == null && first.hasNext) ofFirst = first.next()
+    if (ofSecond == null && second.hasNext) ofSecond = second.next()
+    ofFirst != null || ofSecond != null
+  }
+
+  override def next(): UnsafeRow = {
+    if (!hasNext) throw new NoSuchElementException("both inputs have ended")
+    if (ofSecond == null || (ofFirst != null && order.lteq(ofFirst, ofSecond))) {
+      val row = ofFirst
+      ofFirst = null
+      row
+    } else {
+      val row = ofSecond
+      ofSecond = null
+      row
+    }
+  }
+}
+
+/**
+ * The order of keys that begins behind a row, and ends with what is before it.
+ *
+ * @param isTurned
+ *   whether a row comes behind all that are not
+ */
+final private[cleancut] class TurnedOrder(
+    order: Ordering[InternalRow],
+    isTurned: InternalRow => Boolean
+) extends Ordering[InternalRow] {
+
+  override def compare(a: InternalRow, b: InternalRow): Int = {
+    val turned = isTurned(a)
+    if (turned == isTurned(b)) order.compare(a, b) else if (turned) 1 else -1
+  }
+}
+
+/**
+ * Order of the rows of an input that is grouped by key.
+ *
+ * @param keys
+ *   compares the keys of rows only
+ * @param rows
+ *   compares keys first, then the rows of a key. It has more columns than `keys` if the operator
+ *   requires sorted groups.
+ */
+final private[cleancut] case class GroupedOrder(
+    keys: Ordering[InternalRow],
+    rows: Ordering[InternalRow]
+)
+
+/**
+ * Rows of a channel by key, those of earlier epochs with the others of their key. They begin behind
+ * the key at which the last epoch was cut: if they always began with the first, the last keys would
+ * never have a turn while an earlier one is overtaken in each epoch.
+ */
+private[cleancut] object RowsInTurn {
+
+  /**
+   * @param earlier
+   *   in the order in which they were to be handed on, the key that was cut first
+   * @param exchanged
+   *   rows of the exchange, sorted by `order.rows`
+   * @param order
+   *   order of the keys, and of the rows
+   * @param splitsGroups
+   *   whether rows of the first key of `earlier` have been handed on
+   * @param buffer
+   *   of this task
+   */
+  def apply(
+      earlier: RowBuffer,
+      exchanged: Iterator[UnsafeRow],
+      order: GroupedOrder,
+      splitsGroups: Boolean,
+      buffer: RowBuffer
+  ): Iterator[UnsafeRow] = if (earlier.size == 0) exchanged
+  else {
+    val cut = earlier.iterator.next().copy()
+    val isTurned: InternalRow => Boolean =
+      if (splitsGroups) order.keys.lteq(_, cut) else order.keys.lt(_, cut)
+    val ofCut = (row: UnsafeRow) => splitsGroups && order.keys.equiv(row, cut)
+    val turned = earlier.iterator.dropWhile(ofCut) ++ earlier.iterator.takeWhile(ofCut)
+    new MergedRows(turned, turn(exchanged, isTurned, buffer), new TurnedOrder(order.rows, isTurned))
+  }
+
+  /** The rows that are turned, which come first, behind the others. */
+  private def turn(
+      sorted: Iterator[UnsafeRow],
+      isTurned: InternalRow => Boolean,
+      buffer: RowBuffer
+  ): Iterator[UnsafeRow] = {
+    val others = sorted.dropWhile { row =>
+      val turned = isTurned(row)
+      if (turned) buffer.add(row)
+      turned
+    }
+    others ++ buffer.iterator
+  }
+}

@@ -1,0 +1,162 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators
+
+import java.io.{ByteArrayInputStream, InputStream}
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.capture.RowBuffer
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.GroupedFiles
+import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.StoreFiles
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.{
+  InitRequest,
+  SparkKeyOrder,
+  StoreContext
+}
+import org.apache.spark.sql.types._
+
+import io.cleancut.base.{Clock, StateVersion}
+import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, RecordBlocks}
+import io.cleancut.error.Errors
+import io.cleancut.format._
+import io.cleancut.protocol.ChannelRows
+
+/**
+ * The frames of one channel of one task. A frame holds all rows that are in flight, so that it
+ * needs none before it: their number in the order in which they come, with the hash by which the
+ * exchange divided them, and the row as the exchange made it.
+ */
+final private[cleancut] class ChannelFrames(
+    id: StateStoreId,
+    schema: StructType,
+    conf: StateStoreConf,
+    hadoopConf: Configuration
+) {
+  import ChannelFrames._
+
+  private val context = new StoreContext(
+    InitRequest(
+      id,
+      KeySchema,
+      schema,
+      NoPrefixKeyStateEncoderSpec(KeySchema),
+      usesFamilies = false,
+      isMultiValued = false,
+      conf,
+      hadoopConf,
+      schemas = None
+    ),
+    Clock.System
+  )
+
+  private val files: GroupedFiles = context.files match {
+    case grouped: GroupedFiles => grouped
+    case _                     =>
+      val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation)
+      throw Errors.coordinatorMissing(checkpoint.toString)
+  }
+
+  /** All rows of a frame, in their order. */
+  def read(rows: ChannelRows): RowBuffer = rows match {
+    case ChannelRows.Placed(version, place) =>
+      files.place(version, FrameKind.Base, place)
+      files.read(version, FrameKind.Base)(readRows)
+    case ChannelRows.Held(version, bytes) =>
+      val request = FrameRequest("the driver", context.store, version, FrameKind.Base)
+      val scratch = BlockScratch.borrow()
+      try
+        Using.resource[InputStream, RowBuffer](new ByteArrayInputStream(bytes)) { in =>
+          readRows(new FrameReader(request, in, scratch), scratch)
+        }
+      finally scratch.giveBack()
+  }
+
+  /** Makes rows outlive their executor, as those of the state version that this task makes. */
+  def write(epoch: Long, rows: RowBuffer, hash: UnsafeRow => Int): Unit = {
+    val version = StateVersion(epoch + 1, StateVersion.newId(context.clock))
+    val file = files.create(version, FrameKind.Base)
+    try {
+      val family = context.families.default
+      val keys = Map(family.id -> rows.size)
+      val frame = context.frame(FrameKind.Base, version, None, Seq(family), keys, file)
+      writeRows(frame, family.id, rows, hash)
+      file.commit()
+    } catch {
+      case e: Throwable =>
+        file.cancel()
+        throw e
+    }
+  }
+
+  private def readRows(reader: FrameReader, scratch: BlockScratch): RowBuffer = {
+    val stored = SparkKeyOrder.structOf(reader.identity.families.head.valueSchema)
+    val withoutNull = columnsWithoutNull(stored)
+    val rows = RowBuffer.inTask()
+    val row = new UnsafeRow(schema.length)
+    val records = new FrameRecords(reader, scratch)
+    while (records.advance()) {
+      row.pointTo(records.value.base, records.value.offset, records.value.length)
+      if (withoutNull.exists(row.isNullAt)) throw changed(stored)
+      rows.add(row)
+    }
+    rows
+  }
+
+  /**
+   * Columns in which a row of the frame may have a null, and none of this query has. Spark looks at
+   * what a changed query keeps as state, and not at what comes to it.
+   */
+  private def columnsWithoutNull(stored: StructType): Seq[Int] = {
+    // Of two columns of one type that change places only the names tell.
+    if (!DataType.equalsIgnoreNullability(stored, schema)) throw changed(stored)
+    schema.indices.filter(i => stored(i).nullable && !schema(i).nullable)
+  }
+
+  private def changed(stored: StructType) = {
+    val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation).toString
+    Errors.channelChanged(checkpoint, context.store, stored.toDDL, schema.toDDL)
+  }
+
+  private def writeRows(
+      frame: FrameWriter,
+      family: Int,
+      rows: RowBuffer,
+      hash: UnsafeRow => Int
+  ): Unit = {
+    val queue = new BlockQueue(frame)
+    try {
+      val blocks = new RecordBlocks(Memory.access, queue)
+      val key = new UnsafeRowWriter(KeySchema.length, 0)
+      val keyBytes = new Bytes
+      val value = new Bytes
+      var number = 0L
+      rows.iterator.foreach { row =>
+        key.reset()
+        key.zeroOutNullBytes()
+        key.write(0, number)
+        key.write(1, hash(row))
+        pointTo(keyBytes, key.getRow)
+        blocks.put(family, keyBytes, pointTo(value, row))
+        number += 1
+      }
+      blocks.flush()
+      queue.finish()
+    } finally queue.close()
+    frame.finish(rows.size)
+  }
+
+  private def pointTo(bytes: Bytes, row: UnsafeRow): Bytes =
+    bytes.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+}
+
+private[cleancut] object ChannelFrames {
+
+  /** The number of the row, and its hash. */
+  val KeySchema: StructType = new StructType()
+    .add("number", LongType, nullable = false)
+    .add("hash", IntegerType, nullable = false)
+}

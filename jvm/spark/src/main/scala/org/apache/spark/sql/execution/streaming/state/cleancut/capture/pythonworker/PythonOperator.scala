@@ -1,0 +1,66 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.capture.pythonworker
+
+import org.apache.spark.api.python.SimplePythonFunction
+import org.apache.spark.sql.catalyst.expressions.{Expression, PythonUDF}
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeTimeout
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.python.streaming.{
+  FlatMapGroupsInPandasWithStateExec,
+  TransformWithStateInPySparkExec
+}
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.streaming.TimeMode
+
+/** What channel capture has to know of a stateful operator whose function runs in Python. */
+private[cleancut] object PythonOperator {
+
+  def is(operator: SparkPlan): Boolean = operator match {
+    case _: FlatMapGroupsInPandasWithStateExec | _: TransformWithStateInPySparkExec => true
+    case _                                                                          => false
+  }
+
+  /** Why rows cannot be recalled from its worker. */
+  def refusal(operator: StateStoreWriter): Option[String] =
+    if (operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false))
+      Some(s"$Pipelined is true")
+    else
+      operator match {
+        case transform: TransformWithStateInPySparkExec if transform.hasInitialState =>
+          Some("it takes its initial state in")
+        case _ => None
+      }
+
+  /** The rows that it drops as late before they come to its function. */
+  def dropped(operator: SparkPlan): Option[Expression] = operator match {
+    case groups: FlatMapGroupsInPandasWithStateExec if groups.timeoutConf == EventTimeTimeout =>
+      groups.watermarkExpressionForLateEvents
+    case transform: TransformWithStateInPySparkExec if transform.timeMode == TimeMode.EventTime() =>
+      transform.watermarkExpressionForLateEvents
+    case _ => None
+  }
+
+  /** The operator, with a function from which rows can be recalled. */
+  def recalling(operator: SparkPlan): SparkPlan = {
+    val kind = operator match {
+      case transform: TransformWithStateInPySparkExec => PythonFunctions.kindOf(transform)
+      case _                                          => WorkerCommand.Groups
+    }
+    operator.transformExpressions { case udf: PythonUDF =>
+      val of = udf.func
+      val command = WorkerCommand.around(of.command.toArray, kind)
+      val function = new SimplePythonFunction(
+        command,
+        of.envVars,
+        of.pythonIncludes,
+        of.pythonExec,
+        of.pythonVer,
+        of.broadcastVars,
+        of.accumulator
+      )
+      udf.copy(func = function)
+    }
+  }
+
+  // Its worker reads ahead in a thread of its own.
+  private val Pipelined = "spark.python.udf.pipelined.enabled"
+}

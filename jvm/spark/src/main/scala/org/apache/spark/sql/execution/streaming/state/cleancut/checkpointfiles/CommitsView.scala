@@ -1,0 +1,124 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
+
+import java.io.ByteArrayOutputStream
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Try
+
+import org.apache.hadoop.fs._
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
+  CheckpointLogs,
+  DelegatedClose
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+
+import io.cleancut.cutstore.CutArchive
+
+/**
+ * Spark's commit log of a query whose epochs are committed by cuts: an entry is there as soon as
+ * its cut is, because it lies in it. Entries from before the first cut are files of their own.
+ *
+ * Deleting an entry that lies in a cut does nothing: how long cuts are kept is for the coordinator
+ * to decide, by the same count of epochs that Spark goes by.
+ */
+final class CommitsView(
+    directory: Path,
+    files: CheckpointFileManager,
+    archive: CutArchive,
+    gate: Gate
+) extends DelegatedClose {
+
+  override protected def delegate: CheckpointFileManager = files
+
+  // What Spark has just written, or asked for, it asks for again.
+  @volatile private var latest = Option.empty[(Long, String)]
+  @volatile private var plain = Option.empty[Set[Long]]
+  @volatile private var listed = Option.empty[Long]
+
+  override def createAtomic(
+      path: Path,
+      overwriteIfPossible: Boolean
+  ): CheckpointFileManager.CancellableFSDataOutputStream = epochOf(path) match {
+    case None        => files.createAtomic(path, overwriteIfPossible)
+    case Some(epoch) =>
+      new Entry(bytes => {
+        val entry = new String(bytes, UTF_8)
+        if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
+        latest = Some(epoch -> gate.commit(epoch, entry))
+        gate.rest()
+      })
+  }
+
+  override def open(path: Path): FSDataInputStream =
+    epochOf(path).flatMap(entry).fold(files.open(path)) { text =>
+      new FSDataInputStream(new BytesInput(text.getBytes(UTF_8)))
+    }
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
+    // A run before this one may still commit the next epoch, which this one has to run as well.
+    val known = gate.begin().map(begun => (latest.map(_._1) ++ Some(begun.committed)).max)
+    if (path != directory) files.list(path, filter)
+    else {
+      val others = files.list(path, (_: Path) => true)
+      val names = others.map(_.getPath.getName).toSet
+      plain = Some(names.flatMap(name => Try(name.toLong).toOption))
+      val committed = epochs(known).filterNot(epoch => names(epoch.toString)).map { epoch =>
+        new FileStatus(0L, false, 1, 0L, 0L, new Path(directory, epoch.toString))
+      }
+      val all = others ++ committed
+      listed = Some(all.flatMap(_.getPath.getName.toLongOption).maxOption.getOrElse(-1L))
+      all.filter(status => filter.accept(status.getPath))
+    }
+  }
+
+  override def exists(path: Path): Boolean = epochOf(path) match {
+    // Spark takes a log without a directory for an empty one.
+    case None        => path == directory || files.exists(path)
+    case Some(epoch) =>
+      // Whoever commits finds out by the commit itself whether another did, and which.
+      latest.exists(_._1 == epoch) ||
+      ((latest.map(_._1) ++ listed).maxOption
+        .forall(_ >= epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
+  }
+
+  override def delete(path: Path): Unit =
+    if (epochOf(path).forall(isPlain(_, path))) files.delete(path)
+
+  override def mkdirs(path: Path): Unit = files.mkdirs(path)
+
+  override def isLocal: Boolean = files.isLocal
+
+  override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
+
+  private def epochs(known: Option[Long]): Seq[Long] =
+    archive.epochs().filter(epoch => known.forall(epoch <= _))
+
+  private def entry(epoch: Long): Option[String] =
+    latest.collect { case (`epoch`, text) => text }.orElse {
+      val found = if (plain.exists(_(epoch))) None else archive.head(epoch).map(_.commit)
+      found.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
+      found
+    }
+
+  private def isPlain(epoch: Long, path: Path): Boolean =
+    plain.fold(files.exists(path))(_(epoch))
+
+  private def epochOf(path: Path): Option[Long] = CheckpointLogs.entryOf(directory, path)
+}
+
+/** What is written is handed on when the stream is closed. */
+final private class Entry(commit: Array[Byte] => Unit, bytes: ByteArrayOutputStream)
+    extends CheckpointFileManager.CancellableFSDataOutputStream(bytes) {
+  private var isDone = false
+
+  def this(commit: Array[Byte] => Unit) = this(commit, new ByteArrayOutputStream)
+
+  override def close(): Unit = if (!isDone) {
+    isDone = true
+    commit(bytes.toByteArray)
+  }
+
+  override def cancel(): Unit = isDone = true
+}

@@ -1,0 +1,66 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
+  CommitEntries,
+  DelegatedFiles,
+  StoredCuts
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+
+import io.cleancut.error.Errors
+
+/**
+ * Spark's commit log on a file system of Hadoop, of a query whose epochs are committed by cuts: an
+ * entry is written when its cut is. All else is as Spark has it, so that any reader finds the log.
+ */
+final class GatedCommits(
+    directory: Path,
+    files: CheckpointFileManager,
+    gate: Gate
+) extends DelegatedFiles(files) {
+  private val entries = new CommitEntries(directory, files)
+
+  override def createAtomic(
+      path: Path,
+      overwriteIfPossible: Boolean
+  ): CheckpointFileManager.CancellableFSDataOutputStream = entries.epochOf(path) match {
+    case None        => files.createAtomic(path, overwriteIfPossible)
+    case Some(epoch) =>
+      new Entry(bytes => {
+        val entry = new String(bytes, UTF_8)
+        entries.write(epoch, gate.commit(epoch, entry))
+        gate.rest()
+      })
+  }
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
+    gate.begin()
+    files.list(path, filter)
+  }
+}
+
+/**
+ * The same log of a query that runs without cuts. It stops where another driver has begun to commit
+ * by cuts since, which it would not know of by itself.
+ */
+final private class UngatedCommits(directory: Path, files: CheckpointFileManager)
+    extends DelegatedFiles(files) {
+  private val entries = new CommitEntries(directory, files)
+
+  override def createAtomic(
+      path: Path,
+      overwriteIfPossible: Boolean
+  ): CheckpointFileManager.CancellableFSDataOutputStream = {
+    val checkpoint = directory.getParent
+    for {
+      epoch <- entries.epochOf(path)
+      cut <- StoredCuts.lastEpoch(checkpoint, files)
+    } throw Errors.fenced(checkpoint.toString, epoch, s"it has committed epoch $cut by a cut")
+    files.createAtomic(path, overwriteIfPossible)
+  }
+}

@@ -1,0 +1,98 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.collection.mutable
+
+import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
+
+import io.cleancut.base.Clock
+import io.cleancut.objectstore.ObjectStore
+
+/**
+ * One of Spark's logs: entries by number, each created once, by the run that has listed the log.
+ *
+ * Spark asks for each entry whether it is there, writes it, and reads it back an epoch later. Once
+ * this run has written an entry, what lies behind the last one that it knows of is not asked for:
+ * if another run has written it, the create finds that out, which is conditional. Before, a run
+ * that is still alive may have gone on since the log was listed, and Spark reads what its other
+ * logs speak of.
+ *
+ * @param noted
+ *   called with the number and the text of each entry that was written
+ */
+final class ObjectLog(
+    directory: Path,
+    store: ObjectStore,
+    clock: Clock,
+    noted: (Long, String) => Unit
+) extends ObjectFileManager(directory, store, () => (), clock) {
+  import ObjectLog._
+
+  // All guarded by this.
+  private var last = Option.empty[Long]
+  private var hasWritten = false
+  private val recent = mutable.LinkedHashMap.empty[String, Array[Byte]]
+
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
+    val all = super.list(path, (_: Path) => true)
+    if (path == directory) found(all.flatMap(status => numberOf(status.getPath)).maxOption)
+    all.filter(status => filter.accept(status.getPath))
+  }
+
+  override def exists(path: Path): Boolean =
+    isRecent(path) || (!isBehindLast(path) && {
+      val isThere = super.exists(path)
+      // Spark does not list a log whose directory is not there.
+      if (path == directory && !isThere) found(None)
+      isThere
+    })
+
+  override def open(path: Path): FSDataInputStream =
+    synchronized(recent.get(path.getName)).filter(_ => path.getParent == directory) match {
+      case Some(bytes) => new FSDataInputStream(new BytesInput(bytes))
+      case None        => super.open(path)
+    }
+
+  override def delete(path: Path): Unit = {
+    synchronized(recent -= path.getName)
+    super.delete(path)
+  }
+
+  override protected def written(path: Path, bytes: Array[Byte]): Unit =
+    numberOf(path).foreach { number =>
+      synchronized {
+        hasWritten = true
+        last = last.map(Math.max(_, number))
+        if (bytes.length <= MaxRecentBytes) recent(path.getName) = bytes
+        if (recent.size > MaxRecent) recent -= recent.head._1
+      }
+      noted(number, new String(bytes, UTF_8))
+    }
+
+  private def found(latest: Option[Long]): Unit = synchronized {
+    last = Some(Math.max(last.getOrElse(-1L), latest.getOrElse(-1L)))
+  }
+
+  private def isRecent(path: Path): Boolean =
+    path.getParent == directory && synchronized(recent.contains(path.getName))
+
+  private def isBehindLast(path: Path): Boolean = {
+    val known = synchronized(last.filter(_ => hasWritten))
+    numberOf(path).exists(number => known.exists(_ < number))
+  }
+
+  private def numberOf(path: Path): Option[Long] =
+    if (path.getParent != directory) None
+    else path.getName.stripSuffix(Compacted).toLongOption
+}
+
+private object ObjectLog {
+
+  /** Spark's name for an entry that stands for all before it. */
+  private val Compacted = ".compact"
+
+  /** Spark reads an entry in the epoch behind its own. */
+  private val MaxRecent = 3
+  private val MaxRecentBytes = 1 << 20
+}

@@ -1,0 +1,59 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
+
+import org.apache.hadoop.fs.Path
+import org.slf4j.LoggerFactory
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.error.Errors
+import io.cleancut.format.Cut
+
+/**
+ * Spark's commit log as files of its own, of a query whose epochs are committed by cuts. A cut
+ * holds its epoch's entry, which is written behind it, so that all readers of a checkpoint find it.
+ *
+ * @param directory
+ *   `<checkpointLocation>/commits`
+ */
+final class CommitEntries(directory: Path, files: CheckpointFileManager) {
+  import CommitEntries._
+
+  /** The epoch whose entry a path is. */
+  def epochOf(path: Path): Option[Long] = CheckpointLogs.entryOf(directory, path)
+
+  /**
+   * Writes an entry whose cut is there. Another may have done so in place of the one whose turn it
+   * was.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, where another entry is there
+   */
+  def write(epoch: Long, entry: String): Unit = {
+    val path = new Path(directory, epoch.toString)
+    if (!LogEntries.create(path, entry, files) && LogEntries.read(path, files) != entry) {
+      val owner = s"a driver without cuts has written $path"
+      throw Errors.fenced(directory.getParent.toString, epoch, owner)
+    }
+  }
+
+  /**
+   * Writes the entry of the cut that a run goes on behind, if the driver that wrote the cut died
+   * before it could. To be called when the run owns the query and Spark has not read the log.
+   *
+   * @return
+   *   whether it has written one
+   */
+  def rollForward(cut: Cut): Boolean = {
+    val isMissing = !files.exists(new Path(directory, cut.epoch.toString))
+    if (isMissing) {
+      files.mkdirs(directory)
+      write(cut.epoch, cut.commit)
+      logger.info(s"Epoch ${cut.epoch} was committed by its cut; wrote its entry to $directory")
+    }
+    isMissing
+  }
+}
+
+object CommitEntries {
+  private val logger = LoggerFactory.getLogger(classOf[CommitEntries])
+}

@@ -1,0 +1,54 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
+
+import java.io.FileNotFoundException
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.error.Errors
+import io.cleancut.format.Cut
+
+/** The end of Spark's offset log, which has an entry of each epoch before its cut is created. */
+object LastOffsets {
+
+  /**
+   * Refuses a start after entries were deleted. Spark would plan an epoch again that has a cut.
+   *
+   * @param last
+   *   the last cut, which was read before
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OFFSETS_DELETED
+   */
+  private[cleancut] def check(checkpoint: Path, last: Cut, files: CheckpointFileManager): Unit = {
+    val found = epochIn(checkpoint, files)
+    if (!found.exists(_ >= last.epoch)) {
+      throw Errors.offsetsDeleted(checkpoint.toString, found, last.epoch)
+    }
+  }
+
+  /**
+   * Writes deleted entries again, which the cuts have, and those of the commit log where it has
+   * files of its own.
+   */
+  def restore(checkpoint: Path, cuts: CutArchive, files: CheckpointFileManager): Unit = {
+    val last = epochIn(checkpoint, files).getOrElse(-1L)
+    for (epoch <- cuts.epochs() if epoch > last; cut <- cuts.head(epoch)) {
+      val log = new Path(checkpoint, CheckpointLogs.Offsets)
+      files.mkdirs(log)
+      LogEntries.create(new Path(log, epoch.toString), cut.offsets, files)
+      if (!SharedStores.isInBucket(checkpoint)) {
+        new CommitEntries(new Path(checkpoint, CheckpointLogs.Commits), files).rollForward(cut)
+      }
+    }
+  }
+
+  private def epochIn(checkpoint: Path, files: CheckpointFileManager): Option[Long] =
+    try
+      files
+        .list(new Path(checkpoint, CheckpointLogs.Offsets))
+        .flatMap(_.getPath.getName.toLongOption)
+        .maxOption
+    catch { case _: FileNotFoundException => None }
+}

@@ -1,0 +1,30 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Using
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+/** Entries of Spark's logs that are files of their own, read and written in place of Spark. */
+object LogEntries {
+
+  def read(path: Path, files: CheckpointFileManager): String =
+    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
+
+  /** Writes an entry whole, or not at all; whether it was not there. */
+  def create(path: Path, entry: String, files: CheckpointFileManager): Boolean = try {
+    val out = files.createAtomic(path, overwriteIfPossible = false)
+    try {
+      out.write(entry.getBytes(UTF_8))
+      out.close()
+      true
+    } catch {
+      case e: Throwable =>
+        out.cancel()
+        throw e
+    }
+  } catch { case _: FileAlreadyExistsException => false }
+}

@@ -1,0 +1,22 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
+
+import java.io.FileNotFoundException
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+import io.cleancut.format.{CutLayout, StoreLayout}
+
+/** Looks for cuts through Spark's file managers, which reach every checkpoint there is. */
+object StoredCuts {
+
+  /** The last epoch of a checkpoint that has a cut; one listing. */
+  def lastEpoch(checkpoint: Path, files: CheckpointFileManager): Option[Long] = {
+    val directory = new Path(checkpoint, s"${StoreLayout.RootName}/${CutLayout.Cuts}")
+    val found =
+      try files.list(directory).toSeq
+      catch { case _: FileNotFoundException => Nil }
+    found.flatMap(status => CutLayout.parseCut(status.getPath.getName)).maxOption
+  }
+}

@@ -1,0 +1,178 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.Dataset
+import org.apache.spark.sql.catalyst.expressions.AttributeSet
+import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.SinkRecord
+import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
+
+import io.cleancut.base.Recent
+import io.cleancut.coordinator.QueryCoordinator
+import io.cleancut.error.Errors
+import io.cleancut.format.{SinkEpochs, StoredSinkEpochs}
+import io.cleancut.protocol.OffsetEntry
+
+/** The epochs of the queries that run on this driver. */
+object EpochSeal {
+
+  /** Numbers between two epochs of a query, which acts have taken or left unused. */
+  private val MaxGap = 1000L
+
+  /** Runs whose published epochs are in memory. */
+  private val MaxRecords = 100
+
+  /**
+   * Runs the tasks of an epoch, keeps the rows of its batch, and seals it.
+   *
+   * @param batch
+   *   what Spark hands to `foreachBatch`
+   * @return
+   *   the rows that are kept: the batch itself wherever Spark can keep it
+   */
+  def run[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
+    val rows = compute(batch, epoch)
+    keptBehind(rows)(close(batch, epoch, None))
+  }
+
+  /** The first half of [[run]]: the tasks have run and the rows are kept, and nothing is sealed. */
+  def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
+    val rows = keepable(batch)
+    hold(batch, epoch)
+    rows.persist()
+    // Spark caches whole rows, also where a count reads none of their columns.
+    keptBehind(rows)(rows.count())
+  }
+
+  /** Says that the epoch is going to be sealed, so that its tasks need not wait for the store. */
+  def hold(batch: Dataset[_], epoch: Long): Unit =
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
+
+  /** The rows, which are kept unless the step fails. */
+  private def keptBehind[A](rows: Dataset[A])(step: => Any): Dataset[A] = {
+    try step
+    catch {
+      case e: Throwable =>
+        rows.unpersist()
+        throw e
+    }
+    rows
+  }
+
+  /**
+   * The other half.
+   *
+   * @param output
+   *   by what the sink knows the rows, if it has written them in between
+   */
+  def close(batch: Dataset[_], epoch: Long, output: Option[String]): Unit =
+    of(batch, epoch).foreach { case (cuts, runId) => cuts.seal(runId, epoch, output) }
+
+  /** What an earlier run gave to [[close]], if it has sealed the epoch. */
+  def sealedOutput(batch: Dataset[_], epoch: Long): Option[String] =
+    of(batch, epoch).flatMap { case (cuts, runId) => cuts.sealedOutput(runId, epoch) }
+
+  /** Finishes the epoch from the seal of an earlier run, if there is one; its rows are dropped. */
+  def finish(batch: Dataset[_], epoch: Long): Boolean =
+    of(batch, epoch).exists { case (cuts, runId) => cuts.finish(runId, epoch) } && {
+      // The tasks take the sealed versions over, and Spark learns of versions from its tasks alone.
+      batch.count()
+      true
+    }
+
+  /** The epochs that the sinks of the query have published before this one, and that count. */
+  def sinks(batch: Dataset[_], epoch: Long): SinkEpochs = of(batch, epoch) match {
+    case Some((cuts, runId)) => cuts.sinks(runId, epoch)
+    case None                => recorded(running(batch, epoch), epoch)
+  }
+
+  /** Sinks, by the keys of their ledgers, have published the epoch. */
+  def published(batch: Dataset[_], epoch: Long, sinks: Set[String]): Unit =
+    of(batch, epoch) match {
+      case Some((cuts, runId)) => cuts.published(runId, epoch, sinks)
+      case None                =>
+        val query = running(batch, epoch)
+        val record = StoredSinkEpochs(epoch, recorded(query, epoch).published(sinks, epoch))
+        recordOf(query).write(record)
+        records.synchronized(records.put(query.runId, record))
+        ()
+    }
+
+  private val records = new Recent[UUID, StoredSinkEpochs](MaxRecords)
+
+  private def recorded(query: StreamExecution, epoch: Long): SinkEpochs = {
+    val known = records.synchronized(Option(records.get(query.runId)))
+    known.orElse(recordOf(query).read()).fold(SinkEpochs.Empty) { of =>
+      of.sinks.after(acts(query, Math.max(of.until + 1, epoch - MaxGap) until epoch))
+    }
+  }
+
+  private def recordOf(query: StreamExecution): SinkRecord = {
+    val checkpoint = new Path(query.resolvedCheckpointRoot)
+    val conf = query.sparkSession.sessionState.newHadoopConf()
+    new SinkRecord(checkpoint, CheckpointFileManager.create(checkpoint, conf))
+  }
+
+  /** The query of a batch, and when Spark chose the input of the epoch. */
+  def planned(batch: Dataset[_], epoch: Long): (StreamExecution, Long) = {
+    val query = running(batch, epoch)
+    val entry = query.offsetLog.offsetSeqMetadataForBatchId(epoch)
+    query -> entry.getOrElse(throw Errors.sealMisplaced(epoch)).batchTimestampMs
+  }
+
+  /**
+   * The acts on the checkpoint that have taken numbers between two epochs, also such as were not
+   * done, and the epochs whose result each has.
+   */
+  def acts(batch: Dataset[_], after: Long, epoch: Long): Seq[(Long, Long)] = {
+    // Spark keeps entries of 100 epochs; mostly there is no number in between.
+    val first = Math.max(Math.max(after + 1, epoch - MaxGap), 0L)
+    acts(running(batch, epoch), first until epoch)
+  }
+
+  /** Those that have taken numbers of a query, by its offset log. */
+  def acts(query: StreamExecution, numbers: Seq[Long]): Seq[(Long, Long)] = for {
+    number <- numbers
+    entry <- query.offsetLog.offsetSeqMetadataForBatchId(number)
+    if entry.conf.contains(OffsetEntry.Act)
+    source <- entry.conf.get(OffsetEntry.SourceOfAct)
+  } yield number -> source.toLong
+
+  private def running(batch: Dataset[_], epoch: Long): StreamExecution =
+    queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+
+  /** None where each commit of a store is durable when it returns. */
+  private def of(batch: Dataset[_], epoch: Long): Option[(QueryCoordinator, String)] = {
+    val query = running(batch, epoch)
+    val runId = query.runId.toString
+    DriverCuts.of(query.resolvedCheckpointRoot, runId).map(_ -> runId)
+  }
+
+  /**
+   * The same rows in the same partitions, in a form that Spark can keep.
+   *
+   * The batch of an aggregation that Spark sorts promises an order by columns that it does not
+   * have. Spark keeps such rows, and then fails to read them with `key not found`. To join
+   * partitions, of which none are joined here, makes it forget the order.
+   */
+  private def keepable[A](batch: Dataset[A]): Dataset[A] = batch match {
+    case rows: ClassicDataset[A] =>
+      // Planned apart: the batch's own plan has to be made behind `persist`, to find what is kept.
+      val planned = rows.sparkSession.sessionState.executePlan(rows.queryExecution.analyzed)
+      val plan = planned.optimizedPlan
+      val ordering = AttributeSet(plan.outputOrdering.flatMap(_.references))
+      if (ordering.subsetOf(plan.outputSet)) batch
+      else batch.coalesce(Math.max(planned.toRdd.getNumPartitions, 1))
+    case _ => batch
+  }
+
+  private def queryOf(batch: Dataset[_]): Option[StreamExecution] = batch.sparkSession match {
+    case session: SparkSession => RunningQueries.bySession(session)
+    case _                     => None
+  }
+}

@@ -1,0 +1,51 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
+
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.streaming.Sink
+import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
+import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
+import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.{RunningQueries, SparkCalls}
+
+import io.cleancut.base.{ClassNames, StoreId}
+import io.cleancut.protocol.EpochPlan
+
+/** The plan that Spark has made of an epoch, for the thread of its query. */
+final private[cleancut] class SparkEpochPlan(execution: IncrementalExecution) extends EpochPlan {
+
+  /**
+   * Partitions by what Spark has planned below each operator: its metadata say 200 for an
+   * aggregation without keys, which has one.
+   */
+  override lazy val stores: Set[StoreId] = {
+    val found = for {
+      operator <- execution.executedPlan.collect { case writer: StateStoreWriter => writer }
+      info <- operator.stateInfo.toSeq
+      partition <- 0 until operator.children.map(_.outputPartitioning.numPartitions).max
+      name <- SparkCalls.storeNames(operator)
+    } yield StoreId(info.operatorId, partition, name)
+    found.toSet
+  }
+
+  override def run(): Unit = {
+    SQLExecution.withNewExecutionId(execution)(execution.toRdd.count())
+    ()
+  }
+}
+
+private[cleancut] object SparkEpochPlan {
+
+  /**
+   * None where a sink runs its tasks by the plan itself, so that it cannot skip any and a run of it
+   * would write again; and where Spark does not show the plan, or keeps the state elsewhere.
+   */
+  def of(runId: String, epoch: Long): Option[EpochPlan] = for {
+    query <- RunningQueries.byRun(runId)
+    if query.sink.isInstanceOf[Sink]
+    execution <- Option(query.lastExecution)
+    if execution.currentBatchId == epoch && isOurs(execution)
+  } yield new SparkEpochPlan(execution)
+
+  private def isOurs(execution: IncrementalExecution): Boolean =
+    execution.sparkSession.sessionState.conf.stateStoreProviderClass ==
+      ClassNames.StateStoreProvider
+}

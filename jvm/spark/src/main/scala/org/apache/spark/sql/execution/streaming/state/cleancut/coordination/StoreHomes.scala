@@ -1,0 +1,80 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
+
+import java.util.UUID
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorRemoved}
+import org.apache.spark.sql.execution.streaming.state.{
+  StateStoreCoordinatorRef,
+  StateStoreId,
+  StateStoreProviderId
+}
+
+import io.cleancut.base.StoreId
+import io.cleancut.coordinator.QueryCoordinator
+import io.cleancut.cutstore.Place
+import io.cleancut.format.{Cut, StoreCut}
+
+/**
+ * Tells Spark and its executors where the stores of queries are, or had better be. What the driver
+ * knows of that outlives a run, as the disks of executors do: Spark itself forgets with each run
+ * where stores have been.
+ */
+private[cleancut] object StoreHomes extends Logging {
+
+  def opened(location: String, stores: Iterable[StoreId], at: Place): Unit =
+    DriverCuts.queries.find(location).foreach { query =>
+      query.homes(homes => stores.foreach(homes.opened(_, at)))
+    }
+
+  /** The bases that an executor is to have on its disk. */
+  def asked(question: AskBases, cuts: QueryCoordinator): CutsReply = {
+    import question._
+    val stores =
+      DriverCuts.queries.find(location).fold(Set.empty[StoreId])(_.wantedAt(at, replicas))
+    val wanted = if (stores.isEmpty) Nil else cuts.lastCut.toSeq.flatMap(of(_, stores))
+    val reply = BasesReply(wanted.flatMap(_.base))
+    if (reply.mark == known) Noted else reply
+  }
+
+  /** In an order that does not depend on the set, because the reply has a hash of it. */
+  private def of(cut: Cut, stores: Set[StoreId]): Seq[StoreCut] =
+    stores.toSeq.sortBy(of => (of.operator, of.partition, of.name)).flatMap(cut.of)
+
+  /** A run begins, whose tasks had better go where the last one's have been. */
+  def begins(location: String, runId: String): Unit =
+    for (query <- DriverCuts.queries.find(location)) tell(location, runId, query.homes(_.begins()))
+
+  private def left(executor: String): Unit = DriverCuts.queries.all.foreach { query =>
+    val moved = query.homes(_.left(executor))
+    query.runId.foreach(tell(query.location, _, moved))
+  }
+
+  /** Spark's scheduler sends tasks where it takes their stores to be. */
+  private def tell(location: String, runId: String, homes: Map[StoreId, Place]): Unit =
+    if (homes.nonEmpty) {
+      try {
+        val coordinator = StateStoreCoordinatorRef.forExecutor(SparkEnv.get)
+        val root = new Path(location, "state").toString
+        val run = UUID.fromString(runId)
+        homes.foreach { case (store, at) =>
+          val id = StateStoreId(root, store.operator, store.partition, store.name)
+          coordinator
+            .reportActiveInstance(StateStoreProviderId(id, run), at.host, at.executor, Nil)
+        }
+        logInfo(s"${homes.size} stores of $location are expected where their bases are")
+      } catch {
+        case NonFatal(e) => logInfo(s"Tasks of $location go anywhere: $e")
+      }
+    }
+
+  object Removals extends SparkListener {
+    override def onExecutorRemoved(event: SparkListenerExecutorRemoved): Unit =
+      left(event.executorId)
+  }
+}

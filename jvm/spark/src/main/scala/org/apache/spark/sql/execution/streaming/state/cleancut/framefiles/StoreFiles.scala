@@ -1,0 +1,249 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.framefiles
+
+import java.io.{FileNotFoundException, IOException}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{
+  ChecksumException,
+  FSDataInputStream,
+  FSError,
+  FileAlreadyExistsException,
+  FileStatus,
+  Path
+}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.StoredCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDisk
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.coordinator.Opened
+import io.cleancut.error.Errors
+import io.cleancut.format._
+import io.cleancut.protocol.{Retention, StoreListing}
+
+/**
+ * The frames of one store on the file system of the checkpoint location, and the note at its root
+ * that says what lies there. All goes through Spark's `CheckpointFileManager`, or is done as that
+ * does it ([[LocalDisk]]), so a frame appears whole or not at all.
+ */
+final private[cleancut] class StoreFiles(
+    store: StoreId,
+    checkpoint: Path,
+    sparkDirectory: Path,
+    hadoopConf: Configuration
+) extends FrameFiles {
+  private val root = new Path(checkpoint, StoreLayout.RootName)
+  private val directory = new Path(root, StoreLayout.storeDirectory(store))
+  private lazy val manager = CheckpointFileManager.create(directory, hadoopConf)
+  private lazy val local = LocalDisk.of(directory, manager, hadoopConf)
+  private var isDirectoryMade = false
+
+  // Of the files that the last listing found.
+  @volatile private var sizes = Map.empty[String, Long]
+
+  override def location: String = directory.toString
+
+  override def path(version: StateVersion, kind: FrameKind): String =
+    frame(version, kind).toString
+
+  override def open(version: Long, id: Option[String]): Opened = Opened(id, needsBase = false)
+
+  override def accepted(version: Long, id: Option[String]): Option[String] = id
+
+  /** One listing of the store's directory; empty if there is no directory yet. */
+  override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = list()
+
+  private def list(): StoreListing = {
+    val statuses =
+      try manager.list(directory)
+      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
+    sizes = statuses.iterator.map(file => file.getPath.getName -> file.getLen).toMap
+    StoreListing.fromNames(statuses.toSeq.map(_.getPath.getName))
+  }
+
+  override def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame] = {
+    val path = frame(version, FrameKind.Base)
+    sizes.get(path.getName).filter(_ >= FrameFiles.minOpenedBytes).flatMap { sizeBytes =>
+      val before = watch.enter(LoadPhase.Download)
+      val bytes = new StoreFiles.FileBytes(() => open(path, version), sizeBytes)
+      try {
+        val request = FrameRequest(path.toString, store, version, FrameKind.Base)
+        val opened = BaseFrame.open(request, bytes)
+        if (opened.isEmpty) bytes.close()
+        opened
+      } catch {
+        case e: Throwable =>
+          bytes.close()
+          throw e match {
+            case e: ChecksumException => damaged(path.toString, version, e.getMessage)
+            case other                => other
+          }
+      } finally {
+        watch.enter(before)
+        ()
+      }
+    }
+  }
+
+  /** A file that appears under its final name when it is committed. */
+  override def create(version: StateVersion, kind: FrameKind): PendingFrame =
+    new PendingFile(() => {
+      makeDirectory()
+      val path = frame(version, kind)
+      local.fold(manager.createAtomic(path, overwriteIfPossible = false))(
+        _.create(path, overwrites = false, hasSums = false)
+      )
+    })
+
+  override def read[A](version: StateVersion, kind: FrameKind, watch: LoadWatch)(
+      read: (FrameReader, BlockScratch) => A
+  ): A = {
+    val request = FrameRequest(path(version, kind), store, version, kind)
+    val scratch = BlockScratch.borrow()
+    try {
+      val before = watch.enter(LoadPhase.Download)
+      val in = open(frame(version, kind), version)
+      watch.enter(before)
+      try read(new FrameReader(request, in, scratch, watch), scratch)
+      catch {
+        // The file system found the damage before our own checksum could.
+        case e: ChecksumException => throw damaged(request.path, version, e.getMessage)
+      } finally in.close()
+    } finally scratch.giveBack()
+  }
+
+  /** What refers to others lies in segments. */
+  override def of(chain: StoreCut): FrameFiles =
+    throw new IllegalStateException(s"$location has no frames of ${chain.store}")
+
+  override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = {
+    val garbage = Retention.garbage(list(), keepFrom, maxVersions)
+    garbage.foreach(g => manager.delete(new Path(directory, g.name)))
+    garbage.map(_.number).distinct.size < maxVersions
+  }
+
+  /** Whether epochs of the query were committed by cuts. */
+  def hasCuts: Boolean = StoredCuts.lastEpoch(checkpoint, manager).isDefined
+
+  /**
+   * Makes the directory in which Spark would expect the store's files: Spark's own reader of state
+   * (`format("statestore")`) takes the partitions that it finds there for all there are.
+   */
+  def makeSparkDirectory(): Unit = manager.mkdirs(sparkDirectory)
+
+  /** Writes the note at the root if there is none. Several stores may try at once; one wins. */
+  override def markRoot(): Unit = {
+    makeSparkDirectory()
+    val note = new Path(root, StoreLayout.FormatObject)
+    if (!manager.exists(note)) {
+      manager.mkdirs(root)
+      try {
+        val out = manager.createAtomic(note, overwriteIfPossible = false)
+        try {
+          out.write(FormatNote(queryId()).toJson)
+          out.close()
+        } catch {
+          case NonFatal(e) =>
+            out.cancel()
+            throw e
+        }
+      } catch { case _: FileAlreadyExistsException => () }
+    }
+  }
+
+  /** Refuses a root of a format that this release does not know, or one without a note. */
+  override def checkRoot(): Unit = {
+    val note = new Path(root, StoreLayout.FormatObject)
+    val bytes =
+      try readAll(note)
+      catch {
+        case _: FileNotFoundException =>
+          throw Errors.checkpointNotFound(checkpoint.toString, s"$note does not exist")
+        case e: ChecksumException =>
+          throw Errors.formatUnknown(note.toString, e.getMessage, FormatNote.Supported)
+      }
+    FormatNote.parse(bytes).left.foreach { found =>
+      throw Errors.formatUnknown(note.toString, found, FormatNote.Supported)
+    }
+  }
+
+  private def frame(version: StateVersion, kind: FrameKind): Path =
+    new Path(directory, StoreLayout.objectName(version, kind))
+
+  private def open(path: Path, version: StateVersion): FSDataInputStream =
+    try manager.open(path)
+    catch {
+      case _: FileNotFoundException =>
+        throw Errors.frameMissing(
+          location,
+          store.operator,
+          store.partition,
+          store.name,
+          version.number,
+          s"${path.getName} is gone"
+        )
+    }
+
+  private def damaged(path: String, version: StateVersion, detail: String) =
+    Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
+
+  private def makeDirectory(): Unit = if (!isDirectoryMade) {
+    manager.mkdirs(directory)
+    isDirectoryMade = true
+  }
+
+  /** Spark's id of the query, which its own file beside our root holds. */
+  private def queryId(): Option[String] =
+    try FormatNote.queryIdOf(readAll(new Path(checkpoint, "metadata")))
+    catch { case _: IOException => None }
+
+  private def readAll(path: Path): Array[Byte] = {
+    val in = manager.open(path)
+    try in.readAllBytes()
+    finally in.close()
+  }
+}
+
+private[cleancut] object StoreFiles {
+
+  /**
+   * The checkpoint location that a store belongs to. Spark names `<checkpointLocation>/state` the
+   * root of all stores; ours lies beside that, not in it.
+   */
+  def checkpointOf(stateRoot: String): Path = {
+    val root = new Path(stateRoot)
+    if (root.getName == "state" && root.getParent != null) root.getParent else root
+  }
+
+  /**
+   * A file, read where it is asked for. A read that fails gives the stream up, and the next one
+   * opens another: the interrupt of a task closes it for good on some file systems.
+   */
+  final private class FileBytes(open: () => FSDataInputStream, val length: Long)
+      extends FrameBytes {
+    private var stream = Option.empty[FSDataInputStream]
+
+    override def read(offset: Long, into: Array[Byte], count: Int): Unit = {
+      val in = stream.getOrElse(open())
+      stream = Some(in)
+      try in.readFully(offset, into, 0, count)
+      catch {
+        case e: IOException =>
+          close()
+          throw e
+        // What Hadoop's local file system makes of such an exception.
+        case e: FSError =>
+          close()
+          throw new IOException(e)
+      }
+    }
+
+    override def close(): Unit = {
+      stream.foreach(_.close())
+      stream = None
+    }
+  }
+}

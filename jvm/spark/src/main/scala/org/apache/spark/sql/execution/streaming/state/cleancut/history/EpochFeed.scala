@@ -1,0 +1,131 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.history
+
+import java.util.concurrent.{Executors, RejectedExecutionException, TimeUnit}
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
+
+import io.cleancut.base.{Clock, DaemonThreads}
+import io.cleancut.conf.{Keys, Settings}
+import io.cleancut.coordinator.EpochPace
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.history._
+
+/**
+ * Tells Spark's listeners, and so its pages and its event log, and the history of a query, of its
+ * epochs. All of it happens on a thread of its own, and whatever fails there no epoch fails.
+ *
+ * @param post
+ *   hands an event to Spark's listeners
+ * @param writer
+ *   None where no history is kept
+ * @param pace
+ *   is told what epochs cost
+ */
+final private[cleancut] class EpochFeed(
+    facts: RunFacts,
+    post: SparkListenerEvent => Unit,
+    writer: Option[HistoryWriter],
+    pace: EpochPace
+) extends EpochWatcher
+    with Logging {
+  import EpochFeed._
+
+  private val thread =
+    Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-history"))
+  private val watch = new DriverWeather.Watch
+  private val judge = new SlowEpochs
+  private var isTold = false
+
+  override def location: String = facts.location
+
+  override def name: Option[String] = facts.name
+
+  override def weather(): EpochWeather = watch.look()
+
+  override def slow: SlowTally = judge.tally
+
+  override def committed(record: () => EpochRecord): Unit = later {
+    val judged = judge.judge(record())
+    judged.costs.foreach(of => pace.spent(StorePrices.of(of.all)))
+    if (!isTold) post(CleancutRunBegun(RunFacts.Version, location, facts.toJson))
+    isTold = true
+    judged.slow.foreach { why =>
+      logWarning(
+        s"Epoch ${judged.epoch} of $location took ${judged.tookMs.getOrElse(0L)} ms, where " +
+          s"${why.typicalMs} ms are usual: ${why.detail}"
+      )
+    }
+    val json = EpochRecordJson.write(judged)
+    post(CleancutEpochCommitted(EpochRecordJson.Version, location, judged.epoch, json))
+    writer.foreach(_.add(judged))
+  }
+
+  override def close(isStored: () => Boolean): Unit = {
+    later(writer.foreach(_.flush(isStored)))
+    thread.shutdown()
+    // The driver may be about to end.
+    if (!thread.awaitTermination(PatienceMs, TimeUnit.MILLISECONDS))
+      logInfo(s"The last epochs of $location are not in its history yet")
+  }
+
+  private def later(act: => Unit): Unit =
+    try
+      thread.execute { () =>
+        try act
+        catch { case NonFatal(e) => logWarning(s"The history of $location lacks an epoch", e) }
+      }
+    catch { case _: RejectedExecutionException => () }
+}
+
+private[cleancut] object EpochFeed {
+  private val PatienceMs = 8000L
+
+  /**
+   * Of the session's keys, those that say how epochs begin and how long they can be gone back to.
+   */
+  private val SparkKeys = Seq(
+    "spark.sql.streaming.minBatchesToRetain",
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot",
+    "spark.sql.streaming.stateStore.maintenanceInterval",
+    "spark.sql.shuffle.partitions"
+  )
+
+  def apply(
+      query: StreamExecution,
+      location: String,
+      archive: CutArchive,
+      pace: EpochPace
+  ): EpochFeed = {
+    val session = RunningQueries.sessionOf(query)
+    val set = session.conf.getAll
+    val settings = Settings.from(set)
+    val facts = RunFacts(
+      location,
+      Option(query.name),
+      query.id.toString,
+      query.runId.toString,
+      Clock.System.wallMs(),
+      Keys.Mode.read(set).getOrElse(Keys.Mode.default),
+      query.trigger.toString,
+      set.filter { case (key, _) => key.startsWith(Keys.Prefix) || SparkKeys.contains(key) }
+    )
+    val kept = session.sessionState.conf.minBatchesToRetain
+    val bus = query.sparkSession.sparkContext.listenerBus
+    val writer = Option.when(settings.historyMs > 0)(
+      new HistoryWriter(
+        location,
+        archive.store,
+        archive.head(_),
+        settings.historyMs,
+        kept,
+        Clock.System
+      )
+    )
+    new EpochFeed(facts, bus.post, writer, pace)
+  }
+}

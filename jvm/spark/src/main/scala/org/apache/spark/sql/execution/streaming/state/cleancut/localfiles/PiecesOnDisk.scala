@@ -1,0 +1,125 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.localfiles
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.file.Path
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executor}
+import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
+
+import io.cleancut.format.FrameBytes
+import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
+
+/**
+ * A range of an object in a store that is far away, fetched in pieces into a local file: the piece
+ * that is asked for at once, all others one after another beside it.
+ *
+ * @param path
+ *   of the file, which is made
+ * @param threads
+ *   who fetches
+ * @param whole
+ *   called once, when all of it is in the file
+ */
+final class PiecesOnDisk(
+    store: ObjectStore,
+    key: ObjectKey,
+    offset: Long,
+    val length: Long,
+    path: Path,
+    threads: Executor,
+    pieceBytes: Int = PiecesOnDisk.PieceBytes
+)(whole: => Unit)
+    extends FrameBytes {
+  private val pieces = ((length + pieceBytes - 1) / pieceBytes).toInt
+  private val file = new LocalFile(path, isNew = true)
+  private val fetched = new ConcurrentHashMap[Int, CompletableFuture[Unit]]
+  private val left = new AtomicInteger(pieces)
+  private val arrived = ConcurrentHashMap.newKeySet[Int]
+  private val next = new AtomicInteger(0)
+  private val atHand = new CompletableFuture[Unit]
+  private val hasFailed = new AtomicBoolean
+  @volatile private var isClosed = false
+
+  for (_ <- 0 until PiecesOnDisk.Ahead) fetchNext()
+  // Who opens a base reads its end behind its beginning.
+  fetch(pieces - 1)
+
+  override def areAtHand: Boolean = atHand.isDone
+
+  override def whenAtHand(action: Runnable): Unit = {
+    atHand.thenRun(action)
+    ()
+  }
+
+  override def read(at: Long, into: Array[Byte], count: Int): Unit = {
+    piecesOf(at, count.toLong).foreach(await)
+    file.read(at, into, count)
+  }
+
+  /** The pieces that have bytes of a range. */
+  def piecesOf(at: Long, count: Long): Range =
+    if (count <= 0) 0 until 0
+    else (at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt
+
+  /** Drops a piece that has arrived, so that the next read of it fetches it again. */
+  def discard(piece: Int): Unit = {
+    val known = fetched.get(piece)
+    if (known != null && known.isDone) {
+      fetched.remove(piece, known)
+      ()
+    }
+  }
+
+  override def close(): Unit = {
+    isClosed = true
+    file.close()
+  }
+
+  /** A piece that could not be fetched is asked for again by the next who wants it. */
+  private def await(piece: Int): Unit = {
+    val known = fetched.get(piece)
+    if (known != null && known.isCompletedExceptionally) fetched.remove(piece, known)
+    try fetch(piece).get()
+    catch { case e: ExecutionException => throw e.getCause }
+  }
+
+  private def fetch(piece: Int): CompletableFuture[Unit] =
+    fetched.computeIfAbsent(piece, _ => CompletableFuture.supplyAsync(() => take(piece), threads))
+
+  /** Goes on with the rest in their order, until one fails. */
+  private def fetchNext(): Unit = {
+    val piece = next.getAndIncrement()
+    if (piece < pieces && !isClosed && !hasFailed.get) {
+      fetch(piece).whenComplete { (_, e) =>
+        if (e == null) fetchNext() else hasFailed.set(true)
+      }
+      ()
+    }
+  }
+
+  private def take(piece: Int): Unit = {
+    val from = piece.toLong * pieceBytes
+    val count = Math.min(pieceBytes.toLong, length - from).toInt
+    if (isClosed) throw new IOException(s"$key is not read any more")
+    store.getRange(key, offset + from, count) match {
+      case RangeResult.Found(bytes) =>
+        file.write(from, bytes)
+      case RangeResult.TooShort(size) =>
+        throw new IOException(s"$key ends at $size, and is read up to ${offset + from + count}")
+      case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
+    }
+    if (arrived.add(piece) && left.decrementAndGet() == 0) {
+      whole
+      atHand.complete(())
+      ()
+    }
+  }
+}
+
+object PiecesOnDisk {
+
+  /** A request takes about as long to begin as so much takes to come. */
+  val PieceBytes: Int = 4 << 20
+
+  /** Pieces on their way that nobody has asked for. */
+  private val Ahead = 2
+}

@@ -1,0 +1,98 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.session
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.{SparkSession => AnySession}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.streaming.{WriteToStream, WriteToStreamStatement}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
+  SharedStores,
+  StoredCuts
+}
+import org.apache.spark.sql.internal.SQLConf
+
+import io.cleancut.base.ClassNames
+import io.cleancut.conf.{CaptureMode, Settings}
+import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.objectstore.BucketPath
+
+/**
+ * Refuses a query in `start()`, in the caller's thread, before Spark creates anything at its
+ * checkpoint location.
+ *
+ * Errors are an `IllegalArgumentException`, whose cause is the error of Cleancut: PySpark shows
+ * such an exception by its message alone, and any other with its Java stack.
+ */
+object StartRefusalRule {
+  private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+
+  /**
+   * Checks the configuration and the location as the user wrote it: a `Path` drops empty segments,
+   * so that the query and a reader would use different locations.
+   */
+  final case class OfStatement(session: AnySession) extends Rule[LogicalPlan] {
+    override def apply(plan: LogicalPlan): LogicalPlan = {
+      plan match {
+        case start: WriteToStreamStatement => refusing(checkLocation(conf, start))
+        case _                             =>
+      }
+      plan
+    }
+  }
+
+  /** Checks a query whose checkpoint location is known, and has been created. */
+  def check(session: AnySession)(plan: LogicalPlan): Unit = (session, plan) match {
+    case (classic: SparkSession, start: WriteToStream) =>
+      refusing(checkMode(classic.sessionState.conf, classic, start))
+    case _ =>
+  }
+
+  private def checkLocation(conf: SQLConf, start: WriteToStreamStatement): Unit =
+    if (managesFiles(conf)) {
+      val settings = Settings.from(conf.getAllConfs)
+      val named = conf.checkpointLocation.flatMap { base =>
+        start.userSpecifiedName.map(name => s"${base.stripSuffix("/")}/$name")
+      }
+      start.userSpecifiedCheckpointLocation.orElse(named).foreach { location =>
+        if (location.startsWith(s"${BucketPath.Scheme}://")) BucketPath.parse(location)
+        else if (location.nonEmpty) SharedStores.refuseCopying(new Path(location), settings)
+      }
+    }
+
+  private def checkMode(conf: SQLConf, session: SparkSession, start: WriteToStream): Unit = {
+    val isOurs = conf.stateStoreProviderClass == ClassNames.StateStoreProvider
+    val settings = Settings.from(conf.getAllConfs)
+    val location = new Path(start.resolvedCheckpointLocation)
+    def hasCuts = {
+      val hadoopConf = session.sessionState.newHadoopConf()
+      StoredCuts.lastEpoch(location, CheckpointFileManager.create(location, hadoopConf)).isDefined
+    }
+    if (
+      isOurs && settings.channels.mode != CaptureMode.Aligned && !settings.cuts.contains(true) &&
+      !SharedStores.isInBucket(location) && isStateful(start.inputQuery) && !hasCuts
+    ) throw Errors.modeRequiresCuts(location.toString, CaptureMode.nameOf(settings.channels.mode))
+  }
+
+  private def managesFiles(conf: SQLConf): Boolean =
+    conf.getConfString(FileManagerKey, "") == ClassNames.CheckpointFileManager
+
+  /** Operators of a stream that Spark plans with state. */
+  private def isStateful(query: LogicalPlan): Boolean = query.exists {
+    case join: Join => join.left.isStreaming && join.right.isStreaming
+    case _: Aggregate | _: Distinct | _: Deduplicate | _: DeduplicateWithinWatermark |
+        _: GlobalLimit | _: FlatMapGroupsWithState | _: FlatMapGroupsInPandasWithState |
+        _: TransformWithState =>
+      query.isStreaming
+    case other => other.isStreaming && OfPython(other.getClass.getSimpleName)
+  }
+
+  // By name, since the Spark versions have different ones.
+  private val OfPython = Set("TransformWithStateInPandas", "TransformWithStateInPySpark")
+
+  private def refusing(check: => Unit): Unit =
+    try check
+    catch { case e: CleancutException => throw new IllegalArgumentException(e.getMessage, e) }
+}

@@ -1,0 +1,38 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.session
+
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
+import org.apache.spark.sql.internal.SQLConf
+
+import io.cleancut.base.ClassNames
+
+/**
+ * Replaces the operators of `transformWithState` by ones that accept Cleancut's provider, where
+ * that is the provider of the query. Operators of batch queries stay: Spark keeps their state in a
+ * store of its own.
+ */
+object TransformWithStateRule extends Rule[SparkPlan] {
+
+  /** The rule at the place where Spark has given the operators their state and its version. */
+  val injection: ColumnarRule = new ColumnarRule {
+    override def postColumnarTransitions: Rule[SparkPlan] = TransformWithStateRule
+  }
+
+  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case exec: TransformWithStateExec
+        if isPlain(exec, classOf[TransformWithStateExec], exec.isStreaming) =>
+      OwnTransformWithState.of(exec)
+    case exec: TransformWithStateInPySparkExec
+        if isPlain(exec, classOf[TransformWithStateInPySparkExec], exec.isStreaming) =>
+      OwnTransformWithState.of(exec)
+  }
+
+  /** Whether a session asks for Cleancut's provider, by the very name that Spark compares. */
+  private[cleancut] def isAsked(conf: SQLConf): Boolean =
+    conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS) == ClassNames.StateStoreProvider
+
+  private def isPlain(exec: SparkPlan, plain: Class[_], isStreaming: Boolean): Boolean =
+    exec.getClass == plain && isStreaming && isAsked(exec.conf)
+}

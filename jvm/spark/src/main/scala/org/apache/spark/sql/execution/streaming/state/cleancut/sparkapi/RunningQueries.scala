@@ -1,0 +1,89 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.{
+  QueryExecutionThread,
+  StreamExecution,
+  StreamingQueryWrapper
+}
+
+/**
+ * The queries that run on this driver.
+ *
+ * Spark's register of active queries is no source for them: if Spark refuses the second of two
+ * concurrent starts of a query, it leaves the refused run there, and not the one that it keeps. So
+ * a run is registered here by its own thread when it begins; runs without a coordinator are found
+ * in the query managers of the sessions, which contain started runs only.
+ */
+object RunningQueries extends Logging {
+  private val registered = new ConcurrentHashMap[String, StreamExecution]
+
+  /** Registers the run to which the calling thread belongs, until [[unregister]]. */
+  private[cleancut] def register(): Unit = Thread.currentThread match {
+    case thread: QueryExecutionThread =>
+      queryOf(thread).foreach(query => registered.put(query.runId.toString, query))
+    case _ => ()
+  }
+
+  private[cleancut] def unregister(runId: String): Unit = {
+    registered.remove(runId)
+    ()
+  }
+
+  /** The thread is an inner object of its query, to which Spark gives no other access. */
+  private def queryOf(thread: QueryExecutionThread): Option[StreamExecution] =
+    try
+      thread.getClass.getDeclaredFields
+        .find(field => classOf[StreamExecution].isAssignableFrom(field.getType))
+        .map { field =>
+          field.setAccessible(true)
+          field.get(thread).asInstanceOf[StreamExecution]
+        }
+    catch {
+      case e: ReflectiveOperationException =>
+        logWarning(s"${thread.getName} is not registered by its run", e)
+        None
+    }
+
+  private[cleancut] def byRun(runId: String): Option[StreamExecution] =
+    Option(registered.get(runId)).filter(_.isActive).orElse {
+      for {
+        session <- SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
+        query <- of(session).find(_.runId.toString == runId)
+      } yield query
+    }
+
+  /** A query runs in a session of its own, in which its batches are made. */
+  private[cleancut] def bySession(session: SparkSession): Option[StreamExecution] =
+    of(session).find(query => sessionOf(query) eq session)
+
+  /** The session of its own in which a query runs. */
+  def sessionOfRun(session: SparkSession, runId: String): Option[SparkSession] =
+    of(session).find(_.runId.toString == runId).map(sessionOf)
+
+  /** Where the query has its checkpoint that runs in a session. */
+  def locationOf(session: SparkSession): Option[String] =
+    bySession(session).map(_.resolvedCheckpointRoot)
+
+  // Protected in Scala and public in the class file; looked up before any query depends on it.
+  private val ownSession = classOf[StreamExecution].getMethod("sparkSessionForStream")
+
+  /** The session in which a query runs. */
+  private[cleancut] def sessionOf(query: StreamExecution): SparkSession =
+    ownSession.invoke(query).asInstanceOf[SparkSession]
+
+  private def of(session: SparkSession): Iterable[StreamExecution] =
+    registered.values.asScala.filter(_.isActive) ++ started(session)
+
+  private def started(session: SparkSession): Iterable[StreamExecution] = {
+    val others = session.sharedState.activeStreamingQueries.values.asScala.map(_.sparkSession)
+    (others.toSet + session).flatMap { each =>
+      each.streams.active.collect { case wrapper: StreamingQueryWrapper => wrapper.streamingQuery }
+    }
+  }
+}

@@ -1,0 +1,87 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state._
+
+import io.cleancut.base.StateVersion
+import io.cleancut.engine.{Bytes, FrameRecords, Memory, RecordOperation}
+import io.cleancut.format.{FamilySchema, FrameKind}
+
+/**
+ * The changes of one column family, version by version, as the deltas hold them. A key that an
+ * epoch changed several times comes with the last of these changes, or with all if the query ran
+ * with `changeFeed` at `all`.
+ *
+ * @param deltas
+ *   the versions, oldest first; their deltas are on one chain
+ * @param before
+ *   the family before the first of them, if there was one
+ */
+final private[cleancut] class ChangeReader(
+    context: StoreContext,
+    deltas: Seq[StateVersion],
+    before: Option[FamilySchema],
+    familyName: String,
+    startVersion: Long,
+    endVersion: Long
+) extends SparkChangeReader(context, familyName, startVersion, endVersion) {
+  import ChangeReader._
+
+  private val memory = Memory.access
+  private var rest = deltas
+  private var changes = Iterator.empty[Change]
+  // The families of a frame that brings none are those of the frames before it.
+  private var family = before
+
+  override def getNext(): Change = {
+    while (!changes.hasNext && rest.nonEmpty) {
+      changes = read(rest.head)
+      rest = rest.tail
+    }
+    if (changes.hasNext) changes.next()
+    else {
+      finished = true
+      null
+    }
+  }
+
+  override def close(): Unit = ()
+
+  /** A delta is small, being what one epoch changed: it is read whole, and its file closed. */
+  private def read(version: StateVersion): Iterator[Change] =
+    context.files.read(version, FrameKind.Delta) { (reader, scratch) =>
+      val schemas = reader.identity.families
+      if (schemas.nonEmpty) family = schemas.find(_.name == familyName)
+      val found = Vector.newBuilder[Change]
+      val records = new FrameRecords(reader, scratch)
+      while (records.advance())
+        family.filter(_.id == records.family).foreach(f => found += change(f, records, version))
+      found.result().iterator
+    }
+
+  private def change(f: FamilySchema, records: FrameRecords, version: StateVersion): Change = {
+    val kind = records.operation match {
+      case RecordOperation.Put   => RecordType.PUT_RECORD
+      case RecordOperation.Merge => RecordType.MERGE_RECORD
+      case _                     => RecordType.DELETE_RECORD
+    }
+    val codec = RowCodec.of(f, context.request.schemas)
+    val key = row(records.key, f.keySchema)(codec.keyAt)
+    val value =
+      if (records.operation == RecordOperation.Remove) null
+      else row(records.value, f.valueSchema)(codec.valueAt)
+    (kind, key, value, version.number - 1)
+  }
+
+  /** The bytes are copied, since they hold no longer than the record. */
+  private def row(bytes: Bytes, schema: String)(
+      read: (AnyRef, Long, Int, UnsafeRow) => UnsafeRow
+  ): UnsafeRow = {
+    val reused = new UnsafeRow(SparkKeyOrder.structOf(schema).length)
+    read(bytes.toArray(memory), Memory.ByteArrayOffset, bytes.length, reused)
+  }
+}
+
+private[cleancut] object ChangeReader {
+  private type Change = (RecordType.Value, UnsafeRow, UnsafeRow, Long)
+}

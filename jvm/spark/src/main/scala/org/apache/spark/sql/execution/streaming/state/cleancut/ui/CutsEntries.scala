@@ -1,0 +1,147 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.ui
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.{DeflaterOutputStream, InflaterInputStream}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import com.fasterxml.jackson.annotation.JsonIgnore
+
+import org.apache.spark.sql.execution.streaming.state.cleancut.history.RunFacts
+import org.apache.spark.status.KVUtils.KVIndexParam
+import org.apache.spark.util.Utils
+import org.apache.spark.util.kvstore.{KVIndex, KVStore}
+
+import io.cleancut.format.{Proof, ShareCosts}
+import io.cleancut.history.{EpochRecord, EpochRecordJson, SlowReason, StorePrices}
+
+/** The last run of a query, as Spark's store of what pages show has it. */
+private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) {
+  @JsonIgnore def facts: Option[RunFacts] = RunFacts.read(run)
+}
+
+/**
+ * An epoch, likewise: what the pages of many epochs show in fields, so that none of these has to
+ * parse records, and the record itself in some hundred bytes.
+ *
+ * @param durationMs
+ *   -1 where no task has run
+ * @param alignmentMs
+ *   -1 without channels
+ * @param dollars
+ *   what its requests cost where somebody bills them
+ * @param slowKind
+ *   empty where the epoch was not slow
+ * @param storedBytes
+ *   0 where that is not known, also in an entry of an earlier release
+ * @param provenEpoch
+ *   of the last cut that was known to be restorable
+ * @param provenMs
+ *   0 where none was
+ */
+private[ui] class EpochEntry(
+    val location: String,
+    val epoch: Long,
+    val generation: Long,
+    val writtenMs: Long,
+    val durationMs: Long,
+    val gateMs: Long,
+    val cutMs: Long,
+    val alignmentMs: Long,
+    val rowsInFlight: Long,
+    val requests: Long,
+    val dollars: Double,
+    val bytesSent: Long,
+    val rows: Long,
+    val stores: Int,
+    val typicalMs: Long,
+    val slowKind: String,
+    val slowDetail: String,
+    val storedBytes: Long,
+    val provenEpoch: Long,
+    val provenMs: Long,
+    val packed: Array[Byte]
+) {
+  @JsonIgnore @KVIndex
+  def key: String = s"$location\n${"%020d".format(epoch)}"
+
+  @JsonIgnore @KVIndex("location")
+  def ofLocation: String = location
+
+  @JsonIgnore @KVIndex("writtenMs")
+  def written: Long = writtenMs
+
+  @JsonIgnore def slow: Option[SlowReason] =
+    Option.when(slowKind.nonEmpty)(SlowReason(typicalMs, slowKind, slowDetail))
+
+  @JsonIgnore def proven: Option[Proof] = Option.when(provenMs > 0)(Proof(provenEpoch, provenMs))
+
+  @JsonIgnore def record: Either[String, EpochRecord] =
+    EpochRecordJson.read(EpochEntry.unpack(packed))
+}
+
+private[ui] object EpochEntry {
+
+  def of(location: String, record: EpochRecord, json: String): EpochEntry =
+    of(location, record, record.costs.map(_.all), json)
+
+  private def of(
+      location: String,
+      record: EpochRecord,
+      used: Option[ShareCosts],
+      json: String
+  ): EpochEntry = new EpochEntry(
+    location,
+    record.epoch,
+    record.run.generation,
+    record.writtenMs,
+    record.durationMs.getOrElse(-1L),
+    record.gateMs,
+    record.cutMs,
+    record.alignmentMs.getOrElse(-1L),
+    record.rowsInFlight,
+    used.fold(0L)(_.total.requests),
+    used.fold(0.0)(StorePrices.of),
+    used.fold(0L)(_.bytesSent),
+    record.rows,
+    record.stores,
+    record.slow.fold(0L)(_.typicalMs),
+    record.slow.fold("")(_.kind),
+    record.slow.fold("")(_.detail),
+    record.storedBytes.getOrElse(0L),
+    record.proven.fold(0L)(_.epoch),
+    record.proven.fold(0L)(_.provenMs),
+    pack(json)
+  )
+
+  private def pack(text: String): Array[Byte] = {
+    val bytes = new ByteArrayOutputStream
+    Using.resource(new DeflaterOutputStream(bytes))(_.write(text.getBytes(UTF_8)))
+    bytes.toByteArray
+  }
+
+  private def unpack(bytes: Array[Byte]): String =
+    Using.resource(new InflaterInputStream(new ByteArrayInputStream(bytes))) { in =>
+      new String(in.readAllBytes(), UTF_8)
+    }
+}
+
+/** What the pages ask of it. */
+final private[ui] class CutsStore(store: KVStore) {
+
+  def isEmpty: Boolean = store.count(classOf[RunEntry]) == 0L
+
+  def runs: Seq[RunEntry] = Utils.tryWithResource(
+    store.view(classOf[RunEntry]).closeableIterator()
+  )(_.asScala.toVector)
+
+  def run(location: String): Option[RunEntry] = runs.find(_.location == location)
+
+  /** Of one query, in ascending order. */
+  def epochs(location: String): Vector[EpochEntry] = {
+    val view = store.view(classOf[EpochEntry]).index("location").first(location).last(location)
+    Utils.tryWithResource(view.closeableIterator())(_.asScala.toVector).sortBy(_.epoch)
+  }
+}

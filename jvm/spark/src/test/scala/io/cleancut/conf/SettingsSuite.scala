@@ -1,0 +1,229 @@
+package io.cleancut.conf
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.error.CleancutException
+import io.cleancut.conf.Capture
+
+class SettingsSuite extends AnyFunSuite {
+  private def key(shortName: String) = Keys.Prefix + shortName
+
+  private def problems(confs: (String, String)*): String = {
+    val thrown = intercept[CleancutException](Settings.from(confs.toMap))
+    assert(thrown.errorId == "CLEANCUT_CONF_INVALID")
+    thrown.params.toMap.apply("problems")
+  }
+
+  test("no configuration at all gives the defaults") {
+    val objects = ObjectStoreSettings(
+      dialect = None,
+      endpoint = None,
+      pathStyle = None,
+      region = None,
+      requestTimeoutMs = 120000L,
+      encryption = None,
+      requesterPays = false,
+      accessPoint = None,
+      connections = 64,
+      trustedScheme = None,
+      profile = None
+    )
+    val channels =
+      ChannelSettings(CaptureMode.Aligned, maxEpochMs = 0L, 64L << 20, splitsGroups = true, 120000L)
+    val expected =
+      Settings(
+        -2,
+        keepsReplaced = false,
+        lazyRestore = true,
+        mergedAggregation = true,
+        localBasesBytes = 10L << 30,
+        standbyReplicas = 0,
+        acquireTimeoutMs = 120000L,
+        memoryBound = KeyType.Auto,
+        realTimeMode = false,
+        checksCompatible = false,
+        requiresProvider = false,
+        cuts = None,
+        channels = channels,
+        retentionMs = 0L,
+        historyMs = 90L * 24 * 3600 * 1000,
+        uiEpochs = 2000,
+        statePartitions = None,
+        objectStore = objects
+      )
+    assert(Settings.Default == expected)
+  }
+
+  test("the provider is required where what was asked for needs it, unless the key says") {
+    def requires(confs: (String, String)*): Boolean =
+      Settings.from(confs.map { case (name, value) => key(name) -> value }.toMap).requiresProvider
+    assert(requires("cuts" -> "true") && requires("mode" -> "auto"))
+    assert(!requires("cuts" -> "false") && !requires("mode" -> "aligned"))
+    assert(requires("require" -> "true") && !requires("cuts" -> "true", "require" -> "false"))
+  }
+
+  test("a key that is gone is refused with the name of its successor, beside other problems") {
+    val removed = Seq(
+      RemovedKey("barrierTimeout", "9.0.0", Some(Keys.AlignmentTimeout), "Its unit was seconds."),
+      RemovedKey("eagerWrites", "9.0.0", None, "Writes are always eager.")
+    )
+    val confs = Map("barrierTimeout" -> "3", "eagerWrites" -> "true", "mood" -> "aligned")
+    val thrown = intercept[CleancutException](
+      Settings.from(confs.map { case (name, value) => key(name) -> value }, removed)
+    )
+    val told = thrown.params.toMap.apply("problems")
+    assert(
+      told.contains(
+        s"${key("barrierTimeout")} is no key since 9.0.0; set ${key("alignmentTimeout")} in its " +
+          "place. Its unit was seconds."
+      )
+    )
+    assert(
+      told.contains(s"${key("eagerWrites")} is no key since 9.0.0; take it out. Writes are always")
+    )
+    assert(told.contains(s"${key("mood")} is not a key; the nearest is ${key("mode")}."))
+    val page = KeysDoc.markdown(removed)
+    assert(page.contains("| `barrierTimeout` | 9.0.0 | `alignmentTimeout` | Its unit was seconds."))
+    assert(page.contains("| `eagerWrites` | 9.0.0 | nothing | Writes are always eager. |"))
+    assert(KeysDoc.markdown.contains("Keys that are gone") == Keys.removed.nonEmpty)
+  }
+
+  test("no key is there and gone at once, and what has come in its place is there") {
+    val known = Keys.all.map(_.name)
+    Keys.removed.foreach { gone =>
+      assert(!known.contains(gone.name))
+      assert(gone.successor.forall(Keys.all.contains(_)))
+      assert(gone.advice.endsWith("."))
+    }
+    assert(Keys.removed.map(_.name).distinct.size == Keys.removed.size)
+  }
+
+  test("values are read with their units") {
+    val read = Settings.from(
+      Map(
+        key("compressionLevel") -> "-7",
+        key("acquireTimeout") -> " 2 m ",
+        key("realTimeMode") -> " TRUE",
+        "spark.other" -> "x"
+      )
+    )
+    val expected =
+      Settings.Default.copy(compressionLevel = -7, acquireTimeoutMs = 120000L, realTimeMode = true)
+    assert(read == expected)
+  }
+
+  Seq("0ms" -> 0L, "250ms" -> 250L, "3s" -> 3000L, "2m" -> 120000L, "1h" -> 3600000L).foreach {
+    case (text, expectedMs) =>
+      test(s"the duration $text is $expectedMs ms") {
+        assert(Settings.from(Map(key("acquireTimeout") -> text)).acquireTimeoutMs == expectedMs)
+      }
+  }
+
+  Seq("", "120", "-1s", "1.5s", "2 weeks", "61m", "99999999999999999999s", "s").foreach { text =>
+    test(s"the duration '$text' is refused with the allowed units") {
+      assert(problems(key("acquireTimeout") -> text).contains("h, m, s, ms"))
+    }
+  }
+
+  test("the mode says when a task is overtaken, and aligned captures nothing") {
+    def channels(confs: (String, String)*) =
+      Settings.from(confs.map { case (name, text) => key(name) -> text }.toMap).channels
+    assert(channels("mode" -> "unaligned").mode == CaptureMode.Unaligned)
+    val auto = channels("mode" -> "auto", "alignmentTimeout" -> "3s")
+    assert(auto.mode == CaptureMode.Auto(3000000000L))
+    val limited = channels("mode" -> "unaligned", "maxEpochDuration" -> "2s")
+    assert(limited.capture == Capture(CaptureMode.Unaligned, Some(2000000000L)))
+    assert(channels("maxEpochDuration" -> "2s").capture == Capture.Off)
+    assert(problems(key("mode") -> "fast").contains("aligned, unaligned or auto"))
+    assert(problems(key("maxInFlightBytes") -> "auto").contains("from 1k up"))
+    assert(!channels("splitGroups" -> "false").splitsGroups)
+    assert(problems(key("splitGroups") -> "no").contains("true or false"))
+  }
+
+  Seq("", "-8", "20", "1.0", "fast").foreach { text =>
+    test(s"the compression level '$text' is refused with its range") {
+      assert(problems(key("compressionLevel") -> text).contains("from -7 to 19"))
+    }
+  }
+
+  Seq("", "yes", "1").foreach { text =>
+    test(s"the switch '$text' is refused") {
+      assert(problems(key("realTimeMode") -> text).contains("true or false"))
+    }
+  }
+
+  test("what reaches an object store is read together") {
+    val read = Settings.from(
+      Map(
+        key("endpoint") -> "https://account.r2.cloudflarestorage.com",
+        key("dialect") -> "r2",
+        key("pathStyle") -> "true",
+        key("region") -> "eu-west-1",
+        key("profile") -> "second-site",
+        key("requestTimeout") -> "30s"
+      )
+    )
+    val endpoint = Some("https://account.r2.cloudflarestorage.com")
+    val expected =
+      ObjectStoreSettings.Default.copy(
+        dialect = Some("r2"),
+        endpoint = endpoint,
+        pathStyle = Some(true),
+        region = Some("eu-west-1"),
+        requestTimeoutMs = 30000L,
+        profile = Some("second-site")
+      )
+    assert(read.objectStore == expected)
+  }
+
+  Seq(
+    "endpoint" -> "127.0.0.1:9000",
+    "endpoint" -> "s3://bucket",
+    "endpoint" -> "http://",
+    "dialect" -> "R2",
+    "dialect" -> "minio",
+    "pathStyle" -> "yes",
+    "region" -> "",
+    "region" -> "eu west"
+  ).foreach { case (name, text) =>
+    test(s"the $name '$text' is refused with what is allowed") {
+      assert(problems(key(name) -> text).contains(s"${key(name)} must be auto, "))
+    }
+  }
+
+  test("all problems are reported together, each with its key") {
+    val found = problems(
+      key("compressionLevel") -> "99",
+      key("acquireTimeout") -> "soon",
+      key("compresionLevel") -> "3"
+    )
+    assert(found.contains(s"${key("compressionLevel")} must be"))
+    assert(found.contains(s"${key("acquireTimeout")} must be"))
+    assert(found.contains(s"${key("compresionLevel")} is not a key"))
+  }
+
+  Seq(
+    "compresionLevel" -> "compressionLevel",
+    "compressionlevel" -> "compressionLevel",
+    "acquireTimeoutMs" -> "acquireTimeout",
+    "acquiretimeout" -> "acquireTimeout"
+  ).foreach { case (typed, meant) =>
+    test(s"the unknown key $typed suggests $meant") {
+      assert(problems(key(typed) -> "1").contains(s"the nearest is ${key(meant)}."))
+    }
+  }
+
+  test("keys outside the prefix are none of our business") {
+    val foreign = Map("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "nonsense")
+    assert(Settings.from(foreign) == Settings.Default)
+  }
+
+  test("the memory bound is a size, or half of the heap") {
+    def bound(text: String) = Settings.from(Map(Keys.MemoryBound.name -> text))
+    assert(bound("64m").memoryBoundBytes(maxHeapBytes = 1L << 40) == 64L << 20)
+    assert(bound(" 3 g ").memoryBoundBytes(maxHeapBytes = 8L) == 3L << 30)
+    assert(bound("auto").memoryBoundBytes(maxHeapBytes = 8L << 30) == 4L << 30)
+    for (wrong <- Seq("1023k", "64", "-1m", "1.5g", "1gb", ""))
+      assert(intercept[CleancutException](bound(wrong)).errorId == "CLEANCUT_CONF_INVALID")
+  }
+}

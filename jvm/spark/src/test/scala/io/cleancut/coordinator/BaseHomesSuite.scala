@@ -1,0 +1,98 @@
+package io.cleancut.coordinator
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.StoreId
+import io.cleancut.cutstore.Place
+
+class BaseHomesSuite extends AnyFunSuite {
+  private val places = (0 until 6).map(i => Place(i.toString, s"host${i / 2}"))
+  private val stores = (0 until 600).map(p => StoreId(p / 200L, p % 200, "default"))
+
+  test("no executor is to have anything as long as all is where it was opened") {
+    val homes = started()
+    assert(holders(homes, replicas = 0).values.forall(_.isEmpty))
+  }
+
+  test("each store has as many copies as are wanted, away from its home and spread evenly") {
+    val homes = started()
+    for (replicas <- 1 to 4) {
+      val copies = holders(homes, replicas).toSeq
+      for ((store, at) <- copies) {
+        assert(at.size == replicas && !at.contains(home(store)))
+        assert(at.exists(_.host != home(store).host))
+      }
+      val loads = copies.flatMap(_._2).groupBy(identity).map(_._2.size)
+      val mean = stores.size * replicas / places.size
+      assert(loads.size == places.size && loads.forall(of => of > mean / 2 && of < mean * 2))
+    }
+  }
+
+  test("what was on an executor that is lost goes where its first copy is, the rest stays") {
+    for (lost <- places) {
+      val homes = started()
+      val before = holders(homes, replicas = 1)
+      val moved = homes.left(lost.executor)
+      assert(moved.keySet == stores.filter(home(_) == lost).toSet)
+      for ((store, at) <- moved) {
+        assert(before(store) == Set(at))
+        // It is expected there, copy or not.
+        assert(homes.expectedAt(at.executor)(store))
+      }
+      homes.opened(moved.head._1, moved.head._2)
+      assert(!homes.expectedAt(moved.head._2.executor)(moved.head._1))
+      val stay = stores.filter(store => home(store) != lost && !before(store)(lost))
+      val after = holders(homes, replicas = 1)
+      assert(stay.forall(store => after(store) == before(store)))
+    }
+  }
+
+  test("a run that begins finds its stores where they were, or where a copy was") {
+    val homes = started()
+    val copies = holders(homes, replicas = 1)
+    assert(homes.begins() == stores.map(store => store -> home(store)).toMap)
+    val lost = places(3)
+    homes.left(lost.executor)
+    homes.follows(Place("9", "elsewhere"))
+    val found = homes.begins()
+    assert(stores.filter(home(_) == lost).forall(store => copies(store) == Set(found(store))))
+    assert(stores.filter(home(_) != lost).forall(store => found(store) == home(store)))
+  }
+
+  test("stores of one task have one home") {
+    val homes = new BaseHomes
+    places.foreach(homes.follows)
+    val join =
+      for (name <- Seq("a", "b"); partition <- 0 until 20)
+        yield StoreId(0, partition, name)
+    join.foreach(homes.opened(_, places.head))
+    val moved = homes.left(places.head.executor)
+    assert(moved.groupMap(_._1.partition)(_._2).values.forall(_.toSet.size == 1))
+  }
+
+  test("where nobody is left there is nothing to tell") {
+    val homes = started()
+    places.foreach(at => homes.left(at.executor))
+    assert(homes.begins().isEmpty)
+    stores.foreach(homes.opened(_, places.head))
+    assert(homes.begins().isEmpty, "that executor keeps nothing")
+  }
+
+  private def home(store: StoreId) = places(store.partition % places.size)
+
+  private def started(): BaseHomes = {
+    val homes = new BaseHomes
+    places.foreach(homes.follows)
+    stores.foreach(store => homes.opened(store, home(store)))
+    homes
+  }
+
+  /** Where each store is expected or copied. */
+  private def holders(homes: BaseHomes, replicas: Int): Map[StoreId, Set[Place]] = {
+    val standbys = homes.placements.standbys(replicas)
+    val held = places.map { at =>
+      at -> (homes.expectedAt(at.executor) ++ standbys.getOrElse(at.executor, Set.empty))
+    }
+    stores.map(store => store -> held.collect { case (at, of) if of(store) => at }.toSet).toMap
+  }
+}

@@ -1,0 +1,68 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.TimeUnit
+
+import org.scalatest.{Assertions, Suite}
+
+import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.cutstore.{CutArchive, CutRetention, SparkLogs}
+import io.cleancut.error.CleancutException
+import io.cleancut.protocol.Ack
+import io.cleancut.testkit.{Patience, StoreOnDisk}
+import io.cleancut.format._
+import io.cleancut.coordinator.OneByOne._
+
+/** Coordinators of one query on the local disk, and what the tasks of an epoch tell them. */
+trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
+  protected class Logs(plain: Option[Long], keep: Int, keptMs: Long = 0L) extends SparkLogs {
+    override def queryId(): Option[String] = Some("query")
+    override def offsets(epoch: Long): String = s"offsets of $epoch"
+    override def lastPlainCommit(): Option[Long] = plain
+    override def retention: CutRetention = CutRetention(keep, keptMs)
+  }
+
+  protected def archive = new CutArchive(store, Clock.System)
+
+  protected def driver(
+      plain: Option[Long] = None,
+      keep: Int = 100,
+      keptMs: Long = 0L,
+      hasPages: Boolean = true
+  ): QueryCoordinator = {
+    val usual = CutsRuntime.onThreads(archive.store, Clock.System)
+    val runtime = if (hasPages) usual else usual.copy(paging = None)
+    new QueryCoordinator(archive, new Logs(plain, keep, keptMs), "host", runtime)
+  }
+
+  protected def part(partition: Int, name: String = "default") = StoreId(0L, partition, name)
+
+  protected def frame(
+      store: StoreId,
+      version: Long,
+      attempt: Long,
+      kind: FrameKind = FrameKind.Delta
+  ): SealedFrame = {
+    val name = FrameName(store, StateVersion(version, StateVersion.newId(Clock.System)), kind)
+    SealedFrame(name, attempt, s"$store $version".getBytes)
+  }
+
+  protected def submit(driver: QueryCoordinator, run: String, frame: SealedFrame): Ack =
+    driver.submit(run, frame).get.get(Patience.Seconds, TimeUnit.SECONDS)
+
+  protected def report(driver: QueryCoordinator, run: String, frame: PlacedFrame): Ack =
+    driver.report(run, frame).get(Patience.Seconds, TimeUnit.SECONDS)
+
+  /** An epoch of two partitions. */
+  protected def epoch(driver: QueryCoordinator, run: String, epoch: Long): Unit = {
+    for (p <- 0 to 1) {
+      assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(driver, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
+    }
+    driver.commit(run, epoch, s"v1\n{\"e\":$epoch}")
+    ()
+  }
+
+  protected def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
+
+  protected def segments(epoch: Long) = archive.segmentsOf(epoch)
+}

@@ -1,0 +1,151 @@
+package io.cleancut.coordinator
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.Clock
+import io.cleancut.cutstore.{CutArchive, CutRetention, Place}
+import io.cleancut.coordinator.OneByOne._
+
+/** A driver has a coordinator for each run that goes on, and for no other. */
+class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
+  private class Query(location: String, keep: Int = 100) {
+    val root = storeAt(location)
+    val closed = new java.util.concurrent.atomic.AtomicInteger
+    def make(): QueryCoordinator = {
+      val runtime = CutsRuntime.onThreads(root, Clock.System)
+      val packer = new ForwardingPacker(runtime.packer) {
+        override def close(): Unit = {
+          closed.incrementAndGet()
+          super.close()
+        }
+      }
+      val logs = new Logs(None, keep)
+      new QueryCoordinator(
+        new CutArchive(root, Clock.System),
+        logs,
+        "host",
+        runtime.copy(packer = packer)
+      )
+    }
+  }
+
+  private def begin(
+      runs: DriverQueries,
+      location: String,
+      run: String,
+      over: Set[String] = Set.empty
+  )(
+      query: Query
+  ): QueryCoordinator = {
+    val cuts = runs.begin(location, run, over)(_ => query.make())
+    cuts.begin(run)
+    cuts
+  }
+
+  /** They stayed for ever, each with its cut, its ledger and its packer. */
+  test("a driver that has had 200 queries holds none") {
+    val runs = new DriverQueries
+    val queries = Seq.tabulate(200)(i => new Query(s"query-$i"))
+    for ((query, i) <- queries.zipWithIndex) {
+      val cuts = begin(runs, s"query-$i", s"run-$i")(query)
+      assert(runs.of(s"query-$i").contains(cuts) && runs.size == 1)
+      runs.ended(s"run-$i")
+    }
+    assert(runs.size == 0 && queries.forall(_.closed.get == 1))
+    val archives = queries.map(query => new CutArchive(query.root, Clock.System))
+    assert(archives.forall(_.own(None, "next", "host").isAlone))
+  }
+
+  /** It kept those of the first start in the driver. */
+  test("a run that is started again has a coordinator with the settings of its own start") {
+    val runs = new DriverQueries
+    val (first, second) = (new Query("query", keep = 100), new Query("query", keep = 3))
+    val before = begin(runs, "query", "run-1")(first)
+    val after = begin(runs, "query", "run-2", over = Set("run-1"))(second)
+    assert((before ne after) && first.closed.get == 1 && runs.size == 1)
+    assert(Seq(before, after).map(_.runs.logs.retention) == Seq(CutRetention(100), CutRetention(3)))
+    assert(begin(runs, "query", "run-2")(first) eq after)
+  }
+
+  test("what comes late of a run does not make it begin again") {
+    val runs = new DriverQueries
+    val query = new Query("query")
+    begin(runs, "query", "run-1")(query)
+    assert(runs.of("query", "run-1").isDefined)
+    runs.ended("run-1")
+    assert(runs.of("query", "run-1").isEmpty)
+    begin(runs, "query", "run-2")(query)
+    assert(
+      runs.of("query", "run-1").isEmpty && runs.find("query").exists(_.runId.contains("run-2"))
+    )
+    runs.ended("run-1")
+    assert(runs.of("query", "run-2").isDefined)
+  }
+
+  test("a run that goes on although another one has followed it is told so") {
+    val runs = new DriverQueries
+    val query = new Query("query")
+    val first = begin(runs, "query", "run-1")(query)
+    val second = begin(runs, "query", "run-2")(query)
+    assert(runs.of("query", "run-1").contains(second) && query.closed.get == 1)
+    val again = runs.begin("query", "run-1", Set.empty[String])(_ => query.make())
+    assert((again eq second) && (again ne first))
+    assert(errorOf(again.begin("run-1")).getErrorId == "CLEANCUT_FENCED")
+    assert(second.open("run-1", 1, part(0), 0).left.exists(_.why.contains("run-2")))
+  }
+
+  test("why operators of a run were aligned is known when it has ended") {
+    val runs = new DriverQueries
+    val cuts = begin(runs, "query", "run-1")(new Query("query"))
+    cuts.alignedBecause("run-1", Map(0L -> "it is the last"))
+    runs.ended("run-1")
+    assert(runs.find("query").exists(_.alignedBefore == Map(0L -> "it is the last")))
+    assert(runs.find("other").isEmpty)
+  }
+
+  test("where the stores of a run were is known to the next, and of queries that ran lately only") {
+    val runs = new DriverQueries
+    val at = Place("1", "host")
+    for (i <- 0 until 100) {
+      begin(runs, s"query-$i", s"run-$i")(new Query(s"query-$i"))
+      runs
+        .find(s"query-$i")
+        .foreach(_.homes { homes =>
+          homes.follows(at)
+          homes.opened(part(0), at)
+        })
+      if (i > 0) runs.ended(s"run-$i")
+    }
+    val known = runs.all.filter(_.homes(_.begins()) == Map(part(0) -> at)).map(_.location)
+    assert(known.size <= 66 && known.contains("query-0") && known.contains("query-99"))
+    assert(runs.size == 1 && !known.contains("query-1"))
+  }
+
+  test("a query is looked at as long as its tasks may be late, and not when it has ended") {
+    val runs = new DriverQueries
+    val cuts = (0 until 4).map(i => begin(runs, s"query-$i", s"run-$i")(new Query(s"query-$i")))
+    def looked(goesOn: QueryCoordinator => Boolean): Seq[Int] = {
+      val found = scala.collection.mutable.Buffer.empty[Int]
+      runs.look { of =>
+        found += cuts.indexOf(of)
+        goesOn(of)
+      }
+      found.toSeq
+    }
+    assert(looked(_ => true).isEmpty)
+    (0 until 3).foreach(i => runs.find(s"query-$i").foreach(_.watch()))
+    assert(looked(_ eq cuts(1)) == Seq(0, 1, 2) && looked(_ => true) == Seq(1))
+    // What becomes late while it is looked at in vain is looked at again.
+    val late = runs.find("query-0").get
+    late.watch()
+    looked { of =>
+      if (of eq cuts(0)) late.watch()
+      false
+    }
+    assert(looked(_ => true) == Seq(0))
+    runs.ended("run-0")
+    assert(looked(_ => true).isEmpty && !late.isWatched)
+    runs.clear()
+    assert(runs.all.isEmpty)
+  }
+}

@@ -1,0 +1,133 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.TimeUnit.MILLISECONDS
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.StoreId
+import io.cleancut.cutstore.{Place, Sender, Usage, UsageBook}
+import io.cleancut.format.{SealedFrame, StoreTime}
+import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
+import io.cleancut.coordinator.LedgerFrames._
+
+class EpochMeterSuite extends AnyFunSuite {
+  private def ns(ms: Long): Long = MILLISECONDS.toNanos(ms)
+
+  private def puts(driver: Long, executors: Long): UsageBook.Shares = {
+    def of(count: Long) = {
+      val kinds = RequestCounts.Zero.byKind.updated(RequestKind.Put, KindCounts(count, 0, 0))
+      Usage.Zero.copy(requests = RequestCounts.Zero.copy(byKind = kinds))
+    }
+    UsageBook.Shares(of(driver), of(executors), executorCount = 1)
+  }
+
+  private def sender(executor: String) = Sender(executor, s"host-$executor", Usage.Zero)
+
+  private def gate(start: Long, ends: Long*): Seq[(String, Long)] =
+    Seq("collectMs", "ownerMs", "offsetsMs").zip(ends.map(end => ns(start + end)))
+
+  test("an epoch lasts from the first open of a store until its cut, and the gate has parts") {
+    val meter = new EpochMeter(puts(0, 0))
+    meter.opened(1L, Left, ns(100))
+    meter.opened(2L, Other, ns(50))
+    meter.opened(1L, Right, ns(300))
+    val timings = meter.timings(ns(1000), gate(1000, 40, 70, 75))
+    assert(
+      timings == Map(
+        "epochMs" -> 975L,
+        "gateMs" -> 75L,
+        "collectMs" -> 40L,
+        "ownerMs" -> 30L,
+        "offsetsMs" -> 5L
+      )
+    )
+  }
+
+  test("an epoch whose tasks run at the gate lasts as long as the gate") {
+    val meter = new EpochMeter(puts(0, 0))
+    meter.opened(1L, Left, ns(1020))
+    val timings = meter.timings(ns(1000), gate(1000, 40, 70, 75))
+    assert(timings("gateMs") == 75L)
+    assert(timings("epochMs") == 75L)
+  }
+
+  test("an epoch that no task has opened a store for has no duration") {
+    val timings = new EpochMeter(puts(0, 0)).timings(ns(1000), gate(1000, 1, 2, 3))
+    assert(!timings.contains("epochMs") && timings("gateMs") == 3L)
+  }
+
+  test("a cut tells what the write of the one before it took") {
+    val meter = new EpochMeter(puts(0, 0))
+    assert(!meter.timings(0L, gate(0, 1, 2, 3)).contains("previousCutMs"))
+    meter.opened(1L, Left, 0L)
+    meter.advance(puts(1, 1), ns(17))
+    val timings = meter.timings(ns(90), gate(90, 1, 2, 3))
+    assert(timings("previousCutMs") == 17L && !timings.contains("epochMs"))
+  }
+
+  test("what is used counts for one epoch, and nothing is left out") {
+    val meter = new EpochMeter(begun = puts(10, 100))
+    val used = Seq(puts(13, 100), puts(13, 104), puts(20, 111))
+    val epochs = used.map { now =>
+      val costs = meter.costs(now)
+      meter.advance(now, 0L)
+      Seq(costs.driver, costs.executors).map(_.requests.get("put").fold(0L)(_.requests))
+    }
+    assert(epochs == Seq(Seq(3L, 0L), Seq(0L, 4L), Seq(7L, 7L)))
+  }
+
+  test("a cut that was not written leaves its requests to the next") {
+    val meter = new EpochMeter(puts(0, 0))
+    meter.costs(puts(3, 0))
+    assert(meter.costs(puts(5, 0)).driver.requests("put").requests == 5)
+  }
+
+  test("the slowest stores are told with who made them, and no others") {
+    val meter = new EpochMeter(puts(0, 0))
+    val stores = (0 until 100).map(p => StoreId(0L, p, "default"))
+    for ((store, p) <- stores.zipWithIndex) {
+      meter.opened(p.toLong, store, ns(10))
+      meter.heard(p.toLong, sender(s"${p % 3}"))
+      meter.accepted(p.toLong, store, ns(10L + (p * 37) % 100))
+    }
+    val slowest = meter.costs(puts(0, 0)).slowest
+    assert(slowest.map(_.ms) == Seq(99L, 98L, 97L, 96L, 95L))
+    for (time <- slowest) {
+      val executor = s"${time.store.partition % 3}"
+      assert(time == StoreTime(time.store, executor, s"host-$executor", time.ms))
+      assert((time.store.partition * 37) % 100 == time.ms)
+    }
+    meter.advance(puts(0, 0), 0L)
+    assert(meter.slowest.isEmpty)
+  }
+
+  test("the last attempt that opened a store is known with its place, until the epoch's end") {
+    val meter = new EpochMeter(puts(0, 0))
+    assert(meter.lastOpener(Left).isEmpty)
+    val place = Some(Place("1", "host-1"))
+    meter.openedBy(3L, Left, place)
+    meter.openedBy(2L, Left, Some(Place("2", "host-2")))
+    meter.openedBy(4L, Right, None)
+    assert(meter.lastOpener(Left).contains(3L -> place))
+    assert(meter.lastOpener(Right).contains(4L -> None))
+    meter.advance(puts(0, 0), 0L)
+    assert(meter.lastOpener(Left).isEmpty)
+  }
+
+  test("a store's time ends with the last of its frames that was accepted") {
+    val meter = new EpochMeter(puts(0, 0))
+    meter.opened(1L, Left, ns(10))
+    meter.opened(1L, Left, ns(20))
+    meter.accepted(1L, Left, ns(30))
+    meter.accepted(1L, Left, ns(45))
+    assert(meter.slowest == Seq(StoreTime(Left, "", "", 35L)))
+  }
+
+  test("bases by maintenance are no task's time") {
+    val meter = new EpochMeter(puts(0, 0))
+    meter.opened(1L, Left, ns(10))
+    meter.heard(SealedFrame.Maintenance, sender("1"))
+    meter.accepted(SealedFrame.Maintenance, Left, ns(5000))
+    assert(meter.slowest.isEmpty)
+  }
+}

@@ -1,0 +1,209 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.TimeUnit
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.conf.{Capture, CaptureMode}
+import io.cleancut.cutstore.{CutArchive, CutRetention, SparkLogs}
+import io.cleancut.error.CleancutException
+import io.cleancut.format.{ChannelReport, Channels, RowsDigest}
+import io.cleancut.objectstore.ObjectKey
+import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
+import io.cleancut.testkit.{Patience, StoreOnDisk}
+import io.cleancut.format._
+import io.cleancut.coordinator.OneByOne._
+
+/**
+ * An epoch that a run has sealed with rows in flight, and that a later run finishes from the seal.
+ * Its tasks were given other rows before, so all that they make is to be without effect.
+ */
+class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
+  private val entry = "v1\n{}"
+  private val capture = Capture(CaptureMode.Unaligned, None)
+
+  private class Logs(input: String) extends SparkLogs {
+    override def queryId(): Option[String] = Some("query")
+    override def offsets(epoch: Long): String = s"$input of $epoch"
+    override def lastPlainCommit(): Option[Long] = None
+    override def retention: CutRetention = CutRetention(100)
+  }
+
+  private def archive = new CutArchive(store, Clock.System)
+
+  private def driver(input: String = "offsets"): QueryCoordinator =
+    new QueryCoordinator(archive, new Logs(input), "host", Clock.System)
+
+  private def main(partition: Int) = StoreId(0L, partition, "default")
+
+  private def channel(partition: Int) = StoreId(0L, partition, Channels.name(0))
+
+  private def attemptOf(epoch: Long, partition: Int) = epoch * 10 + partition
+
+  private def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
+
+  /** What the task of a partition does for one store; the version that it made. */
+  private def write(
+      cuts: QueryCoordinator,
+      run: String,
+      epoch: Long,
+      of: StoreId,
+      kind: FrameKind = FrameKind.Delta
+  ): StateVersion = {
+    val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
+    val frame =
+      SealedFrame(FrameName(of, version, kind), attemptOf(epoch, of.partition), run.getBytes)
+    val ack = cuts.submit(run, frame).get.get(Patience.Seconds, TimeUnit.SECONDS)
+    assert(ack == Ack.Accepted, s"$of of $run")
+    version
+  }
+
+  private def openChannel(cuts: QueryCoordinator, run: String, epoch: Long, partition: Int) = {
+    val attempt = attemptOf(epoch, partition)
+    val task = ChannelTask(attempt, channel(partition), epoch, 2, "executor", capture)
+    cuts.openChannel(run, task).fold(no => sys.error(no.why), identity)
+  }
+
+  private def open(cuts: QueryCoordinator, run: String, epoch: Long, partition: Int): Opened =
+    cuts
+      .open(run, attemptOf(epoch, partition), main(partition), epoch)
+      .fold(no => sys.error(no.why), identity)
+
+  /** The tasks of an epoch; each leaves the rows of this digest in flight. */
+  private def tasks(cuts: QueryCoordinator, run: String, epoch: Long, left: RowsDigest): Unit =
+    for (p <- 0 to 1) {
+      val mayDefer = openChannel(cuts, run, epoch, p).mayDefer
+      open(cuts, run, epoch, p)
+      if (mayDefer) {
+        if (left.rows > 0) write(cuts, run, epoch, channel(p), FrameKind.Base)
+        val report = ChannelReport(channel(p), RowsDigest(left.rows + 1, 5L), left)
+        assert(cuts.arrived(run, attemptOf(epoch, p), report).isRight)
+      }
+      write(cuts, run, epoch, main(p))
+    }
+
+  /** A run that commits epoch 0, seals epoch 1 with rows in flight, and is not heard of again. */
+  private def dead(output: Option[String] = Some("rows of r1")): Cut = {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    tasks(cuts, "r1", 0, RowsDigest.Empty)
+    cuts.seal("r1", 0)
+    cuts.commit("r1", 0, entry)
+    cuts.hold("r1", 1)
+    tasks(cuts, "r1", 1, RowsDigest(3L, 7L))
+    cuts.seal("r1", 1, output)
+    archive.readSeal(SealName(1, 1), archive.read(0)).get
+  }
+
+  test("an epoch is finished from the seal, and nothing that its tasks make counts") {
+    val sealedAs = dead()
+    assert(sealedAs.channels.map(_.deferred.rows) == Seq(3L, 3L))
+    val cuts = driver()
+    assert(cuts.sealedOutput("r2", 1).contains("rows of r1"))
+    // Tasks that ran before, as those of an action that failed.
+    openChannel(cuts, "r2", 1, 0)
+    open(cuts, "r2", 1, 0)
+    write(cuts, "r2", 1, main(0))
+    assert(cuts.finish("r2", 1))
+    for (p <- 0 to 1) {
+      val opened = openChannel(cuts, "r2", 1, p)
+      assert(opened.isFinished && !opened.mayDefer)
+      assert(opened.decided.flatMap(_._2).isDefined, "what is in flight is to be looked at")
+      val taken = open(cuts, "r2", 1, p)
+      assert(taken.sealedAs == sealedAs.of(main(p)) && !taken.needsBase)
+    }
+    // One that was not told in time.
+    write(cuts, "r2", 1, main(1))
+    cuts.commit("r2", 1, entry)
+    val cut = archive.read(1).get
+    assert(cut.stores == sealedAs.stores && cut.channels == sealedAs.channels)
+    assert(cut.run.runId == "r2" && cut.commit == entry && cut.offsets == "offsets of 1")
+    // The next epoch begins with the rows in flight, and is one like others.
+    val next = openChannel(cuts, "r2", 2, 0)
+    assert(!next.isFinished && next.stored.isDefined)
+    val after = open(cuts, "r2", 2, 0)
+    assert(after.sealedAs.isEmpty && after.accepted == sealedAs.of(main(0)).map(_.version.id))
+  }
+
+  test("a run that dies while it finishes an epoch is followed by one that does the same") {
+    val sealedAs = dead()
+    val second = driver()
+    assert(second.finish("r2", 1) && open(second, "r2", 1, 0).sealedAs.isDefined)
+    val third = driver()
+    assert(third.sealedOutput("r3", 1).contains("rows of r1") && third.finish("r3", 1))
+    third.commit("r3", 1, entry)
+    assert(archive.read(1).exists(_.stores == sealedAs.stores))
+    assert(errorOf(second.commit("r2", 1, entry)).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("a driver that another has followed does not finish an epoch") {
+    dead()
+    val second = driver()
+    assert(second.sealedOutput("r2", 1).isDefined)
+    assert(driver().sealedOutput("r3", 1).isDefined)
+    assert(errorOf(second.finish("r2", 1)).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("without a seal of this very input there is nothing to finish") {
+    dead()
+    val other = driver("other offsets")
+    assert(other.sealedOutput("r2", 1).isEmpty && !other.finish("r2", 1))
+    assert(!openChannel(other, "r2", 1, 0).isFinished && open(other, "r2", 1, 0).sealedAs.isEmpty)
+
+    afterEach()
+    beforeEach()
+    val first = driver()
+    first.hold("r1", 0)
+    assert(first.sealedOutput("r1", 0).isEmpty && !first.finish("r1", 0))
+    tasks(first, "r1", 0, RowsDigest.Empty)
+    first.seal("r1", 0)
+    // That of this run is not that of an earlier one.
+    assert(first.sealedOutput("r1", 0).isEmpty && !first.finish("r1", 0))
+  }
+
+  test("a seal of a release that kept no offsets in it is followed, and not finished from") {
+    val known = dead()
+    store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
+    assert(archive.seal(known.copy(offsets = "", output = None)))
+    val cuts = driver()
+    assert(cuts.sealedOutput("r2", 1).isEmpty && !cuts.finish("r2", 1))
+    assert(openChannel(cuts, "r2", 1, 0).decided.isDefined)
+  }
+
+  test("a seal that lacks a store or rows in flight is damaged, and names what it lacks") {
+    for (lacking <- Seq(main(1), channel(0))) {
+      val known = dead()
+      store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
+      val rest = known.stores.filterNot(_.store == lacking)
+      assert(archive.seal(known.copy(stores = rest, paged = None)))
+      val error = errorOf(driver().finish("r2", 1))
+      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      assert(error.getMessage.contains(s"$lacking") && error.getMessage.contains(".sealed"))
+      assert(archive.epochs() == Seq(0L))
+      afterEach()
+      beforeEach()
+    }
+  }
+
+  test("versions of Spark's that are not those of the seal are not committed with it") {
+    val sealedAs = dead()
+    def ids(of: String*) = s"""v1\n{"stateUniqueIds":{"0":[["${of.mkString("""","""")}"]]}}"""
+    val cuts = driver()
+    assert(cuts.finish("r2", 1))
+    val taken = sealedAs.stores.filterNot(of => Channels.isChannel(of.store)).map(_.version.id)
+    val error = errorOf(cuts.commit("r2", 1, ids(taken.head, "f" * 32)))
+    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+    assert(error.getMessage.contains(s"${main(1)}") && archive.epochs() == Seq(0L))
+    cuts.commit("r2", 1, ids(taken: _*))
+    assert(archive.read(1).exists(_.stores == sealedAs.stores))
+  }
+
+  test("a task that opens a store which the seal does not have is refused") {
+    dead()
+    val cuts = driver()
+    assert(cuts.finish("r2", 1))
+    val refused = cuts.open("r2", attemptOf(1, 7), main(7), 1)
+    assert(refused == Left(Refusal.NotSealed(1, main(7))))
+  }
+}

@@ -1,0 +1,21 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.CompletableFuture
+
+import io.cleancut.cutstore.{FramePacker, WriteCounts}
+import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+
+/** A packer in front of another one. */
+class ForwardingPacker(packer: FramePacker) extends FramePacker {
+  override def trySubmit(
+      run: SegmentIdentity,
+      frame: SealedFrame
+  ): Option[CompletableFuture[PlacedFrame]] = packer.trySubmit(run, frame)
+
+  override def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame] =
+    packer.write(run, frames)
+
+  override def written: WriteCounts = packer.written
+
+  override def close(): Unit = packer.close()
+}

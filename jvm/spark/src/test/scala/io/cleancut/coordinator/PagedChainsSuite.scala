@@ -1,0 +1,191 @@
+package io.cleancut.coordinator
+
+import scala.collection.mutable
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.cutstore.{CutParts, Paging, StoredCut}
+import io.cleancut.error.CleancutException
+import io.cleancut.protocol.{Ack, CutWindow, WrittenPages}
+import io.cleancut.testkit.{Draws, Seeded}
+import io.cleancut.format._
+
+/**
+ * Whatever attempts lose, bases come late and pages are turned: the chains that a root leads to are
+ * those that a cut of format version 1 would have held.
+ */
+class PagedChainsSuite extends AnyFunSuite {
+  import PagedChainsSuite._
+
+  for (seed <- 1L to Seeds)
+    test(s"chains are the same in both format versions, seed $seed") {
+      val history = new History(Seeded.random(seed))
+      for (epoch <- 0L until Epochs) {
+        val (whole, root) = history.next(epoch)
+        val parsed = Cut.parse("root", epoch, root.toBytes)
+        assert(parsed == root.copy(stores = root.inFlight))
+        val stored = new StoredCut(parsed, "root", history)
+        assert(stored.whole.stores == whole.stores.sortBy(_.store)(StoreOrder), s"epoch $epoch")
+        whole.stores.foreach(of => assert(stored.of(of.store).contains(of), s"epoch $epoch"))
+        assert(stored.of(StoreId(99, 0, "none")).isEmpty)
+        assert(whole.segments.toSet.subsetOf(stored.segments))
+        val longest = 4 * (history.paging.epochs + history.paging.longEpochs)
+        assert(root.paged.get.window.map(_.epoch).distinct.size <= longest)
+      }
+      assert(history.turns > 0 && history.uncounted > 0 && history.late > 0)
+    }
+
+  test("a root that leaves out a part of its window, or lets all frames count, is damaged") {
+    val history = new History(new Random(7))
+    val roots = (0L until Epochs).map(epoch => history.next(epoch)._2)
+    val broken = roots.flatMap { root =>
+      val paged = root.paged.get
+      val without = paged.window.indices.map(index => paged.window.patch(index, Nil, 1))
+      val counting =
+        paged.window.collect { case part if part.counted != Counted.All => part }.map { part =>
+          paged.window.map(of => if (of == part) of.copy(counted = Counted.All) else of)
+        }
+      (without ++ counting).map(window => root.copy(paged = Some(paged.copy(window = window))))
+    }
+    val found = broken.count { root =>
+      val stored = new StoredCut(root.copy(stores = root.inFlight), "root", history)
+      try stored.whole.stores != history.chains(root.epoch)
+      catch { case e: CleancutException => e.getErrorId == "CLEANCUT_CUT_DAMAGED" }
+    }
+    // A part may hold nothing but what a later base has taken the place of.
+    assert(found > broken.size / 2, s"of ${broken.size}")
+  }
+
+  test("a root whose count of stores is another than that of its chains is damaged") {
+    val history = new History(new Random(8))
+    val root = (0L until Epochs).map(epoch => history.next(epoch)._2).last
+    val paged = root.paged.get
+    for (more <- Seq(-1, 1)) {
+      val other = root.copy(
+        stores = Nil,
+        paged = Some(paged.copy(storeCount = paged.storeCount + more))
+      )
+      val error = intercept[CleancutException](new StoredCut(other, "root", history).whole)
+      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+    }
+  }
+}
+
+private object PagedChainsSuite {
+  val Seeds: Long = Draws.of(40).toLong
+  val Epochs = 40L
+
+  /** Cuts of a query as its ledger makes them, and where their parts are. */
+  final class History(random: Random) extends CutParts {
+    val paging: Paging =
+      Paging(
+        1 + random.nextInt(4),
+        epochs = 1 + random.nextInt(5),
+        longEpochs = 1 + random.nextInt(8)
+      )
+    private val ledger = new QueryLedger(-1, None)
+    private val pages = mutable.Map.empty[String, Array[Byte]]
+    private val segments = mutable.Map.empty[String, Array[Byte]]
+    val chains = mutable.Map.empty[Long, Seq[StoreCut]]
+    private var stores = 1 + random.nextInt(3)
+    private var objects = 0L
+    private var attempts = 0L
+    var turns = 0
+    var uncounted = 0
+    var late = 0
+
+    /** The cut of an epoch with all its chains, and how it is written. */
+    def next(epoch: Long): (Cut, Cut) = {
+      if (random.nextInt(4) == 0) stores += random.nextInt(3)
+      val frames = mutable.Buffer.empty[SealedFrame]
+      for (store <- 0 until stores) {
+        val losing = if (random.nextInt(6) == 0) 1 else 0
+        for (_ <- 0 to losing) {
+          attempts += 1
+          val id = StoreId(store / 2L, store % 2, "default")
+          assert(ledger.open(attempts, id, epoch).isRight)
+          val isKnown = epoch == 0 || ledger.lastCut.exists(_.of(id).isDefined)
+          val kind = if (isKnown) FrameKind.Delta else FrameKind.Base
+          frames += frame(id, epoch + 1, kind, attempts)
+        }
+      }
+      write(epoch, random.shuffle(frames.toSeq)).foreach(ledger.ack)
+      bases(epoch)
+      val own = ledger.close(epoch, None).fold(lack => throw new AssertionError(s"$lack"), identity)
+      val whole = LedgerFrames.cut(epoch, own: _*)
+      val window = ledger.turn()._1.and(parts(epoch, own))
+      val root = whole.copy(paged = Some(window.paged(own)))
+      uncounted += root.paged.get.window.count(_.counted != Counted.All)
+      chains(epoch) = own
+      ledger.advance(root)
+      turn(root)
+      (whole, root)
+    }
+
+    private def bases(epoch: Long): Unit = ledger.lastCut.foreach { cut =>
+      val taken = cut.stores.filter(_ => random.nextInt(8) == 0)
+      taken.foreach { of =>
+        val (_, version, _) = of.frames(random.nextInt(of.frames.size))
+        val name = FrameName(of.store, version, FrameKind.Base)
+        val base = SealedFrame(name, SealedFrame.Maintenance, Array.fill(5)(1))
+        val other = frame(of.store, version.number, FrameKind.Base, attempt = 0L)
+        // What nobody reports lies beside it.
+        val written =
+          write(version.number - 1, if (random.nextBoolean()) Seq(base, other) else Seq(base))
+        if (ledger.ack(written.head) == Ack.Accepted && version.number < epoch) late += 1
+      }
+    }
+
+    private def parts(epoch: Long, own: Seq[StoreCut]): Seq[WindowPart] =
+      CutWindow.first(own, ledger.lastCut).toSeq.sortBy(_._1).map { case (segment, offsets) =>
+        val end = ledger.ends.of(segment).get
+        WindowPart(segment, epoch, end, ledger.ends.counted(segment, offsets))
+      }
+
+    private def turn(cut: Cut): Unit = paging.due(ledger.window, cut).foreach { due =>
+      turns += 1
+      val turned = WrittenPages(
+        due.epoch,
+        due.chains.map { case (old, of) => old -> of.map(page(due.epoch, _)) }
+      )
+      if (random.nextInt(4) > 0) ledger.turned(turned)
+    }
+
+    private def page(epoch: Long, chains: Seq[StoreCut]): PageRef = {
+      val bytes = CutPage.encode(chains)
+      val name = CutLayout.page(epoch, newId())
+      pages(name) = bytes
+      PageRef(name, bytes.length.toLong, CutParts.crcOf(bytes), chains.size, chains.head.store)
+    }
+
+    private def frame(store: StoreId, version: Long, kind: FrameKind, attempt: Long) =
+      SealedFrame(
+        FrameName(store, StateVersion(version, newId()), kind),
+        attempt,
+        Array.fill(1 + random.nextInt(9))(0)
+      )
+
+    private def write(epoch: Long, frames: Seq[SealedFrame]): Seq[PlacedFrame] = {
+      val size = 1 + random.nextInt(frames.size)
+      frames.grouped(size).toSeq.flatMap { of =>
+        val name = CutLayout.segment(epoch, "driver", newId())
+        val segment = new Segment(name, SegmentIdentity(epoch, "driver", "run", 1))
+        val (bytes, placed) = segment.pack(of)
+        segments(name) = bytes
+        placed
+      }
+    }
+
+    private def newId(): String = {
+      objects += 1
+      f"$objects%032x"
+    }
+
+    override def page(of: PageRef): CutPage = CutParts.page(of.name, of, pages(of.name))
+
+    override def table(of: WindowPart): PackedFrames =
+      CutParts.table(of.segment, of, segments(of.segment).takeRight(of.end.footerBytes))
+  }
+}

@@ -1,0 +1,193 @@
+package io.cleancut.coordinator
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.coordinator.LedgerFrames._
+import io.cleancut.format._
+import io.cleancut.protocol.{Ack, BaseLedger, Refusal}
+
+class QueryLedgerSuite extends AnyFunSuite {
+  private val Margin = 3L
+
+  /** Takes the frame of one task for the store's next epoch, and commits it. */
+  private def commit(query: QueryLedger, attempt: Long = 1L): Cut = {
+    val epoch = query.lastCommitted + 1
+    assert(query.open(attempt, Left, epoch).isRight)
+    assert(query.ack(frame(Left, epoch + 1, attempt)) == Ack.Accepted)
+    val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
+    val done = cut(epoch, stores: _*)
+    query.advance(done)
+    done
+  }
+
+  private def chain(cut: Cut): Seq[(FrameKind, Long)] =
+    cut.of(Left).toSeq.flatMap(_.frames.map { case (kind, version, _) => kind -> version.number })
+
+  private def fresh = new QueryLedger(committed = -1L, cut = None, baseMargin = Margin)
+
+  test("a store is opened at the version of the epoch that is due, and at no other") {
+    val query = fresh
+    assert(query.open(1L, Left, 1L).isLeft)
+    assert(query.open(1L, Left, 0L) == scala.Right(Opened(None, needsBase = false)))
+    commit(query, attempt = 1L)
+    assert(query.open(2L, Left, 0L).isLeft)
+    val next = Opened(Some(version(1, 1).id), needsBase = false)
+    assert(query.open(2L, Left, 1L) == scala.Right(next))
+    assert(query.accepted(Left, 1L).contains(version(1, 1).id))
+    assert(query.accepted(Left, 2L).isEmpty && query.accepted(Other, 1L).isEmpty)
+  }
+
+  test("an epoch that is committed, or not begun, is not open") {
+    val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
+    for (epoch <- Seq(4L, 6L))
+      assert(query.open(1L, Left, epoch) == scala.Left(Refusal.NotOpen(epoch, 4L)))
+  }
+
+  test("a store that the cuts do not know has to write all of its state") {
+    val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
+    assert(query.open(1L, Left, 5L) == scala.Right(Opened(None, needsBase = true)))
+    query.ack(frame(Left, 6, 1))
+    assert(query.close(5L, None) == scala.Left(Set(Left)))
+    assert(query.ack(frame(Left, 6, 1, FrameKind.Base)) == Ack.Accepted)
+    val first = cut(5L, query.close(5L, None).toSeq.flatten: _*)
+    assert(chain(first) == Seq(FrameKind.Base -> 6L))
+    query.advance(first)
+    assert(
+      query.open(2L, Left, 6L) == scala.Right(Opened(Some(version(6, 1).id), needsBase = false))
+    )
+  }
+
+  test("a report for an epoch that is closed, or not begun, is unknown") {
+    val query = fresh
+    commit(query)
+    assert(query.ack(frame(Left, 1, 9)).isInstanceOf[Ack.Unknown])
+    assert(query.ack(frame(Left, 3, 9)).isInstanceOf[Ack.Unknown])
+    assert(query.ack(base(Left, 3, 9)).isInstanceOf[Ack.Unknown])
+    assertThrows[IllegalArgumentException](query.close(0L, None))
+  }
+
+  test("a base takes the place of what it holds from the next cut on") {
+    val query = fresh
+    commit(query)
+    commit(query)
+    assert(query.ack(base(Left, 2, 1)) == Ack.Accepted)
+    assert(query.ack(base(Left, 2, 1)) == Ack.Duplicate)
+    assert(query.ack(base(Left, 1, 1)).isInstanceOf[Ack.Discarded])
+    assert(chain(commit(query)) == Seq(FrameKind.Base -> 2L, FrameKind.Delta -> 3L))
+    assert(chain(commit(query)).map(_._2) == Seq(2L, 3L, 4L))
+  }
+
+  test("a base of a version that does not count is not adopted") {
+    val query = fresh
+    commit(query, attempt = 1L)
+    assert(query.ack(base(Left, 1, 2)) == Ack.Accepted)
+    assert(chain(commit(query)) == Seq(FrameKind.Delta -> 1L, FrameKind.Delta -> 2L))
+  }
+
+  test("a base by maintenance is no attempt at the epoch that is open") {
+    // Before, it hid the attempts of that epoch, whichever of them it came from.
+    val query = fresh
+    for (store <- Seq(Left, Right)) query.open(1L, store, 0L)
+    query.ack(frame(Left, 1, 2))
+    query.fail(2L)
+    for (store <- Seq(Left, Right)) query.ack(frame(store, 1, 1))
+    assert(query.ack(base(Left, 1, 2)) == Ack.Accepted)
+    val closed = query.close(0L, None).toSeq.flatten
+    assert(closed.map(_.frames) == Seq(Left, Right).map(store => Seq(delta(store, 1, 1))))
+    assert(query.ack(base(Right, 1, 1)) == Ack.Accepted)
+    val withBase = query.close(0L, None).toSeq.flatten.map(_.frames.map(_._1))
+    assert(withBase == Seq(Seq(FrameKind.Delta), Seq(FrameKind.Base)))
+  }
+
+  test("a base that comes later than the margin allows is discarded, or given up") {
+    val query = fresh
+    (0 until 5).foreach(_ => commit(query))
+    // The next cut is of epoch 5, so that segments from epoch 2 on are safe from the sweep.
+    assert(query.ack(base(Left, 2, 1)).isInstanceOf[Ack.Discarded])
+    assert(query.ack(base(Left, 3, 1)) == Ack.Accepted)
+    for (epoch <- 5L to 7L)
+      query.advance(cut(epoch, StoreCut(Left, (1L to epoch + 1).map(delta(Left, _, 1)))))
+    assert(chain(commit(query)).forall(_._1 == FrameKind.Delta))
+  }
+
+  /** Commits as often, with the late bases that each cut has to list. */
+  private def listed(query: QueryLedger, times: Int): Cut = Iterator
+    .continually {
+      val epoch = query.lastCommitted + 1
+      assert(query.open(1L, Left, epoch).isRight)
+      assert(query.ack(frame(Left, epoch + 1, 1L)) == Ack.Accepted)
+      val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
+      val done = cut(epoch, stores: _*).copy(late = query.late(stores))
+      query.advance(done)
+      done
+    }
+    .take(times)
+    .foldLeft(cut(0L))((_, next) => next)
+
+  test("a base whose upload lasts longer than the margin is adopted if it was announced") {
+    // Before, none was: a store that needs longer never had one, and its chain grew for ever.
+    val query = fresh
+    listed(query, times = 2)
+    val late = base(Left, 2, 1)
+    assert(query.announce(late.place.segment, 2L, nowNs = 0L).isRight)
+    listed(query, times = 20)
+    assert(query.ack(late) == Ack.Accepted)
+    val adopted = listed(query, times = 1)
+    assert(chain(adopted).take(2) == Seq(FrameKind.Base -> 2L, FrameKind.Delta -> 3L))
+    assert(adopted.late == Seq(LateBase(late.place.segment, since = 22L)))
+    assert(query.ack(late) == Ack.Duplicate)
+  }
+
+  test("a late base is spared until no cut from before its adoption is kept") {
+    val query = fresh
+    listed(query, times = 2)
+    val late = base(Left, 2, 1)
+    val segment = late.place.segment
+    query.announce(segment, 2L, nowNs = 0L)
+    listed(query, times = 20)
+    assert(query.spared(oldest = 15L, nowNs = 0L) == Set(segment))
+    query.ack(late)
+    assert(query.spared(oldest = 15L, nowNs = 0L) == Set(segment))
+    listed(query, times = 1)
+    assert(query.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    query.bases.swept(21L)
+    // Another base takes its place, and cuts that name the late one are still kept.
+    assert(query.ack(base(Left, 23, 1)) == Ack.Accepted)
+    val after = listed(query, times = 5)
+    assert(chain(after).head == FrameKind.Base -> 23L)
+    assert(query.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    val restarted = new QueryLedger(after.epoch, Some(after), Margin)
+    assert(restarted.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    assert(query.spared(oldest = 22L, nowNs = 0L).isEmpty)
+    query.bases.swept(22L)
+    assert(listed(query, times = 1).late.isEmpty)
+  }
+
+  test("an announcement that is not renewed is void, and its base is refused") {
+    val query = fresh
+    listed(query, times = 2)
+    val (renewed, forgotten) = (base(Left, 2, 1), base(Left, 2, 2))
+    for (of <- Seq(renewed, forgotten)) query.announce(of.place.segment, 2L, nowNs = 0L)
+    listed(query, times = 10)
+    val later = BaseLedger.PatienceNs
+    assert(query.announce(renewed.place.segment, 2L, nowNs = later - 1).isRight)
+    assert(query.spared(oldest = 5L, nowNs = later) == Set(renewed.place.segment))
+    assert(query.ack(forgotten).isInstanceOf[Ack.Discarded])
+    assert(query.ack(renewed) == Ack.Accepted)
+  }
+
+  test("what a sweep may be taking already is not announced any more") {
+    val query = fresh
+    listed(query, times = 10)
+    assert(query.announce("segment", 7L, nowNs = 0L).isLeft)
+    assert(query.announce("segment", 8L, nowNs = 0L).isRight)
+  }
+
+  test("a failed attempt leaves the epoch to the next") {
+    val query = fresh
+    query.open(1L, Left, 0L)
+    query.ack(frame(Left, 1, 1))
+    query.fail(1L)
+    assert(commit(query, attempt = 2L).of(Left).exists(_.version == version(1, 2)))
+  }
+}

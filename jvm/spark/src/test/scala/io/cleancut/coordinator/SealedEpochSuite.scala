@@ -1,0 +1,311 @@
+package io.cleancut.coordinator
+
+import java.io.IOException
+import java.util.concurrent.TimeUnit
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{Clock, StoreId}
+import io.cleancut.conf.{Capture, CaptureMode}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.format.{ChannelReport, RowsDigest}
+import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
+import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
+import io.cleancut.format._
+import io.cleancut.coordinator.OneByOne._
+
+/** Epochs whose frames are held until their sink seals them, on one driver and on two. */
+class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
+
+  /** An epoch of two partitions, whose tasks run while its frames are held. */
+  private def held(cuts: QueryCoordinator, run: String, epoch: Long): Unit = {
+    cuts.hold(run, epoch)
+    for (p <- 0 to 1) {
+      assert(cuts.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(cuts, run, frame(part(p), epoch + 1, epoch * 10 + p)) == Ack.Accepted)
+    }
+  }
+
+  test("the frames of an epoch that is sealed are durable with the seal, in one object") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    assert(segments(0).isEmpty)
+    cuts.seal("r1", 0)
+    assert(segments(0).size == 1)
+    // A second action on the batch runs tasks again.
+    val late = frame(part(1), 1, 9)
+    assert(cuts.open("r1", 9, part(1), 0).isRight && submit(cuts, "r1", late) == Ack.Accepted)
+    assert(segments(0).size == 2)
+    cuts.commit("r1", 0, "v1\n{}")
+    assert(archive.read(0).get.of(part(1)).exists(_.version == late.name.version))
+    epoch(cuts, "r1", 1)
+  }
+
+  test("an epoch whose sink does not seal after all is durable before it is committed") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    cuts.commit("r1", 0, "v1\n{}")
+    assert(segments(0).size == 1 && archive.read(0).get.stores.size == 2)
+  }
+
+  test("an operator is aligned, and says why, in each epoch that its sink does not seal") {
+    val cuts = driver()
+    val capture = Capture(CaptureMode.Unaligned, None)
+    def opened(epoch: Long, asked: Capture): Boolean = {
+      cuts.alignedBecause("r1", Map.empty)
+      mayDefer(cuts, epoch, 0, asked)
+    }
+    epoch(cuts, "r1", 0)
+    cuts.hold("r1", 1)
+    assert(opened(1, capture) && cuts.status.aligned.isEmpty)
+    epoch(cuts, "r1", 1)
+    assert(!opened(2, Capture.Off) && cuts.status.aligned.isEmpty)
+    assert(!opened(2, capture) && cuts.status.aligned.keySet == Set(3L))
+    assert(cuts.status.aligned(3L).contains("seal"))
+  }
+
+  test(
+    "what an action before the seal was given whole, those behind it get whole, and it says so"
+  ) {
+    val cuts = driver()
+    val capture = Capture(CaptureMode.Unaligned, None)
+    epoch(cuts, "r1", 0)
+    // Such as one that looks at a few rows, and runs the tasks of some partitions only.
+    assert(!mayDefer(cuts, 1, 0, capture))
+    cuts.hold("r1", 1)
+    assert(!mayDefer(cuts, 1, 0, capture) && mayDefer(cuts, 1, 1, capture))
+    assert(cuts.status.aligned.keySet == Set(3L))
+    epoch(cuts, "r1", 1)
+    cuts.hold("r1", 2)
+    assert(mayDefer(cuts, 2, 0, capture))
+  }
+
+  test("the state of an epoch is that of the rows that were sealed, not of a look at some before") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    val looked = frame(part(0), 2, 7)
+    assert(cuts.open("r1", 7, part(0), 1).isRight)
+    assert(submit(cuts, "r1", looked) == Ack.Accepted)
+    held(cuts, "r1", 1)
+    cuts.seal("r1", 1)
+    cuts.commit("r1", 1, "v1\n{}")
+    assert(archive.read(1).get.of(part(0)).get.version != looked.name.version)
+  }
+
+  private var attempts = 100L
+
+  /** Another attempt at a task of an operator that can be captured. */
+  private def mayDefer(
+      cuts: QueryCoordinator,
+      epoch: Long,
+      partition: Int,
+      asked: Capture
+  ): Boolean = {
+    attempts += 1
+    val channel = StoreId(3L, partition, "cleancut-channel-0")
+    val task = ChannelTask(attempts, channel, epoch, 2, "executor", asked)
+    cuts.openChannel("r1", task).fold(no => sys.error(no.why), identity).mayDefer
+  }
+
+  test("the first epoch of a run whose sink seals gives no reason for what is no rule") {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    val channel = StoreId(3L, 0, "cleancut-channel-0")
+    val capture = Capture(CaptureMode.Unaligned, None)
+    val task = ChannelTask(1L, channel, 0L, 2, "executor", capture)
+    assert(cuts.openChannel("r1", task).exists(!_.mayDefer))
+    assert(cuts.status.aligned.isEmpty)
+  }
+
+  test("a frame that is sent twice while it is held is written once") {
+    val cuts = driver()
+    cuts.hold("r1", 0)
+    val sent = frame(part(0), 1, 5)
+    cuts.open("r1", 5, part(0), 0)
+    for (_ <- 1 to 2) assert(submit(cuts, "r1", sent) == Ack.Accepted)
+    cuts.seal("r1", 0)
+    assert(archive.segmentsOf(0).flatMap(_._2).map(_.name) == Seq(sent.name))
+  }
+
+  test("an epoch that lacks a store is not sealed, and so never seen") {
+    val cuts = driver()
+    held(cuts, "r1", 0)
+    cuts.open("r1", 7, part(2), 0)
+    assert(errorOf(cuts.seal("r1", 0)).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+  }
+
+  test("a driver that another has followed cannot seal") {
+    val first = driver()
+    held(first, "r1", 0)
+    epoch(driver(), "r2", 0)
+    assert(errorOf(first.seal("r1", 0)).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("a run that is followed while it waits for its frames is fenced") {
+    lazy val cuts: QueryCoordinator =
+      new QueryCoordinator(archive, new Logs(None, 100), "host", FollowedWhileWaiting)
+    object FollowedWhileWaiting extends Clock {
+      override def wallMs(): Long = Clock.System.wallMs()
+      override def monotonicNs(): Long = Clock.System.monotonicNs()
+      override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+      override def sleep(time: Long, unit: TimeUnit): Unit = {
+        cuts.open("r2", 8, part(0), 0)
+        ()
+      }
+    }
+    held(cuts, "r1", 0)
+    cuts.open("r1", 7, part(2), 0)
+    val error = errorOf(cuts.seal("r1", 0))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+  }
+
+  /** An epoch that its run has decided on, with no row in flight in the end. */
+  private def captured(cuts: QueryCoordinator, run: String, epoch: Long): Unit = {
+    cuts.hold(run, epoch)
+    val capture = Capture(CaptureMode.Unaligned, None)
+    for (p <- 0 to 1) {
+      val channel = StoreId(0L, p, "cleancut-channel-0")
+      val task = ChannelTask(epoch * 10 + p, channel, epoch, 2, "executor", capture)
+      assert(cuts.openChannel(run, task).exists(_.mayDefer))
+      val nothing = new RowsDigest.Builder().result
+      assert(cuts.arrived(run, task.attempt, ChannelReport(channel, nothing, nothing)).isRight)
+    }
+    held(cuts, run, epoch)
+  }
+
+  /** Two drivers with one epoch, of which the first has not found that it was followed. */
+  private def rivals(isBlind: => Boolean = true): (QueryCoordinator, QueryCoordinator) = {
+    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
+    val first = new QueryCoordinator(blind, new Logs(None, 100), "host", Clock.System)
+    epoch(first, "r1", 0)
+    captured(first, "r1", 1)
+    val second = driver()
+    held(second, "r2", 1)
+    (first, second)
+  }
+
+  test("of two drivers that seal one epoch that counts which came later, whichever seals first") {
+    val (zombie, successor) = rivals()
+    successor.seal("r2", 1)
+    zombie.seal("r1", 1)
+    assert(archive.listed().sealOf(1).contains(SealName(1, 2)))
+    successor.commit("r2", 1, "v1\n{}")
+    assert(archive.read(1).exists(_.run.runId == "r2"))
+
+    afterEach()
+    beforeEach()
+    val (first, second) = rivals()
+    first.seal("r1", 1)
+    second.seal("r2", 1)
+    assert(archive.listed().sealOf(1).contains(SealName(1, 2)))
+  }
+
+  test("what a run shows whole is not taken for what the run before it seals behind that") {
+    val (zombie, _) = rivals()
+    // One whose sink does not seal.
+    val plain = driver()
+    assert(plain.open("r3", 30, part(0), 1).isRight)
+    zombie.seal("r1", 1)
+    val names = archive.listed().seals.toSet
+    assert(names == Set(SealName(1, 1), SealName(1, 3)))
+    val later = driver()
+    assert(!later.isDecidedBefore("r4", 1) && later.sealedOutput("r4", 1).isEmpty)
+  }
+
+  test("a run that follows a seal is not overruled by one that did not know of it") {
+    val (first, unknowing) = rivals()
+    first.seal("r1", 1)
+    val follower = driver()
+    assert(follower.open("r3", 30, part(0), 1).isRight)
+    assert(errorOf(unknowing.seal("r2", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(archive.listed().seals.toSet == Set(SealName(1, 1), SealName(1, 2), SealName(1, 3)))
+    assert(driver().isDecidedBefore("r4", 1))
+  }
+
+  test("a run that another follows while it claims its first epoch has none of its tasks run") {
+    var isBlind = true
+    epoch(driver(), "r1", 0)
+    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
+    val followed = new QueryCoordinator(blind, new Logs(None, 100), "host", Clock.System)
+    assert(followed.writer("r2").isRight)
+    assert(driver().writer("r3").isRight)
+    isBlind = false
+    val refused = followed.open("r2", 1, part(0), 1).left.toOption.collect {
+      case Refusal.Fenced(owner) => owner
+    }
+    assert(refused.exists(_.contains("r3")))
+  }
+
+  test("a run that has shown its first epoch before it seals it claims it once") {
+    epoch(driver(), "r1", 0)
+    val cuts = driver()
+    assert(cuts.open("r2", 7, part(0), 1).isRight)
+    held(cuts, "r2", 1)
+    cuts.seal("r2", 1)
+    cuts.commit("r2", 1, "v1\n{}")
+    val seals = archive.listed().seals
+    assert(
+      seals == Seq(SealName(1, 2)) && archive.readSeal(seals.head, before = None).exists(_.isClaim)
+    )
+    // Nor does any other epoch of it.
+    epoch(cuts, "r2", 2)
+    assert(archive.listed().seals.size == 1)
+  }
+
+  test("a driver that was followed just before its seal does not let its sink write") {
+    def isSealed = archive.listed().seals.nonEmpty
+    val (zombie, _) = rivals(isBlind = !isSealed)
+    assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
+    assert(isSealed, "it was found before")
+  }
+
+  /** A run with one captured epoch, whose first ownership check after its seal object fails. */
+  private def sealFailsOnce(): QueryCoordinator = {
+    var failures = 0
+    def fail(key: ObjectKey): Boolean = synchronized {
+      val isDue = failures == 0 && key.name.contains("owners/") && archive.listed().seals.nonEmpty
+      if (isDue) failures += 1
+      isDue
+    }
+    val unsteady = new ForwardingStore(store) {
+      override def head(key: ObjectKey): Option[ObjectInfo] =
+        if (fail(key)) throw Errors.objectStoreUnavailable("HEAD", key.name, 1, 0L, new IOException)
+        else super.head(key)
+    }
+    val cuts =
+      new QueryCoordinator(
+        new CutArchive(unsteady, Clock.System),
+        new Logs(None, 100),
+        "host",
+        Clock.System
+      )
+    epoch(cuts, "r1", 0)
+    captured(cuts, "r1", 1)
+    intercept[CleancutException](cuts.seal("r1", 1, Some("staged")))
+    assert(failures == 1 && archive.listed().seals == Seq(SealName(1, 1)))
+    cuts
+  }
+
+  test("a seal that failed after its object was created can be repeated") {
+    val cuts = sealFailsOnce()
+    cuts.seal("r1", 1, Some("staged"))
+    cuts.commit("r1", 1, "v1\n{}")
+    assert(archive.read(1).get.stores.nonEmpty)
+  }
+
+  test("a repeated seal of another result ends the run, because the object cannot be replaced") {
+    val error = errorOf(sealFailsOnce().seal("r1", 1, Some("staged again")))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("another result"))
+  }
+
+  test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
+    val first = driver()
+    held(first, "r1", 0)
+    val second = driver()
+    held(second, "r2", 0)
+    second.seal("r2", 0)
+    second.commit("r2", 0, "v1\n{}")
+    assert(archive.read(0).get.stores.size == 2)
+  }
+}

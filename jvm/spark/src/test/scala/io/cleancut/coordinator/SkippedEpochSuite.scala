@@ -1,0 +1,136 @@
+package io.cleancut.coordinator
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{Clock, StoreId}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.protocol.{Ack, EpochPlan}
+import io.cleancut.coordinator.OneByOne._
+
+/** Epochs that their sink skips: of the frames of an earlier run, or run by the gate. */
+class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
+
+  test("an epoch whose sink skips it is made of the frames of its earlier run") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
+    // The driver dies between the sink's commit and the cut; the sink skips the epoch then.
+    val second = driver()
+    second.commit("r2", 1, "v1\n{}")
+    val cut = archive.read(1).get
+    assert(cut.run.runId == "r2" && cut.stores.map(_.version.number) == Seq(2L, 2L))
+    epoch(second, "r2", 2)
+  }
+
+  test("a driver that starts while a later one sweeps what the last cut names is fenced") {
+    epoch(driver(), "r1", 0)
+    val swept = new SweptWhenRead(store, 0L, () => archive.own(None, "r3", "other"))
+    val logs = new Logs(None, 100)
+    val zombie =
+      new QueryCoordinator(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
+    val error = errorOf(zombie.begin("r2"))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r3"))
+  }
+
+  test("a driver from which a later one has swept an earlier run's frames is fenced") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
+    // They are there when it lists the segments, and gone when it reads them.
+    val swept = new SweptWhenRead(store, 1L, () => archive.own(None, "r3", "other"))
+    val logs = new Logs(None, 100)
+    val zombie =
+      new QueryCoordinator(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
+    val error = errorOf(zombie.commit("r2", 1, "v1\n{}"))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r3"))
+    assert(archive.segmentsOf(1).isEmpty && archive.epochs() == Seq(0L))
+  }
+
+  test("half of the frames of an earlier run are no epoch") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    submit(first, "r1", frame(part(0), 2, 20L))
+    val error = errorOf(driver().commit("r2", 1, "v1\n{}"))
+    assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+  }
+
+  /** A plan of two partitions of one operator, whose tasks report to a driver as they run. */
+  private class Plan(driver: QueryCoordinator, run: String, epoch: Long) extends EpochPlan {
+    var runs = 0
+    override def stores: Set[StoreId] = Set(part(0), part(1))
+    override def run(): Unit = {
+      runs += 1
+      for (p <- 0 to 1) {
+        val attempt = 1000 + epoch * 10 + p
+        assert(driver.open(run, attempt, part(p), epoch).isRight)
+        assert(submit(driver, run, frame(part(p), epoch + 1, attempt)) == Ack.Accepted)
+      }
+    }
+  }
+
+  test("an epoch that its sink skips is run by the gate if nothing is left of an earlier run") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    val cuts = driver()
+    val plan = new Plan(cuts, "r2", 1)
+    cuts.commit("r2", 1, "v1\n{}", Some(plan))
+    assert(plan.runs == 1)
+    assert(archive.read(1).get.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1, 2), Seq(1, 2)))
+    epoch(cuts, "r2", 2)
+  }
+
+  test("the gate runs nothing that an earlier run has made, or this one") {
+    val first = driver()
+    epoch(first, "r1", 0)
+    for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
+    val cuts = driver()
+    val plan = new Plan(cuts, "r2", 1)
+    cuts.commit("r2", 1, "v1\n{}", Some(plan))
+    for (p <- 0 to 1) submit(cuts, "r2", frame(part(p), 3, 30L + p))
+    cuts.commit("r2", 2, "v1\n{}", throw new AssertionError("asked for the plan in vain"))
+    assert(plan.runs == 0 && archive.epochs() == Seq(0L, 1L, 2L))
+  }
+
+  test("without a cut before it an epoch is whole if it has every store of the plan") {
+    for (seen <- Seq(Nil, Seq(0))) {
+      val cuts = driver()
+      val plan = new Plan(cuts, "r1", 0)
+      for (p <- seen) {
+        cuts.open("r1", 7, part(p), 0)
+        submit(cuts, "r1", frame(part(p), 1, 7))
+      }
+      cuts.commit("r1", 0, "v1\n{}", Some(plan))
+      assert(plan.runs == 1, s"after $seen")
+      assert(archive.read(0).get.stores.map(_.store.partition) == Seq(0, 1))
+      epoch(cuts, "r1", 1)
+      afterEach()
+      beforeEach()
+    }
+  }
+
+  test("half of an earlier run is not whole before the first cut either, whatever it looks like") {
+    val first = driver()
+    for (p <- 0 to 1) submit(first, "r1", frame(part(p, "left"), 1, 20L + p))
+    val cuts = driver()
+    val plan = new Plan(cuts, "r2", 0)
+    cuts.commit("r2", 0, "v1\n{}", Some(plan))
+    assert(plan.runs == 1 && archive.read(0).get.stores.map(_.store.name) == Seq.fill(2)("default"))
+  }
+
+  test("what fails in a run by the gate ends the query, and nothing is committed") {
+    val cuts = driver()
+    epoch(cuts, "r1", 0)
+    val failing = new Plan(cuts, "r1", 1) {
+      override def run(): Unit = throw new IllegalStateException("a task failed")
+    }
+    intercept[IllegalStateException](cuts.commit("r1", 1, "v1\n{}", Some(failing)))
+    assert(archive.epochs() == Seq(0L))
+  }
+
+  test("a task that this run began is no empty epoch, if nothing else is known") {
+    val cuts = driver()
+    cuts.open("r1", 7, part(0), 0)
+    assert(errorOf(cuts.commit("r1", 0, "v1\n{}")).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
+    assert(archive.epochs().isEmpty)
+  }
+}

@@ -1,0 +1,170 @@
+package io.cleancut.coordinator
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.Clock
+import io.cleancut.cutstore.{CutArchive, CutSweep, Owner}
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
+import io.cleancut.objectstore.ObjectKey
+import io.cleancut.protocol.{Ack, Refusal}
+import io.cleancut.coordinator.OneByOne._
+
+/** A run that takes a query over from one that still works on it. */
+class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
+
+  /** The tasks of an epoch, and not its commit. */
+  private def tasks(cuts: QueryCoordinator, run: String, epoch: Long): Seq[String] =
+    for (p <- 0 to 1) yield {
+      val made = frame(part(p), epoch + 1, epoch * 10 + p)
+      assert(cuts.open(run, epoch * 10 + p, part(p), epoch).isRight)
+      assert(submit(cuts, run, made) == Ack.Accepted)
+      made.name.version.id
+    }
+
+  /** A driver in the midst of epoch 1, and the one that takes over from it then. */
+  private def takenOver(): (QueryCoordinator, QueryCoordinator) = {
+    val first = driver()
+    epoch(first, "r1", 0)
+    tasks(first, "r1", 1)
+    val second = driver()
+    val begun = second.begin("r2")
+    assert(begun.committed == 0L && begun.cut.exists(_.epoch == 0L) && !begun.isAlone)
+    (first, second)
+  }
+
+  test("an epoch that the run before commits late is the successor's too, which goes on") {
+    val (first, second) = takenOver()
+    val made = tasks(second, "r2", 1)
+    val late = errorOf(first.commit("r1", 1, "v1\n{\"of\":1}"))
+    assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2 on host"))
+    assert(late.getMessage.contains("before epoch 2"))
+    // Spark is told what a later run will read.
+    assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{\"of\":1}")
+    assert(archive.read(1).exists(_.run.runId == "r1"))
+    // As one that has run nothing of it, its tasks go on from what is there.
+    val taken = archive.read(1).get
+    for (p <- 0 to 1) {
+      val known = second.accepted(part(p), 2)
+      assert(known == taken.of(part(p)).map(_.version.id) && !known.contains(made(p)))
+    }
+    epoch(second, "r2", 2)
+    val cut = archive.read(2).get
+    assert(cut.run.runId == "r2" && cut.stores.forall(_.frames.map(_._2.number) == Seq(1, 2, 3)))
+    for (p <- 0 to 1)
+      assert(taken.of(part(p)).map(_.frames.toSeq) == cut.of(part(p)).map(_.frames.init.toSeq))
+  }
+
+  /** An entry in which Spark names the versions that it has counted. */
+  private def counting(ids: Seq[String]) =
+    s"""v2\n{"stateUniqueIds":{"0":[${ids.map(id => s"[[\"$id\"]]").mkString(",")}]}}"""
+
+  test("where Spark counts versions tasks go on from their own, and a sweep leaves them these") {
+    val first = driver(hasPages = false)
+    epoch(first, "r1", 0)
+    val of = tasks(first, "r1", 1)
+    // The first drops in its cut what the second goes on from.
+    for (store <- archive.read(0).get.stores) {
+      val name = FrameName(store.store, store.version, FrameKind.Base)
+      assert(
+        submit(
+          first,
+          "r1",
+          SealedFrame(name, SealedFrame.Maintenance, "base".getBytes)
+        ) == Ack.Accepted
+      )
+    }
+    val second = driver(hasPages = false)
+    second.begin("r2")
+    val made = tasks(second, "r2", 1)
+    assert(errorOf(first.commit("r1", 1, counting(of))).getErrorId == "CLEANCUT_FENCED")
+    assert(second.commit("r2", 1, counting(made)) == counting(of))
+    for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
+    epoch(second, "r2", 2)
+    val (before, after) = (archive.open(1).get, archive.open(2).get)
+    val dropped = after.segments -- before.segments
+    assert(dropped.exists(_.startsWith(CutLayout.segmentsOf(0))), "they name the same of epoch 0")
+    new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, spared = Set.empty)
+    after.segments.foreach(of => assert(store.head(ObjectKey(of)).isDefined, s"$of is gone"))
+  }
+
+  test("a successor whose sink skips what the run before commits late goes on behind its cut") {
+    val (first, second) = takenOver()
+    assert(errorOf(first.commit("r1", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
+    assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{}")
+    val cut = archive.read(1).get
+    for (p <- 0 to 1)
+      assert(second.accepted(part(p), 2) == cut.of(part(p)).map(_.version.id))
+    epoch(second, "r2", 2)
+  }
+
+  test("a run that has been followed is told by whom, and its tasks are") {
+    val (first, _) = takenOver()
+    assert(errorOf(first.checkOwner("r1")).getMessage.contains("r2 on host, generation 2"))
+    val refused = first.open("r1", 99, part(0), 1)
+    assert(refused.left.exists {
+      case Refusal.Fenced(owner) => owner.contains("r2 on host")
+      case _                     => false
+    })
+  }
+
+  test("the cut of a successor is not adopted by the run before it") {
+    val (first, second) = takenOver()
+    tasks(second, "r2", 1)
+    second.commit("r2", 1, "v1\n{}")
+    val error = errorOf(first.commit("r1", 1, "v1\n{}"))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && archive.read(1).exists(_.run.runId == "r2"))
+  }
+
+  test("a run that says that it has ended leaves its successor alone") {
+    val first = driver()
+    assert(first.begin("r1").isAlone)
+    epoch(first, "r1", 0)
+    first.ended("another")
+    assert(store.head(ObjectKey(CutLayout.ended(1))).isEmpty)
+    for (_ <- 1 to 2) first.ended("r1")
+    assert(store.head(ObjectKey(CutLayout.ended(1))).isDefined)
+    val second = driver()
+    assert(second.begin("r2").isAlone && second.begin("r2").committed == 0L)
+    assert(!driver().begin("r3").isAlone)
+  }
+
+  test("a run that has followed a living one says that it has ended once it has committed") {
+    val (first, second) = takenOver()
+    second.ended("r2")
+    assert(store.head(ObjectKey(CutLayout.ended(2))).isEmpty)
+    val third = driver()
+    assert(!third.begin("r3").isAlone)
+    tasks(third, "r3", 1)
+    third.commit("r3", 1, "v1\n{}")
+    third.ended("r3")
+    assert(driver().begin("r4").isAlone)
+    assert(errorOf(first.checkOwner("r1")).getErrorId == "CLEANCUT_FENCED")
+  }
+
+  test("a run that is followed while it begins does not begin") {
+    val blind = new CutArchive(new OwnedWhenListed(store, () => driver().begin("r2")), Clock.System)
+    val first = new QueryCoordinator(blind, new Logs(None, 100), "host", Clock.System)
+    val error = errorOf(first.begin("r1"))
+    assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
+  }
+
+  test("two drivers that take a query from each other again and again are both told so") {
+    def owner(generation: Long, host: String) =
+      Owner(generation, s"r$generation", host, generation * 60_000L)
+    val rivals = (5L to 1L by -1L).map(g => owner(g, if (g % 2 == 0) "even" else "odd"))
+    assert(Owner.rivalry(rivals).exists(told => told.contains("odd") && told.contains("even")))
+    assert(Owner.rivalry(rivals.take(4)).isEmpty)
+    assert(Owner.rivalry(rivals.map(_.copy(host = "one"))).isEmpty)
+    // Such as one that is replaced by new ones.
+    assert(Owner.rivalry(rivals.map(o => o.copy(host = s"pod-${o.generation}"))).isEmpty)
+    assert(Owner.rivalry(rivals.map(o => o.copy(startedMs = o.startedMs * 60))).isEmpty)
+
+    val (left, right) = ("left", "right")
+    def on(host: String) = new QueryCoordinator(archive, new Logs(None, 100), host, Clock.System)
+    val drivers = Seq(left, right, left, right).map(on)
+    drivers.zipWithIndex.foreach { case (cuts, index) => cuts.begin(s"r$index") }
+    on(left).begin("r4")
+    val told = errorOf(drivers.last.checkOwner("r3")).getMessage
+    assert(told.contains("r4 on left") && told.contains("drivers on left and right"))
+  }
+}

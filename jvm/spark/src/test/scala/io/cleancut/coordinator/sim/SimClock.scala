@@ -1,0 +1,50 @@
+package io.cleancut.coordinator.sim
+
+import java.util.concurrent.TimeUnit
+
+import scala.util.Random
+
+import io.cleancut.base.Clock
+
+/** Time passes with the steps of the simulation, and when somebody sleeps. */
+final class SimClock(random: Random, baton: Baton) extends Clock {
+  private var nowNs = 0L
+
+  override def wallMs(): Long = SimClock.StartMs + TimeUnit.NANOSECONDS.toMillis(monotonicNs())
+
+  /** The time, which does not pass by this. */
+  def nowMs: Long = SimClock.StartMs + TimeUnit.NANOSECONDS.toMillis(nowNs)
+
+  override def monotonicNs(): Long = {
+    nowNs += TimeUnit.MICROSECONDS.toNanos(100)
+    nowNs
+  }
+
+  override def randomBytes(count: Int): Array[Byte] = {
+    val bytes = new Array[Byte](count)
+    random.nextBytes(bytes)
+    bytes
+  }
+
+  override def sleep(duration: Long, unit: TimeUnit): Unit = {
+    baton.yieldNow()
+    nowNs += unit.toNanos(duration)
+  }
+}
+
+/**
+ * The clock of one host.
+ *
+ * @param aheadMs
+ *   how far its wall clock is ahead of that of the object store; negative if it is behind
+ */
+final class HostClock(time: Clock, val aheadMs: Long) extends Clock {
+  override def wallMs(): Long = time.wallMs() + aheadMs
+  override def monotonicNs(): Long = time.monotonicNs()
+  override def randomBytes(count: Int): Array[Byte] = time.randomBytes(count)
+  override def sleep(duration: Long, unit: TimeUnit): Unit = time.sleep(duration, unit)
+}
+
+private object SimClock {
+  val StartMs = 1_800_000_000_000L
+}

@@ -1,0 +1,200 @@
+package io.cleancut.coordinator.sim
+
+import scala.util.Random
+
+import io.cleancut.base.StoreId
+import io.cleancut.cutstore.Paging
+
+/** What a sink does with an epoch that it has seen already. */
+sealed trait SinkKind
+
+object SinkKind {
+
+  /** It writes the epoch again, with the same result. */
+  case object Plain extends SinkKind
+
+  /** It runs two actions on the epoch. */
+  case object Twice extends SinkKind
+
+  /** It looks first, and does nothing. */
+  case object Skipping extends SinkKind
+
+  /** It runs an action on some partitions, looks, and does nothing more. */
+  case object Peeking extends SinkKind
+
+  /** It seals the epoch before it writes. */
+  case object Sealing extends SinkKind
+
+  /** It runs an action before it seals the epoch. */
+  case object SealingLate extends SinkKind
+
+  /** It looks first, and does nothing; else it seals the epoch before it writes. */
+  case object SealingOnce extends SinkKind
+
+  /** It stages the rows before it seals, and has an epoch finished that another run has sealed. */
+  case object Staging extends SinkKind
+
+  val all: IndexedSeq[SinkKind] =
+    IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingLate, SealingOnce)
+
+  /** To seal is to keep the rows. */
+  val keeping: Set[SinkKind] = Set(Sealing, SealingLate, SealingOnce, Staging)
+
+  /** With checkpoint format 2 Spark itself wants every task of an epoch to run. */
+  val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing, SealingLate)
+}
+
+/**
+ * One task of a stage, and the stores that each of its attempts opens.
+ *
+ * @param isCaptured
+ *   whether rows may stay in flight to it
+ */
+final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boolean) {
+  def operator: Long = stores.head.operator
+  def channel: StoreId = SimChannel.of(operator.toInt, partition)
+}
+
+/**
+ * What one start of the query may have changed in its code and configuration.
+ *
+ * @param captures
+ *   whether rows may stay in flight
+ * @param keepsRows
+ *   whether the sink has the rows of the batch kept
+ */
+final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
+
+/**
+ * The query of one run of the simulation.
+ *
+ * @param isLong
+ *   whether it has many epochs, and the least margin for late bases
+ * @param tasks
+ *   tasks of an epoch, if they are many; the run then has few epochs
+ */
+final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: Option[Int] = None) {
+  val partitions: Int = {
+    val drawn = 1 + random.nextInt(3)
+    tasks.getOrElse(drawn)
+  }
+
+  /** Limit of the tasks that run at the same time. */
+  val slots: Int = tasks.fold(Int.MaxValue)(_ => SimPlan.Slots)
+
+  /** Limit of the new rows of an epoch, exclusive. */
+  def maxNew: Int = tasks.getOrElse(rows.maxNew)
+  val isFormat2: Boolean = random.nextInt(3) == 0
+
+  private val kinds = {
+    val possible = if (isFormat2) SinkKind.ofFormat2 else SinkKind.all
+    if (rows.isGrouped) possible.filter(SinkKind.keeping) else possible
+  }
+  val epochs: Long = {
+    val drawn = 3L + random.nextInt(9)
+    if (tasks.isDefined) SimPlan.FewEpochs else if (isLong) drawn + SimPlan.MoreEpochs else drawn
+  }
+  val keep: Int = {
+    val drawn = 1 + random.nextInt(3)
+    if (tasks.isDefined) 1 else drawn
+  }
+
+  /** How many epochs more than those a driver may keep. */
+  val keepMore: Int = random.nextInt(2)
+  val sweepEpochs: Long = 1L + random.nextInt(3)
+  val baseMargin: Long = {
+    val drawn = random.nextInt(6)
+    if (isLong || tasks.isDefined) 1L else 1L + drawn
+  }
+  val pageSize: Int = if (random.nextBoolean()) 3 else 1000
+  val executors: Int = 1 + random.nextInt(3)
+
+  /** Of the frames that a driver keeps: some keep few, and some none. */
+  val budgetBytes: Long =
+    SimPlan.Budgets(((epochs + keep + sweepEpochs + baseMargin) % SimPlan.Budgets.size).toInt)
+
+  /** Small pages, so that there are several; and turned often. */
+  val paging: Paging = {
+    val drawn = (epochs + 3 * keep + 5 * sweepEpochs + 7 * baseMargin).toInt
+    Paging(1 + drawn % 3, epochs = 1 + drawn / 3 % 3, longEpochs = 1 + drawn % 4)
+  }
+
+  /** How many drivers, from the first on, are of a release that knew no pages. */
+  val olderDrivers: Int = if ((epochs + sweepEpochs + baseMargin) % 4 == 0) 1 + keep % 2 else 0
+
+  /** Epochs that were committed without cuts, before the first that is simulated. */
+  val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L
+
+  /** Tasks by stage; those of a stage run at once. */
+  val stages: Seq[Seq[SimTask]] = Seq.tabulate(stageCount(random)) { operator =>
+    val names = SimPlan.Names(random.nextInt(SimPlan.Names.size))
+    val isCaptured = random.nextInt(3) > 0 || rows.isGrouped
+    Seq.tabulate(partitions) { partition =>
+      SimTask(names.map(StoreId(operator.toLong, partition, _)), partition, isCaptured)
+    }
+  }
+
+  private def stageCount(random: Random): Int = {
+    val drawn = 1 + random.nextInt(2)
+    if (tasks.isDefined) 1 else drawn
+  }
+
+  val stores: Seq[StoreId] = stages.flatten.flatMap(_.stores)
+
+  /**
+   * Whether it is on a file system, where Spark's commit log is files of its own behind the cuts.
+   */
+  val isOnFiles: Boolean = random.nextBoolean()
+
+  /**
+   * Whether a driver without cuts died behind the sink, in the epoch that is the first with them.
+   */
+  val isSeenBefore: Boolean = random.nextInt(4) == 0
+
+  /** Whether each start of the query may have another sink and mode. */
+  private val isRedeployed: Boolean = random.nextBoolean()
+
+  private val first = draw(random)
+
+  def newRun(random: Random): SimRun = if (isRedeployed) draw(random) else first
+
+  /** With checkpoint format 2 Spark itself wants every task to have run its operator. */
+  private def draw(random: Random): SimRun = {
+    val drawn = kinds(random.nextInt(kinds.size))
+    // Half of those that seal.
+    val sink = if (drawn == SinkKind.Sealing && random.nextBoolean()) SinkKind.Staging else drawn
+    val captures = !isRedeployed || random.nextInt(4) > 0
+    SimRun(sink, captures, keepsRows = !isFormat2 && SinkKind.keeping(sink))
+  }
+
+  /**
+   * Whether each run finds other rows in an epoch, from the second with a cut on. From there every
+   * seal is an object, if a channel is captured, and the sink does not need the rows twice.
+   */
+  val isUnsteady: Boolean =
+    !isRedeployed && first.sink == SinkKind.Staging && stages.exists(_.exists(_.isCaptured))
+
+  /** What tasks give of an epoch that nothing is left of. */
+  def rowsOf(from: Int, until: Int): Map[SimTask, Vector[Int]] =
+    stages.flatten.map { task =>
+      task -> rows.byKey(rows.sorted(rowsOf(task.partition, from, until)))
+    }.toMap
+
+  /** Those of a partition, in the order of its input. */
+  def rowsOf(partition: Int, from: Int, until: Int): Vector[Int] =
+    (from until until).filter(_ % partitions == partition).map(rows.at).toVector
+}
+
+object SimPlan {
+
+  /** A row is its number, and above that what the run has made of it. */
+  val Numbers: Int = 1000000
+
+  def numberOf(row: Int): Int = row % Numbers
+
+  private val MoreEpochs = 8L
+  private val FewEpochs = 2L
+  private val Slots = 16
+  private val Budgets: IndexedSeq[Long] = IndexedSeq(1L << 20, 0L, 1L << 20, 200L)
+  private val Names: IndexedSeq[Seq[String]] = IndexedSeq(Seq("default"), Seq("left", "right"))
+}

@@ -1,0 +1,201 @@
+package io.cleancut.coordinator.sim
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+import scala.util.{Failure, Random, Success, Try}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.ObjectFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.CheckpointLogs
+
+import io.cleancut.base.Clock
+import io.cleancut.coordinator.{Begun, CutsRuntime, FrameBudget, QueryCoordinator}
+import io.cleancut.cutstore.{CutArchive, CutParts, CutRetention, Paging, Place}
+import io.cleancut.objectstore.RootedStore
+
+/** What a task or a query ends with when the other side is gone. */
+final class Unreachable(message: String) extends RuntimeException(message)
+
+/**
+ * The driver of one application, with its executors.
+ *
+ * @param retention
+ *   which cuts it keeps
+ */
+final class SimProcess(
+    world: World,
+    val name: String,
+    retention: CutRetention,
+    val paging: Option[Paging]
+) {
+  import world.{baton, faults, plan}
+
+  private val host = world.hostClock()
+  def clock: Clock = host
+
+  val store = world.store(name, host)
+  val root = new RootedStore(store, Names.Root)
+  val archive = new CutArchive(root, clock)
+  private val logs =
+    new CheckpointLogs(name, new RootedStore(store, Names.Checkpoint), retention)
+
+  val cuts: QueryCoordinator = new QueryCoordinator(
+    archive,
+    logs,
+    name,
+    CutsRuntime(
+      clock,
+      new SimPacker(world, this, root, Place.Driver, cuts),
+      request => request.run(),
+      task => {
+        baton.spawn("sweep", this, Baton.Slow, cuts)(world.sweeping(task))
+        ()
+      },
+      plan.sweepEpochs,
+      plan.baseMargin,
+      new FrameBudget(plan.budgetBytes),
+      paging,
+      CutParts.read,
+      done => baton.yieldUntil(done.isDone)
+    )
+  )
+  var executors: Vector[SimExecutor] = Vector.tabulate(plan.executors)(newExecutor)
+  var isAlive = true
+
+  private var runs = 0
+  private var seen = Vector.empty[String]
+
+  def newRun(target: Long): SimQuery = {
+    runs += 1
+    new SimQuery(world, this, s"run-$name-$runs", target)
+  }
+
+  def newAct(random: Option[Random], stall: Option[SweepStall] = None): SimAct = {
+    runs += 1
+    new SimAct(world, this, s"act-$name-$runs", random, stall)
+  }
+
+  def crash(): Unit = {
+    isAlive = false
+    world.invariants.happened(s"$name crashes")
+    baton.crash(this)
+    executors.foreach(_.crash())
+  }
+
+  /** One executor dies; another takes its place. */
+  def crashExecutor(index: Int): Unit = {
+    executors(index).crash()
+    executors = executors.updated(index, newExecutor(index))
+  }
+
+  /** A message to the coordinator, and its answer. What is sent may arrive twice. */
+  def ask[A](
+      runId: String,
+      what: String
+  )(believed: A => Boolean)(body: QueryCoordinator => A): A = {
+    val answers = mutable.Buffer.empty[Try[A]]
+    def send(weight: Int): Unit = {
+      baton.spawn(s"$what of $runId", this, weight, cuts) {
+        answers += serve(runId, what)(believed)(body)
+      }
+      ()
+    }
+    send(Baton.Ordinary)
+    if (faults.strikes(Fault.MessageTwice)) send(Baton.Slow)
+    if (faults.strikes(Fault.LostReply)) {
+      baton.yieldUntil(answers.nonEmpty || !isAlive)
+      answers.clear()
+      send(Baton.Ordinary)
+    }
+    baton.yieldUntil(answers.nonEmpty || !isAlive)
+    answers.headOption.getOrElse(throw new Unreachable(s"$name has crashed")).get
+  }
+
+  /** A message that nobody waits for. */
+  def tell(what: String)(body: QueryCoordinator => Unit): Unit = if (isAlive) {
+    baton.spawn(what, this, monitor = cuts)(body(cuts))
+    ()
+  }
+
+  /** Does what the driver's own thread asks for. */
+  def call(runId: String, what: String)(body: QueryCoordinator => Unit): Unit = {
+    val done = mutable.Buffer.empty[Try[Unit]]
+    baton.spawn(s"$what of $runId", this, monitor = cuts) {
+      done += serve[Unit](runId, what)(_ => true)(body)
+    }
+    baton.yieldUntil(done.nonEmpty)
+    done.head.get
+  }
+
+  /** A run that has ended says so, if it can. */
+  def ended(runId: String): Unit = if (!faults.strikes(Fault.UnsaidEnd, SimProcess.PerRun)) {
+    tell(s"end of $runId") { cuts =>
+      try cuts.ended(runId)
+      catch { case NonFatal(_) => () }
+    }
+  }
+
+  /** A log of Spark's, as this process reads and writes it. */
+  def files(log: String): CheckpointFileManager =
+    new ObjectFileManager(Names.log(log), store, () => (), clock)
+
+  /** The sweep of a run that starts, which goes on while the query runs. */
+  def sweepAtStart(begun: Begun): Unit =
+    for (cut <- begun.cut; collector <- begun.collector)
+      if (collector.isDue(cut.epoch) && collector.tryStart()) {
+        faults.count(Fault.StartSweep)
+        baton.spawn(s"sweep at the start of $name", this, Baton.Slow) {
+          world.sweeping { () =>
+            try collector.runAtStart(cut)
+            catch { case NonFatal(_) => () }
+          }
+        }
+        ()
+      }
+
+  /** A user pins a cut, and perhaps gives it up some time later. */
+  def pin(name: String, epoch: Long): Unit = {
+    baton.spawn(s"pin of $epoch", this) {
+      try {
+        cuts.pin(name, epoch)
+        world.invariants.pinned(name)
+        if (world.random.nextBoolean()) {
+          world.invariants.unpinned(name)
+          cuts.unpin(name)
+          ()
+        }
+      } catch { case NonFatal(_) => () }
+    }
+    ()
+  }
+
+  private def serve[A](runId: String, what: String)(
+      believed: A => Boolean
+  )(body: QueryCoordinator => A): Try[A] = {
+    val isFollowed = seen.contains(runId) && seen.last != runId
+    try {
+      val answer = body(cuts)
+      if (believed(answer)) {
+        if (isFollowed) {
+          world.invariants.violated(s"$what of $runId was believed, which ${seen.last} follows")
+        }
+        if (!seen.contains(runId)) follows(runId)
+      }
+      Success(answer)
+    } catch { case NonFatal(e) => Failure(e) }
+  }
+
+  /** The next run may have begun, and have been answered, before this one gets its answer. */
+  private def follows(runId: String): Unit = {
+    val isLate = seen.lastOption.exists(last => cuts.status.run.exists(_.runId == last))
+    seen = if (isLate) seen.init :+ runId :+ seen.last else seen :+ runId
+  }
+
+  private def newExecutor(index: Int) = new SimExecutor(world, this, s"$index")
+}
+
+private object SimProcess {
+
+  /** An end comes seldom. */
+  val PerRun = 3.0
+}

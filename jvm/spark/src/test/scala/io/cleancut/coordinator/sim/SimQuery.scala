@@ -1,0 +1,374 @@
+package io.cleancut.coordinator.sim
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.Using
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, Path, PathFilter}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.{
+  CommitsView,
+  GatedCommits,
+  OwnedLog,
+  StartOfRun
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
+  CommitEntries,
+  DelegatedFiles
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+
+import io.cleancut.base.StoreId
+import io.cleancut.coordinator.{Begun, QueryCoordinator}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.error.CleancutException
+import io.cleancut.format.Cut
+import io.cleancut.protocol.{EpochPlan, OffsetEntry}
+
+/** A run that owns the query: one of the query itself, or an act on its checkpoint. */
+trait SimRunning {
+  def runId: String
+  def isOver: Boolean
+
+  /** Whether it owns the query, and is about to read its logs. */
+  def hasBegun: Boolean
+  def failure: Option[Throwable]
+}
+
+/**
+ * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
+ * its actions, the commit is written.
+ *
+ * @param target
+ *   the epoch behind the last one that it runs
+ */
+final class SimQuery(world: World, process: SimProcess, val runId: String, target: Long)
+    extends SimRunning {
+  import SimQuery._
+  import world.{baton, faults, invariants, plan}
+
+  private var isStarted = false
+  private val gate = new Gate {
+    override def begin(): Option[Begun] = asked("begin") { cuts =>
+      val begun = cuts.begin(runId)
+      if (world.defect == Defect.EndedTooEarly) cuts.ended(runId)
+      begun
+    }
+    override def atStart(name: String)(act: Begun => Unit): Unit =
+      if (!isStarted) begin().foreach { begun =>
+        isStarted = true
+        act(begun)
+      }
+    override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
+    override def commit(epoch: Long, entry: String): String = {
+      val counted = asked("commit")(_.commit(runId, epoch, entry, tasks)).get
+      if (faults.strikes(Fault.StoppedBehindCut, PerEpoch)) throw new Unreachable("stopped")
+      counted
+    }
+  }
+  private val start = new StartOfRun(
+    gate,
+    Names.log("offsets"),
+    if (world.defect == Defect.ActsUnseen) new Unlisted(process.files("offsets"))
+    else process.files("offsets"),
+    begun => {
+      if (plan.isOnFiles) begun.cut.foreach(rollForward)
+      process.sweepAtStart(begun)
+      if (invariants.isLeftByAct) faults.count(Fault.LeftByAct)
+    },
+    process.clock
+  )
+  private val offsets = start.ofOffsets(process.files("offsets"))
+  private val commits = SimQuery.commits(plan, process.files("commits"), process.archive, gate)
+  // The epoch that this run has found in the log and not finished there.
+  private var isPlanned = Option.empty[Long]
+  private val drawn = plan.newRun(world.random)
+  private var work: EpochWork = _
+  private var ids = Map.empty[StoreId, String]
+
+  private var isToStop = false
+  private var isToPause = false
+
+  var failure = Option.empty[Throwable]
+  private val actor = baton.spawn(runId, process)(run())
+
+  override def hasBegun: Boolean = isStarted
+
+  /** It is to end between two epochs, as a user has it who wants to act on its checkpoint. */
+  def stopsBetween(): Unit = isToPause = true
+
+  /** It is to end when its sink has shown the epoch. */
+  def stopsBehindSink(): Unit = isToStop = true
+
+  override def isOver: Boolean = actor.isFinished || !process.isAlive
+
+  private def asked[A](what: String)(body: QueryCoordinator => A): Option[A] = {
+    var answer = Option.empty[A]
+    process.call(runId, what)(cuts => answer = Some(body(cuts)))
+    answer
+  }
+
+  private def run(): Unit = {
+    runEpochs()
+    process.ended(runId)
+  }
+
+  private def runEpochs(): Unit =
+    try {
+      var epoch = firstEpoch()
+      invariants.happened(s"$runId begins with epoch $epoch: $drawn")
+      while (epoch < target && !isToPause) {
+        runEpoch(epoch)
+        if (world.pauses()) stopsBetween()
+        epoch += 1
+      }
+    } catch {
+      case NonFatal(e) =>
+        failure = Some(e)
+        invariants.happened(s"$runId ends with $e")
+        if (isOneOf(e, Fenced)) {
+          invariants.fenced += 1
+          if (invariants.owner.contains(runId)) invariants.violated(s"$runId was fenced by nobody")
+        }
+        if (!isExpected(e) && !isOfFirst(e))
+          invariants.violated(s"$runId failed with ${trace(e)}")
+    }
+
+  private def rollForward(cut: Cut): Unit = if (entries.rollForward(cut)) {
+    faults.count(Fault.RolledForward)
+    invariants.happened(s"$runId rolls forward to epoch ${cut.epoch}")
+  }
+
+  /** The epoch to begin with, as Spark derives it from its logs. */
+  private def firstEpoch(): Long = {
+    val planned = latest(offsets, "offsets")
+    if (invariants.isDrained(planned)) faults.count(Fault.Fence)
+    val committed = latest(commits, "commits")
+    committed.foreach { epoch =>
+      val named = CommitIds.in(read(commits, Names.entry("commits", epoch)))
+      val stores = invariants.cut(epoch).toSeq.flatMap(_.stores)
+      ids = stores.collect { case s if named(s.version.id) => s.store -> s.version.id }.toMap
+    }
+    if (planned.exists(epoch => !committed.contains(epoch))) isPlanned = planned
+    isPlanned.filter(_ > 0).foreach(requireBefore)
+    planned match {
+      case None                                     => 0L
+      case Some(epoch) if committed.contains(epoch) => epoch + 1
+      case Some(epoch)                              => epoch
+    }
+  }
+
+  /** Spark wants the last two entries; those of an act that is not done, no query is to see. */
+  private def requireBefore(epoch: Long): Unit = {
+    val isOfAct = OffsetEntry.isOfAct(read(offsets, Names.entry("offsets", epoch)))
+    if (!offsets.exists(Names.entry("offsets", epoch - 1))) {
+      if (!isOfAct) invariants.violated(s"epoch $epoch is planned behind nothing")
+      throw new Unreachable(s"no entry before that of epoch $epoch")
+    }
+  }
+
+  /** Of two that begin a new query at once only one can plan its first epoch. */
+  private def isOfFirst(e: Throwable) =
+    isOneOf(e, EntryTaken) && invariants.last < plan.levelZeroEpochs
+
+  private def runEpoch(epoch: Long): Unit = {
+    val rows = (endOf(epoch - 1), planned(epoch))
+    // Before the first cut no seal is an object, so that a run has to find what another found.
+    val mark =
+      if (plan.isUnsteady && epoch > plan.levelZeroEpochs) 1 + runId.hashCode.abs % 99 else 0
+    work =
+      EpochWork(runId, epoch, rows, if (plan.isFormat2) Some(ids) else None, mark, drawn.captures)
+    val job = new SimJob(world, process, work, keeps = drawn.keepsRows)
+    runSink(job, work)
+    if (isToStop || world.endsAmid(epoch) || faults.strikes(Fault.StoppedBeforeCommit, PerEpoch))
+      throw new Unreachable("stopped")
+    commit(epoch, CommitIds.entry(if (plan.isFormat2) job.counted.values else Nil))
+    if (plan.isFormat2) ids = job.counted.toMap
+  }
+
+  private def runSink(job: SimJob, work: EpochWork): Unit =
+    if (drawn.sink == SinkKind.Staging) runStaging(job, work)
+    else if (runActions(job, work)) {
+      val gave = plan.rowsOf(work.rows._1, work.rows._2) ++ job.gave
+      if (!world.sink.write(work.epoch, gave)) {
+        invariants.violated(s"the sink got other rows of epoch ${work.epoch}: $gave")
+      }
+    } else {
+      faults.count(Fault.SkippedSink)
+      if (world.isLeftover(work.epoch)) faults.count(Fault.SkippedLeftover)
+      invariants.happened(s"${work.runId} skips epoch ${work.epoch}")
+    }
+
+  private def runStaging(job: SimJob, work: EpochWork): Unit = {
+    var output = Option.empty[String]
+    process.call(runId, "sealed output")(cuts => output = cuts.sealedOutput(runId, work.epoch))
+    var isFinished = false
+    if (output.isDefined) {
+      process.call(runId, "finish")(cuts => isFinished = cuts.finish(runId, work.epoch))
+    }
+    if (isFinished) faults.count(Fault.Finished)
+    else process.call(runId, "hold")(_.hold(runId, work.epoch))
+    job.runAll()
+    val staged = s"$runId ${work.epoch}"
+    world.sink.stage(staged, plan.rowsOf(work.rows._1, work.rows._2) ++ job.gave)
+    if (!isFinished) {
+      faults.count(Fault.Seal)
+      process.call(runId, "seal")(_.seal(runId, work.epoch, Some(staged)))
+    }
+    if (faults.strikes(Fault.StoppedBehindSeal, 3 * PerEpoch)) throw new Unreachable("stopped")
+    val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
+    if (!world.sink.show(work.epoch, shown)) {
+      invariants.violated(s"the sink was to show other rows of epoch ${work.epoch}: $shown")
+    }
+  }
+
+  /** Whether the sink does not skip the epoch. */
+  private def runActions(job: SimJob, work: EpochWork): Boolean = {
+    val hasSeen = world.sink.hasSeen(work.epoch)
+    drawn.sink match {
+      case SinkKind.Skipping | SinkKind.SealingOnce if hasSeen => false
+      case SinkKind.Sealing | SinkKind.SealingOnce             =>
+        sealActing(job, work)
+        true
+      case SinkKind.SealingLate =>
+        if (world.random.nextBoolean()) job.runAll() else job.runSome()
+        faults.count(Fault.SecondAction)
+        sealActing(job, work)
+        true
+      case SinkKind.Peeking =>
+        job.runSome()
+        faults.count(Fault.PartialAction)
+        if (!hasSeen) job.runAll()
+        !hasSeen
+      case SinkKind.Twice =>
+        job.runAll()
+        faults.count(Fault.SecondAction)
+        job.runAll()
+        true
+      case _ =>
+        job.runAll()
+        true
+    }
+  }
+
+  private def sealActing(job: SimJob, work: EpochWork): Unit = {
+    process.call(runId, "hold")(_.hold(runId, work.epoch))
+    job.runAll()
+    faults.count(Fault.Seal)
+    if (world.defect != Defect.NeverSealed) {
+      process.call(runId, "seal")(_.seal(runId, work.epoch))
+    }
+  }
+
+  /** The end of an epoch's rows: what the offset log says, or what is decided now. */
+  private def planned(epoch: Long): Int = {
+    val path = Names.entry("offsets", epoch)
+    if (isPlanned.contains(epoch)) endOf(epoch)
+    else {
+      val end = endOf(epoch - 1) + world.random.nextInt(plan.maxNew)
+      if (offsets.exists(path)) throw new FileAlreadyExistsException(path.toString)
+      write(offsets, path, Names.offsets(end))
+      end
+    }
+  }
+
+  private def endOf(epoch: Long): Int =
+    if (epoch < 0) 0
+    else read(offsets, Names.entry("offsets", epoch)).linesIterator.toSeq.last.toInt
+
+  private def commit(epoch: Long, entry: String): Unit = {
+    val path = Names.entry("commits", epoch)
+    // As a file it may be another driver's, of which Spark stops; a view leaves that to the cut.
+    val isThere = commits.exists(path)
+    if (isThere && plan.isOnFiles) throw new FileAlreadyExistsException(path.toString)
+    try {
+      if (isThere) throw new FileAlreadyExistsException(path.toString)
+      write(commits, path, entry)
+      val before = invariants.adopted
+      invariants.committed(runId, epoch)
+      if (invariants.adopted > before) faults.count(Fault.Adopted)
+    } catch {
+      case NonFatal(e) if e.isInstanceOf[FileAlreadyExistsException] || !isExpected(e) =>
+        invariants.violated(s"$runId could not commit epoch $epoch: ${trace(e)}")
+        throw e
+    }
+  }
+
+  /** With them the gate would make again what a sink has let be lost. */
+  private def tasks: Option[EpochPlan] =
+    Option.unless(world.defect == Defect.NeverSealed)(new Tasks(work))
+
+  /** What the gate runs itself. */
+  private class Tasks(work: EpochWork) extends EpochPlan {
+    override def stores: Set[StoreId] = plan.stores.toSet
+
+    override def run(): Unit = {
+      faults.count(Fault.PlanRun)
+      invariants.ranByGate(work.runId, work.epoch)
+      new SimJob(world, process, work, keeps = false).runAll()
+    }
+  }
+
+  private def entries = new CommitEntries(Names.log("commits"), process.files("commits"))
+}
+
+private object SimQuery {
+
+  /** An epoch comes seldom. */
+  private val PerEpoch = 3.0
+  private val Fenced = "CLEANCUT_FENCED"
+  private val EntryTaken = "CLEANCUT_ENTRY_TAKEN"
+  private val Unfinished = "CLEANCUT_ACT_UNFINISHED"
+  private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
+
+  /** The commit log of a store of this kind. */
+  def commits(
+      plan: SimPlan,
+      files: CheckpointFileManager,
+      archive: CutArchive,
+      gate: Gate
+  ): CheckpointFileManager = {
+    val directory = Names.log("commits")
+    if (plan.isOnFiles) {
+      val entries = new GatedCommits(directory, files, gate)
+      new OwnedLog(directory, entries, () => gate.checkOwner(), () => ())
+    } else new CommitsView(directory, files, archive, gate)
+  }
+
+  private def latest(files: CheckpointFileManager, log: String): Option[Long] =
+    files.list(Names.log(log)).flatMap(_.getPath.getName.toLongOption).maxOption
+
+  def read(files: CheckpointFileManager, path: Path): String =
+    Using.resource(files.open(path))(in => new String(in.readAllBytes(), UTF_8))
+
+  def write(files: CheckpointFileManager, path: Path, text: String): Unit = {
+    val out = files.createAtomic(path, overwriteIfPossible = false)
+    out.write(text.getBytes(UTF_8))
+    out.close()
+  }
+
+  /** Whether a query may end with it while faults are injected. */
+  def isExpected(e: Throwable): Boolean = e match {
+    case _: AttemptLost | _: Unreachable => true
+    case other                           => isOneOf(other, Fenced, Unavailable, Unfinished)
+  }
+
+  /** Whether a query ended because an act was not finished. */
+  def isBehindAct(e: Throwable): Boolean = isOneOf(e, Unfinished)
+
+  private def isOneOf(e: Throwable, ids: String*): Boolean = e match {
+    case cleancut: CleancutException => ids.contains(cleancut.getErrorId)
+    case _                           => false
+  }
+
+  def trace(e: Throwable): String =
+    (e.toString +: e.getStackTrace.toSeq.filter(_.getClassName.startsWith("io.cleancut")).take(6))
+      .mkString("\n      ")
+}
+
+/** A log of which nobody learns what is in it. */
+final private class Unlisted(files: CheckpointFileManager) extends DelegatedFiles(files) {
+  override def list(path: Path, filter: PathFilter): Array[FileStatus] = Array.empty
+}

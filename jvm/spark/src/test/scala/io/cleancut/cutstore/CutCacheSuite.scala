@@ -1,0 +1,97 @@
+package io.cleancut.cutstore
+
+import java.lang.reflect.{InvocationTargetException, Proxy}
+import java.util.concurrent.atomic.AtomicInteger
+import java.util.concurrent.{CountDownLatch, Executors, TimeUnit}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.Clock
+import io.cleancut.format.{Cut, RunId}
+import io.cleancut.objectstore.{HadoopStore, ObjectStore, RootedStore}
+import io.cleancut.testkit.{Patience, TestDirectory}
+
+/** Many tasks of a process read the same cut, and those of another query another one. */
+class CutCacheSuite extends AnyFunSuite {
+  import CutCacheSuite._
+
+  test("those who ask at once for a cut share one request, and hold up nobody else") {
+    TestDirectory.use("cut-cache") { directory =>
+      val disk = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+      val slow = new Held(new RootedStore(disk, "slow/"))
+      val quick = new Held(new RootedStore(disk, "quick/"))
+      quick.go.countDown()
+      for (held <- Seq(slow, quick)) new CutArchive(held.store, Clock.System).create(cut)
+      val threads = Executors.newFixedThreadPool(9)
+      try {
+        def ask(held: Held) = {
+          val archive = new CutArchive(held.store, Clock.System)
+          threads.submit(() => read(archive))
+        }
+        val waiting = Seq.fill(8)(ask(slow))
+        assert(slow.asked.await(PatienceSeconds, TimeUnit.SECONDS))
+        assert(ask(quick).get(PatienceSeconds, TimeUnit.SECONDS).contains(cut))
+        assert(!waiting.exists(_.isDone))
+        slow.go.countDown()
+        waiting.foreach(one => assert(one.get(PatienceSeconds, TimeUnit.SECONDS).contains(cut)))
+        assert(slow.gets.get == 1 && quick.gets.get == 1)
+      } finally threads.shutdown()
+    }
+  }
+
+  test("whoever waits for a read that failed reads for itself, and what is missing may come") {
+    TestDirectory.use("cut-cache") { directory =>
+      val disk = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+      val held = new Held(new RootedStore(disk, "failing/"))
+      val archive = new CutArchive(held.store, Clock.System)
+      held.go.countDown()
+      assert(read(archive).isEmpty)
+      archive.create(cut)
+      held.failures.set(1)
+      val threads = Executors.newFixedThreadPool(4)
+      try {
+        val all = Seq.fill(4)(threads.submit(() => read(archive)))
+        val ended = all.map(one => scala.util.Try(one.get(PatienceSeconds, TimeUnit.SECONDS)))
+        assert(ended.count(_.isFailure) == 1)
+        assert(ended.flatMap(_.toOption).forall(_.contains(cut)))
+      } finally threads.shutdown()
+    }
+  }
+}
+
+object CutCacheSuite {
+  private val PatienceSeconds = Patience.Seconds
+  private val cut = Cut(7, RunId(None, "run", 1), "token", 0, "v1", "", Nil, Map.empty)
+
+  private def read(archive: CutArchive) =
+    CutCache.read(archive, "run", cut.epoch).map(_.head)
+
+  /** A store whose reads wait until they may go on. */
+  final private class Held(under: ObjectStore) {
+    val asked = new CountDownLatch(1)
+    val go = new CountDownLatch(1)
+    val gets = new AtomicInteger
+    val failures = new AtomicInteger
+
+    val store: ObjectStore = Proxy
+      .newProxyInstance(
+        getClass.getClassLoader,
+        Array(classOf[ObjectStore]),
+        (_, method, args) => {
+          if (method.getName == "get") beforeGet()
+          try method.invoke(under, Option(args).toSeq.flatten: _*)
+          catch { case e: InvocationTargetException => throw e.getCause }
+        }
+      )
+      .asInstanceOf[ObjectStore]
+
+    private def beforeGet(): Unit = {
+      gets.incrementAndGet()
+      asked.countDown()
+      go.await()
+      if (failures.getAndDecrement() > 0) throw new IllegalStateException("by this test")
+    }
+  }
+}

@@ -1,0 +1,109 @@
+package io.cleancut.cutstore
+
+import scala.util.Random
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.objectstore.{HadoopStore, ObjectKey, RangeResult}
+import io.cleancut.testkit.TestDirectory
+import io.cleancut.format._
+
+/** Small frames of many epochs come to lie one after the other, store by store. */
+class FrameMergeSuite extends AnyFunSuite {
+  private val random = new Random(5)
+  private val run = RunId(None, "run", 3)
+
+  private def newId(): String = StateVersion.newId(Clock.System)
+
+  /** Chains that begin with a base, each delta of which is in the segment of its epoch. */
+  private def withChains(test: (CutArchive, Seq[StoreCut]) => Assertion): Assertion =
+    TestDirectory.use("merge") { directory =>
+      val store = HadoopStore.open(new Path(directory.toUri), new Configuration, Clock.System)
+      val archive = new CutArchive(store, Clock.System)
+      val stores = (0 until 7).map(StoreId(0, _, "default"))
+      val frames = (0L to 5L).flatMap { epoch =>
+        val segment = new Segment(
+          CutLayout.segment(epoch, "driver", newId()),
+          SegmentIdentity(epoch, "driver", "run", 3)
+        )
+        val kind = if (epoch == 0) FrameKind.Base else FrameKind.Delta
+        val (bytes, placed) = segment.pack(random.shuffle(stores).map { of =>
+          val length = if (of.partition == 6 && epoch == 3) 40 << 10 else 1 + random.nextInt(50)
+          SealedFrame(
+            FrameName(of, StateVersion(epoch + 1, newId()), kind),
+            1,
+            random.nextBytes(length)
+          )
+        })
+        archive.store.put(ObjectKey(segment.name), bytes)
+        placed
+      }
+      test(
+        archive,
+        stores.map { of =>
+          val own = frames.filter(_.name.store == of)
+          StoreCut(of, own.map(frame => (frame.name.kind, frame.name.version, frame.place)))
+        }
+      )
+    }
+
+  private def bytesAt(archive: CutArchive, place: FramePlace): Seq[Byte] =
+    archive.store.getRange(ObjectKey(place.segment), place.offset, place.length.toInt) match {
+      case RangeResult.Found(bytes) => bytes.toSeq
+      case other                    => fail(s"$other")
+    }
+
+  private def assertSame(archive: CutArchive, before: Seq[StoreCut], after: Seq[StoreCut]): Unit =
+    for ((was, is) <- before.zip(after)) {
+      assert(was.store == is.store)
+      assert(was.frames.map(of => (of._1, of._2)) == is.frames.map(of => (of._1, of._2)))
+      for ((old, own) <- was.frames.zip(is.frames))
+        assert(bytesAt(archive, own._3) == bytesAt(archive, old._3) && own._3.crc == old._3.crc)
+    }
+
+  test("small deltas lie one after the other, and bases and large deltas where they were") {
+    withChains { (archive, chains) =>
+      val merged = new FrameMerge(archive, run, () => newId())(5, chains)
+      assertSame(archive, chains, merged)
+      for ((was, is) <- chains.zip(merged)) {
+        val (moved, kept) = is.frames.partition(of => FrameMerge.isMerged(of._3.segment))
+        assert(kept == was.frames.filter(kept.contains) && kept.head._1 == FrameKind.Base)
+        assert(moved.size == (if (was.store.partition == 6) 4 else 5))
+        assert(FramePlace.ranges(moved.map(_._3), maxGap = 0, Long.MaxValue).size == 1)
+        assert(PackedChain.of(was.frames).placedAs(PackedChain.of(is.frames)) == is.frames)
+      }
+      val tables = archive.segmentsOf(5).filter(of => FrameMerge.isMerged(of._2.head.place.segment))
+      assert(tables.size == 1 && tables.head._1 == SegmentIdentity(5, "merged", "run", 3))
+      assert(new FrameMerge(archive, run, () => newId())(5, merged) == merged)
+    }
+  }
+
+  test("no more than a batch is in one segment") {
+    withChains { (archive, chains) =>
+      val merged = new FrameMerge(archive, run, () => newId(), batchBytes = 1)(5, chains)
+      assertSame(archive, chains, merged)
+      assert(archive.segmentsOf(5).size == 1 + chains.size)
+    }
+  }
+
+  test("what is damaged or gone stays where it is, and the rest is merged") {
+    withChains { (archive, chains) =>
+      val (_, _, hit) = chains(2).frames(3)
+      val key = ObjectKey(hit.segment)
+      val bytes = archive.store.get(key).get
+      bytes(hit.offset.toInt) = (bytes(hit.offset.toInt) + 1).toByte
+      archive.store.put(key, bytes)
+      val merged = new FrameMerge(archive, run, () => newId())(5, chains)
+      assert(merged(2) == chains(2))
+      assertSame(archive, chains.patch(2, Nil, 1), merged.patch(2, Nil, 1))
+      archive.delete(Seq(key))
+      // The large frame of the last one lies there, and is not to be moved.
+      val rest = new FrameMerge(archive, run, () => newId())(5, chains)
+      assert(rest.dropRight(1) == chains.dropRight(1))
+    }
+  }
+}

@@ -1,0 +1,173 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path => HadoopPath}
+import org.scalatest.{Assertion, BeforeAndAfterAll}
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.functions.count
+import org.apache.spark.sql.streaming.StreamingQuery
+import org.apache.spark.sql.{DataFrame, Encoders}
+
+import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
+import io.cleancut.base.Clock
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.objectstore.{HadoopStore, ObjectKey}
+import io.cleancut.testkit.{LoadedStores, SmallQueries, TestDirectory}
+import io.cleancut.format._
+
+/** A real query through the pages of its cuts, and from cuts of format version 1 on. */
+class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
+  import PagedCutsSuite._
+
+  private var spark: SparkSession = _
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark = SmallQueries.session("local[2]")(
+      _.config("spark.sql.shuffle.partitions", Partitions.toString)
+        .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
+        .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
+        .config(FileManagerKey, classOf[CleancutCheckpointFileManager].getName)
+        .config(s"$State.cleancut.cuts", "true")
+        // No base, so that chains grow.
+        .config(s"$State.minDeltasForSnapshot", "100")
+        .config(s"$State.maintenanceInterval", "1h")
+    )
+  }
+
+  override protected def afterAll(): Unit = {
+    spark.stop()
+    super.afterAll()
+  }
+
+  /** A query in a directory, which may be started again and again. */
+  final private class Counted(val directory: Path) {
+    private val input = MemoryStream(Encoders.scalaLong, spark)
+    private var added = 0L
+    private var last = Map.empty[Long, Long]
+
+    def archive: CutArchive = {
+      val root = new HadoopPath(directory.resolve("cleancut").toUri)
+      new CutArchive(HadoopStore.open(root, new Configuration, Clock.System), Clock.System)
+    }
+
+    private def start(): StreamingQuery = input
+      .toDS()
+      .toDF("key")
+      .groupBy("key")
+      .agg(count("*"))
+      .writeStream
+      .outputMode("update")
+      .option("checkpointLocation", s"file:$directory")
+      .foreachBatch { (batch: DataFrame, _: Long) =>
+        batch.collect().foreach(row => last += row.getLong(0) -> row.getLong(1))
+      }
+      .start()
+
+    /** As a process of its own would. */
+    def run(epochs: Int, beforeEach: Int => Unit = _ => ()): Assertion = {
+      val query = start()
+      try
+        (1 to epochs).foreach { number =>
+          beforeEach(number)
+          input.addData((0L until Keys).map(key => (key + added) % (2 * Keys)))
+          added += 1
+          query.processAllAvailable()
+        }
+      finally {
+        query.stop()
+        LoadedStores.stop()
+      }
+      val rows = (0L until added).flatMap(n => (0L until Keys).map(key => (key + n) % (2 * Keys)))
+      assert(last == rows.groupBy(identity).map { case (key, of) => key -> of.size.toLong })
+    }
+  }
+
+  private def inDirectory(test: Counted => Assertion): Assertion =
+    TestDirectory.use("paged-cuts")(home =>
+      test(new Counted(Files.createDirectory(home.resolve("q"))))
+    )
+
+  test("chains longer than the window go through pages and merged frames, and are restored") {
+    inDirectory { query =>
+      query.run(epochs = 2 * Paging + 3)
+      val cut = query.archive.last().get
+      val paged = cut.head.paged.get
+      assert(paged.pages.nonEmpty && paged.window.map(_.epoch).min > 0)
+      assert(paged.window.map(_.epoch).distinct.size <= 2 * Paging)
+      val frames = cut.whole.stores.head.frames
+      assert(frames.size > 2 * Paging && frames.exists(_._3.segment.contains("/merged-")))
+      query.run(epochs = 2)
+      assert(
+        query.archive.epochs().flatMap(query.archive.read(_)).forall(_.stores.size == Partitions)
+      )
+    }
+  }
+
+  test("a task that has lost its store is told by the driver what to load") {
+    inDirectory { query =>
+      query.run(epochs = Paging + 2)
+      val cuts = query.directory.resolve("cleancut/cuts")
+      val aside = query.directory.resolve("aside")
+      query.run(
+        epochs = 3,
+        beforeEach = number =>
+          if (number == 2) {
+            // As the loss of an executor; nobody finds a cut from now on.
+            LoadedStores.stop()
+            val _ = Files.move(cuts, aside)
+          }
+      )
+      assert(Files.list(cuts).count() == 2)
+      Files.list(cuts).forEach { cut =>
+        Files.move(cut, aside.resolve(cut.getFileName))
+        ()
+      }
+      Files.delete(cuts)
+      Files.move(aside, cuts)
+      query.run(epochs = 1)
+    }
+  }
+
+  test("a query goes on from cuts of format version 1, and an older build is told so") {
+    inDirectory { query =>
+      query.run(epochs = Paging + 2)
+      val archive = query.archive
+      archive.epochs().flatMap(archive.read(_)).foreach { cut =>
+        archive.store.put(ObjectKey(CutLayout.cut(cut.epoch)), cut.copy(paged = None).toBytes)
+      }
+      archive.delete(archive.pages().map(_._2))
+      val note = ObjectKey(StoreLayout.FormatObject)
+      archive.store.put(note, FormatNote(None, FormatNote.Stores).toJson)
+      val before = archive.last().get
+      assert(before.head.paged.isEmpty && before.whole.stores.size == Partitions)
+
+      query.run(epochs = 1)
+      assert(FormatNote.parse(archive.store.get(note).get).exists(_.version == FormatNote.Latest))
+      val moved = archive.last().get
+      val paged = moved.head.paged.get
+      assert(paged.pages.map(_.epoch) == Seq(before.head.epoch))
+      assert(moved.whole.stores.forall(_.frames.size == before.whole.stores.head.frames.size + 1))
+      query.run(epochs = Paging + 2)
+      assert(archive.last().get.head.paged.get.pages.forall(_.epoch > before.head.epoch))
+      // Both are read as long as they are kept.
+      val kept = archive.epochs().flatMap(archive.open(_))
+      assert(kept.exists(_.head.paged.isEmpty) && kept.forall(_.whole.stores.size == Partitions))
+    }
+  }
+}
+
+private object PagedCutsSuite {
+  val State = "spark.sql.streaming.stateStore"
+  val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
+  val Partitions = 3
+  val Keys = 40L
+
+  /** Epochs after which a page is due. */
+  val Paging = 8
+}

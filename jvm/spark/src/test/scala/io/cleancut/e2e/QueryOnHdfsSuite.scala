@@ -1,0 +1,84 @@
+package io.cleancut.e2e
+
+import java.nio.file.{Files, Path => NioPath}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.hdfs.MiniDFSCluster
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.Clock
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.format.{CutLayout, FrameKind}
+import io.cleancut.objectstore.HadoopStore
+import io.cleancut.testkit.{LongTest, MortalHdfs, TestDirectory}
+
+/**
+ * A query with its checkpoint on HDFS, from its first epoch at level 0 to cuts, whose drivers and
+ * an executor die by SIGKILL. What dies at a chosen write has a client of HDFS that sees to it;
+ * what goes on behind it has Hadoop's own.
+ */
+class QueryOnHdfsSuite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll {
+  import MortalRuns._
+
+  private val conf = new Configuration
+  private var directory: NioPath = _
+  private var cluster: MiniDFSCluster = _
+
+  override protected def beforeAll(): Unit = {
+    directory = Files.createTempDirectory("query-on-hdfs")
+    cluster = new MiniDFSCluster.Builder(conf, directory.resolve("hdfs").toFile)
+      .numDataNodes(1)
+      .build()
+    cluster.waitActive()
+  }
+
+  override protected def afterAll(): Unit = {
+    cluster.shutdown()
+    TestDirectory.delete(directory)
+  }
+
+  private def checkpoint = new Path(cluster.getFileSystem.getUri.toString, "/queries/sums")
+
+  private def cuts: Seq[Long] = archive.epochs()
+
+  private def archive = new CutArchive(
+    HadoopStore.open(new Path(checkpoint, "cleancut"), conf, Clock.System),
+    Clock.System
+  )
+
+  private def entries: Seq[Long] = cluster.getFileSystem
+    .listStatus(new Path(checkpoint, "commits"))
+    .toSeq
+    .flatMap(_.getPath.getName.toLongOption)
+    .sorted
+
+  test("a query goes on from HDFS after each death, at level 0 and with cuts", LongTest) {
+    val job = jobIn(directory, checkpoint.toString)
+    def died(at: String, confs: (String, String)*) = {
+      val end = run(job, MortalHdfs.Confs.toSeq ++ confs :+ fatal(at): _*)
+      assert(end.exitCode == 137, end.printed)
+    }
+
+    (0 until 2).foreach(MortalQuery.write(job, _))
+    died(at = "commits/1", Local)
+    assert(entries == Seq(0L) && cuts == Nil)
+
+    // From epoch 1 on cuts: an executor dies, and then the driver between cut and entry.
+    (2 until 5).foreach(MortalQuery.write(job, _))
+    died(at = "commits/3", Cluster, CutsOn, MortalQuery.ExecutorDeathKey -> "2")
+    assert(entries == (0L to 2L) && cuts == (1L to 3L))
+    assert(archive.read(1).get.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
+
+    // Between the sink and the cut of an epoch without input, for the run before might plan it yet.
+    died(at = CutLayout.cut(4).split('/').last, Local)
+    assert(entries == (0L to 3L) && cuts == (1L to 3L))
+
+    val last = run(job, Local)
+    assert(last.exitCode == 0, last.printed)
+    assert(entries == (0L to 5L) && cuts == (1L to 5L))
+    assert(MortalQuery.calls(job) == Seq(0, 1, 1, 2, 3, 4, 4, 5).map(_.toString))
+    checkRows(job, files = 5, last)
+  }
+}

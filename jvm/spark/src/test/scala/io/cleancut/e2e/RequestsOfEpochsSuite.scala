@@ -1,0 +1,105 @@
+package io.cleancut.e2e
+
+import java.util.concurrent.ConcurrentLinkedQueue
+
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{DataFrame, Encoders}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.functions.count
+import org.apache.spark.sql.streaming.StreamingQuery
+
+import io.cleancut.base.Clock
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.format.CutLayout
+import io.cleancut.objectstore.S3TestStore
+import io.cleancut.testkit.{ProxiedServer, R2Rules, S3Server, SmallQueries}
+
+/** What the epochs of a query ask of its object store, counted by a proxy before the server. */
+class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
+  import RequestsOfEpochsSuite._
+
+  private val rules = new R2Rules(Clock.System)
+  private val reads = new ConcurrentLinkedQueue[String]
+  private var spark: SparkSession = _
+  private var input: MemoryStream[Long] = _
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    spark = SmallQueries.session("local[2]")(
+      _.config("spark.sql.shuffle.partitions", Partitions.toString)
+        .config(SmallQueries.inBucket(endpoint))
+    )
+    input = MemoryStream(Encoders.scalaLong, spark)
+    proxy.enforce(rules)
+    proxy.watch { request =>
+      val isOfState = Read.findFirstIn(request.target).isDefined
+      if (request.method == "GET" && isOfState) reads.add(request.target): Unit
+    }
+  }
+
+  override protected def afterAll(): Unit = {
+    spark.stop()
+    super.afterAll()
+  }
+
+  private def start(): StreamingQuery = input
+    .toDS()
+    .toDF("key")
+    .groupBy("key")
+    .agg(count("*"))
+    .writeStream
+    .outputMode("update")
+    .option("checkpointLocation", s"s3://${S3Server.Bucket}/counted")
+    .foreachBatch((batch: DataFrame, _: Long) => batch.collect(): Unit)
+    .start()
+
+  private def archive: CutArchive = {
+    val location = s"s3://${S3Server.Bucket}/counted/cleancut"
+    new CutArchive(S3TestStore.open(endpoint, location), Clock.System)
+  }
+
+  /** Of each epoch, the cuts and the frames in segments that were read, from trigger to trigger. */
+  private def run(epochs: Int): Seq[(Int, Int)] = {
+    val query = start()
+    try
+      Seq.fill(epochs) {
+        reads.clear()
+        input.addData(0L until 500L)
+        query.processAllAvailable()
+        val (cuts, frames) = reads.asScala.toSeq.partition(_.contains(s"/${CutLayout.Cuts}"))
+        (cuts.size, frames.size)
+      }
+    finally {
+      query.stop()
+      // As if the next run had another process.
+      StateStore.stop()
+    }
+  }
+
+  test("a run reads its state once, in its first epoch, and a new query nothing at all") {
+    val first = run(epochs = 3)
+    assert(first == Seq.fill(3)((0, 0)), "a driver read what it had written itself")
+    val tables = archive.last().flatMap(_.head.paged).get.window.size
+    val second = run(epochs = 3)
+    // The last cut, as the coordinator's and as Spark's entry of the commit log, and the tables
+    // that it names. Tasks are told what they need of it; the frames of all stores in a segment
+    // come with one request.
+    assert(second.head == ((2, 2 * tables)) && tables <= 2 * 3)
+    assert(second.tail == Seq.fill(2)((0, 0)))
+    // But for the probe at the start, which tries it, no object is written twice within a second.
+    val refused = rules.tooFast.distinct.filterNot(_.contains("/probe-"))
+    assert(rules.writes > 2 * 3 && refused.isEmpty, refused)
+  }
+}
+
+object RequestsOfEpochsSuite {
+  private val Partitions = 4
+
+  /** A cut, or a segment; a listing has such a name among its parameters. */
+  private val Read = s"^[^?]*/cleancut/(${CutLayout.Cuts}|${CutLayout.Segments})[^?]+".r
+}

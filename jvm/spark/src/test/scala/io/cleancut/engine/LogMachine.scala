@@ -1,0 +1,353 @@
+package io.cleancut.engine
+
+import scala.util.Random
+
+import org.scalatest.Assertions
+
+import io.cleancut.base.StateVersion
+import io.cleancut.error.CleancutException
+import io.cleancut.format.FamilySchema
+import io.cleancut.testkit.{Blob, Frames, TestMemory}
+import io.cleancut.engine.OneFamily._
+import io.cleancut.testkit.Blob.Lists
+
+/**
+ * Drives a [[StateLog]] through random steps beside a plain map for each version, and compares the
+ * two all the time. The log is used as a provider uses it: versions are sealed with a delta, tasks
+ * abort, are retried on older versions, or find another log that was loaded from frames.
+ */
+final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) extends Assertions {
+  import LogMachine._
+  import owned.{account, memory}
+
+  private val isOrdered = random.nextInt(3) > 0
+  private val hasLists = random.nextBoolean()
+  private val order: FamilySchema => Option[KeyOrder] =
+    _ => if (isOrdered) Some(new FirstByteRank(memory)) else None
+  private val isChosen = random.nextBoolean()
+  private val limit =
+    HashLimit(new SeededHash(random.nextLong(), random.nextLong()), maxChain = random.nextInt(2))
+  private val pool = Vector.tabulate(48) { i =>
+    if (isChosen) Blob.of(ChosenKeys.key(random.nextLong()).toSeq: _*)
+    else Blob.random(random, KeyLengths(i % KeyLengths.size))
+  }
+  private val files = new LogFiles(memory)
+  private var log = newLog()
+  private var rows: Lists = Map.empty
+  private var served = Vector(Served(0L, None, Map.empty))
+  private var scans = List.empty[OpenScan]
+  private var compaction = Option.empty[Compaction]
+  private var attempts = 0
+
+  /** How often the log was one whose base had not been read. */
+  var attached = 0
+
+  /** Whether the index of the last log has changed its hash. */
+  var isSeeded = false
+
+  private var delta = newDelta()
+
+  def run(steps: Int): Unit = {
+    for (_ <- 0 until steps) step()
+    verify()
+    settle()
+    isSeeded = log.contents.isSeeded
+    free()
+  }
+
+  private def step(): Unit = random.nextInt(100) match {
+    case n if n < 45 => change()
+    case n if n < 60 => verifyGet()
+    case n if n < 64 => openScan()
+    case n if n < 72 => scans.headOption.foreach(continue)
+    case n if n < 82 => seal()
+    case n if n < 86 => rewind(served.size - 1)
+    case n if n < 89 => rewind(random.nextInt(served.size))
+    case n if n < 90 => verifyPin()
+    case n if n < 92 => verifyBase()
+    case n if n < 94 => if (random.nextBoolean()) reload() else takeIn()
+    case n if n < 95 => startCompaction()
+    case n if n < 96 => if (random.nextBoolean()) follow() else restart()
+    case n if n < 98 => settle()
+    case _           => verify()
+  }
+
+  /** As a thread does that reads on while no task is in the store. */
+  private def takeIn(): Unit = {
+    log.takeInNext(random.nextInt(3))
+    verifySizes()
+  }
+
+  private def change(): Unit = {
+    val key = pool(random.nextInt(pool.size))
+    if (random.nextInt(4) == 0) {
+      assert(log.remove(Blob.bytes(key)) == rows.contains(key))
+      rows -= key
+    } else if (hasLists && random.nextBoolean()) {
+      // Seldom a list becomes longer than a slot of the log, of values that are shorter.
+      if (random.nextInt(60) == 0)
+        for (_ <- 0 until 12) append(key, 70000 + random.nextInt(60000))
+      else append(key, valueLength())
+    } else {
+      val value = Blob.random(random, valueLength())
+      log.put(Blob.bytes(key), Blob.bytes(value))
+      rows += key -> Vector(value)
+    }
+    if (random.nextBoolean()) delta.keepUp()
+    if (random.nextInt(4) == 0) log.publish()
+    if (random.nextInt(4) == 0) follow()
+  }
+
+  private def append(key: Blob.Blob, length: Int): Unit = {
+    val value = Blob.random(random, length)
+    log.merge(Blob.bytes(key), Blob.bytes(value))
+    rows += key -> (rows.getOrElse(key, Vector.empty) :+ value)
+  }
+
+  /** A step or several of the copy, after changes that the task may still take back. */
+  private def follow(): Unit = compaction.foreach { copy =>
+    val steps = random.nextInt(6)
+    if ((0 until steps).exists(_ => copy.follow()) && random.nextBoolean()) {
+      rewind(served.size - 1)
+      while (!copy.follow()) {}
+      assert(copy.restBytes == 0L)
+      ()
+    }
+  }
+
+  private def valueLength(): Int = random.nextInt(500) match {
+    case 0           => (1 << 20) + random.nextInt(300000)
+    case n if n < 9  => 100000 + random.nextInt(200000)
+    case n if n < 60 => 0
+    case _           => random.nextInt(70)
+  }
+
+  private def verifyGet(): Unit = {
+    val key = pool(random.nextInt(pool.size))
+    val (version, bound) = anyVersion()
+    val found = log.find(Blob.bytes(key), bound)
+    val row =
+      if (found == 0L) None else Some(Blob.keyAt(memory, found) -> log.values(memory, found))
+    assert(row == version.get(key).map(key -> _))
+    ()
+  }
+
+  /** What is there now, or a version that is served, with the bound of its readers. */
+  private def anyVersion(): (Lists, Int) =
+    if (random.nextBoolean()) (rows, Record.NoBound)
+    else {
+      val version = served(random.nextInt(served.size))
+      (version.rows, markOf(version).end)
+    }
+
+  private def markOf(version: Served): Table.Mark =
+    log.find(version.number, version.id).getOrElse(fail(s"$version is not served")).mark
+
+  private def openScan(): Unit = {
+    val (version, bound) = anyVersion()
+    val ranks = FirstByteRank.all
+    val scan =
+      if (!isOrdered || random.nextBoolean()) new OpenFullScan(memory, log, version, bound)
+      else {
+        val wanted = ranks(random.nextInt(ranks.size))
+        new OpenRankScan(memory, log, version, wanted, bound)
+      }
+    scans = scans :+ scan
+  }
+
+  private def continue(scan: OpenScan): Unit =
+    if (!scan.take(random.nextInt(40))) {
+      scan.close()
+      scans = scans.filterNot(_ eq scan)
+    } else scans = scans.tail :+ scan
+
+  private def seal(): Unit = {
+    val version = delta.target
+    delta.finish()
+    if (random.nextInt(4) == 0) files.verifyLoads(files.chain(version.id), rows, newLog())
+    val keep = random.nextInt(5)
+    val before = log.latest
+    log.seal(version, keep)
+    // Keys that were gone before the oldest version are forgotten, and scans in order find them no
+    // more. A task has no older scan open.
+    val oldest = if (log.versions.head.number < before.number) log.versions.head else before
+    val (gone, kept) = scans.partition { scan =>
+      (scan.log eq log) && scan.isOrdered &&
+      Integer.compareUnsigned(scan.end, oldest.mark.end) < 0
+    }
+    gone.foreach(_.close())
+    scans = kept
+    served = (served :+ Served(version.number, Some(version.id), rows)).takeRight(Math.max(keep, 1))
+    assert(log.versions.map(v => (v.number, v.id)) == served.map(v => (v.number, v.id)))
+    begin()
+  }
+
+  private def begin(): Unit = delta = newDelta()
+
+  private def newDelta(): LogFiles#Delta = {
+    attempts += 1
+    new files.Delta(log, Frames.version(log.latest.number + 1, attempts))
+  }
+
+  /** An abort, if it goes to the last version; else a task that is tried again. */
+  private def rewind(to: Int): Unit = {
+    val version = served(to)
+    val mark = markOf(version)
+    val (gone, kept) = scans.partition { scan =>
+      (scan.log eq log) && Integer.compareUnsigned(scan.end, mark.end) > 0
+    }
+    gone.foreach(_.close())
+    scans = kept
+    assert(log.tryRewindTo(log.find(version.number, version.id).get))
+    served = served.take(to + 1)
+    rows = version.rows
+    begin()
+  }
+
+  /** While another thread reads a version, the log can be rewound to it and no further. */
+  private def verifyPin(): Unit = {
+    val pinned = served(random.nextInt(served.size))
+    val read = log.pin(pinned.number) { version =>
+      assert(version.id == pinned.id)
+      for (older <- log.versions.filter(_.number < version.number))
+        assert(!log.tryRewindTo(older), "rows that are read were rewound")
+      log.versions.size
+    }
+    assert(read.contains(served.size))
+    assert(log.pin(served.last.number + 1)(_ => ()).isEmpty)
+    verifySizes()
+  }
+
+  private def verifyBase(): Unit = {
+    val version = served(random.nextInt(served.size))
+    version.stateVersion.foreach { target =>
+      val base = files.base(log, target, 1 << random.nextInt(18), maxBlockBytes())
+      files.verifyLoads(Seq(base), version.rows, newLog())
+      if (random.nextBoolean()) files.replaceBy(base)
+    }
+  }
+
+  private def maxBlockBytes(): Int =
+    if (random.nextBoolean()) RecordBlocks.MaxBytes else 1 << (6 + random.nextInt(16))
+
+  /** Another executor, or a new process: what it has is what the frames say. */
+  private def reload(): Unit = {
+    rewind(served.size - 1)
+    val version = served.last
+    version.stateVersion.foreach { target =>
+      compaction.foreach(_.abandon())
+      compaction = None
+      val loaded = newLog()
+      if (random.nextInt(4) == 0) files.load(files.chain(target.id), loaded)
+      else if (files.attach(files.chain(target.id), loaded)) attached += 1
+      loaded.seal(target, keep = 1)
+      log.release()
+      log = loaded
+      served = Vector(version)
+      if (random.nextInt(8) == 0) verifyWrongTotals(target)
+      begin()
+      // What is left of a base is read by what follows, or by this.
+      verifySizes()
+      if (random.nextInt(3) == 0) verify()
+    }
+  }
+
+  /** A new process, which finds a base of the last version. */
+  private def restart(): Unit = {
+    seal()
+    served.last.stateVersion.foreach { target =>
+      files.replaceBy(files.base(log, target, 1 << random.nextInt(18), maxBlockBytes()))
+    }
+    reload()
+  }
+
+  /** Totals that are not those of the rows are found at the latest with the last block. */
+  private def verifyWrongTotals(target: StateVersion): Unit = {
+    val right = log.contents.totals
+    val wrong =
+      if (random.nextBoolean()) right.copy(keys = right.keys + 1)
+      else right.copy(bytes = right.bytes + 8)
+    for ((totals, isRight) <- Seq(right -> true, wrong -> false)) {
+      val loaded = newLog()
+      val found =
+        try {
+          files.attach(files.chain(target.id) :+ files.emptyDelta(target, totals), loaded)
+          for (_ <- 0 until random.nextInt(3)) loaded.takeInNext(1)
+          loaded.complete()
+          None
+        } catch { case e: CleancutException => Some(e.getErrorId) }
+        finally loaded.release()
+      assert(found == (if (isRight) None else Some("CLEANCUT_FRAME_DAMAGED")))
+    }
+  }
+
+  private def startCompaction(): Unit = if (compaction.isEmpty) {
+    log.complete()
+    val copy = new Compaction(log, order, memory, account, stepRecords = 1 + random.nextInt(20))
+    log.followWith(() => ())
+    // The writer goes on while the copy is made.
+    val isDone = copy.copyOldest { () =>
+      for (_ <- 0 until random.nextInt(30)) change()
+      true
+    }
+    assert(isDone)
+    if (random.nextInt(8) == 0) copy.abandon() else compaction = Some(copy)
+  }
+
+  /** The task leaves the store, so that a copy that was made can take the log's place. */
+  private def settle(): Unit = {
+    rewind(served.size - 1)
+    compaction.foreach { copy =>
+      val fresh = copy.catchUp()
+      assert(fresh.versions.map(v => (v.number, v.id)) == log.versions.map(v => (v.number, v.id)))
+      log.release()
+      log = fresh
+      compaction = None
+      begin()
+      verify()
+    }
+  }
+
+  private def verify(): Unit = {
+    verifySizes()
+    verifyLists(rows, Record.NoBound)
+    served.foreach(version => verifyLists(version.rows, markOf(version).end))
+  }
+
+  private def verifyLists(expected: Lists, bound: Int): Unit = {
+    val scan = new OpenFullScan(memory, log, expected, bound)
+    assert(!scan.take(Int.MaxValue))
+    scan.close()
+  }
+
+  private def verifySizes(): Unit = {
+    assert(log.keys == rows.size)
+    val needed =
+      for ((key, values) <- rows.toSeq; value <- values)
+        yield Record.sizeBytes(key.length, value.length).toLong
+    assert(log.liveBytes == needed.sum)
+    assert(log.deadBytes >= 0L)
+    ()
+  }
+
+  private def free(): Unit = {
+    scans.foreach(_.close())
+    compaction.foreach(_.abandon())
+    log.release()
+  }
+
+  private def newLog(): StateLog = OneFamily.newLog(owned, order, limit)
+}
+
+private[engine] object LogMachine {
+
+  // Lengths that are no multiple of eight, none at all, and one that the first page does not take.
+  private val KeyLengths = Vector(8, 1, 3, 7, 9, 15, 16, 24, 33, 100, 0) ++ Vector.fill(11)(20) ++
+    Vector(70003) ++ Vector.fill(25)(12)
+
+  /** A version that the log must serve, and its rows. */
+  final case class Served(number: Long, id: Option[String], rows: Lists) {
+    def stateVersion: Option[StateVersion] = id.map(StateVersion(number, _))
+    override def toString: String = s"version $number"
+  }
+}

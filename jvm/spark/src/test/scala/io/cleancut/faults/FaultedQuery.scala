@@ -1,0 +1,109 @@
+package io.cleancut.faults
+
+import java.nio.file.{Files, Path}
+import java.util.concurrent.{CompletableFuture, Executors, TimeUnit, TimeoutException}
+
+import scala.util.Try
+
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.CheckpointLogs
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.CleancutSeal
+import io.cleancut.base.Clock
+import io.cleancut.coordinator.CutsRuntime
+import io.cleancut.objectstore.BucketPath
+import io.cleancut.testkit.{Patience, TestDirectory}
+
+/**
+ * A stateful query over numbered rows, one file an epoch, that dies and is started again. Its
+ * coordinator sweeps behind every epoch.
+ *
+ * @param skips
+ *   whether the sink skips an epoch that it has seen
+ * @param seals
+ *   whether it seals an epoch before it takes it
+ */
+final class FaultedQuery(
+    spark: SparkSession,
+    val location: String,
+    skips: Boolean,
+    val seals: Boolean
+) extends AutoCloseable {
+  import FaultedQuery._
+
+  private val directory: Path = Files.createTempDirectory("cleancut-faults")
+  private val background = Executors.newSingleThreadExecutor()
+  val input = new NumberedInput(directory)
+  val sink = new SinkCheck
+
+  // Its coordinators tidy up early.
+  DriverCuts.runOn(location) {
+    CutsRuntime
+      .onThreads(_, Clock.System)
+      .copy(background = background, sweepEpochs = 1, baseMargin = BaseMargin)
+  }
+
+  /** What its objects' names in the bucket begin with. */
+  def prefix: String = BucketPath.parse(location).prefix
+
+  /** One start, until all files are taken; or what the query died of. */
+  def start(): Option[Throwable] = {
+    // What this process has written itself it would not read, and another process would.
+    CheckpointLogs.wroteOffsets(location, -1L, "")
+    val death = Try(await()).failed.toOption
+    StateStore.stop()
+    CompletableFuture.runAsync(() => (), background).get(PatienceSeconds, TimeUnit.SECONDS)
+    death
+  }
+
+  /** The same rows in one batch. */
+  def batch(): DataFrame =
+    NumberedInput.totals(spark.read.schema(NumberedInput.Schema).json(directory.toString))
+
+  override def close(): Unit = {
+    background.shutdown()
+    TestDirectory.delete(directory)
+  }
+
+  private def await(): Unit = {
+    val files = spark.readStream.schema(NumberedInput.Schema).option("maxFilesPerTrigger", 1)
+    val running = NumberedInput
+      .totals(files.json(directory.toString))
+      .writeStream
+      .outputMode("update")
+      .option("checkpointLocation", location)
+      .foreachBatch { (batch: DataFrame, epoch: Long) =>
+        if (!skips || !sink.has(epoch)) take(batch, epoch)
+      }
+      .trigger(Trigger.AvailableNow())
+      .start()
+    if (!running.awaitTermination(PatienceSeconds * 1000)) {
+      running.stop()
+      throw new TimeoutException(s"the query at $location stands still")
+    }
+  }
+
+  private def take(batch: DataFrame, epoch: Long): Unit =
+    if (!seals) sink.take(epoch, batch.collect().toSeq)
+    else {
+      val rows = CleancutSeal.seal(batch, epoch)
+      try sink.take(epoch, rows.collect().toSeq)
+      finally {
+        rows.unpersist()
+        ()
+      }
+    }
+
+}
+
+object FaultedQuery {
+  private val PatienceSeconds = Patience.Seconds
+  private val BaseMargin = 4L
+
+  /** As the sessions of these queries are told. */
+  val EpochsToKeep = 2
+}

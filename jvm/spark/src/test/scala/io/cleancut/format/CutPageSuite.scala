@@ -1,0 +1,109 @@
+package io.cleancut.format
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.error.CleancutException
+
+class CutPageSuite extends AnyFunSuite {
+  private val random = new Random(2)
+
+  private def id(): String = Seq.fill(32)("0123456789abcdef" (random.nextInt(16))).mkString
+
+  private def place(epoch: Long): FramePlace = FramePlace(
+    CutLayout.segment(epoch, "driver", f"$epoch%032x"),
+    random.nextLong(1L << 40),
+    random.nextLong(1L << 33),
+    random.nextInt()
+  )
+
+  private def chain(store: StoreId, from: Long, to: Long): StoreCut = StoreCut(
+    store,
+    (from to to).map { number =>
+      val kind = if (number == from && from > 1) FrameKind.Base else FrameKind.Delta
+      (kind, StateVersion(number, id()), place(number - 1))
+    }
+  )
+
+  private val chains = Seq(
+    chain(StoreId(0, 0, "default"), 1, 7),
+    chain(StoreId(0, 1, "default"), 7, 7),
+    chain(StoreId(0, 1, "näme"), 3, 7),
+    chain(StoreId(0, 10, "default"), 5, 7),
+    chain(StoreId(Long.MaxValue, 2, ""), 2, 7)
+  )
+  private val bytes = CutPage.encode(chains)
+
+  test("a page gives the chains that were written, and none of other stores") {
+    val page = CutPage.parse("a", 6, bytes)
+    assert(page.stores == chains.map(_.store))
+    chains.foreach(of => assert(page.of(of.store) == of.frames))
+    assert(page.of(StoreId(0, 2, "default")).isEmpty)
+    assert(page.segments.toSet == chains.flatMap(_.frames.map(_._3.segment)).toSet)
+  }
+
+  test("a page that differs in one bit of any byte, or ends too early, is damaged") {
+    for (at <- bytes.indices; bit = random.nextInt(8)) {
+      val flipped = bytes.clone
+      flipped(at) = (flipped(at) ^ (1 << bit)).toByte
+      val error = intercept[CleancutException](CutPage.parse("a", 6, flipped))
+      assert(Set("CLEANCUT_CUT_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId), s"at $at")
+    }
+    for (length <- bytes.indices)
+      intercept[CleancutException](CutPage.parse("a", 6, bytes.take(length)))
+    intercept[CleancutException](CutPage.parse("a", 6, bytes :+ 0.toByte))
+  }
+
+  test("a page whose checksum is right and whose content is none of a page is damaged") {
+    def refused(chains: Seq[StoreCut], epoch: Long = 6): String = {
+      val error = intercept[CleancutException](CutPage.parse("a", epoch, CutPage.encode(chains)))
+      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      error.getMessage
+    }
+    assert(refused(chains, epoch = 7).contains("end with 7"))
+    assert(refused(Nil).contains("no stores"))
+    assert(refused(chains.reverse).contains("do not ascend"))
+    assert(refused(chains :+ chains.last).contains("do not ascend"))
+    assert(refused(Seq(chain(StoreId(0, 0, "cleancut-channel-0"), 7, 7))).contains("in flight"))
+    val holed = chains.head.copy(frames = chains.head.frames.patch(3, Nil, 1))
+    assert(refused(Seq(holed)).contains("versions"))
+    val headless = chains.head.copy(frames = chains.head.frames.drop(1))
+    assert(refused(Seq(headless)).contains("no base"))
+    val foreign = chains.head.frames.map(of => of.copy(_3 = of._3.copy(segment = "x")))
+    assert(refused(Seq(StoreCut(chains.head.store, foreign))).contains("no name of a segment"))
+  }
+
+  test("a body cut short anywhere, under a right checksum, is damaged and takes no memory") {
+    val body = PackedFrames.encode(chains.map(of => of.store -> of.frames))
+    for (length <- body.indices) {
+      val short = CheckedBody.encode(0x31504343, 2, body.take(length))
+      val error = intercept[CleancutException](CutPage.parse("a", 6, short))
+      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+    }
+  }
+
+  test("numbers of any size are read as they were written") {
+    val numbers = Seq(0L, 1L, 127L, 128L, 16383L, 16384L, Int.MaxValue.toLong, Long.MaxValue) ++
+      Seq.fill(1000)(random.nextLong(Long.MaxValue) >>> random.nextInt(63))
+    val out = new java.io.ByteArrayOutputStream
+    numbers.foreach(Varint.write(out, _))
+    val in = FrameLayout.wrap(out.toByteArray)
+    numbers.foreach(number => assert(Varint.read(in) == number))
+    val endless = FrameLayout.wrap(Array.fill[Byte](10)(-1))
+    intercept[IllegalArgumentException](Varint.read(endless))
+  }
+
+  test("each page of a cut has the stores from its first on") {
+    def page(first: StoreId) = PageRef(CutLayout.page(3, id()), 1, 0, 1, first)
+    val pages = Seq(StoreId(0, 3, "b"), StoreId(0, 7, "a"), StoreId(2, 0, "a")).map(page)
+    val paged = Paged(3, pages, Nil)
+    def of(store: StoreId) = paged.pageOf(store).map(pages.indexOf(_))
+    assert(of(StoreId(0, 0, "z")).contains(0) && of(StoreId(0, 3, "b")).contains(0))
+    assert(of(StoreId(0, 6, "z")).contains(0) && of(StoreId(0, 7, "a")).contains(1))
+    assert(of(StoreId(1, 9, "a")).contains(1) && of(StoreId(2, 0, "a")).contains(2))
+    assert(of(StoreId(9, 0, "a")).contains(2))
+    assert(Paged(0, Nil, Nil).pageOf(StoreId(0, 0, "a")).isEmpty)
+  }
+}

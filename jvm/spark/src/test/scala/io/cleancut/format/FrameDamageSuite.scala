@@ -1,0 +1,81 @@
+package io.cleancut.format
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.engine.{Bytes, OneFamily}
+import io.cleancut.error.CleancutException
+import io.cleancut.testkit.{Draws, Frames}
+import io.cleancut.engine.OneFamily._
+
+/** A frame of several blocks, and all that can happen to one byte of it. */
+class FrameDamageSuite extends AnyFunSuite {
+  private val frame = {
+    val log = OneFamily.newLog()
+    for (i <- 0 until 3000) log.put(row(i), Bytes.of(Array.fill(100)((i * 7 + i % 13).toByte)))
+    val written = Frames.write(Frames.base(Frames.version(5), keys = 3000)) { writer =>
+      log.seal(Frames.version(5), 1)
+      log.writeBase(log.latest, writer)
+    }
+    log.release()
+    written
+  }
+
+  test("the frame as it was written is read, in several blocks") {
+    val trailer = read(frame.bytes)
+    assert(trailer.blocks > 2 && trailer.records == 3000 && trailer.keys == 3000)
+  }
+
+  test("every flipped bit is found") {
+    // Every byte of the ends, where the structure lies, and a sample of what the blocks store.
+    val ends = (0 until 400) ++ (frame.bytes.length - 60 until frame.bytes.length)
+    val positions = (ends ++ (400 until frame.bytes.length by 97)).distinct
+    // Of each byte a choice of bits, which takes turns from byte to byte.
+    for (position <- positions; bit <- (0 until Draws.of(8)).map(n => (position + n) % 8)) {
+      val damaged = frame.bytes.clone()
+      damaged(position) = (damaged(position) ^ (1 << bit)).toByte
+      val thrown = withClue(s"bit $bit of byte $position: ") {
+        intercept[CleancutException](read(damaged))
+      }
+      assert(Kinds.contains(thrown.getErrorId))
+      assert(thrown.getMessage.contains("memory/"))
+    }
+  }
+
+  test("every truncation is found") {
+    for (length <- (0 until 500) ++ (500 until frame.bytes.length by 101)) {
+      val thrown = intercept[CleancutException](read(frame.bytes.take(length)))
+      assert(thrown.getErrorId == "CLEANCUT_FRAME_DAMAGED")
+    }
+  }
+
+  test("bytes behind the end are found") {
+    val thrown = intercept[CleancutException](read(frame.bytes :+ 0.toByte))
+    assert(thrown.getErrorId == "CLEANCUT_FRAME_DAMAGED")
+  }
+
+  test("a frame asked for under another name is found") {
+    val others = Seq(
+      frame.request.copy(store = Frames.Store.copy(partition = 1)),
+      frame.request.copy(store = Frames.Store.copy(operator = 1)),
+      frame.request.copy(store = Frames.Store.copy(name = "other")),
+      frame.request.copy(version = Frames.version(6)),
+      frame.request.copy(version = Frames.version(5, attempt = 2)),
+      frame.request.copy(kind = FrameKind.Delta)
+    )
+    for (request <- others) {
+      val thrown = intercept[CleancutException](Frames.read(request, frame.bytes)((r, _) => r))
+      assert(thrown.getErrorId == "CLEANCUT_FRAME_MISPLACED")
+    }
+  }
+
+  private val Kinds =
+    Set("CLEANCUT_FRAME_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
+
+  private def row(i: Int): Bytes = Bytes.of(s"key-$i".getBytes)
+
+  private def read(bytes: Array[Byte]): FrameTrailer = {
+    val log = OneFamily.newLog()
+    try Frames.read(frame.request, bytes)((reader, scratch) => log.load(reader, scratch))
+    finally log.release()
+  }
+}

@@ -1,0 +1,86 @@
+package io.cleancut.history
+
+import java.nio.file.{Files, Path}
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.format._
+import io.cleancut.history.Records._
+
+class EpochRecordSuite extends AnyFunSuite {
+  private def cut(partitions: Int, epoch: Long): Cut = {
+    val stores = for (partition <- 0 until partitions; name <- Seq("left", "right")) yield {
+      val written = if (name == "left") epoch + 1 else epoch
+      val place = FramePlace("segment", 0, 100L + partition, 0)
+      StoreCut(
+        StoreId(4, partition, name),
+        Seq((FrameKind.Base, StateVersion(written, "0" * 32), place))
+      )
+    }
+    Cut(epoch, RunId(None, "run", 3), "token", 1L, "", "", stores, Map("epochMs" -> 7L))
+  }
+
+  private def drawn(partitions: Int): EpochRecord = {
+    val tasks = (0 until partitions).map(p => (p.toLong, StoreId(4, p, "left")))
+    val took = tasks.map { case (attempt, store) =>
+      (attempt, store) -> (attempt + 1) * 1_000_000L
+    }.toMap
+    val rows = tasks.map { case (attempt, _) => attempt -> attempt * 10 }.toMap
+    val opened = took.keySet + ((99L, StoreId(4, 0, "left")))
+    val of = new EpochTasks(took, rows, opened)
+    EpochRecord.of(
+      "location",
+      Some("name"),
+      cut(partitions, 5),
+      Some(2),
+      of,
+      Map.empty,
+      EpochWeather.Calm
+    )
+  }
+
+  test("a task has the longest of its stores, and only the bytes that its epoch has written") {
+    val record = drawn(3)
+    val of = record.operators.head
+    assert(of.perCell == 1 && of.ms == Seq(1L, 2L, 3L) && of.rows == Seq(0L, 10L, 20L))
+    assert(of.bytes == Seq(100L, 101L, 102L), "the frames of the right side are older")
+    assert(record.weather.repeatedTasks == 1 && record.timings("cutMs") == 2)
+  }
+
+  test("many partitions share cells, in which none is lost") {
+    val of = drawn(OperatorRecord.MaxCells * 2 + 1).operators.head
+    assert(of.perCell == 3 && of.ms.size <= OperatorRecord.MaxCells)
+    val partitions = OperatorRecord.MaxCells * 2 + 1
+    assert(of.ms.last == partitions && of.rows.sum == (0 until partitions).map(_ * 10L).sum)
+  }
+
+  test("a record is read as it was written, and without its tasks where they are left out") {
+    val judged = record(3, weather = EpochWeather(4, Seq("1" -> "gone"), 2))
+      .copy(slow = Some(SlowReason(7, SlowEpochs.Gate, "why")), aligned = Map(0L -> "why"))
+      .copy(storedBytes = Some(1L << 40), proven = Some(Proof(2, 99)))
+    assert(EpochRecordJson.read(EpochRecordJson.write(judged)) == Right(judged))
+    val short = EpochRecordJson.write(judged, withCells = false)
+    assert(EpochRecordJson.read(short) == Right(judged.copy(operators = Nil)))
+  }
+
+  test("a record of a later version is refused, and fields of a later release are left alone") {
+    val text = EpochRecordJson.write(record(3))
+    val later = text.replace("\"version\":1", "\"version\":2")
+    assert(EpochRecordJson.read(later).left.exists(_.contains("version 2")))
+    val more = text.replace("\"version\":1", "\"version\":1,\"further\":[1]")
+    assert(EpochRecordJson.read(more) == Right(record(3)))
+    assert(EpochRecordJson.read("{").isLeft && EpochRecordJson.read("[]").isLeft)
+  }
+
+  test("a record of the test vectors is read and written as it is there") {
+    val text = Files.readString(Path.of("tests", "vectors", "history", "record.json"))
+    val record = EpochRecordJson.read(text).fold(fail(_), identity)
+    assert(record.operators.head.rows == Seq(10L, 11L, 12L, 10L, 901L))
+    assert(record.operators.head.rowsInFlight.forall(_ == 0L))
+    assert(record.slow.exists(_.kind == SlowEpochs.Straggler))
+    val mapper = new ObjectMapper
+    assert(mapper.readTree(EpochRecordJson.write(record)) == mapper.readTree(text))
+  }
+}

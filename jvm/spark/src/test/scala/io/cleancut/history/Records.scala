@@ -1,0 +1,55 @@
+package io.cleancut.history
+
+import io.cleancut.base.StoreId
+import io.cleancut.format._
+
+/** Records of epochs for tests. */
+object Records {
+  private val Nothing = ShareCosts(Map.empty, 0, 0, 0, 0, 0, 0)
+
+  def share(sent: Long = 0, sentMs: Long = 0, waitedMs: Long = 0, retries: Long = 0): ShareCosts =
+    Nothing.copy(
+      requests = if (retries == 0) Map.empty else Map("put" -> KindCosts(9, retries, 0)),
+      bytesSent = sent,
+      sentMs = sentMs,
+      waitedMs = waitedMs
+    )
+
+  /** An epoch of one operator, whose partitions took so long each. */
+  def record(
+      epoch: Long,
+      durationMs: Long = 100,
+      ms: Seq[Long] = Seq(50, 50, 50, 50),
+      rows: Seq[Long] = Seq(10, 10, 10, 10),
+      gateMs: Long = 5,
+      executors: ShareCosts = share(),
+      weather: EpochWeather = EpochWeather.Calm,
+      run: String = "run",
+      generation: Long = 1
+  ): EpochRecord = EpochRecord(
+    "s3://bucket/query",
+    Some("orders"),
+    RunId(Some("query"), run, generation),
+    epoch,
+    writtenMs = 1_000_000 + epoch * 1000,
+    stores = ms.size,
+    Map("epochMs" -> durationMs, "gateMs" -> gateMs, "ownerMs" -> gateMs),
+    Some(
+      EpochCosts(
+        share(),
+        executors,
+        2,
+        Seq(StoreTime(StoreId(0, ms.indexOf(ms.max), "default"), "7", "host-7", ms.max))
+      )
+    ),
+    rowsInFlight = 0,
+    bytesInFlight = 0,
+    alignmentMs = None,
+    barrierToCaptureMs = None,
+    aligned = Map.empty,
+    rowsBeyondBound = Map.empty,
+    Seq(OperatorRecord(0, ms.size, 1, ms, ms.map(_ => 100L), rows, ms.map(_ => 0L))),
+    weather,
+    slow = None
+  )
+}

@@ -1,0 +1,67 @@
+package io.cleancut.testkit
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+
+import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.format._
+
+/** Frames in memory. */
+object Frames {
+  val Store: StoreId = StoreId(operator = 3, partition = 7, name = "left-keyToNumValues")
+
+  /** The version `number` under the id of attempt `attempt`. */
+  def version(number: Long, attempt: Int = 1): StateVersion =
+    StateVersion(number, f"$number%016x$attempt%016x")
+
+  /** A frame as bytes, and what it is. */
+  final case class Frame(kind: FrameKind, identity: FrameIdentity, bytes: Array[Byte]) {
+    def request: FrameRequest =
+      FrameRequest(s"memory/${identity.version}", identity.store, identity.version, kind)
+
+    def read[A](use: (FrameReader, BlockScratch) => A): A = Frames.read(request, bytes)(use)
+
+    /** The frame as a base whose blocks are read when they are wanted, if it is one. */
+    def open(): Option[BaseFrame] = BaseFrame.open(request, new InMemory(bytes))
+  }
+
+  def delta(version: StateVersion, parent: Option[StateVersion]): FrameIdentity = {
+    val before = parent.fold(Parent(0L, None))(p => Parent(p.number, Some(p.id)))
+    FrameIdentity(Store, version, Some(before), Nil)
+  }
+
+  def base(version: StateVersion, keys: Long): FrameIdentity =
+    FrameIdentity(Store, version, None, Nil, Some(keys))
+
+  def write(identity: FrameIdentity)(fill: FrameWriter => Unit): Frame = {
+    val open = new Open(identity)
+    fill(open.writer)
+    open.done()
+  }
+
+  /** A frame that is written bit by bit. */
+  final class Open(identity: FrameIdentity) {
+    private val kind = if (identity.parent.isDefined) FrameKind.Delta else FrameKind.Base
+    private val out = new ByteArrayOutputStream
+    val writer: FrameWriter = new FrameWriter(kind, identity, compressionLevel = 1, out)
+    def done(): Frame = Frame(kind, identity, out.toByteArray)
+  }
+
+  /** Bytes that lie in memory. */
+  final class InMemory(bytes: Array[Byte]) extends FrameBytes {
+    override def length: Long = bytes.length.toLong
+
+    override def read(offset: Long, into: Array[Byte], count: Int): Unit =
+      System.arraycopy(bytes, offset.toInt, into, 0, count)
+
+    override def close(): Unit = ()
+  }
+
+  def read[A](
+      request: FrameRequest,
+      bytes: Array[Byte]
+  )(use: (FrameReader, BlockScratch) => A): A = {
+    val scratch = BlockScratch.borrow()
+    try use(new FrameReader(request, new ByteArrayInputStream(bytes), scratch), scratch)
+    finally scratch.giveBack()
+  }
+}

@@ -1,0 +1,24 @@
+package io.cleancut.testkit
+
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicLong
+
+import io.cleancut.base.Clock
+
+/** Stands still but for what a test says, and for who sleeps by it. */
+class ManualClock extends Clock {
+  private val ns = new AtomicLong
+
+  /** What it shows, without a look at it. */
+  def nowNs: Long = ns.get
+
+  def advance(duration: Long, unit: TimeUnit): Unit = {
+    ns.addAndGet(unit.toNanos(duration))
+    ()
+  }
+
+  override def wallMs(): Long = TimeUnit.NANOSECONDS.toMillis(nowNs)
+  override def monotonicNs(): Long = nowNs
+  override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+  override def sleep(duration: Long, unit: TimeUnit): Unit = advance(duration, unit)
+}

@@ -1,0 +1,115 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
+
+import java.util.concurrent.TimeUnit
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.cleancut.CleancutCheckpointFileManager
+import io.cleancut.base.Clock
+import io.cleancut.conf.Keys
+import io.cleancut.objectstore.{
+  Leftovers,
+  MultipartUpload,
+  ObjectKey,
+  ObjectPrefix,
+  ObjectStore,
+  RequestKind,
+  RootedStore,
+  S3TestStore,
+  WriterToken
+}
+import io.cleancut.testkit.{Fault, HttpMessage, ManualClock, ProxiedServer, S3Server}
+
+/** What is left of processes that were killed goes at a later start of the query. */
+class LeftoversSuite extends AnyFunSuite with ProxiedServer {
+  private var store: ObjectStore = _
+  private val location = s"s3://${S3Server.Bucket}/swept/q"
+
+  override protected def beforeAll(): Unit = {
+    super.beforeAll()
+    store = S3TestStore.open(endpoint, location)
+  }
+
+  override protected def afterAll(): Unit = {
+    store.close()
+    super.afterAll()
+  }
+
+  private def begin(name: String): Unit = {
+    val upload =
+      store.upload(ObjectKey(name), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
+    upload.part(1, Array(1))
+  }
+
+  private def listed: Set[String] = store.list(ObjectPrefix.All).map(_.key.name).toSet
+
+  private def countUnfinished(): Int = store.dropUnfinished(Clock.System.wallMs() + 3600 * 1000)
+
+  private def isUploadList(request: HttpMessage): Boolean =
+    request.method == "GET" && request.target.contains("uploads")
+
+  test("a day later it is gone, and what is complete stays") {
+    Seq("a", "probe-1/plain").foreach(name => store.put(ObjectKey(name), Array(1)))
+    begin("b")
+    new Leftovers(store, Clock.System).run()
+    assert(listed == Set("a", "probe-1/plain"))
+    new Leftovers(store, Later(Leftovers.MinAgeMs + 60000)).run()
+    assert(listed == Set("a") && countUnfinished() == 0)
+  }
+
+  test("what is younger than that may still be written") {
+    store.put(ObjectKey("probe-2/plain"), Array(1))
+    begin("c")
+    new Leftovers(store, Later(Leftovers.MinAgeMs - 60000)).run()
+    assert(listed("probe-2/plain") && countUnfinished() == 1)
+  }
+
+  test("a query that runs for long looks once a day, and below its own root only") {
+    val clock = new ManualClock {
+      private val startMs = Clock.System.wallMs()
+      override def wallMs(): Long = startMs + super.wallMs()
+    }
+    val root = new RootedStore(store, "own/")
+    def upload(of: ObjectStore, name: String) =
+      of.upload(ObjectKey(name), MultipartUpload.MinPartBytes, WriterToken.fresh(Clock.System))
+    val leftovers = new Leftovers(root, clock)
+    upload(root, "segments/a")
+    upload(store, "others/a")
+    def looks(): Long = {
+      val before = store.counts(RequestKind.ListUploads).requests
+      leftovers.runIfDue()
+      store.counts(RequestKind.ListUploads).requests - before
+    }
+    assert(looks() == 0)
+    clock.advance(25, TimeUnit.HOURS)
+    assert(looks() == 1 && looks() == 0)
+    assert(root.dropUnfinished(Clock.System.wallMs() + 3600 * 1000) == 0)
+    assert(countUnfinished() == 1)
+  }
+
+  test("a query starts although uploads cannot be listed, and is told at once") {
+    proxy.reset()
+    val refusals = Seq(Fault.Answer(403, "AccessDenied"), Fault.Answer(501, "NotImplemented"))
+    for (refusal <- refusals) {
+      val harm = proxy.harm(refusal, times = 10)(isUploadList)
+      val conf = new Configuration
+      conf.set(Keys.Endpoint.name, endpoint)
+      conf.set(Keys.Region.name, "us-east-1")
+      val path = new Path(location)
+      val manager = new CleancutCheckpointFileManager(path, conf)
+      assert(manager.createCheckpointDirectory() == path)
+      assert(harm.strikes == 1)
+      proxy.reset()
+    }
+  }
+}
+
+/** The system's clock in some time. */
+final private case class Later(byMs: Long) extends Clock {
+  override def wallMs(): Long = Clock.System.wallMs() + byMs
+  override def monotonicNs(): Long = Clock.System.monotonicNs()
+  override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
+  override def sleep(duration: Long, unit: TimeUnit): Unit = Clock.System.sleep(duration, unit)
+}

@@ -1,0 +1,155 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.BeforeAndAfterEach
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+
+import io.cleancut.base.{Clock, StoreId}
+import io.cleancut.coordinator.Begun
+import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.format.{ChannelReport, Channels, Cut, RowsDigest, RunId}
+import io.cleancut.testkit.TestDirectory
+
+/** The log of offsets of a query that another driver may plan epochs of. */
+class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
+  private var home: java.nio.file.Path = _
+  private var hasOwner = true
+  private var begun = Option.empty[Begun]
+
+  private class TheGate extends Gate {
+    private var done = Set.empty[String]
+    override def begin(): Option[Begun] = begun
+    override def atStart(name: String)(act: Begun => Unit): Unit = begun.foreach { of =>
+      val isNew = !done(name)
+      done += name
+      if (isNew) act(of)
+    }
+    override def checkOwner(): Unit =
+      if (hasOwner) throw Errors.fenced("there", 1L, "run r2 on host")
+    override def commit(epoch: Long, entry: String): String = entry
+  }
+
+  override protected def beforeEach(): Unit = {
+    home = Files.createTempDirectory("owned-log")
+    hasOwner = true
+    begun = None
+  }
+
+  override protected def afterEach(): Unit = TestDirectory.delete(home)
+
+  private def directory = new Path(s"file:$home/offsets")
+
+  private def entry(epoch: Long) = new Path(directory, epoch.toString)
+
+  private def files = {
+    val manager = new FileContextBasedCheckpointFileManager(directory, new Configuration)
+    manager.mkdirs(directory)
+    manager
+  }
+
+  private def log(): OwnedLog =
+    new StartOfRun(new TheGate, directory, files, _ => (), Clock.System).ofOffsets(files)
+
+  private def write(log: OwnedLog, epoch: Long, text: String): Unit = {
+    val out = log.createAtomic(entry(epoch), overwriteIfPossible = false)
+    try {
+      out.write(text.getBytes(UTF_8))
+      out.close()
+    } catch {
+      case e: Throwable =>
+        out.cancel()
+        throw e
+    }
+  }
+
+  private def read(epoch: Long): String =
+    Using.resource(files.open(entry(epoch)))(in => new String(in.readAllBytes(), UTF_8))
+
+  private def listed(log: OwnedLog): Set[String] =
+    log.list(directory, (_: Path) => true).map(_.getPath.getName).toSet
+
+  private val offsets = "v1\n{\"batchWatermarkMs\":0,\"batchTimestampMs\":5}\n{\"of\":7}"
+
+  private def behind(isAlone: Boolean): Option[Begun] = {
+    val cut = Cut(0L, RunId(None, "r1", 1L), "t", 0L, "v1\n{}", offsets, Nil, Map.empty)
+    Some(Begun(0L, Some(cut), generation = 1L, isAlone))
+  }
+
+  private def withInFlightRows: Option[Begun] = {
+    val rows = RowsDigest(1, 1)
+    val channel = ChannelReport(StoreId(0L, 0, Channels.name(0)), rows, rows)
+    behind(isAlone = true).map(of => of.copy(cut = of.cut.map(_.copy(channels = Seq(channel)))))
+  }
+
+  test("an entry that a later owner has written ends its run with the owner's name") {
+    val late = log()
+    assert(listed(late).isEmpty && !late.exists(entry(0)))
+    val out = late.createAtomic(entry(0), overwriteIfPossible = false)
+    write(log(), 0, "of the owner")
+    for (step <- Seq[() => Any](() => out.close(), () => late.exists(entry(0)))) {
+      val error = intercept[CleancutException](step())
+      assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2 on host"))
+    }
+    out.cancel()
+    assert(read(0) == "of the owner")
+  }
+
+  test("an owner that finds its entry there is told to start again, and goes on with it") {
+    hasOwner = false
+    val owner = log()
+    assert(listed(owner).isEmpty)
+    write(log(), 0, "of the run before")
+    // Spark asks first, and may be overtaken behind that.
+    for (step <- Seq[() => Any](() => owner.exists(entry(0)), () => write(owner, 0, "own"))) {
+      val error = intercept[CleancutException](step())
+      assert(error.getErrorId == "CLEANCUT_ENTRY_TAKEN" && error.getMessage.contains("offsets/0"))
+    }
+    assert(listed(log()).contains("0") && read(0) == "of the run before")
+  }
+
+  test("a run asks for no owner because of what it has listed or written itself") {
+    write(log(), 0, "before")
+    val own = log()
+    assert(listed(own) == Set("0"))
+    write(own, 1, "own")
+    assert(own.exists(entry(0)) && own.exists(entry(1)) && !own.exists(entry(2)))
+  }
+
+  test("the epoch behind the last cut is planned before Spark looks, if another may plan it") {
+    begun = behind(isAlone = false)
+    val first = log()
+    assert(first.exists(directory) && listed(first) == Set("1"))
+    val Seq(version, metadata, source) = read(1).linesIterator.toSeq: @unchecked
+    assert(version == "v1" && metadata.contains("batchTimestampMs") && source == "{\"of\":7}")
+    // Only once for each run.
+    begun = begun.map(of => of.copy(cut = of.cut.map(_.copy(epoch = 1L))))
+    assert(listed(first) == Set("1"))
+  }
+
+  test("an entry of the other driver that comes first is what is run") {
+    write(log(), 1, "of the other")
+    begun = behind(isAlone = false)
+    assert(listed(log()) == Set("1") && read(1) == "of the other")
+  }
+
+  test("behind a run that has ended nothing is planned") {
+    begun = behind(isAlone = true)
+    assert(listed(log()).isEmpty)
+  }
+
+  test("an epoch without input is planned for in-flight rows, unless the run has one epoch only") {
+    begun = withInFlightRows.map(_.copy(isSingleEpoch = true))
+    assert(listed(log()).isEmpty)
+    begun = withInFlightRows
+    assert(listed(log()) == Set("1"))
+  }
+}

@@ -1,0 +1,122 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
+
+import java.nio.file.Path
+
+import org.apache.hadoop.fs.{Path => HadoopPath}
+import org.scalatest.Assertion
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.{Dataset, Encoders}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.streaming.StreamingQuery
+
+import io.cleancut.CleancutSeal
+import io.cleancut.base.{Clock, StoreId}
+import io.cleancut.conf.Keys
+import io.cleancut.coordinator.TaskStart
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.e2e.WithCuts
+import io.cleancut.objectstore.HadoopStore
+import io.cleancut.protocol.Refusal
+import io.cleancut.testkit.{Patience, TestDirectory}
+
+/** A driver looks for tasks that are late as long as a query has some, however many it has had. */
+class DriverCutsSuite extends AnyFunSuite with WithCuts with Patience {
+  override protected def master: String = "local[2]"
+
+  override protected def partitions: Int = 2
+
+  test("a query is watched while its tasks run, and no more when it has ended") {
+    TestDirectory.use("watched") { root =>
+      val location = s"file:$root"
+      val input = MemoryStream(Encoders.scalaLong, spark)
+      // The first epoch of a run is aligned.
+      for (step <- 0 until 2) {
+        val query = start(input, root)
+        input.addData(step * 1000L)
+        query.processAllAvailable()
+        input.addData(step * 1000L + 1 until step * 1000L + 100)
+        eventually(assert(DriverCuts.isWatched(location)))
+        query.processAllAvailable()
+        query.stop()
+        eventually(assert(!DriverCuts.isWatched(location)))
+        assert(DriverCuts.status(location, session).committed.exists(_ > 2 * step))
+      }
+    }
+  }
+
+  test("nothing is left of a query that has ended but what the store knows, nor of its settings") {
+    TestDirectory.use("ended") { root =>
+      val location = s"file:$root"
+      val input = MemoryStream(Encoders.scalaLong, spark)
+      def run(epochs: Int, kept: Int): Assertion = {
+        spark.conf.set("spark.sql.streaming.minBatchesToRetain", kept.toString)
+        val query = start(input, root)
+        for (_ <- 0 until epochs) {
+          input.addData(1L)
+          query.processAllAvailable()
+        }
+        assert(DriverCuts.of(location).exists(_.status.run.isDefined))
+        query.stop()
+        eventually(assert(DriverCuts.of(location).isEmpty))
+      }
+      val below = new HadoopPath(root.resolve("cleancut").toUri)
+      val conf = session.sparkContext.hadoopConfiguration
+      val archive = new CutArchive(HadoopStore.open(below, conf, Clock.System), Clock.System)
+      run(epochs = 2, kept = 100)
+      val status = DriverCuts.status(location, session)
+      assert(status.run.isEmpty && status.committed == archive.epochs().lastOption)
+      // It sweeps behind each 20th epoch, by what the run was started with.
+      run(epochs = 22, kept = 2)
+      eventually(assert(archive.epochs().head > 10))
+    }
+  }
+
+  test("a task that comes when its run has ended does not make it begin again") {
+    TestDirectory.use("late") { root =>
+      val location = s"file:$root"
+      val input = MemoryStream(Encoders.scalaLong, spark)
+      def late(run: String) = {
+        val store = StoreId(0L, 0, "default")
+        CutsClient.ask(Start(location, run, TaskStart(1L, 0L, 0, 1L, Seq(store))), Clock.System, 0L)
+      }
+      def begun() = {
+        val query = start(input, root)
+        input.addData(1L)
+        query.processAllAvailable()
+        query
+      }
+      val first = begun()
+      val gone = first.runId.toString
+      assert(late(gone).isInstanceOf[StartReply])
+      first.stop()
+      eventually(assert(late(gone) == Declined(Refusal.Ended(gone))))
+      val second = begun()
+      val by = Refusal.Fenced(s"run ${second.runId} of the same driver")
+      assert(late(gone) == Declined(by))
+      assert(DriverCuts.of(location).exists(_.status.run.exists(_.generation == 2)))
+      second.stop()
+    }
+  }
+
+  private def session = spark.asInstanceOf[SparkSession]
+
+  private def start(input: MemoryStream[Long], root: Path): StreamingQuery = {
+    spark.conf.set(Keys.Mode.name, "unaligned")
+    input
+      .toDS()
+      .dropDuplicates("value")
+      .map { (value: Long) =>
+        Thread.sleep(2)
+        value
+      }(Encoders.scalaLong)
+      .writeStream
+      .option("checkpointLocation", root.toString)
+      .foreachBatch { (batch: Dataset[Long], epoch: Long) =>
+        CleancutSeal.seal(batch, epoch).collect()
+        ()
+      }
+      .start()
+  }
+}

@@ -1,0 +1,42 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi
+
+import java.net.{URL, URLClassLoader}
+import java.nio.file.{Files, Path}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class SharedJarSuite extends AnyFunSuite {
+  private val Build = "0.1.0 0123456789abcdef"
+
+  /** A loader that finds these files, by their names, and nothing else. */
+  private def loaderOf(texts: (String, String)*): ClassLoader = {
+    val root = Files.createTempDirectory("jars")
+    val folder = Files.createDirectories(root.resolve("META-INF/cleancut"))
+    texts.foreach { case (name, text) => Files.writeString(folder.resolve(name), text) }
+    new URLClassLoader(Array(urlOf(root)), null)
+  }
+
+  private def urlOf(root: Path): URL = root.toUri.toURL
+
+  private val ofLine = "line.properties" -> s"line=4.3 0.1.0\ncommon=$Build\n"
+
+  test("the jars of one build go together") {
+    assert(SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$Build\n")).isEmpty)
+    SharedJar.check()
+  }
+
+  test("a shared jar of another release, or of another build of it, is named with its place") {
+    Seq("0.2.0 0123456789abcdef", "0.1.0 fedcba9876543210").foreach { other =>
+      val found = SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$other\n"))
+      val text = found.getOrElse(fail("not refused"))
+      assert(text.contains("This jar is cleancut-spark-4.3 0.1.0 and needs cleancut-common"))
+      assert(text.contains(s"needs cleancut-common $Build"))
+      assert(text.contains(s"the class path is $other, in /"))
+    }
+  }
+
+  test("a shared jar that is missing is named") {
+    val text = SharedJar.problemIn(loaderOf(ofLine)).getOrElse(fail("not refused"))
+    assert(text.endsWith("and cleancut-common 0.1.0 is not beside it."))
+  }
+}

@@ -1,0 +1,45 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.SPARK_VERSION
+
+import io.cleancut.error.CleancutException
+
+class SparkLineSuite extends AnyFunSuite {
+  private def refusal(version: String): String = {
+    val refused = intercept[CleancutException](SparkLine.check(version))
+    assert(refused.getErrorId == "CLEANCUT_VERSION_UNSUPPORTED")
+    refused.getMessage
+  }
+
+  test("the jar runs on the Spark that these tests run on") {
+    assert(SPARK_VERSION.startsWith(s"${BuiltFor.Spark}."))
+    SparkLine.check()
+  }
+
+  test("every release of the line is accepted") {
+    Seq("1", "7", "1-SNAPSHOT").foreach(last => SparkLine.check(s"${BuiltFor.Spark}.$last"))
+  }
+
+  test("a line with a jar of its own is refused with the name of that jar") {
+    Seq("4.0", "4.1", "4.2", "4.3").filter(_ != BuiltFor.Spark).foreach { other =>
+      val text = refusal(s"$other.1")
+      assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, and Spark is $other.1."))
+      assert(text.contains(s"Take cleancut-spark-$other."))
+    }
+  }
+
+  test("an unknown line is refused with the lines that work") {
+    Seq("3.5.8", "4.0.0", "4.0.0-vendor-1", s"${BuiltFor.Spark}0.0", "5.0.0").foreach { version =>
+      val text = refusal(version)
+      assert(text.contains(s"Spark is $version.") && !text.contains("Take"))
+      assert(
+        text.contains(
+          "It runs with Spark 4.0.x, 4.1.x, 4.2.x or 4.3.x, and not with 4.0.0, Scala 2.13 and " +
+            "Java 17 or later."
+        )
+      )
+    }
+  }
+}

@@ -1,0 +1,136 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
+
+import scala.util.Random
+
+import Providers._
+import org.scalatest.Assertions
+
+import org.apache.spark.sql.execution.streaming.state._
+
+/**
+ * Drives a provider as a query does, through attempts, retries, restarts and maintenance, beside a
+ * plain map for each version that was committed.
+ *
+ * @param withIds
+ *   whether versions are asked for by the id that their attempt reported (Spark's checkpoint format
+ *   2), or only by number, where the attempt that began last counts
+ */
+final private[cleancut] class ProviderMachine(random: Random, setup: Setup, withIds: Boolean)
+    extends Assertions {
+  import ProviderMachine._
+
+  @volatile private var provider = setup.open()
+  private var committed = Vector(Version(0L, None, Map.empty))
+  private var highest = 0L
+  private var changes = 0L
+
+  /** What was committed: the last version is the one that the query goes on from. */
+  def versions: Seq[Version] = committed
+
+  /** May be called in any thread, as Spark does. */
+  def maintain(): Unit = provider.doMaintenance()
+
+  def run(steps: Int): Unit = {
+    for (_ <- 0 until steps) random.nextInt(20) match {
+      case n if n < 9  => epoch(committed.last)
+      case n if n < 11 => epoch(anyRetained())
+      case n if n < 13 => read(anyRetained())
+      case n if n < 17 => maintain()
+      case n if n < 18 => restart()
+      case _           => verifyRetained()
+    }
+    verifyRetained()
+    provider.close()
+  }
+
+  /** An attempt at the version after `start`. If it commits, all that had followed is void. */
+  private def epoch(start: Version): Unit = {
+    val force = random.nextInt(10) == 0
+    val store =
+      if (random.nextInt(3) > 0) VersionedStores.open(provider, start.number, start.id, force)
+      else {
+        val read = provider.getReadStore(start.number, start.id)
+        verify(start, read)
+        VersionedStores.upgrade(provider, read, start.number, start.id, force)
+      }
+    var rows = start.rows
+    for (_ <- 0 until random.nextInt(80)) rows = change(store, rows)
+    assert(all(store) == rows)
+    if (random.nextInt(5) == 0) store.abort()
+    else {
+      assert(store.commit() == start.number + 1)
+      assert(store.metrics.numKeys == rows.size)
+      val info = store.getStateStoreCheckpointInfo()
+      assert(info.batchVersion == start.number + 1 && info.baseStateStoreCkptId == start.id)
+      assert(info.stateStoreCkptId.isDefined == withIds)
+      val next = Version(start.number + 1, info.stateStoreCkptId, rows)
+      committed = committed.takeWhile(_.number <= start.number) :+ next
+      highest = Math.max(highest, next.number)
+    }
+  }
+
+  private def change(store: StateStore, rows: Rows): Rows = {
+    val id = random.nextInt(60).toLong
+    val row = key(id, Name)
+    changes += 1
+    if (random.nextInt(4) == 0) {
+      store.remove(row)
+      rows - id
+    } else {
+      store.put(row, value(changes))
+      if (random.nextInt(5) == 0) assert(store.get(row).getLong(0) == changes)
+      rows + (id -> changes)
+    }
+  }
+
+  private def read(version: Version): Unit = {
+    val store = provider.getReadStore(version.number, version.id)
+    verify(version, store)
+    store.release()
+  }
+
+  private def verify(version: Version, store: ReadStateStore): Unit = {
+    assert(all(store) == version.rows, s"version ${version.number}")
+    val id = random.nextInt(60).toLong
+    val found = Option(store.get(key(id, Name))).map(_.getLong(0))
+    assert(found == version.rows.get(id))
+    ()
+  }
+
+  // Retention counts from the greatest number, also where the query has gone back behind it.
+  private def retained: Seq[Version] = committed.filter(_.number >= highest - Retained)
+
+  private def anyRetained(): Version = retained(random.nextInt(retained.size))
+
+  private def restart(): Unit = {
+    provider.close()
+    provider = setup.open()
+  }
+
+  /** A provider that knows nothing reads every version that Spark may ask for. */
+  private def verifyRetained(): Unit = {
+    val fresh = setup.open()
+    try
+      for (version <- retained) {
+        val store = fresh.getReadStore(version.number, version.id)
+        verify(version, store)
+        store.release()
+      }
+    finally fresh.close()
+  }
+}
+
+private[cleancut] object ProviderMachine {
+  type Rows = Map[Long, Long]
+
+  /** How many versions behind the latest one are kept. */
+  val Retained: Int = 4
+
+  // Keys of 3 kB make enough garbage for the log to be compacted.
+  private val Name = "long" * 750
+
+  final case class Version(number: Long, id: Option[String], rows: Rows)
+
+  private def all(store: ReadStateStore): Rows =
+    store.iterator().map(pair => pair.key.getLong(0) -> pair.value.getLong(0)).toMap
+}

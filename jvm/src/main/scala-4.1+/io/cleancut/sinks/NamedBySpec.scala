@@ -1,6 +1,0 @@
-package io.cleancut.sinks
-
-import org.apache.spark.internal.io.FileCommitProtocol
-
-/** Spark's writers ask for files by a prefix and a suffix. */
-abstract private[sinks] class NamedBySpec extends FileCommitProtocol

@@ -1,9 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.channels
-
-import org.apache.spark.sql.execution.streaming.RealTimeTrigger
-import org.apache.spark.sql.streaming.Trigger
-
-/** Real-time mode, which gives rows to the sink as they come. */
-private[cleancut] object RealTime {
-  def is(trigger: Trigger): Boolean = trigger.isInstanceOf[RealTimeTrigger]
-}

@@ -1,8 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.channels
-
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-
-/** An operator that Spark takes for a stateful one, and that has no store. */
-private[cleancut] trait WithoutStores extends StateStoreWriter {
-  override val stateStoreNames: Seq[String] = Nil
-}

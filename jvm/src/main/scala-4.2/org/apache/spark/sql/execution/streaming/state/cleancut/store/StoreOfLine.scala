@@ -1,4 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.store
-
-/** Spark 4.2 asks no more of a store than its own `StateStore` says. */
-private[cleancut] trait StoreOfLine extends OwnOperations

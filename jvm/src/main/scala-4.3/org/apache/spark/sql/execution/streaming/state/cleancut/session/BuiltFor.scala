@@ -1,7 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.session
-
-private[cleancut] object BuiltFor {
-
-  /** The line of Spark whose interfaces this jar binds. */
-  val Spark = "4.3"
-}

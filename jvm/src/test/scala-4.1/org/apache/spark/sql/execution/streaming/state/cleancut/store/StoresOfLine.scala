@@ -1,4 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.store
-
-/** Of what stores of Spark 4.0 lack, those of 4.1 have all that tests call. */
-private[store] trait StoresOfLine
