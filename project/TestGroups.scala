@@ -49,9 +49,9 @@ object TestGroups {
 
   // And the simulation, whose code is hot.
   private val Memory = Seq(
-    "io.cleancut.cuts.CutSimulationSuite",
+    "io.cleancut.coordinator.CutSimulationSuite",
     "io.cleancut.engine.",
     "io.cleancut.format.",
-    "org.apache.spark.sql.execution.streaming.state.cleancut.store."
+    "org.apache.spark.sql.execution.streaming.state.cleancut.statestore."
   )
 }
