@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import CleancutError, RequestError, RetryableError
 from cleancut.sinks import PostgresSink
+from cleancut.sinks._tables.postgres import PostgresDatabase
 from cleancut.testing._acted_query import ActedQuery
 from demo.job import QUERIES
 from demo.postgres_server import PASSWORD, PostgresServer, postgres_server
@@ -85,7 +86,7 @@ def server() -> Iterator[PostgresServer]:
 def table(request: pytest.FixtureRequest, server: PostgresServer) -> Iterator[str]:
     """The name of a table of this test's own."""
     yield f"t_{abs(hash(request.node.name)):x}"
-    for name in staged(server):
+    for name in staging_tables(server):
         server.rows(f"DROP TABLE {name}")
 
 
@@ -142,9 +143,15 @@ def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
     assert staged(server) == []
 
 
-def staged(server: PostgresServer) -> list[str]:
+def staging_tables(server: PostgresServer) -> list[str]:
     found = server.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
     return [name for (name,) in found if name.startswith("cleancut_staged")]
+
+
+def staged(server: PostgresServer) -> list[str]:
+    """The staging tables that have rows."""
+    tables = staging_tables(server)
+    return [name for name in tables if server.rows(f"SELECT count(*) FROM {name}") != [(0,)]]
 
 
 def test_rows_replace_and_delete_those_with_their_keys(
@@ -379,6 +386,84 @@ def test_what_another_query_has_staged_for_the_table_stays(
     other.start().give(Waiting(server.dsn, table), spark.range(10, 20), 0)
     assert server.rows(f"SELECT count(*), max(id) FROM {table}") == [(15, 19)]
     assert staged(server) == []
+
+
+def test_all_epochs_of_a_query_are_staged_in_one_table(
+    spark: SparkSession, server: PostgresServer, table: str
+) -> None:
+    """A table for each epoch bloats the catalog of a query with many epochs."""
+    query = ActedQuery()
+
+    def oids() -> set[Any]:
+        return {
+            server.rows(f"SELECT '{name}'::regclass::oid")[0] for name in staging_tables(server)
+        }
+
+    seen: set[Any] = set()
+    for epoch in range(4):
+        query.start().give(PostgresSink(server.dsn, table), spark.range(3), epoch)
+        seen |= oids()
+        assert staged(server) == []
+    assert len(seen) == 1
+    assert server.rows(f"SELECT count(*) FROM {table}") == [(12,)]
+    # Other columns need another table, and the first one is left as it is.
+    wider = spark.sql("SELECT id FROM VALUES (7), (null) AS t(id)")
+    server.rows(f"ALTER TABLE {table} ADD COLUMN note text")
+    query.start().give(
+        PostgresSink(server.dsn, table), wider.selectExpr("bigint(id) AS id", "'n' AS note"), 4
+    )
+    assert len(oids()) == 2
+    assert staged(server) == []
+    assert server.rows(f"SELECT count(*), count(note) FROM {table}") == [(14, 2)]
+
+
+def test_rows_of_two_runs_in_one_table_are_not_mixed(
+    spark: SparkSession, server: PostgresServer, table: str
+) -> None:
+    """A run that stands still between stage and publication is followed by another one."""
+    query = ActedQuery()
+    seen: list[list[tuple[Any, ...]]] = []
+
+    class Waiting(PostgresSink):
+        def publish(self, handle: str, batch: Any) -> None:
+            query.start().give(PostgresSink(server.dsn, table), spark.range(10, 15), 0)
+            [name] = staging_tables(server)
+            seen.append(server.rows(f"SELECT count(*) FROM {name}"))
+            super().publish(handle, batch)
+
+    first = query.start()
+    error = refusal(lambda: first.give(Waiting(server.dsn, table), spark.range(3), 0))
+    assert error.error_id == "CLEANCUT_FENCED"
+    assert server.rows(f"SELECT min(id), count(*) FROM {table}") == [(10, 5)]
+    # The second run has removed what the first one had staged for the epoch.
+    assert seen == [[(0,)]]
+    query.start().give(PostgresSink(server.dsn, table), spark.range(20, 22), 1)
+    assert server.rows(f"SELECT min(id), count(*) FROM {table}") == [(10, 7)]
+    assert staged(server) == []
+
+
+def test_rows_that_a_task_writes_meanwhile_stay(
+    spark: SparkSession, server: PostgresServer, table: str
+) -> None:
+    """Of a later epoch, or not committed yet: the table may be emptied only if it has none."""
+    query = ActedQuery()
+
+    class Busy(PostgresSink):
+        def publish(self, handle: str, batch: Any) -> None:
+            [name] = staging_tables(server)
+            server.rows(f"INSERT INTO {name} VALUES (99, '{batch.epoch + 1:016}later')")
+            super().publish(handle, batch)
+
+    query.start().give(Busy(server.dsn, table), spark.range(3), 0)
+    [name] = staging_tables(server)
+    assert server.rows(f"SELECT id FROM {name}") == [(99,)]
+    with PostgresDatabase(server.dsn).transaction() as open_one:
+        open_one.run(f"INSERT INTO {name} VALUES (98, '{2:016}later')")
+        query.start().give(PostgresSink(server.dsn, table), spark.range(3, 5), 1)
+    assert server.rows(f"SELECT id FROM {name}") == [(98,)]
+    query.start().give(PostgresSink(server.dsn, table), spark.range(5, 7), 2)
+    assert staged(server) == []
+    assert server.rows(f"SELECT count(*), max(id) FROM {table}") == [(7, 6)]
 
 
 @long

@@ -265,7 +265,7 @@ def test_a_staging_task_connects_again(tmp_path: Path) -> None:
     with SqlDatabase(database.url).transaction() as opened:
         opened.run("CREATE TABLE staged (k BIGINT, cleancut_try VARCHAR(32))")
     batches = iter([pa.RecordBatch.from_pydict({"k": [1, 2]})])
-    (report,) = stage_partition(database, "staged", "SqlSink counts", batches, seconds=5)
+    (report,) = stage_partition(database, "staged", "SqlSink counts", 0, batches, seconds=5)
     assert report["rows"].to_pylist() == [2]
     with SqlDatabase(database.url).transaction() as opened:
         assert opened.run("SELECT COUNT(*) FROM staged") == [(2,)]
@@ -276,6 +276,6 @@ def test_a_staging_task_ends_if_the_database_stays_away(tmp_path: Path) -> None:
     type(database).attempts = -1000
     batches = iter([pa.RecordBatch.from_pydict({"k": [1, 2]})])
     with pytest.raises(CleancutError) as raised:
-        next(stage_partition(database, "staged", "SqlSink counts", batches, seconds=0.1))
+        next(stage_partition(database, "staged", "SqlSink counts", 0, batches, seconds=0.1))
     assert raised.value.error_id == "CLEANCUT_SINK_UNREACHABLE"
     type(database).attempts = 0

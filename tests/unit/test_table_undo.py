@@ -52,7 +52,9 @@ class Shop:
         name = sink._names().fresh(batch.epoch, secrets.token_hex(8))
         sink._ledger.within(lambda of: sink._statements(of).make_staging(of, name, columns))
         table = pa.table({"k": list(rows), "v": list(rows.values())})
-        (report,) = stage_partition(sink._database, name, sink.name, iter(table.to_batches()))
+        (report,) = stage_partition(
+            sink._database, name, sink.name, batch.epoch, iter(table.to_batches())
+        )
         attempts = {row["attempt"]: row["rows"] for row in report.to_pylist()}
         return _Staged(name, attempts, columns).encode()
 

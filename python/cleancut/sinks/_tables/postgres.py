@@ -14,7 +14,7 @@ from cleancut._packages import extra_package
 from cleancut.sinks._core.columns import Forms, column_names, postgres_form
 from cleancut.sinks._core.database import Transaction, masked
 from cleancut.sinks._core.sqlstate import sqlstate_verdict
-from cleancut.sinks._tables.statements import TableStatements, TargetColumn
+from cleancut.sinks._tables.statements import TRY, TableStatements, TargetColumn
 from cleancut.sinks._tables.table import TableOptions, TableSink
 
 if TYPE_CHECKING:
@@ -185,8 +185,28 @@ class PostgresStatements(TableStatements):
     """Implements `TableStatements`."""
 
     texts_are_cast = True
+    # Tables that come and go bloat the catalog, and make all sessions read it again.
+    shares_staging = True
     # Nothing of it has to outlive a crash of the server: the epoch is staged anew then.
     staging = "UNLOGGED TABLE"
+
+    def role(self, of: Transaction) -> str:
+        # Another role may not write to the tables of this one.
+        [(name,)] = of.run("SELECT CAST(current_user AS text)")
+        return str(name)
+
+    def empty_staging(self, of: Transaction, table: str, until: str) -> None:
+        name = self.beside(table)
+        attempt = f'substr({self.quoted(TRY)}, 1, {len(until)}) COLLATE "C"'
+        delete = f"DELETE FROM {name} WHERE {attempt} <= {self.literal(until)}"
+        others = f"SELECT 1 FROM {name} WHERE {attempt} > {self.literal(until)}"
+        # While the lock is held no task of another run writes, so all rows are visible. A task
+        # that writes at this moment has a lock itself, and rows are deleted one by one.
+        of.run(
+            f"DO $staging$ BEGIN LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE NOWAIT;"
+            f" IF EXISTS ({others}) THEN {delete}; ELSE TRUNCATE {name}; END IF;"
+            f" EXCEPTION WHEN lock_not_available THEN {delete}; END $staging$"
+        )
 
     def quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -239,7 +259,7 @@ class PostgresStatements(TableStatements):
 class PostgresSink(TableSink):
     """Writes each epoch of a query into a table of PostgreSQL, once.
 
-    The executors copy an epoch into an unlogged table of its own, beside each other; the driver
+    The executors copy an epoch into an unlogged table of the query, concurrently; the driver
     publishes it in one transaction, together with a row that says so, in the same schema (tables
     `cleancut_runs` and `cleancut_epochs`). So readers see whole epochs, at every isolation level.
 

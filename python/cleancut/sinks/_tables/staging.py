@@ -1,13 +1,15 @@
 """Staging tables: their names, and what a task writes into them."""
 
 import hashlib
+import json
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from cleancut.errors import CleancutError, error_of
+from cleancut.sinks._core.columns import StagedColumn
 from cleancut.sinks._core.database import Database, Transaction, retried, scrubbed
 from cleancut.sinks._tables.statements import TRY
 
@@ -20,7 +22,8 @@ _DIGITS = 16
 class StagingNames:
     """Builds and parses the names of the staging tables of one query for one target.
 
-    They lie beside the target. No name is longer than 63 letters, which is PostgreSQL's limit.
+    They are in the schema of the target. No name is longer than 63 letters, which is PostgreSQL's
+    limit.
 
     Attributes:
         prefix: of all of them.
@@ -35,16 +38,31 @@ class StagingNames:
         """The name of the table of one try of an epoch."""
         return f"{self.prefix}{epoch:0{_DIGITS}d}_{token}"
 
+    def shared(self, columns: Sequence[StagedColumn], role: str) -> str:
+        """The name of the table of all epochs with these columns, if this role stages them."""
+        kinds = json.dumps([role, *((of.name, of.form.staged) for of in columns)])
+        return f"{self.prefix}all_{hashlib.sha256(kinds.encode()).hexdigest()[:16]}"
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a table is one of all epochs."""
+        return name.startswith(f"{self.prefix}all_")
+
     def epoch(self, name: str) -> int:
         """Of which epoch a table is; of none, the greatest number."""
         found = self._pattern.fullmatch(name)
         return int(found[1]) if found else 2**63
 
 
+def attempts_of(epoch: int) -> str:
+    """What the names of all attempts of tasks begin with, in an epoch; later ones are greater."""
+    return f"{epoch:0{_DIGITS}d}"
+
+
 def stage_partition(
     database: Database,
     table: str,
     sink: str,
+    epoch: int,
     batches: "Iterator[pa.RecordBatch]",
     *,
     seconds: float = 60.0,
@@ -57,6 +75,7 @@ def stage_partition(
     Args:
         database: of the target.
         table: the staging table.
+        epoch: that is staged.
         sink: whose name stands in errors.
         batches: of the partition.
         seconds: for which a connection is tried again.
@@ -67,7 +86,7 @@ def stage_partition(
     """
     import pyarrow as pa
 
-    attempt = secrets.token_hex(8)
+    attempt = attempts_of(epoch) + secrets.token_hex(8)
     filled = (batch for batch in batches if batch.num_rows)
     first = next(filled, None)
     if first is None:

@@ -44,6 +44,8 @@ class TableStatements(ABC):
 
     # Whether values of text are put into columns of other types by a cast of their own.
     texts_are_cast = False
+    # Whether all epochs of a query with the same columns are staged in one table.
+    shares_staging = False
     staging = "TABLE"
 
     def __init__(self, options: "TableOptions", columns: Mapping[str, TargetColumn]) -> None:
@@ -118,11 +120,27 @@ class TableStatements(ABC):
         typed = zip(columns, self.staged_types(of, columns), strict=True)
         parts = [f"{self.quoted(column.name)} {kind}" for column, kind in typed]
         parts.append(f"{self.quoted(TRY)} VARCHAR(32) NOT NULL")
-        of.run(f"CREATE {self.staging} {self.beside(table)} ({', '.join(parts)}){self.made_with}")
+        name = f"{'IF NOT EXISTS ' if self.shares_staging else ''}{self.beside(table)}"
+        of.run(f"CREATE {self.staging} {name} ({', '.join(parts)}){self.made_with}")
 
     def staged_types(self, of: "Transaction", columns: Sequence[StagedColumn]) -> list[str]:
         """The types that columns of a batch have in a staging table."""
         return [column.form.staged for column in columns]
+
+    def role(self, of: "Transaction") -> str:
+        """Who owns the tables that are made; "" if it does not matter."""
+        return ""
+
+    def empty_staging(self, of: "Transaction", table: str, until: str) -> None:
+        """Removes rows from a table that several epochs share.
+
+        Args:
+            of: an open transaction.
+            table: its name.
+            until: what the names of the last attempts begin with whose rows are removed.
+        """
+        attempt = f"SUBSTR({self.quoted(TRY)}, 1, {len(until)})"
+        of.run(f"DELETE FROM {self.beside(table)} WHERE {attempt} <= {self.literal(until)}")
 
     def drop_staging(self, of: "Transaction", table: str) -> None:
         """Drops it, if it is there."""

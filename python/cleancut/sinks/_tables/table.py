@@ -19,7 +19,7 @@ from cleancut.sinks._core.ledger import LedgerEpoch
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._ledgers.ledger import Ledger
-from cleancut.sinks._tables.staging import StagingNames, stage_partition
+from cleancut.sinks._tables.staging import StagingNames, attempts_of, stage_partition
 from cleancut.sinks._tables.statements import TRY, TableStatements
 
 if TYPE_CHECKING:
@@ -75,8 +75,10 @@ class TableOptions:
 class TableSink(EpochSink):
     """What sinks for databases have in common.
 
-    The executors write an epoch into a staging table of its own, each partition in a transaction.
-    The driver publishes it in one transaction, with the row of the ledger that says so.
+    The executors write an epoch into a staging table, each partition in a transaction. The driver
+    publishes it in one transaction, with the row of the ledger that says so. Each row has the name
+    of the attempt that wrote it, and those that count are in the handle: rows of other epochs and
+    runs may be in the same table.
     """
 
     # Of the sink, in the ledger and in errors; derived classes have it, too.
@@ -177,15 +179,28 @@ class TableSink(EpochSink):
                 takes these rows; before anything is written.
         """
         columns = self._checked(rows, batch)
-        table = self._names().fresh(batch.epoch, secrets.token_hex(8))
-        self._ledger.within(lambda of: self._statements(of).make_staging(of, table, columns))
+        table: str = self._ledger.within(lambda of: self._make_staging(of, columns, batch.epoch))
         schema, point, _ = self._options.table.rpartition(".")
         place = f"{schema}{point}{table}"
         write = functools.partial(
-            stage_partition, self._database, place, self.name, seconds=self._retry_for_s
+            stage_partition,
+            self._database,
+            place,
+            self.name,
+            batch.epoch,
+            seconds=self._retry_for_s,
         )
         found = rows.select(prepared(columns)).mapInArrow(write, _REPORT).collect()
         return _Staged(table, {row["attempt"]: row["rows"] for row in found}, columns).encode()
+
+    def _make_staging(self, of: Transaction, columns: Sequence[StagedColumn], epoch: int) -> str:
+        statements, names = self._statements(of), self._names()
+        table = names.fresh(epoch, secrets.token_hex(8))
+        if statements.shares_staging:
+            table = names.shared(columns, statements.role(of))
+        if not (statements.shares_staging and table in statements.staging_tables(of, table)):
+            statements.make_staging(of, table, columns)
+        return table
 
     def publish(self, handle: str, batch: Batch) -> None:
         """Puts the rows into the table, and the epoch into the ledger; see `EpochSink`.
@@ -200,7 +215,7 @@ class TableSink(EpochSink):
             # that publishes, because MySQL commits a transaction when it changes a table.
             self._ledger.within(lambda of: self._statements(of).prepare_undo(of))
         self._ledger.within(lambda of: self._publish(of, staged, handle, batch))
-        self._drop([staged.table])
+        self._drop([staged.table], batch.epoch)
 
     def _publish(self, of: Transaction, staged: "_Staged", handle: str, batch: Batch) -> None:
         if self._ledger.lock(of, batch) is not None:
@@ -235,8 +250,9 @@ class TableSink(EpochSink):
             return {}
         statements = self._statements(of)
         of_try, table = statements.quoted(TRY), statements.beside(staged.table)
-        counted = of.run(f"SELECT {of_try}, COUNT(*) FROM {table} GROUP BY {of_try}")
-        return {attempt: count for attempt, count in counted if attempt in staged.tries}
+        tries = ", ".join(map(statements.literal, staged.tries))
+        where = f"WHERE {of_try} IN ({tries}) GROUP BY {of_try}"
+        return dict(of.run(f"SELECT {of_try}, COUNT(*) FROM {table} {where}"))
 
     def _undo(self, query_id: str, of: Transaction, epochs: Sequence[LedgerEpoch]) -> None:
         if not any(epoch.rows for epoch in epochs):
@@ -259,7 +275,7 @@ class TableSink(EpochSink):
         self._statements(of).undo(of, query_id, [epoch.epoch for epoch in epochs if epoch.rows])
 
     def sweep(self, batch: Batch) -> None:
-        """Drops the staging tables that tries up to this epoch have left, once in a run."""
+        """Removes what attempts up to this epoch have staged, once in a run."""
         if self._swept == batch.run_id:
             return
         names = self._names()
@@ -270,23 +286,30 @@ class TableSink(EpochSink):
         except CleancutError as failure:
             _LOG.warning("%s: staging tables could not be listed: %s", self.name, failure)
             return
-        self._drop([name for name in found if names.epoch(name) <= batch.epoch])
+        of_epochs = [name for name in found if names.epoch(name) <= batch.epoch]
+        self._drop([*of_epochs, *filter(names.is_shared, found)], batch.epoch)
         self._swept = batch.run_id
 
     def _names(self) -> StagingNames:
         assert self._staging is not None, "a sink begins before it is asked"
         return self._staging
 
-    def _drop(self, tables: Sequence[str]) -> None:
+    def _drop(self, tables: Sequence[str], epoch: int) -> None:
+        """Removes what attempts up to an epoch have staged."""
         for table in tables:
             try:
-                self._ledger.within(functools.partial(self._drop_one, table))
+                self._ledger.within(functools.partial(self._drop_one, table, epoch))
             except CleancutError as failure:
-                # The epoch is published; that there is something beside it changes no result.
-                _LOG.warning("%s: %s could not be dropped: %s", self.name, table, failure)
+                # The epoch is published; rows that stay staged change no result.
+                _LOG.warning("%s: %s could not be removed: %s", self.name, table, failure)
 
-    def _drop_one(self, table: str, of: Transaction) -> None:
-        self._statements(of).drop_staging(of, table)
+    def _drop_one(self, table: str, epoch: int, of: Transaction) -> None:
+        statements, names = self._statements(of), self._names()
+        if not names.is_shared(table):
+            statements.drop_staging(of, table)
+            return
+        # Another run may be about to write into it, so it stays.
+        statements.empty_staging(of, table, attempts_of(epoch))
 
     def _checked(self, rows: "DataFrame", batch: Batch) -> tuple[StagedColumn, ...]:
         """The columns of the batch; once in a run they are compared with those of the table."""
