@@ -196,3 +196,22 @@ def test_a_rolled_back_query_needs_a_restored_table(
     query.run(epochs=1)
     found = sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
     assert found == sorted([*range(12), *([] if restored else range(3, 9))])
+
+
+def test_a_table_that_is_restored_alone_lacks_epochs(spark: SparkSession, tmp_path: Path) -> None:
+    """As documented: nothing is known of what a function has written."""
+    path = tmp_path / "table"
+    query = Stream(spark, tmp_path, appending(path))
+
+    def ids() -> list[int]:
+        return sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
+
+    query.run(epochs=3)
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    query.run(epochs=1)
+    assert ids() == [*range(3), *range(9, 12)]
+    # The documented way out: the table, and the query at the epoch of that version.
+    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    cleancut.rollback(str(query.checkpoint), 0, session=spark).apply()
+    query.run(epochs=1)
+    assert ids() == [*range(15)]
