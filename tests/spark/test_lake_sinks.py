@@ -354,7 +354,9 @@ def test_files_of_other_partitions_are_not_read_for_keys(
     sink = lake.sink(keys=["day", "k"], partition_by="day")
 
     def epoch(number: int, of: str, v: str) -> None:
-        rows = spark.sql(f"SELECT date_add(date'2024-01-01', id) AS day, 1 AS k, '{v}' AS v {of}")
+        rows = spark.sql(
+            f"SELECT date_add(date'2024-01-01', int(id)) AS day, 1 AS k, '{v}' AS v {of}"
+        )
         give(sink, rows, number)
 
     epoch(0, "FROM range(20) AS t(id)", "first")
