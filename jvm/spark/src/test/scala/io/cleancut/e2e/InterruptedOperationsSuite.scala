@@ -9,6 +9,7 @@ import scala.util.{Failure, Random, Success, Try, Using}
 import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
   OfflineAct,
   OfflineSource,
@@ -260,8 +261,7 @@ private object InterruptedOperationsSuite {
   private val RocksDb = AgainstRocksDb.RocksDb
   private val Cleancut = classOf[CleancutStateStoreProvider].getName
   private val ManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
-  private val SparksManager =
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+  private val SparksManager = classOf[FileSystemBasedCheckpointFileManager].getName
 
   final case class Place(name: String, provider: String, own: Map[String, String]) {
 
