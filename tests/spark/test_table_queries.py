@@ -222,3 +222,50 @@ def test_a_query_that_gets_cuts_keeps_its_record(spark: SparkSession, tmp_path: 
     query.settings = PLACES["cuts"]
     query.run(query.sink(keys="k"))
     assert recorded(tmp_path / "query/checkpoint") == {"table main.counts": ((0, 3),)}
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
+    cuts: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    query, files = Query(spark, tmp_path, PLACES["cuts"]), EPOCHS
+
+    def run(sink: SqlSink | None = None) -> None:
+        nonlocal files
+        write_events(tmp_path / "events", seed=5, files=range(files, files + 1), rows=ROWS)
+        files += 1
+        query.run(sink or query.sink(keys="k", keep_undo=9))
+
+    for _ in range(3):
+        run()
+    assert query.rows("SELECT owner_generation FROM cleancut_runs") == [(3,)]
+    former, moved = tmp_path / "query", tmp_path / "moved"
+    cleancut.clone(
+        str(former / "checkpoint"),
+        str(moved / "checkpoint"),
+        cuts=cuts,
+        same_query=True,
+        session=spark,
+    ).apply()
+    query.root, query.settings = moved, PLACES["cuts" if cuts else "level-0"]
+    for _ in range(2):
+        run()
+        assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+    [(locations,)] = query.rows("SELECT checkpoint FROM cleancut_runs")
+    assert json.loads(locations) == [f"file:{of}/checkpoint" for of in (former, moved)]
+    query.root, query.settings = former, PLACES["cuts"]
+    before = query.rows("SELECT * FROM counts ORDER BY k")
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
+        run()
+    assert query.rows("SELECT * FROM counts ORDER BY k") == before
+    # By hand nothing is recorded.
+    query.root, query.settings = tmp_path / "elsewhere", PLACES["cuts" if cuts else "level-0"]
+    moved.rename(query.root)
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_CHECKPOINT_UNKNOWN") as seen:
+        run()
+    assert f'`accept_move("file:{moved}/checkpoint")`' in str(seen.value)
+    accepting = query.sink(keys="k", keep_undo=9)
+    accepting.accept_move(f"file:{moved}/checkpoint")
+    run(accepting)
+    run()
+    assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()

@@ -14,6 +14,7 @@ FOLLOWED = "test_a_run_that_was_followed_changes_nothing"
 SEALED = "test_an_epoch_that_was_sealed_is_finished"
 WENT_BACK = "test_what_a_query_has_gone_back_behind_is_undone_or_refused"
 LOST = "test_a_target_that_lost_epochs_is_not_written"
+MOVED = "test_a_query_that_was_moved_continues_and_fences_earlier_runs"
 GONE = "test_a_target_that_is_gone_is_not_created_again"
 ROLLED_BACK = "test_a_run_from_before_a_rollback_publishes_nothing"
 

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, field, replace
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges, Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
+from cleancut.sinks._core.lineage import Origin, Position, position
 from cleancut.sinks._core.query_side import Act
+from tests.support.draws import draws
 
 
 @dataclass
@@ -113,6 +116,7 @@ steps = st.lists(
 )
 
 
+@settings(max_examples=draws(2_000))
 @given(steps)
 def test_a_target_has_the_epochs_of_the_history_that_the_query_continues(
     drawn: list[str | tuple[str, int]],
@@ -263,7 +267,10 @@ class Losses:
             match decided:
                 case ledger.EpochsLost(epochs, kept):
                     assert self.target.backup() == before
-                    assert numbers(epochs) == {of for of in self.query.history if of > last}
+                    later = {of for of in self.query.history if of > last}
+                    # An operation can return to epochs that were lost while they did not count.
+                    known = {of.epoch.epoch for of in self.target.epochs}
+                    assert numbers(epochs) == (later or set(self.query.history) - known)
                     self.follow(epochs, kept)
                 case ledger.RowsMissing(_, ledger.NO_EPOCH):
                     return False
@@ -301,6 +308,7 @@ def numbers(of: EpochRanges) -> set[int]:
     return {number for first, last in of.ranges for number in range(first, last + 1)}
 
 
+@settings(max_examples=draws(2_000))
 @given(losses, st.data())
 def test_a_target_that_was_restored_is_written_only_after_its_lost_epochs_are_dealt_with(
     drawn: list[str | tuple[str, int]], ways: st.DataObject
@@ -339,3 +347,167 @@ def test_a_gap_is_accepted_for_these_very_epochs_alone() -> None:
     assert ledger.lost_after(9, batch, Expected(published)) is None
     everything = ledger.lost_after(-1, batch, Expected(published))
     assert everything == ledger.EpochsLost(published, before=ledger.NO_EPOCH)
+
+
+moves = st.lists(
+    st.one_of(
+        st.just("epoch"),
+        st.just("restart"),
+        st.just("move"),
+        st.just("stranger"),
+        st.tuples(st.just("operation"), st.integers(0, 40)),
+        st.tuples(st.just("late"), st.integers(0, 40)),
+        st.tuples(st.just("start there"), st.integers(0, 40)),
+    ),
+    max_size=40,
+)
+
+
+@dataclass
+class Moves:
+    """A query that moves between checkpoints, while runs of earlier ones continue."""
+
+    is_by_cuts: bool
+    query: ModelQuery = field(default_factory=ModelQuery)
+    target: ModelTarget = field(default_factory=ModelTarget)
+    lineage: tuple[Origin, ...] = ()
+    generation: int = 1
+    run: int = 1
+    has_begun: bool = False
+    # Of runs that have begun, with their generations; and the checkpoints that were moved.
+    former: list[tuple[Batch, int]] = field(default_factory=list)
+    left: list[Batch] = field(default_factory=list)
+
+    @property
+    def owner(self) -> int:
+        return self.generation if self.is_by_cuts else 0
+
+    def batch(self, epoch: int) -> Batch:
+        # Hadoop names a local location in several ways.
+        scheme = ("", "file:", "file://")[self.run % 3]
+        place = f"{scheme}/checkpoints/{len(self.lineage)}"
+        return replace(batch_of(epoch, self.run), checkpoint=place, lineage=self.lineage)
+
+    def restart(self) -> None:
+        if self.has_begun:
+            self.former.append((self.batch(self.query.number), self.owner))
+        self.run, self.generation, self.has_begun = self.run + 1, self.generation + 1, False
+
+    def move(self) -> None:
+        moved = self.batch(self.query.number)
+        self.restart()
+        self.left.append(moved)
+        origin = Origin(moved.checkpoint, self.owner, self.query.number - 1)
+        self.lineage, self.generation = (*self.lineage, origin), 1
+
+    def begin(self) -> bool:
+        decided = self.target.begin(self.query, self.batch(self.query.number), self.owner)
+        while isinstance(decided, ledger.RowsMissing):
+            if decided.before == ledger.NO_EPOCH:
+                return False
+            self.query.operate(decided.before)
+            decided = self.target.begin(self.query, self.batch(self.query.number), self.owner)
+        assert isinstance(decided, ledger.Begin | ledger.Undo)
+        self.has_begun = True
+        return True
+
+    def is_fenced(self, batch: Batch, owner: int) -> None:
+        before = self.target.backup()
+        batch = replace(batch, epoch=self.query.number)
+        assert isinstance(self.target.begin(self.query, batch, owner), ledger.Fenced)
+        assert not self.target.publish(batch)
+        assert self.target.backup() == before
+
+
+@settings(max_examples=draws(2_000))
+@given(moves, st.booleans())
+def test_runs_of_earlier_checkpoints_are_fenced_once_a_later_one_has_begun(
+    drawn: list[str | tuple[str, int]], is_by_cuts: bool
+) -> None:
+    play = Moves(is_by_cuts)
+    for step in drawn:
+        if step == "restart":
+            play.restart()
+        elif step == "move":
+            play.move()
+        elif step == "stranger":
+            stranger = replace(batch_of(play.query.number, 10_000), checkpoint="/elsewhere")
+            before = play.target.backup()
+            if before[0] is not None:
+                decided = play.target.begin(play.query, stranger, 99)
+                assert decided == ledger.Unrelated(before[0])
+                assert play.target.backup() == before
+        elif isinstance(step, tuple) and step[0] == "operation":
+            if play.query.histories:
+                sources = sorted(play.query.histories)
+                play.query.operate(sources[step[1] % len(sources)])
+                play.restart()
+        elif isinstance(step, tuple):
+            if play.has_begun and step[0] == "late" and play.former:
+                play.is_fenced(*play.former[step[1] % len(play.former)])
+            if play.has_begun and step[0] == "start there" and play.left:
+                place = play.left[step[1] % len(play.left)]
+                play.is_fenced(replace(place, run_id=f"run-{20_000 + step[1]}"), 1_000)
+        elif play.has_begun or play.begin():
+            assert play.target.published == set(play.query.history)
+            epoch = play.query.commit()
+            assert play.target.publish(play.batch(epoch))
+            assert play.target.published == set(play.query.history)
+        else:
+            return
+
+
+def test_an_earlier_checkpoint_that_was_used_after_the_move_is_refused() -> None:
+    run = Run("run-1", last=9, checkpoint="/first", owner=4)
+    epochs = RecordedEpoch.numbered(range(10), ())
+    moved = replace(
+        batch_of(10, 2), checkpoint="/second", lineage=(Origin("file:/first", 3, epoch=7),)
+    )
+    refused = ledger.begin(run, epochs, moved, 1, ())
+    assert isinstance(refused, ledger.Refused)
+    assert ([of.epoch for of in refused.epochs], refused.bound) == ([8, 9], 7)
+    # After the rows were deleted, and the epochs marked.
+    begun = ledger.begin(replace(run, last=7), epochs[:8], moved, 1, ())
+    assert isinstance(begun, ledger.Begin)
+    assert (begun.run.checkpoints, begun.run.owner) == (("file:/first", "/second"), 1)
+
+
+def test_a_move_without_an_operation_is_accepted_by_name() -> None:
+    run = Run("run-1", last=9, checkpoint="hdfs://old/q", owner=4)
+    moved = replace(batch_of(10, 2), checkpoint="hdfs://new/q")
+    assert ledger.begin(run, (), moved, 5, ()) == ledger.Unrelated(run)
+    for other in ("hdfs://old", "hdfs://new/q"):
+        refused = ledger.begin(run, (), moved, 5, (), expected=Expected(moves=[other]))
+        assert refused == ledger.Unrelated(run)
+    begun = ledger.begin(run, (), moved, 1, (), expected=Expected(moves=["hdfs://old/q/"]))
+    assert isinstance(begun, ledger.Begin)
+    assert begun.run.checkpoints == ("hdfs://old/q", "hdfs://new/q")
+    # Later runs need no consent, and those of the former location are fenced.
+    again = ledger.begin(begun.run, (), replace(moved, run_id="run-3"), 2, ())
+    assert isinstance(again, ledger.Begin)
+    assert again.run.checkpoints == begun.run.checkpoints
+    older = replace(moved, run_id="run-4", checkpoint="hdfs://old/q")
+    assert ledger.begin(again.run, (), older, 9, ()) == ledger.Fenced(again.run)
+
+
+@pytest.mark.parametrize(
+    ("run", "recorded", "expected"),
+    [
+        (["file:/a"], ["/a/"], Position.SAME),
+        (["file:///a", "s3a://b/c"], ["/a", "s3://b/c"], Position.SAME),
+        (["a", "b"], ["a"], Position.LATER),
+        (["a"], ["a", "b"], Position.EARLIER),
+        # A ledger that knows the last checkpoint alone.
+        (["a", "b"], ["b"], Position.SAME),
+        (["a", "b", "c"], ["b"], Position.LATER),
+        (["b"], ["a", "b", "c"], Position.EARLIER),
+        # Back at a location, after a failover and a failback.
+        (["a", "b", "a"], ["a", "b"], Position.LATER),
+        (["a"], ["a", "b", "a"], Position.EARLIER),
+        # Two copies of one checkpoint.
+        (["a", "b"], ["a", "c"], Position.UNRELATED),
+        (["b"], ["a"], Position.UNRELATED),
+    ],
+)
+def test_the_order_of_checkpoints(run: list[str], recorded: list[str], expected: Position) -> None:
+    assert position(run, recorded) is expected

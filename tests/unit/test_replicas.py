@@ -9,6 +9,7 @@ import pyarrow.fs
 import pytest
 
 from cleancut import Checkpoint, RequestError, _cli
+from cleancut._format.lineage import lineage_of
 from cleancut._reading.root import Root, open_root
 from cleancut._recovery.replicas import ReplicaInfo, replicate
 from cleancut._storage.directory import Directory
@@ -385,3 +386,17 @@ def test_repeated_passes_continue_after_transient_errors(
     # Without --every the first error ends the command.
     results.append(ConnectionResetError("the network is away"))
     assert _cli.main(command) == _cli.REFUSED
+
+
+def test_a_copy_continues_its_checkpoint_and_those_that_it_continues(
+    four_cuts: CutFiles, copy: Path, tmp_path: Path
+) -> None:
+    again(four_cuts, copy)
+    further = tmp_path / "further"
+    Checkpoint(copy).replicate(further)
+    own = {"checkpoint": str(four_cuts.location), "generation": 1}
+    for place, origins in ((copy, [own]), (further, [own, own | {"checkpoint": str(copy)}])):
+        assert lineage_of((place / "cleancut" / "origin.json").read_bytes()) == origins
+        assert Checkpoint(place).verify().ok
+    with pytest.raises(ValueError, match="version 2"):
+        lineage_of(b'{"formatVersion":2,"lineage":[]}')

@@ -22,7 +22,9 @@ from cleancut.sinks import (
 from cleancut.sinks._core.database import masked, scrubbed, within
 from cleancut.sinks._core.expected import EpochRanges
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
+from cleancut.sinks._core.lineage import Origin
 from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._ledgers.checkpoints import decode_checkpoints
 from cleancut.sinks._tables.sql import SqlDatabase
 from tests.support.refusals import refusal
 
@@ -352,3 +354,48 @@ def test_the_ledger_of_a_query_is_lost_if_the_checkpoint_records_its_epochs(
     assert "cleancut rollback" not in str(refused)
     # An epoch in which the function called no sink, and a sink that is new.
     begin(ledger, replace(run(5), recorded={"another": EpochRanges(((0, 4),))}))
+
+
+def test_a_query_that_was_moved_owns_its_ledger_whatever_its_generation(ledger: SqlLedger) -> None:
+    for generation in range(1, 8):
+        begin(ledger, run(0, f"old-{generation}"), generation)
+    publish(ledger, run(0, "old-7"))
+    moved = replace(
+        run(2, "new-1"), checkpoint="file:/new", lineage=(Origin("/ckpt", generation=7, epoch=0),)
+    )
+    begin(ledger, moved, 1)
+    publish(ledger, moved)
+    for batch, generation in ((run(3, "old-7"), 7), (run(3, "old-8"), 8)):
+        with pytest.raises(FencedError):
+            begin(ledger, batch, generation)
+    # Spark's provider counts no generations.
+    further = replace(
+        moved, run_id="new-2", checkpoint="/third", lineage=(*moved.lineage, Origin("file:///new"))
+    )
+    begin(ledger, further, None)
+    [(locations,)] = ledger.within(lambda of: of.run("SELECT checkpoint FROM cleancut_runs"))
+    assert decode_checkpoints(locations) == ("/ckpt", "file:///new", "/third")
+    stranger = replace(run(4, "other"), checkpoint="hdfs://other/q")
+    refused = refusal(lambda: begin(ledger, stranger, 99))
+    assert refused.error_id == "CLEANCUT_SINK_CHECKPOINT_UNKNOWN"
+    assert 'call `accept_move("/third")` of the sink' in str(refused)
+    ledger.accept_move("/third")
+    begin(ledger, stranger, 1)
+    with pytest.raises(FencedError):
+        begin(ledger, replace(further, run_id="new-3"), None)
+
+
+def test_epochs_that_were_published_after_a_copy_are_refused(ledger: SqlLedger) -> None:
+    begin(ledger, run(0), 1)
+    publish(ledger, *(run(epoch) for epoch in range(4)))
+    copied = replace(
+        run(5, "r-2"), checkpoint="/copy", lineage=(Origin("file:/ckpt", generation=1, epoch=1),)
+    )
+    refused = refusal(lambda: begin(ledger, copied, 1, undo=lambda of, epochs: None))
+    assert refused.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
+    assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(refused)
+    assert "`forget(after=1)`" in str(refused)
+    ledger.forget("q-1", after=1)
+    begin(ledger, copied, 1)
+    publish(ledger, copied)
+    assert epochs(ledger) == [0, 1, 5]

@@ -20,6 +20,7 @@ REPLICAS = "replicas"
 HISTORY = "history"
 OWNERS = "owners"
 REPLICA = "replica.json"
+ORIGIN = "origin.json"
 
 # What the stores of rows in flight are called; they are no operator's own.
 CHANNEL_PREFIX = "cleancut-channel-"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 from cleancut._brief import Brief
@@ -19,6 +20,7 @@ from cleancut._format.cut import Cut, read_cut
 from cleancut._format.layout import (
     CUTS,
     FORMAT_OBJECT,
+    ORIGIN,
     OWNERS,
     PAGES,
     REPLICA,
@@ -32,6 +34,7 @@ from cleancut._format.layout import (
     parse_cut_name,
     parse_seal_name,
 )
+from cleancut._format.lineage import encoded_lineage, lineage_of
 from cleancut._format.operator_metadata import OperatorMetadata
 from cleancut._format.spark_names import (
     DIRECTORIES,
@@ -145,6 +148,7 @@ class _Pass:
         parts = self._listed(SEGMENTS, PAGES, STORES)
         logs = _all_of(self._checkpoint, *DIRECTORIES)
         self._note(epochs[-1], there)
+        self._write(f"{ROOT}/{ORIGIN}", self._lineage(epochs[-1]))
         self._copy([name for name in logs if OF_SOURCES.fullmatch(name)], logs, there)
         self._follow(f"{ROOT}/{FORMAT_OBJECT}")
         for name in [METADATA, *filter(OF_STATE.fullmatch, logs)]:
@@ -214,6 +218,22 @@ class _Pass:
             data = self._made(name)
         except FileNotFoundError:
             return
+        self._write(name, data)
+
+    def _lineage(self, last: int) -> bytes:
+        """The checkpoints that a query continues which is started on the copy."""
+        try:
+            known = lineage_of(self._checkpoint.read(f"{ROOT}/{ORIGIN}"))
+        except FileNotFoundError:
+            known = []
+        location = self._source.location
+        # As a query names it, which has another directory than this process.
+        location = location if ":" in location else str(Path(location).absolute())
+        own = {"checkpoint": location, "generation": self._cut(last).generation}
+        return encoded_lineage([*known, own])
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Has a small object have these bytes."""
         if not self._place.create(name, data):
             if self._place.read(name) == data:
                 return

@@ -101,7 +101,7 @@ def finish(df: "DataFrame", epoch: int) -> bool:
 
 
 def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
-    """Which epoch of which run a batch is: `queryId`, `runId`, `checkpoint`, `plannedMs`, `sinks`.
+    """Which epoch of which run a batch is, with what its checkpoint records for sinks.
 
     Raises:
         RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.

@@ -13,7 +13,12 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
-from cleancut.sinks._core.ledger import NO_EPOCH, RecordedEpoch, RowsMissing, lost_after
+from cleancut.sinks._core.ledger import (
+    NO_EPOCH,
+    RecordedEpoch,
+    RowsMissing,
+    lost_after,
+)
 from cleancut.sinks._core.ledger_errors import (
     UndoRefusedError,
     error_for,
@@ -21,6 +26,7 @@ from cleancut.sinks._core.ledger_errors import (
     undo_refused,
 )
 from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._files.checkpoints import NO_MOVE, begin_checkpoint, check_followed
 from cleancut.sinks._files.directory import Records, SinkDirectory
 from cleancut.sinks._files.manifest import check_input, claim, decoded, encoded
 from cleancut.sinks._files.names import (
@@ -36,6 +42,7 @@ from cleancut.sinks._files.names import (
 )
 from cleancut.sinks._files.operations import (
     counts_now,
+    find_lost_before,
     last_recorded,
     read_history,
     record_operations,
@@ -129,6 +136,7 @@ class TwoPhaseSink(EpochSink):
         self._committer = committer
         self._path = os.fspath(decisions)
         self._records: Records | None = None
+        self._move = NO_MOVE
 
     def __repr__(self) -> str:
         return f"TwoPhaseSink({self._committer!r}, decisions={self._path!r})"
@@ -156,13 +164,18 @@ class TwoPhaseSink(EpochSink):
 
     def _begin(self, side: QuerySide, records: Records) -> None:
         self._records = records
-        lost = lost_after(last_recorded(records), side.batch, self._expected(side.batch))
+        expected = self._expected(side.batch)
+        lost = lost_after(last_recorded(records), side.batch, expected)
         if lost is not None:
             raise error_for(lost, side.batch, self.name)
         claim(records, side.batch)
+        self._move = begin_checkpoint(records, side.batch, expected)
         history = read_history(records, manifest_epochs(records.names(EPOCHS)))
         if history.until == NO_EPOCH:
             record_start(records, side.batch.epoch)
+        lost = find_lost_before(records, side, history, expected)
+        if lost is not None:
+            raise error_for(lost, side.batch, self.name)
         history = record_operations(records, side, history)
         # Again: until then an older run could decide an epoch and not see the operations.
         decided = manifest_epochs(records.names(EPOCHS))
@@ -219,10 +232,12 @@ class TwoPhaseSink(EpochSink):
         """Decides the epoch, unless it is decided, and commits it; see `EpochSink`.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch.
+            FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch, or a run
+                of a checkpoint has begun that continues this one.
         """
         prepared = _decoded(handle)
         mine = _Decision(prepared, batch.query_id, batch.run_id, batch.planned_ms)
+        check_followed(self._of_run(), batch, self._move)
         found: _Decision | None = mine
         if not self._of_run().create(manifest_name(batch.epoch), mine.encode()):
             found = self._decision(batch.epoch)

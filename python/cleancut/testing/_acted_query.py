@@ -3,12 +3,13 @@
 import itertools
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges
+from cleancut.sinks._core.lineage import Origin
 from cleancut.sinks._core.query_side import Act, acted, counts
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class ActedQuery:
         acts: on its checkpoint.
         planned_ms: when the input of each epoch was chosen.
         seals: what each epoch was sealed with.
+        lineage: the checkpoints that its checkpoint continues, oldest first.
         published: the epochs that were committed after sinks had published them, by ledger key.
     """
 
@@ -37,6 +39,7 @@ class ActedQuery:
     acts: list[Act] = field(default_factory=list)
     planned_ms: dict[int, int] = field(default_factory=dict)
     seals: dict[int, str] = field(default_factory=dict)
+    lineage: tuple[Origin, ...] = ()
     published: dict[str, set[int]] = field(default_factory=dict)
     _clock: "itertools.count[int]" = field(default_factory=lambda: itertools.count(_FIRST_MS))
 
@@ -54,6 +57,24 @@ class ActedQuery:
         """Commits an epoch that sinks have published."""
         for sink in sinks:
             self.published.setdefault(sink, set()).add(epoch)
+
+    @property
+    def checkpoint(self) -> str:
+        """Its location; another one after each move."""
+        return f"acted:/{self.query_id}" + "/moved" * len(self.lineage)
+
+    def move(self) -> "ActedQuery":
+        """The query at another checkpoint, which continues this one; this one can still run."""
+        last = max([*self.planned_ms, *(act.epoch for act in self.acts)], default=-1)
+        return replace(
+            self,
+            runs=0,
+            lineage=(*self.lineage, Origin(self.checkpoint, self.runs, last)),
+            acts=list(self.acts),
+            planned_ms=dict(self.planned_ms),
+            seals={},
+            published={sink: set(epochs) for sink, epochs in self.published.items()},
+        )
 
     def start(self) -> "ActedRun":
         """Another run, which owns the query from now on."""
@@ -100,9 +121,10 @@ class ActedRun:
             epoch=epoch,
             query_id=self.query.query_id,
             run_id=self.run_id,
-            checkpoint=f"acted:/{self.query.query_id}",
+            checkpoint=self.query.checkpoint,
             planned_ms=self.query.plan(epoch),
             recorded=self.query.recorded_before(epoch),
+            lineage=self.query.lineage,
         )
         side = _ActedSide(self, batch, rows, sealed)
         # Here, and not in the package of the sinks, at whose lines a test may stop.

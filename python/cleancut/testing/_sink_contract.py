@@ -301,6 +301,29 @@ class SinkContract(ABC):
         play.give(play.query.start(), sink, 2)
         play.check([2], "the loss of all epochs was accepted")
 
+    def test_a_query_that_was_moved_continues_and_fences_earlier_runs(self, tmp_path: Path) -> None:
+        """Generations begin again at the new checkpoint. The former one can still be started."""
+        play = _Play(self, tmp_path)
+        for epoch in (0, 1):
+            play.give(play.query.start(), self.make_sink(tmp_path), epoch)
+        former, its_sink = play.query, self.make_sink(tmp_path)
+        older = former.start()
+        play.give(older, its_sink, 2)
+        play.query = former.move()
+        play.give(play.query.start(), self.make_sink(tmp_path), 3)
+        play.check(range(4), "the query was moved")
+        shown = play.shown()
+        for run, sink in ((older, its_sink), (former.start(), self.make_sink(tmp_path))):
+            with contextlib.suppress(FencedError):
+                play.give(run, sink, 4)
+                raise AssertionError("a run of the former checkpoint has published")
+            assert play.shown() == shown, "a run of the former checkpoint has changed the target"
+        play.give(play.query.start(), self.make_sink(tmp_path), 4)
+        play.check(range(5), "after runs of the former checkpoint")
+        play.query = play.query.move()
+        play.give(play.query.start(), self.make_sink(tmp_path), 5)
+        play.check(range(6), "the query was moved twice")
+
     def test_two_queries_do_not_take_each_others_epochs(self, tmp_path: Path) -> None:
         """Both number their epochs from 0. The second may be refused, before it writes."""
         play = _Play(self, tmp_path)
@@ -417,6 +440,10 @@ class _Play:
         names = ("id", "word", "n")
         places = [names.index(key) for key in self._contract.keys]
         return list({tuple(row[at] for at in places): row for row in rows}.values())
+
+    def shown(self) -> Counter[Row]:
+        """What readers see."""
+        return Counter(tuple(row) for row in self._contract.read(self._home))
 
     def check(self, epochs: Iterable[int], when: str = "", more: Sequence[Row] = ()) -> None:
         """That readers see these epochs, and nothing else."""

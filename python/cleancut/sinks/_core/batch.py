@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cleancut._brief import Brief
 from cleancut._spark import sealing
 from cleancut.sinks._core.expected import NO_EPOCHS, EpochRanges
+from cleancut.sinks._core.lineage import Origin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,6 +25,7 @@ class Batch(Brief):
         planned_ms: when Spark chose the input of the epoch, in Unix time; as its offset log has it.
         recorded: the earlier epochs that its checkpoint records as published, by the `ledger_key`
             of each sink.
+        lineage: the checkpoints of the query that its checkpoint continues, oldest first.
     """
 
     epoch: int
@@ -32,6 +34,13 @@ class Batch(Brief):
     checkpoint: str
     planned_ms: int
     recorded: Mapping[str, EpochRanges] = field(default_factory=dict, repr=False, compare=False)
+
+    lineage: tuple[Origin, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The locations of all checkpoints of the query, oldest first; the last one is its own."""
+        return (*(of.checkpoint for of in self.lineage), self.checkpoint)
 
     def published_to(self, ledger_key: str) -> EpochRanges:
         """The earlier epochs that a sink has published, by the record of the checkpoint."""
@@ -54,4 +63,7 @@ def batch_of(df: "DataFrame", epoch: int) -> Batch:
         recorded={
             of["name"]: EpochRanges(tuple(map(tuple, of["epochs"]))) for of in found["sinks"]
         },
+        lineage=tuple(
+            Origin(of["checkpoint"], of["generation"], of.get("epoch")) for of in found["lineage"]
+        ),
     )

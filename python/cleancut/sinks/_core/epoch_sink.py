@@ -54,6 +54,7 @@ class EpochSink(ABC):
     # The query whose epoch is open.
     _serves: str | None = None
     _gaps: tuple[tuple[int, int], ...] = ()
+    _moves: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -80,9 +81,21 @@ class EpochSink(ABC):
         """
         self._gaps = (*self._gaps, (first, last))
 
+    def accept_move(self, checkpoint: str) -> None:
+        """Accepts that the query continues a checkpoint whose files you have moved yourself.
+
+        Call it before the query starts, as CLEANCUT_SINK_CHECKPOINT_UNKNOWN says. Runs at the
+        former location are fenced from then on. After `clone`, `migrate` and `replicate` it is not
+        needed.
+
+        Args:
+            checkpoint: the location from which it was moved.
+        """
+        self._moves = (*self._moves, checkpoint)
+
     def _expected(self, batch: Batch) -> Expected:
         """The epochs that the target should have before a batch."""
-        return Expected(batch.published_to(self.ledger_key), self._gaps)
+        return Expected(batch.published_to(self.ledger_key), self._gaps, self._moves)
 
     def begin(self, side: QuerySide, session: Any) -> None:  # noqa: B027  # few have to
         """Takes the target over for a run, before its first epoch.

@@ -1,4 +1,4 @@
-"""The epochs that a target should have, by the record of the query's checkpoint."""
+"""What a target should have, by the record of the query's checkpoint, and what is accepted."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -59,15 +59,17 @@ NO_EPOCHS = EpochRanges()
 
 @dataclass(frozen=True)
 class Expected:
-    """The epochs that a target should have.
+    """The epochs that a target should have, and what was accepted by name.
 
     Attributes:
         published: what the checkpoint records that the query has published there, and that counts.
-        gaps: the first and the last epoch of each loss that was accepted by name.
+        gaps: the first and the last epoch of each loss that was accepted.
+        moves: locations from which the checkpoint was moved without an operation.
     """
 
     published: EpochRanges = NO_EPOCHS
     gaps: Sequence[tuple[int, int]] = ()
+    moves: Sequence[str] = ()
 
     def lost(self, last: int, before: int) -> EpochRanges:
         """The epochs that the target lacks, unless these very epochs are accepted.

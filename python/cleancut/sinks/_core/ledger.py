@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from cleancut._brief import Brief
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges, Expected
+from cleancut.sinks._core.lineage import Position, normal, position
 from cleancut.sinks._core.query_side import Act, counts, kept_until
 
 NO_EPOCH = -1
@@ -83,6 +84,7 @@ class Run:
         acts: the recorded operations on the checkpoint, ascending.
         generation: how many runs have begun to write to the target.
         checkpoint: the checkpoint location of the latest run.
+        lineage: the locations of the checkpoints that this one continues, oldest first.
     """
 
     run_id: str
@@ -93,6 +95,16 @@ class Run:
     acts: tuple[Act, ...] = ()
     generation: int = 1
     checkpoint: str = ""
+    lineage: tuple[str, ...] = ()
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The checkpoints of the query up to that of the latest run, oldest first."""
+        return (*self.lineage, self.checkpoint)
+
+    def with_checkpoints(self, locations: Sequence[str]) -> "Run":
+        """The same with other checkpoints."""
+        return replace(self, lineage=tuple(locations[:-1]), checkpoint=locations[-1])
 
     @property
     def position(self) -> int:
@@ -172,6 +184,17 @@ class EpochsLost:
 
 
 @dataclass(frozen=True)
+class Unrelated:
+    """Neither the checkpoint of the run nor that of the recorded run continues the other one.
+
+    Attributes:
+        run: that is recorded.
+    """
+
+    run: Run
+
+
+@dataclass(frozen=True)
 class OtherInput:
     """The epoch is published with other input than the query is about to write."""
 
@@ -185,7 +208,7 @@ class Passed:
     last: int
 
 
-Begun = Begin | Undo | Fenced | Refused | RowsMissing | EpochsLost
+Begun = Begin | Undo | Fenced | Refused | RowsMissing | EpochsLost | Unrelated
 EXPECT_NOTHING = Expected()
 
 
@@ -197,6 +220,7 @@ def begin(
     operations: Sequence[Act],
     *,
     first: int = 0,
+    kept: int = KEPT_EPOCHS,
     expected: Expected = EXPECT_NOTHING,
 ) -> Begun:
     """Decides what a target does when a run of a query begins to write to it.
@@ -208,26 +232,87 @@ def begin(
         owner: the generation of the run; 0 without cuts.
         operations: on the checkpoint, after `recorded.position` and before the batch, ascending.
         first: all published epochs from this one on are in `epochs`.
+        kept: epochs that are older than the last one by that number may be left out of `epochs`.
         expected: the epochs that the target should have.
     """
     lost = find_lost(recorded, batch, expected)
     if recorded is None:
-        return lost or Begin(Run(batch.run_id, owner=owner, checkpoint=batch.checkpoint))
+        first_run = Run(batch.run_id, owner=owner).with_checkpoints(batch.checkpoints)
+        return lost or Begin(first_run)
     if recorded.run_id == batch.run_id:
         return lost or Begin(recorded)
-    if batch.run_id in recorded.former or owner < recorded.owner:
-        return Fenced(recorded)
-    if lost is not None:
-        return lost
+    denial = (
+        _order(recorded, batch, owner, expected) or lost or _after_move(recorded, epochs, batch)
+    )
+    if denial is not None:
+        return denial
     run = replace(
         recorded,
         run_id=batch.run_id,
         former=(*recorded.former, recorded.run_id)[-_KEPT_RUNS:],
         generation=recorded.generation + 1,
         owner=owner,
-        checkpoint=batch.checkpoint,
-    )
-    return _follow(run, epochs, operations, first) if operations else Begin(run)
+    ).with_checkpoints(joined(recorded.checkpoints, batch))
+    if not operations:
+        return Begin(run)
+    listed = max(first, recorded.last - kept + 1)
+    numbers = {of.epoch.epoch for of in epochs}
+    lost = lost_between(listed, recorded.last, numbers, expected)
+    return lost or _follow(run, epochs, operations, first)
+
+
+def _order(
+    recorded: Run, batch: Batch, owner: int, expected: Expected
+) -> Fenced | Unrelated | None:
+    """Compares runs by the position of their checkpoints in the lineage, then by generation."""
+    order = compare_checkpoints(recorded.checkpoints, batch, expected)
+    if batch.run_id in recorded.former or order is Position.EARLIER:
+        return Fenced(recorded)
+    if order is Position.UNRELATED:
+        return Unrelated(recorded)
+    is_older = order is Position.SAME and owner < recorded.owner
+    return Fenced(recorded) if is_older else None
+
+
+def compare_checkpoints(
+    recorded: Sequence[str], batch: Batch, expected: Expected = EXPECT_NOTHING
+) -> Position:
+    """Where the checkpoint of a batch is in the lineage of the query.
+
+    Args:
+        recorded: the checkpoints of the recorded run, oldest first.
+        batch: of the run that begins.
+        expected: by which a move may be accepted.
+    """
+    found = position(batch.checkpoints, recorded)
+    is_accepted = not recorded[-1] or normal(recorded[-1]) in map(normal, expected.moves)
+    return Position.LATER if found is Position.UNRELATED and is_accepted else found
+
+
+def joined(recorded: Sequence[str], batch: Batch) -> tuple[str, ...]:
+    """The checkpoints of the query after a run of a batch has begun, oldest first."""
+    found = position(batch.checkpoints, recorded)
+    if found is Position.UNRELATED:
+        return (*filter(None, recorded), *batch.checkpoints)
+    # A move that was accepted is known to the target alone.
+    is_longer = found is Position.SAME and len(recorded) > len(batch.checkpoints)
+    return tuple(recorded) if is_longer else batch.checkpoints
+
+
+def moved_at(checkpoint: str, batch: Batch) -> int | None:
+    """The highest number that a query had used at a checkpoint when it was continued elsewhere."""
+    known = {normal(of.checkpoint): of.epoch for of in batch.lineage}
+    return known.get(normal(checkpoint))
+
+
+def _after_move(recorded: Run, epochs: Sequence[RecordedEpoch], batch: Batch) -> Refused | None:
+    """Refuses epochs that were published at an earlier checkpoint after it was continued."""
+    until = moved_at(recorded.checkpoint, batch)
+    if until is None or recorded.last <= until:
+        return None
+    surplus = tuple(of.epoch for of in epochs if not of.is_undone and of.epoch.epoch > until)
+    reason = f"the query continued at {recorded.checkpoint} after its checkpoint was copied"
+    return Refused(reason, surplus, until)
 
 
 def _follow(
@@ -261,11 +346,31 @@ def find_lost(recorded: Run | None, batch: Batch, expected: Expected) -> EpochsL
 
 def lost_after(last: int, batch: Batch, expected: Expected) -> EpochsLost | None:
     """The epochs that a target lacks whose last one this is; None if it lacks none."""
-    lost = expected.lost(last, batch.epoch)
-    if not lost:
+    return _lost(expected.lost(last, batch.epoch), expected)
+
+
+def lost_between(
+    first: int, last: int, recorded: Container[int], expected: Expected
+) -> EpochsLost | None:
+    """The epochs that count after an operation and that a target has lost before its last one.
+
+    A loss that was accepted before a rollback can have more epochs after that rollback is undone.
+
+    Args:
+        first: all epochs of the target from this one on are recorded.
+        last: the last epoch of the target.
+        recorded: the epochs that it has, undone ones included.
+        expected: the epochs that it should have.
+    """
+    lost = expected.published.between(first, last).where(lambda epoch: epoch not in recorded)
+    return _lost(expected.unless_accepted(lost), expected)
+
+
+def _lost(epochs: EpochRanges, expected: Expected) -> EpochsLost | None:
+    if not epochs:
         return None
-    kept = expected.published.between(0, lost.first - 1)
-    return EpochsLost(lost, kept.last if kept else NO_EPOCH)
+    before = expected.published.between(0, epochs.first - 1)
+    return EpochsLost(epochs, before.last if before else NO_EPOCH)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from cleancut.sinks._core.ledger import (
     Refused,
     RowsMissing,
     Run,
+    Unrelated,
 )
 
 
@@ -27,10 +28,33 @@ def fenced(batch: Batch, found: Run | None, sink: str) -> Exception:
     return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
 
 
+def continued(batch: Batch, checkpoint: str, sink: str) -> Exception:
+    """The error for a run whose checkpoint another one continues, of which a run has begun."""
+    owner = f"a run with the checkpoint {checkpoint}, which continues this one, by {sink}"
+    return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
+
+
 def rolled_back(batch: Batch, sink: str) -> Exception:
     """The error for a run from before a rollback, whose epoch does not count any more."""
     owner = f"a run after a rollback of the query, by the operations in {sink}"
     return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
+
+
+def unrelated(batch: Batch, known: str, sink: str) -> Exception:
+    """The error for a run whose checkpoint does not continue that of the recorded run.
+
+    Args:
+        batch: that was to be written.
+        known: the checkpoint of the recorded run.
+        sink: name of the target.
+    """
+    return error_of(
+        "CLEANCUT_SINK_CHECKPOINT_UNKNOWN",
+        sink=sink,
+        query=batch.query_id,
+        location=batch.checkpoint,
+        known=known,
+    )
 
 
 def epoch_taken(batch: Batch, run_id: str, planned_ms: int, sink: str) -> Exception:
@@ -53,7 +77,7 @@ def epoch_taken(batch: Batch, run_id: str, planned_ms: int, sink: str) -> Except
     )
 
 
-Denial = Fenced | Refused | RowsMissing | EpochsLost | OtherInput | Passed
+Denial = Fenced | Refused | RowsMissing | EpochsLost | Unrelated | OtherInput | Passed
 
 
 def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
@@ -85,6 +109,8 @@ def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
                 reason=reason,
                 published=_names(epochs),
             )
+        case Unrelated(run):
+            return unrelated(batch, run.checkpoint, sink)
         case EpochsLost(lost, before):
             rollback = f"run `cleancut rollback {batch.checkpoint} --to-epoch {before} --apply`"
             return error_of(

@@ -31,6 +31,9 @@ class _Selecting(EpochSink):
     def accept_gap(self, first: int, last: int) -> None:
         self._sink.accept_gap(first, last)
 
+    def accept_move(self, checkpoint: str) -> None:
+        self._sink.accept_move(checkpoint)
+
     def leaves_record(self, handle: str) -> bool:
         return self._sink.leaves_record(handle)
 

@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from cleancut.sinks._core.ledger import History, RecordedEpoch, RowsMissing
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.ledger import (
+    EXPECT_NOTHING,
+    EpochsLost,
+    History,
+    RecordedEpoch,
+    RowsMissing,
+)
 from cleancut.sinks._core.query_side import Acted
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, encoded, read_manifest
@@ -17,16 +24,19 @@ from cleancut.sinks._files.names import (
     undone_epochs,
     undone_name,
 )
-from cleancut.sinks._files.operations import read_history, record_operations
+from cleancut.sinks._files.operations import find_lost_before, read_history, record_operations
 from cleancut.sinks._files.retention import expired_until
 from cleancut.sinks._files.view import look
 
 
-def follow(records: Records, side: Acted) -> tuple[int, History]:
+def follow(
+    records: Records, side: Acted, expected: Expected = EXPECT_NOTHING
+) -> tuple[int, History] | EpochsLost:
     """Records the operations on the checkpoint; hides and shows epochs accordingly.
 
     Returns:
-        The last expired epoch, or -1 if none has expired; and which epochs count.
+        The last expired epoch, or -1 if none has expired; and which epochs count. Or the epochs
+        that are lost, before anything is recorded.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
@@ -35,6 +45,9 @@ def follow(records: Records, side: Acted) -> tuple[int, History]:
     published = manifest_epochs(records.names(EPOCHS))
     hidden = taken_back(records.names(TAKEN_BACK))
     known = read_history(records, [*published, *(of.epoch for of in hidden)])
+    lost = find_lost_before(records, side, known, expected, first=expired + 1)
+    if lost is not None:
+        return lost
     # First: a run from before a rollback reads them after it has published, and hides its epoch.
     history = record_operations(records, side, known)
     if history != known:

@@ -8,7 +8,8 @@ published: so an epoch of a run from before a rollback is hidden by one of the t
 from collections.abc import Iterable
 
 from cleancut._format.fields import typed
-from cleancut.sinks._core.ledger import NO_EPOCH, History
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.ledger import NO_EPOCH, EpochsLost, History, lost_between
 from cleancut.sinks._core.query_side import Act, Acted
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import decoded, encoded
@@ -48,9 +49,32 @@ def counts_now(records: Records, epoch: int) -> bool:
 
 def last_recorded(records: Records) -> int:
     """The last epoch that was ever published, hidden and undone ones included."""
-    hidden = [attempt.epoch for attempt in taken_back(records.names(TAKEN_BACK))]
-    named = (number for of in (EPOCHS, UNDONE) for number in manifest_epochs(records.names(of)))
-    return max([*named, *hidden], default=NO_EPOCH)
+    return max(recorded_epochs(records), default=NO_EPOCH)
+
+
+def recorded_epochs(records: Records) -> set[int]:
+    """All epochs that were ever published and are recorded, hidden and undone ones included."""
+    hidden = {attempt.epoch for attempt in taken_back(records.names(TAKEN_BACK))}
+    return hidden.union(*(manifest_epochs(records.names(of)) for of in (EPOCHS, UNDONE)))
+
+
+def find_lost_before(
+    records: Records, side: Acted, history: History, expected: Expected, *, first: int = 0
+) -> EpochsLost | None:
+    """The epochs that count after later operations and that the target has lost, if there are any.
+
+    Args:
+        records: of the target.
+        side: the query.
+        history: what is recorded.
+        expected: the epochs that the target should have.
+        first: all epochs from this one on are recorded.
+    """
+    is_unchanged = history.until == NO_EPOCH or not side.acts(history.until)
+    if is_unchanged or not expected.published:
+        return None
+    recorded = recorded_epochs(records)
+    return lost_between(first, max(recorded, default=NO_EPOCH), recorded, expected)
 
 
 def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]:

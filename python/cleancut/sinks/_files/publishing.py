@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import Expected
-from cleancut.sinks._core.ledger import EXPECT_NOTHING, NO_EPOCH, lost_after
+from cleancut.sinks._core.ledger import EXPECT_NOTHING, NO_EPOCH, EpochsLost, lost_after
 from cleancut.sinks._core.ledger_errors import error_for, rolled_back
 from cleancut.sinks._core.query_side import QuerySide
+from cleancut.sinks._files.checkpoints import NO_MOVE, begin_checkpoint, check_followed
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.going_back import follow, hide_manifest, missing
 from cleancut.sinks._files.manifest import DataFile, Link, Manifest, claim, owner_of, read_manifest
@@ -70,6 +71,7 @@ class Publishing:
         self._is_claimed = False
         self._is_prepared = False
         self._has_published = False
+        self._move = NO_MOVE
         self._left: list[Attempt] | None = None
         self._expired = -1
         self._kept: set[int] = set()
@@ -87,7 +89,8 @@ class Publishing:
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_ROWS_MISSING,
-                CLEANCUT_SINK_EPOCHS_LOST.
+                CLEANCUT_SINK_EPOCHS_LOST, CLEANCUT_SINK_CHECKPOINT_UNKNOWN.
+            FencedError: CLEANCUT_FENCED.
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
         is_ours = self._is_ours(side.batch)
@@ -97,7 +100,11 @@ class Publishing:
             if lost is not None:
                 raise error_for(lost, side.batch, self._directory.location)
         if is_ours:
-            self._expired, history = follow(self._directory, side)
+            self._move = begin_checkpoint(self._directory, side.batch, expected)
+            followed = follow(self._directory, side, expected)
+            if isinstance(followed, EpochsLost):
+                raise error_for(followed, side.batch, self._directory.location)
+            self._expired, history = followed
             self._has_published = history.until != NO_EPOCH
             given_up = missing(self._directory, self._expired, history)
             if given_up is not None:
@@ -207,7 +214,8 @@ class Publishing:
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
-            FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch.
+            FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch, or a run
+                of a checkpoint has begun that continues this one.
         """
         attempt = staged.attempt
         if not self._is_claimed:
@@ -216,6 +224,7 @@ class Publishing:
         if not self._has_published:
             record_start(self._directory, batch.epoch)
             self._has_published = True
+        check_followed(self._directory, batch, self._move)
         name = manifest_name(staged.epoch)
         found: Manifest | None = staged
         if not self._directory.create(name, staged.encode()):

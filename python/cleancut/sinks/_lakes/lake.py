@@ -188,7 +188,9 @@ class LakeSink(EpochSink):
         head = table.head(batch.query_id)
         recorded = None if head is None else head.entry.run
         acts = () if recorded is None else side.acts(recorded.position)
-        entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if acts else []
+        is_moved = recorded is not None and recorded.checkpoint != batch.checkpoint
+        is_compared = bool(acts) or is_moved
+        entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if is_compared else []
         epochs = list(reversed(list(past(entries))))
         first = _first_recorded(entries, epochs)
         decided = ledger.begin(

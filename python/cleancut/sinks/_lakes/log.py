@@ -19,6 +19,7 @@ from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import error_for, fenced
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.manifest import FORMAT_VERSION, decoded
+from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Entry:
         found = {
             "formatVersion": FORMAT_VERSION,
             "queryId": self.query_id,
-            "checkpoint": run.checkpoint,
+            "checkpoint": encode_checkpoints(run.checkpoints),
             "runId": run.run_id,
             "formerRuns": list(run.former),
             "generation": run.generation,
@@ -118,8 +119,7 @@ def _parsed(of: dict[str, Any]) -> Entry:
             last=typed(of, "lastEpoch", int),
             acts=tuple(Act(int(act), int(source)) for act, source in of["acts"]),
             generation=typed(of, "generation", int),
-            checkpoint=typed(of, "checkpoint", str),
-        ),
+        ).with_checkpoints(decode_checkpoints(typed(of, "checkpoint", str))),
         previous=of["previous"],
         undone_after=of["undoneAfter"],
         epoch=epoch,

@@ -9,6 +9,7 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._ledgers.stored import StoredLedger
 
 _VERSION = 1
@@ -33,7 +34,8 @@ class LedgerDocument:
         if self.run is not None:
             run = asdict(self.run)
             run["acts"] = [[act.epoch, act.source] for act in self.run.acts]
-            checkpoint = run.pop("checkpoint")
+            del run["checkpoint"], run["lineage"]
+            checkpoint = encode_checkpoints(self.run.checkpoints)
         epochs = [[asdict(epoch), undone_by] for epoch, undone_by in self.epochs]
         fields = {"formatVersion": _VERSION, "checkpoint": checkpoint, "run": run}
         return json.dumps(fields | {"epochs": epochs}, separators=(",", ":")).encode()
@@ -66,7 +68,8 @@ class LedgerDocument:
 def _run_of(fields: Mapping[str, Any], checkpoint: str) -> Run:
     acts = tuple(Act(*act) for act in fields["acts"])
     former = tuple(fields["former"])
-    return Run(**dict(fields) | {"former": former, "acts": acts, "checkpoint": checkpoint})
+    run = Run(**dict(fields) | {"former": former, "acts": acts})
+    return run.with_checkpoints(decode_checkpoints(checkpoint))
 
 
 class DocumentRecords:

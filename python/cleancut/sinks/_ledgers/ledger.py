@@ -20,6 +20,7 @@ from cleancut.sinks._core.ledger import (
 )
 from cleancut.sinks._core.ledger_errors import error_for
 from cleancut.sinks._core.query_side import Act, QuerySide, query_side
+from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._ledgers.stored import StoredLedger, UndoFunction
 
 if TYPE_CHECKING:
@@ -95,6 +96,14 @@ class Ledger:
             last: the last one.
         """
         self._stored = replace(self._stored, gaps=(*self._stored.gaps, (first, last)))
+
+    def accept_move(self, checkpoint: str) -> None:
+        """Accepts a former location of the checkpoint, as `accept_move` of a sink.
+
+        Args:
+            checkpoint: the location from which it was moved.
+        """
+        self._stored = replace(self._stored, moves=(*self._stored.moves, checkpoint))
 
     @contextmanager
     def epoch(self, df: "DataFrame", epoch: int) -> Iterator[LedgerBlock]:
@@ -278,8 +287,7 @@ class _LedgerTables:
             incarnation=incarnation,
             last=last,
             acts=tuple(Act(*act) for act in json.loads(acts)),
-            checkpoint=checkpoint,
-        )
+        ).with_checkpoints(decode_checkpoints(checkpoint))
 
     def adopt(self, of: Transaction, query_id: str, former: Sequence[str]) -> None:
         """Moves the records of a query from another key, if there are none under this one."""
@@ -319,7 +327,7 @@ class _LedgerTables:
         return {
             "sink": self.sink,
             "query": query_id,
-            "checkpoint": run.checkpoint,
+            "checkpoint": encode_checkpoints(run.checkpoints),
             "run": run.run_id,
             "former": json.dumps(run.former),
             "generation": run.generation,

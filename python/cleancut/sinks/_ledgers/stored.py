@@ -62,15 +62,17 @@ class StoredLedger(Generic[Of]):
         sink: tells the target from others in the same place.
         store: of the records.
         gaps: losses of epochs that were accepted by name.
+        moves: former locations of the checkpoint that were accepted.
     """
 
     sink: str
     store: LedgerStore[Of]
     gaps: tuple[tuple[int, int], ...] = ()
+    moves: tuple[str, ...] = ()
 
     def _expected(self, batch: Batch) -> Expected:
         """The epochs that the target should have before a batch."""
-        return Expected(batch.published_to(self.sink), self.gaps)
+        return Expected(batch.published_to(self.sink), self.gaps, self.moves)
 
     def begin(self, of: Of, side: QuerySide, owner: int, undo: UndoFunction[Of] | None) -> None:
         """Takes the target over for a run, and rolls it back with the query.
@@ -78,17 +80,25 @@ class StoredLedger(Generic[Of]):
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has begun.
             RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING,
-                CLEANCUT_SINK_EPOCHS_LOST; nothing has changed.
+                CLEANCUT_SINK_EPOCHS_LOST, CLEANCUT_SINK_CHECKPOINT_UNKNOWN; nothing has changed.
         """
         batch, store = side.batch, self.store
         expected = self._expected(batch)
         recorded = store.run(of, batch.query_id)
         operations = () if recorded is None else side.acts(recorded.position)
-        epochs = store.epochs(of, batch.query_id) if operations else []
+        is_moved = recorded is not None and recorded.checkpoint != batch.checkpoint
+        epochs = store.epochs(of, batch.query_id) if operations or is_moved else []
         published = [found.epoch.epoch for found in epochs if not found.is_undone]
         first = published[0] if len(published) >= store.kept_epochs else 0
         match ledger.begin(
-            recorded, epochs, batch, owner, operations, first=first, expected=expected
+            recorded,
+            epochs,
+            batch,
+            owner,
+            operations,
+            first=first,
+            kept=store.kept_epochs,
+            expected=expected,
         ):
             case ledger.Begin(run):
                 pass

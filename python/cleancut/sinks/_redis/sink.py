@@ -212,6 +212,11 @@ class RedisSink(EpochSink):
         super().accept_gap(first, last)
         self._ledger = replace(self._ledger, gaps=self._gaps)
 
+    def accept_move(self, checkpoint: str) -> None:
+        """Accepts a former location of the checkpoint; see `EpochSink`."""
+        super().accept_move(checkpoint)
+        self._ledger = replace(self._ledger, moves=self._moves)
+
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the target over for a run, and goes back with the query; see `EpochSink`.
 

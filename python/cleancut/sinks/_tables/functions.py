@@ -77,6 +77,10 @@ class FunctionSink(EpochSink):
         """Accepts a loss of epochs; see `EpochSink`."""
         self._ledger.accept_gap(first, last)
 
+    def accept_move(self, checkpoint: str) -> None:
+        """Accepts a former location of the checkpoint; see `EpochSink`."""
+        self._ledger.accept_move(checkpoint)
+
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
         """Takes the ledger over; see `EpochSink`."""
         self._ledger.begin(side, self._undo)

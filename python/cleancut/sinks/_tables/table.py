@@ -153,6 +153,8 @@ class TableSink(EpochSink):
             self._found_ledger = Ledger(database, key, seconds)
             for gap in self._gaps:
                 self._found_ledger.accept_gap(*gap)
+            for checkpoint in self._moves:
+                self._found_ledger.accept_move(checkpoint)
         return self._found_ledger
 
     def published(self, batch: Batch) -> str | None:

@@ -11,8 +11,8 @@ object CleancutSeal {
 
   /**
    * Which epoch of which run a batch is, as a JSON object: `queryId`, `runId`, `checkpoint` (the
-   * location as Spark resolved it), `plannedMs` (when Spark chose its input), and `sinks` (the
-   * published epochs, as a cut has them).
+   * location as Spark resolved it), `plannedMs` (when Spark chose its input), `sinks` (the
+   * published epochs, as a cut has them), and `lineage` (the checkpoints that this one continues).
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_SEAL_MISPLACED
@@ -23,6 +23,7 @@ object CleancutSeal {
     node.put("runId", query.runId.toString).put("checkpoint", query.resolvedCheckpointRoot)
     node.put("plannedMs", plannedMs)
     EpochSeal.sinks(batch, epoch).write(node.putArray("sinks"))
+    EpochSeal.lineage(batch, epoch).write(node.putArray("lineage"))
     mapper.writeValueAsString(node)
   }
 

@@ -199,6 +199,9 @@ final class QueryCoordinator(
 
   def unpin(name: String): Boolean = archive.unpin(name)
 
+  /** The checkpoints that this one continues, which do not change during a run. */
+  lazy val lineage: Lineage = archive.lineage()
+
   /** The last cut of the current run, if it has begun. */
   def lastCut: Option[Cut] = runs.locked(runs.current.flatMap(_.ledger.lastCut))
 

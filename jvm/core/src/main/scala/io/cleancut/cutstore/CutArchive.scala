@@ -160,6 +160,10 @@ final class CutArchive(root: ObjectStore, clock: Clock) {
     root.get(ObjectKey(name)).fold(SinkEpochs.Empty)(StoredSinkEpochs.parse(pathOf(name), _).sinks)
   }
 
+  /** The checkpoints that this one continues. */
+  def lineage(): Lineage =
+    root.get(ObjectKey(Lineage.Name)).fold(Lineage.Empty)(Lineage.parse(pathOf(Lineage.Name), _))
+
   /** What others have noted who looked at the query: two listings, and a read for each copy. */
   def notes(): Notes = {
     val replicas = names(CutLayout.Replicas).flatMap { name =>

@@ -9,13 +9,13 @@ import org.apache.spark.sql.catalyst.expressions.AttributeSet
 import org.apache.spark.sql.classic.{Dataset => ClassicDataset, SparkSession}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.SinkRecord
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.RootRecords
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 
 import io.cleancut.base.Recent
 import io.cleancut.coordinator.QueryCoordinator
 import io.cleancut.error.Errors
-import io.cleancut.format.{SinkEpochs, StoredSinkEpochs}
+import io.cleancut.format.{Lineage, SinkEpochs, StoredSinkEpochs}
 import io.cleancut.protocol.OffsetEntry
 
 /** The epochs of the queries that run on this driver. */
@@ -98,7 +98,7 @@ object EpochSeal {
       case None                =>
         val query = running(batch, epoch)
         val record = StoredSinkEpochs(epoch, recorded(query, epoch).published(sinks, epoch))
-        recordOf(query).write(record)
+        recordsOf(query).write(record)
         records.synchronized(records.put(query.runId, record))
         ()
     }
@@ -107,15 +107,27 @@ object EpochSeal {
 
   private def recorded(query: StreamExecution, epoch: Long): SinkEpochs = {
     val known = records.synchronized(Option(records.get(query.runId)))
-    known.orElse(recordOf(query).read()).fold(SinkEpochs.Empty) { of =>
+    known.orElse(recordsOf(query).sinks()).fold(SinkEpochs.Empty) { of =>
       of.sinks.after(acts(query, Math.max(of.until + 1, epoch - MaxGap) until epoch))
     }
   }
 
-  private def recordOf(query: StreamExecution): SinkRecord = {
+  /** The checkpoints of the query that its checkpoint continues. */
+  def lineage(batch: Dataset[_], epoch: Long): Lineage = of(batch, epoch) match {
+    case Some((cuts, _)) => cuts.lineage
+    case None            =>
+      val query = running(batch, epoch)
+      lineages.synchronized {
+        lineages.computeIfAbsent(query.runId, _ => recordsOf(query).lineage())
+      }
+  }
+
+  private val lineages = new Recent[UUID, Lineage](MaxRecords)
+
+  private def recordsOf(query: StreamExecution): RootRecords = {
     val checkpoint = new Path(query.resolvedCheckpointRoot)
     val conf = query.sparkSession.sessionState.newHadoopConf()
-    new SinkRecord(checkpoint, CheckpointFileManager.create(checkpoint, conf))
+    new RootRecords(checkpoint, CheckpointFileManager.create(checkpoint, conf))
   }
 
   /** The query of a batch, and when Spark chose the input of the epoch. */

@@ -175,10 +175,11 @@ final private[cleancut] class Migrated(
   }
 
   override def sinks: SinkEpochs =
-    if (isOtherQuery) SinkEpochs.Empty else CarriedSinks.of(old, stored)
+    if (isOtherQuery) SinkEpochs.Empty else CarriedRecords.of(old, stored)
 
   override def identify(place: OfflinePlace): Unit = {
     NewCheckpoint.identify(place, old, act, isOtherQuery)
+    CarriedRecords.continue(place, old, stored, isOtherQuery)
     NewCheckpoint.copySources(place, old, stored.offsets)
   }
 

@@ -137,7 +137,7 @@ final case class OfflineAct(
             of.create()
           }
           val isOther = other.exists(_.isOtherQuery)
-          val sinks = if (isOther) SinkEpochs.Empty else CarriedSinks.of(from, query)
+          val sinks = if (isOther) SinkEpochs.Empty else CarriedRecords.of(from, query)
           run.replace(target, query, partitions, from, sinks)
           val written =
             try {
@@ -249,6 +249,7 @@ final case class OfflineAct(
     target.place.files.delete(new Path(target.place.stateRoot))
     OfflineEpoch.announce(target, query, name, settings)
     NewCheckpoint.identify(target.place, from, name, other.exists(_.isOtherQuery))
+    CarriedRecords.continue(target.place, from, query, other.exists(_.isOtherQuery))
     NewCheckpoint.copySources(target.place, from, query.offsets)
     NewCheckpoint.copySchemas(target.place, from, query)
   }

@@ -56,7 +56,7 @@ final private[cleancut] class OfflineRun private (
       partitions: Option[Int],
       from: OfflinePlace,
       sinks: SinkEpochs
-  ): Unit = cuts.fold(if (target.isNew) CarriedSinks.write(target, query, sinks)) { of =>
+  ): Unit = cuts.fold(if (target.isNew) CarriedRecords.write(target, query, sinks)) { of =>
     val stores = for {
       operator <- query.operators
       partition <- partitions.fold(operator.partitions)(operator.partitionsOf)

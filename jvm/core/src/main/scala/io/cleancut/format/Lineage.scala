@@ -1,0 +1,71 @@
+package io.cleancut.format
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.node.ArrayNode
+
+import io.cleancut.error.Errors
+
+/**
+ * A checkpoint that another one continues.
+ *
+ * @param generation
+ *   of the last cut that was known when it was continued; 0 without cuts
+ * @param epoch
+ *   the highest number that the query had used by then; None where the copy follows the checkpoint
+ */
+final case class Origin(checkpoint: String, generation: Long, epoch: Option[Long])
+
+/**
+ * The checkpoints of the same query that a checkpoint continues, oldest first. See
+ * `docs/FORMAT.md`, "Lineage".
+ */
+final case class Lineage(origins: Seq[Origin]) {
+
+  def and(origin: Origin): Lineage = Lineage(origins :+ origin)
+
+  def write(node: ArrayNode): Unit = origins.foreach { of =>
+    val origin = node.addObject().put("checkpoint", of.checkpoint).put("generation", of.generation)
+    of.epoch.foreach(origin.put("epoch", _))
+  }
+
+  def toBytes: Array[Byte] = {
+    val node = Lineage.mapper.createObjectNode().put("formatVersion", Lineage.Version)
+    write(node.putArray("lineage"))
+    Lineage.mapper.writeValueAsString(node).getBytes(UTF_8)
+  }
+}
+
+object Lineage {
+
+  /** Its name below `<checkpointLocation>/cleancut`. */
+  val Name = "origin.json"
+  val Empty: Lineage = Lineage(Nil)
+  private val Version = 1
+  private val mapper = Json.mapperOfLongTexts
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CUT_DAMAGED
+   */
+  def parse(path: String, bytes: Array[Byte]): Lineage =
+    try {
+      val node = mapper.readTree(new String(bytes, UTF_8))
+      val version = Json.required(node, "formatVersion").asInt
+      require(version == Version, s"it has version $version, not $Version")
+      val origins = Json.required(node, "lineage")
+      require(origins.isArray, s"the lineage is $origins")
+      Lineage(origins.elements.asScala.toVector.map { of =>
+        val (checkpoint, epoch) = (Json.required(of, "checkpoint"), Option(of.get("epoch")))
+        require(checkpoint.isTextual, s"the checkpoint is $checkpoint")
+        Origin(
+          checkpoint.asText,
+          Json.required(of, "generation").asLong,
+          epoch.filter(_.isIntegralNumber).map(_.asLong)
+        )
+      })
+    } catch { case NonFatal(e) => throw Errors.cutDamaged(path, e.getMessage) }
+}

@@ -1,0 +1,69 @@
+"""The checkpoints of a query, of which each continues the one before it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+_OF_FILES = re.compile(r"file:/*(?=/)")
+_OF_HADOOP = re.compile(r"s3[an]://")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A checkpoint that another one continues.
+
+    Attributes:
+        checkpoint: its location.
+        generation: of its last cut when it was continued; 0 without cuts.
+        epoch: the highest number that the query had used by then; None if it is not known, as of a
+            checkpoint that a replica follows.
+    """
+
+    checkpoint: str
+    generation: int = 0
+    epoch: int | None = None
+
+
+class Position(Enum):
+    """Where the checkpoint of a run is in the lineage of a query, compared with another one."""
+
+    SAME = "same"
+    LATER = "later"
+    EARLIER = "earlier"
+    UNRELATED = "unrelated"
+
+
+def position(run: Sequence[str], recorded: Sequence[str]) -> Position:
+    """Compares the checkpoints of a run with those of the run that a target has recorded.
+
+    Args:
+        run: the locations of its checkpoints, oldest first; the last one is its own.
+        recorded: those of the recorded run.
+    """
+    one, other = [*map(normal, run)], [*map(normal, recorded)]
+    if one == other:
+        return Position.SAME
+    if other == one[: len(other)]:
+        return Position.LATER
+    if one == other[: len(one)]:
+        return Position.EARLIER
+    # The beginning may be known to one of them alone.
+    if _end_alike(one, other):
+        return Position.SAME
+    if any(_end_alike(one[:end], other) for end in range(1, len(one))):
+        return Position.LATER
+    if any(_end_alike(one, other[:end]) for end in range(1, len(other))):
+        return Position.EARLIER
+    return Position.UNRELATED
+
+
+def _end_alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    known = min(len(one), len(other))
+    return one[-known:] == other[-known:]
+
+
+def normal(location: str) -> str:
+    """A location in one spelling, whichever file system of Hadoop names it."""
+    plain = _OF_HADOOP.sub("s3://", _OF_FILES.sub("", location))
+    return plain.rstrip("/") or "/"

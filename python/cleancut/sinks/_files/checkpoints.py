@@ -1,0 +1,94 @@
+"""The checkpoints of a query, as a directory of records keeps them.
+
+The record of the owner has the first one. Each further one is a file next to the records of
+operations, which a run creates once before it publishes anything: runs of earlier checkpoints
+compare its number before they publish.
+"""
+
+import re
+from collections.abc import Iterable
+
+from cleancut._format.fields import typed
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.ledger import Refused, compare_checkpoints, joined, moved_at
+from cleancut.sinks._core.ledger_errors import continued, error_for, unrelated
+from cleancut.sinks._core.lineage import Position
+from cleancut.sinks._files.directory import Records
+from cleancut.sinks._files.manifest import decoded, encoded, owner_of
+from cleancut.sinks._files.names import ACTS, EPOCHS, manifest_epochs
+
+_MOVE = re.compile(r"checkpoint-([0-9]{20})\.json")
+NO_MOVE = 0
+
+
+def begin_checkpoint(records: Records, batch: Batch, expected: Expected) -> int:
+    """Records the checkpoint of a run that begins, if it continues another one.
+
+    Returns:
+        The number of the last recorded checkpoint, with which `is_followed` compares.
+
+    Raises:
+        FencedError: CLEANCUT_FENCED, a run of a later checkpoint has begun.
+        RequestError: CLEANCUT_SINK_CHECKPOINT_UNKNOWN; CLEANCUT_SINK_UNDO_REFUSED, the earlier
+            checkpoint was used after it was continued.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
+    while True:
+        latest = _latest(records.names(ACTS))
+        recorded = _checkpoints(records, latest)
+        match compare_checkpoints(recorded, batch, expected):
+            case Position.SAME:
+                return latest
+            case Position.EARLIER:
+                raise continued(batch, recorded[-1], records.location)
+            case Position.UNRELATED:
+                raise unrelated(batch, recorded[-1], records.location)
+        _check_unused(records, recorded[-1], batch)
+        body = encoded({"checkpoints": list(joined(recorded, batch))})
+        if records.create(_name(latest + 1), body):
+            return latest + 1
+
+
+def check_followed(records: Records, batch: Batch, move: int) -> None:
+    """Refuses a run if one of a later checkpoint has begun.
+
+    Args:
+        records: of the target.
+        batch: that is about to be published.
+        move: what `begin_checkpoint` has returned.
+
+    Raises:
+        FencedError: CLEANCUT_FENCED.
+    """
+    latest = _latest(records.names(ACTS))
+    if latest > move:
+        raise continued(batch, _checkpoints(records, latest)[-1], records.location)
+
+
+def _check_unused(records: Records, checkpoint: str, batch: Batch) -> None:
+    until = moved_at(checkpoint, batch)
+    later = [
+        of for of in manifest_epochs(records.names(EPOCHS)) if until is not None and of > until
+    ]
+    if later and until is not None:
+        named = ", ".join(map(str, later))
+        reason = f"the query has published the epochs {named} at {checkpoint} after that was copied"
+        raise error_for(Refused(reason, (), until), batch, records.location)
+
+
+def _latest(names: Iterable[str]) -> int:
+    return max((int(of[1]) for of in map(_MOVE.fullmatch, names) if of), default=NO_MOVE)
+
+
+def _name(number: int) -> str:
+    return f"{ACTS}/checkpoint-{number:020d}.json"
+
+
+def _checkpoints(records: Records, number: int) -> tuple[str, ...]:
+    if number == NO_MOVE:
+        owner = owner_of(records)
+        return ("" if owner is None else owner.checkpoint,)
+    name = _name(number)
+    body = records.read(name) or b""
+    return tuple(decoded(body, records.at(name), lambda of: typed(of, "checkpoints", list)))
