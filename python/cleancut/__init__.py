@@ -11,7 +11,26 @@ from cleancut._version import __version__
 
 if TYPE_CHECKING:
     from cleancut import errors, sinks, testing
-    from cleancut._checkpoint import Checkpoint
+    from cleancut._checkpoint.checkpoint import Checkpoint
+    from cleancut._checkpoint.read.changes import DiffInfo
+    from cleancut._checkpoint.read.cut_info import (
+        ChainInfo,
+        CutDetails,
+        CutInfo,
+        PlacedFrameInfo,
+        SavepointInfo,
+        StoreCutInfo,
+    )
+    from cleancut._checkpoint.read.epoch_history import EpochHistory
+    from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch
+    from cleancut._checkpoint.read.prices import DailyCost, DailyCosts, PriceList
+    from cleancut._checkpoint.read.skew import PartitionSize, SkewInfo
+    from cleancut._checkpoint.read.store_info import FamilyInfo, FrameInfo, StoreInfo
+    from cleancut._checkpoint.replicate.followed import ProvenCut, ReplicaStatus
+    from cleancut._checkpoint.replicate.replicas import ReplicaInfo
+    from cleancut._checkpoint.retain.expiry import Expiry, KeptCut
+    from cleancut._checkpoint.verify.drill import DrillInfo
+    from cleancut._checkpoint.verify.report import Problem, VerifyReport
     from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
     from cleancut._dataflow.channel import Channel
     from cleancut._dataflow.checking import FlowProblem, FlowReport
@@ -32,30 +51,9 @@ if TYPE_CHECKING:
     from cleancut._format.channels import ChannelInfo, OperatorCut
     from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
     from cleancut._metrics.prometheus import MetricsServer
-    from cleancut._reading.changes import DiffInfo
-    from cleancut._reading.cut_info import (
-        ChainInfo,
-        CutDetails,
-        CutInfo,
-        PlacedFrameInfo,
-        SavepointInfo,
-        StoreCutInfo,
-    )
-    from cleancut._reading.epoch_history import EpochHistory
-    from cleancut._reading.epoch_info import EpochInfo, SlowEpoch
-    from cleancut._reading.prices import DailyCost, DailyCosts, PriceList
-    from cleancut._reading.skew import PartitionSize, SkewInfo
-    from cleancut._reading.store_info import FamilyInfo, FrameInfo, StoreInfo
-    from cleancut._recovery.expiry import Expiry, KeptCut
-    from cleancut._recovery.followed import ProvenCut, ReplicaStatus
-    from cleancut._recovery.replicas import ReplicaInfo
-    from cleancut._spark.compatible import Compatibility, Difference, compatible
-    from cleancut._spark.coordinator import Coordinator, CoordinatorStatus, coordinator
-    from cleancut._spark.first_state import bootstrap, migrate
-    from cleancut._spark.jars import jar_paths
-    from cleancut._spark.live_view import LiveView
-    from cleancut._spark.metrics_server import serve_metrics
-    from cleancut._spark.offline import (
+    from cleancut._operations.compatible import Compatibility, Difference, compatible
+    from cleancut._operations.first_state import bootstrap, migrate
+    from cleancut._operations.offline import (
         OperatorPlan,
         Plan,
         adopt,
@@ -65,13 +63,15 @@ if TYPE_CHECKING:
         rescale,
         rollback,
     )
-    from cleancut._spark.pace import Pace
-    from cleancut._spark.sealing import seal
-    from cleancut._spark.sequence import in_sequence
-    from cleancut._spark.session import configure
-    from cleancut._spark.stopping import stop
-    from cleancut._verifying.drill import DrillInfo
-    from cleancut._verifying.report import Problem, VerifyReport
+    from cleancut._query.coordinator import Coordinator, CoordinatorStatus, coordinator
+    from cleancut._query.live_view import LiveView
+    from cleancut._query.metrics_server import serve_metrics
+    from cleancut._query.pace import Pace
+    from cleancut._query.sealing import seal
+    from cleancut._query.sequence import in_sequence
+    from cleancut._query.stopping import stop
+    from cleancut._session.jars import jar_paths
+    from cleancut._session.session import configure
     from cleancut.errors import (
         CleancutError,
         DamagedError,
@@ -87,7 +87,7 @@ else:
         __name__,
         {
             "": ("errors", "sinks", "testing"),
-            "_checkpoint": ("Checkpoint",),
+            "_checkpoint.checkpoint": ("Checkpoint",),
             "_dataflow.acts": ("ChannelAct", "FlowPlan", "MemberAct"),
             "_dataflow.channel": ("Channel",),
             "_dataflow.checking": ("FlowProblem", "FlowReport"),
@@ -103,13 +103,13 @@ else:
             "_dataflow.loop": ("iterate",),
             "_dataflow.readers": ("ChannelReader",),
             "_dataflow.running": ("FlowRun",),
-            "_reading.epoch_history": ("EpochHistory",),
+            "_checkpoint.read.epoch_history": ("EpochHistory",),
             "_display.info_list": ("InfoList",),
             "_format.channels": ("ChannelInfo", "OperatorCut"),
             "_format.costs": ("Costs", "RequestCount", "RequestsByKind", "StoreTime", "Usage"),
             "_metrics.prometheus": ("MetricsServer",),
-            "_reading.changes": ("DiffInfo",),
-            "_reading.cut_info": (
+            "_checkpoint.read.changes": ("DiffInfo",),
+            "_checkpoint.read.cut_info": (
                 "ChainInfo",
                 "CutDetails",
                 "CutInfo",
@@ -117,21 +117,21 @@ else:
                 "SavepointInfo",
                 "StoreCutInfo",
             ),
-            "_reading.epoch_info": ("EpochInfo", "SlowEpoch"),
-            "_reading.prices": ("DailyCost", "DailyCosts", "PriceList"),
-            "_reading.skew": ("PartitionSize", "SkewInfo"),
-            "_reading.store_info": ("FamilyInfo", "FrameInfo", "StoreInfo"),
-            "_recovery.expiry": ("Expiry", "KeptCut"),
-            "_recovery.followed": ("ProvenCut", "ReplicaStatus"),
-            "_recovery.replicas": ("ReplicaInfo",),
-            "_spark.compatible": ("Compatibility", "Difference", "compatible"),
-            "_spark.coordinator": ("Coordinator", "CoordinatorStatus", "coordinator"),
+            "_checkpoint.read.epoch_info": ("EpochInfo", "SlowEpoch"),
+            "_checkpoint.read.prices": ("DailyCost", "DailyCosts", "PriceList"),
+            "_checkpoint.read.skew": ("PartitionSize", "SkewInfo"),
+            "_checkpoint.read.store_info": ("FamilyInfo", "FrameInfo", "StoreInfo"),
+            "_checkpoint.retain.expiry": ("Expiry", "KeptCut"),
+            "_checkpoint.replicate.followed": ("ProvenCut", "ReplicaStatus"),
+            "_checkpoint.replicate.replicas": ("ReplicaInfo",),
+            "_operations.compatible": ("Compatibility", "Difference", "compatible"),
+            "_query.coordinator": ("Coordinator", "CoordinatorStatus", "coordinator"),
             "_dataflow.dataflow": ("Attending", "Dataflow"),
-            "_spark.first_state": ("bootstrap", "migrate"),
-            "_spark.jars": ("jar_paths",),
-            "_spark.live_view": ("LiveView",),
-            "_spark.metrics_server": ("serve_metrics",),
-            "_spark.offline": (
+            "_operations.first_state": ("bootstrap", "migrate"),
+            "_session.jars": ("jar_paths",),
+            "_query.live_view": ("LiveView",),
+            "_query.metrics_server": ("serve_metrics",),
+            "_operations.offline": (
                 "OperatorPlan",
                 "Plan",
                 "adopt",
@@ -141,13 +141,13 @@ else:
                 "rescale",
                 "rollback",
             ),
-            "_spark.pace": ("Pace",),
-            "_spark.sealing": ("seal",),
-            "_spark.sequence": ("in_sequence",),
-            "_spark.session": ("configure",),
-            "_spark.stopping": ("stop",),
-            "_verifying.drill": ("DrillInfo",),
-            "_verifying.report": ("Problem", "VerifyReport"),
+            "_query.pace": ("Pace",),
+            "_query.sealing": ("seal",),
+            "_query.sequence": ("in_sequence",),
+            "_session.session": ("configure",),
+            "_query.stopping": ("stop",),
+            "_checkpoint.verify.drill": ("DrillInfo",),
+            "_checkpoint.verify.report": ("Problem", "VerifyReport"),
             "errors": (
                 "CleancutError",
                 "DamagedError",

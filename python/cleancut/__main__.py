@@ -2,6 +2,6 @@
 
 import sys
 
-from cleancut._cli import main
+from cleancut._cli.main import main
 
 sys.exit(main())

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import Checkpoint, _cli
+from cleancut import Checkpoint
+from cleancut._cli import main as _cli
 from tests.support.kills import run_script
 from tests.support.s3_servers import VERSITYGW, S3Server, s3proxy, versitygw
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cleancut._spark.installed import SPARK
+from cleancut._session.installed import SPARK
 from tests.lines import page, record
 
 

@@ -11,10 +11,10 @@ from pyspark.sql import functions as f
 
 import cleancut
 from cleancut import Checkpoint, RequestError
+from cleancut._checkpoint.read.history import History
+from cleancut._checkpoint.read.lookup import Operator
+from cleancut._checkpoint.read.root import open_root
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._reading.history import History
-from cleancut._reading.lookup import Operator
-from cleancut._reading.root import open_root
 from cleancut._unsafe_rows.encoded import cells_of
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import from_java

@@ -31,7 +31,7 @@ import pytest
 
 import cleancut
 from cleancut import Checkpoint, RequestError
-from cleancut._spark.settings import PREFIX
+from cleancut._session.settings import PREFIX
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 
 
@@ -90,7 +90,7 @@ assert [of.epoch for of in clone.cuts()][-1] == 6
 GROWN = """
 import cleancut
 from cleancut import Checkpoint
-from cleancut._spark.settings import PREFIX
+from cleancut._session.settings import PREFIX
 from pyspark.sql import functions as f
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.processors import OUTPUT, Grown

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
-from cleancut import RequestError, _cli
+from cleancut import RequestError
+from cleancut._cli import main as _cli
 from tests.support.documented import blocks, commands
 from tests.support.file_epochs import PLACES, session_of, write_file
 from tests.support.processors import OUTPUT, Grown

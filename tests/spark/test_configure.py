@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._spark.class_path import listed
+from cleancut._session.class_path import listed
 from tests.support.patience import PATIENCE_S
 from tests.support.tiers import long
 

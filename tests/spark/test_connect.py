@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import _cli
-from cleancut._spark.settings import CONNECT_KEY
+from cleancut._cli import main as _cli
+from cleancut._session.settings import CONNECT_KEY
 from tests.support.connect_server import SPARK_HOME, ConnectServer
 from tests.support.documented import blocks
 from tests.support.kills import environment, run_script

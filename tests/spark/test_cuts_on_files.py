@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut import Checkpoint, _cli, coordinator
+from cleancut import Checkpoint, coordinator
+from cleancut._cli import main as _cli
 from cleancut.errors import RequestError, from_java
 from tests.support.counted_files import ROWS, CountedFiles
 

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import Channel, Dataflow, RequestError, _cli
+from cleancut import Channel, Dataflow, RequestError
+from cleancut._cli import main as _cli
 from tests.spark.test_channels import ROWS, Flow
 from tests.support.patience import PATIENCE_S
 from tests.support.sink_places import Disk

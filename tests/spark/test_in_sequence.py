@@ -344,7 +344,7 @@ def test_a_feed_keeps_its_order_while_rows_are_in_flight(
 UNSORTED = """
 import sys
 from pathlib import Path
-from cleancut._spark.settings import EXTENSIONS_KEY
+from cleancut._session.settings import EXTENSIONS_KEY
 from tests.spark.test_in_sequence import Feed
 from tests.support.sessions import ROCKSDB, builder
 spark = builder("local[2]").config(EXTENSIONS_KEY, "").getOrCreate()

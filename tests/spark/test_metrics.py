@@ -22,9 +22,9 @@ from cleancut import (
     coordinator,
     serve_metrics,
 )
+from cleancut._checkpoint.read.epoch_info import SLOW_KINDS
+from cleancut._checkpoint.read.prices import CLASSES
 from cleancut._metrics.catalog import metrics
-from cleancut._reading.epoch_info import SLOW_KINDS
-from cleancut._reading.prices import CLASSES
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.kills import run_script

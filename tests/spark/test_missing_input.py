@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import cleancut
-from cleancut import Checkpoint, Dataflow, RequestError, _cli
+from cleancut import Checkpoint, Dataflow, RequestError
+from cleancut._cli import main as _cli
 from tests.support.file_epochs import KEYS, PLACES, ROWS, Epochs
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.tiers import long

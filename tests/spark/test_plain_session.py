@@ -12,9 +12,9 @@ import pytest
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._spark.class_path import listed
-from cleancut._spark.installed import spark_line
-from cleancut._spark.settings import (
+from cleancut._session.class_path import listed
+from cleancut._session.installed import spark_line
+from cleancut._session.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,
     FILE_MANAGER_CLASS,

@@ -9,8 +9,8 @@ from pyspark.sql import functions as f
 
 import cleancut
 from cleancut import Checkpoint
-from cleancut._reading.cut_reader import CutReader
-from cleancut._reading.root import open_root
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.root import open_root
 from tests.support.events import write_closing, write_events
 from tests.support.processors import OUTPUT, RowLedger
 from tests.support.queries import OPERATORS, RUNNABLE

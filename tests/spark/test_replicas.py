@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import Checkpoint, RequestError
-from cleancut._spark.settings import FILE_MANAGER_CLASS, FILE_MANAGER_KEY
+from cleancut._session.settings import FILE_MANAGER_CLASS, FILE_MANAGER_KEY
 from tests.support.counted_files import ROWS, CountedFiles
 from tests.support.kills import environment
 from tests.support.patience import PATIENCE_S

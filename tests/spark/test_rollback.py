@@ -16,9 +16,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut import Checkpoint, RequestError, _cli
+from cleancut import Checkpoint, RequestError
+from cleancut._cli import main as _cli
 from cleancut._provider import PROVIDER_KEY
-from cleancut._spark.settings import PREFIX
+from cleancut._session.settings import PREFIX
 from cleancut.sinks import sealing
 from cleancut.testing import SkewedInput, slow
 from tests.support.documented import blocks, commands

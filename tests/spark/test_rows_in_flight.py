@@ -35,7 +35,7 @@ PARTITIONS = 12
 WITHOUT_EXTENSION = """
 import sys
 from pathlib import Path
-from cleancut._spark.settings import EXTENSIONS_KEY
+from cleancut._session.settings import EXTENSIONS_KEY
 from cleancut.testing import SkewedInput
 from tests.support.sessions import builder, with_cuts
 home = Path(sys.argv[1])

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cleancut import Checkpoint, _cli
+from cleancut import Checkpoint
+from cleancut._cli import main as _cli
 from cleancut.errors import CleancutError, from_java
 from tests.spark.test_cuts_on_files import Counting
 from tests.support.copies import copied

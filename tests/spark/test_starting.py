@@ -17,7 +17,7 @@ from nbclient.exceptions import DeadKernelError
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._spark.settings import EXTENSION_CLASS, EXTENSIONS_KEY
+from cleancut._session.settings import EXTENSION_CLASS, EXTENSIONS_KEY
 from tests.support.documented import ROOT, blocks
 from tests.support.patience import PATIENCE_S
 from tests.support.standalone import standalone

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cleancut._checkpoint.read.root import Root, objects_at
 from cleancut._format.layout import CUTS, FORMAT_OBJECT, ROOT
-from cleancut._reading.root import Root, objects_at
 from cleancut._storage.objects import Place, Stored
 from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of

@@ -18,10 +18,10 @@ import cleancut
 import cleancut.errors
 import cleancut.sinks
 import cleancut.testing
-from cleancut import _cli
+from cleancut._cli import main as _cli
 from cleancut._error_catalog import error_classes
 from cleancut._metrics.catalog import Metric, metrics
-from cleancut._spark.settings import PREFIX
+from cleancut._session.settings import PREFIX
 from tests.support.classfiles import read_class
 
 ROOT = Path(__file__).parents[2]

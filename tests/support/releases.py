@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cleancut
-from cleancut._spark.installed import spark_line
+from cleancut._session.installed import spark_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,8 @@
 """What a seal of either format has sealed."""
 
+from cleancut._checkpoint.read.chain_parts import ChainParts
 from cleancut._format.cut import Cut
 from cleancut._format.placed import PlacedFrame
-from cleancut._reading.chain_parts import ChainParts
 from cleancut._storage.objects import Objects
 
 

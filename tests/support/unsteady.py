@@ -22,9 +22,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import CleancutError, coordinator
+from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._format.cut import Cut, read_cut
 from cleancut._format.layout import CUTS
-from cleancut._reading.root import Root, open_root
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.query_side import RunningSide

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cleancut import Checkpoint, DamagedError, RequestError
-from cleancut._reading.changes import change_reader
-from cleancut._reading.history import History
-from cleancut._reading.root import open_root
+from cleancut._checkpoint.read.changes import change_reader
+from cleancut._checkpoint.read.history import History
+from cleancut._checkpoint.read.root import open_root
 from cleancut._storage.s3 import S3Access
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.drawn_states import DrawnCheckpoint, Rows

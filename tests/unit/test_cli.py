@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import cleancut
-from cleancut import _cli
-from cleancut._spark.settings import CONNECT_KEY, PREFIX
+from cleancut._cli import main as _cli
+from cleancut._session.settings import CONNECT_KEY, PREFIX
 from cleancut.errors import error_of
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles, name_of

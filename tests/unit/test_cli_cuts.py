@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.fs
 import pytest
 
-from cleancut import _cli
+from cleancut._cli import main as _cli
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import RequestError, _cli
-from cleancut._spark.offline import check_clone, check_partitions
+from cleancut import RequestError
+from cleancut._cli import main as _cli
+from cleancut._operations.offline import check_clone, check_partitions
 
 
 @pytest.fixture(autouse=True)

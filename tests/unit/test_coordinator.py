@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from cleancut._checkpoint.replicate.followed import ProvenCut
 from cleancut._format.costs import RequestCount
 from cleancut._provider import PROVIDER_CLASS
-from cleancut._recovery.followed import ProvenCut
-from cleancut._spark.coordinator import Coordinator, EpochProgress
-from cleancut._spark.coordinator import coordinator as coordinator_of
+from cleancut._query.coordinator import Coordinator, EpochProgress
+from cleancut._query.coordinator import coordinator as coordinator_of
 from cleancut.errors import RequestError, error_of
 from tests.support.patience import PATIENCE_S
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
@@ -98,7 +98,7 @@ class Facade:
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleancut._spark.coordinator._known_notes", {})
+    monkeypatch.setattr("cleancut._query.coordinator._known_notes", {})
 
 
 def coordinator(facade: Facade) -> Coordinator:

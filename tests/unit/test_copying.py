@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cleancut import Checkpoint
-from cleancut._reading.root import open_root
-from cleancut._recovery.replicas import replicate
+from cleancut._checkpoint.read.root import open_root
+from cleancut._checkpoint.replicate.replicas import replicate
 from cleancut._storage import copying
 from cleancut._storage.copying import copy_object, parts_of
 from cleancut._storage.directory import Directory

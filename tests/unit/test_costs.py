@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from cleancut import Checkpoint, EpochInfo, PriceList, RequestError, _cli
+from cleancut import Checkpoint, EpochInfo, PriceList, RequestError
+from cleancut._checkpoint.read.epoch_info import SLOW_KINDS
+from cleancut._checkpoint.read.prices import CLASSES, PRICES, daily_costs
+from cleancut._cli import main as _cli
 from cleancut._format.costs import RequestCount
-from cleancut._reading.epoch_info import SLOW_KINDS
-from cleancut._reading.prices import CLASSES, PRICES, daily_costs
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.shown import Shown

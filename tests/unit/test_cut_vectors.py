@@ -7,6 +7,10 @@ from typing import Any
 import pyarrow.fs
 import pytest
 
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.history import History
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.verify.segments import check_segments
 from cleancut._format.channels import ChannelInfo
 from cleancut._format.costs import Usage
 from cleancut._format.cut import Cut, read_cut
@@ -21,11 +25,7 @@ from cleancut._format.layout import (
 )
 from cleancut._format.placed import PlacedFrame
 from cleancut._format.root_parts import RootParts
-from cleancut._reading.cut_reader import CutReader
-from cleancut._reading.history import History
-from cleancut._reading.root import Root
 from cleancut._storage.directory import Directory
-from cleancut._verifying.segments import check_segments
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of
 

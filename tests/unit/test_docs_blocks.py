@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import _cli
+from cleancut._cli import main as _cli
 from tests.support.documented import Block, fenced
 from tests.unit.test_docs import PAGES
 from tests.unit.test_tidy import ROOT, named

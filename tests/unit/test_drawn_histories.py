@@ -1,8 +1,8 @@
 """Whatever a query has been through, a root leads to the chains that a cut of version 1 holds."""
 
+from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._format.layout import StoreId
 from cleancut._format.placed import Chain
-from cleancut._reading.cut_reader import CutReader
 from tests.support.draws import draws
 from tests.unit.drawn_histories import CHANNEL, drawn
 from tests.unit.memory_objects import MemoryObjects

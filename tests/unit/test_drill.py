@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError, _cli
+from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut._cli import main as _cli
 from tests.unit.cut_files import CutFiles
 from tests.unit.drawn_states import DrawnCheckpoint
 

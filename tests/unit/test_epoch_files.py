@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from cleancut import DamagedError, FencedError, RequestError
-from cleancut._spark import sealing
+from cleancut._query import sealing
 from cleancut._storage import directory as storage
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, _cli
-from cleancut._reading.cut_reader import CutReader
-from cleancut._reading.root import Root, open_root
-from cleancut._recovery.expiry import expire, sweep
-from cleancut._recovery.kept_savepoints import last_before
+from cleancut import Checkpoint, DamagedError, RequestError, RetryableError
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.root import Root, open_root
+from cleancut._checkpoint.retain.expiry import expire, sweep
+from cleancut._checkpoint.retain.kept_savepoints import last_before
+from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
 from cleancut.errors import error_of
 from tests.support.documented import blocks, commands
@@ -356,7 +357,7 @@ def test_killed_at_any_deletion_it_is_begun_again(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One after the other, so that each can be the last.
-    monkeypatch.setattr("cleancut._recovery.expiry.mapped", map)
+    monkeypatch.setattr("cleancut._checkpoint.retain.expiry.mapped", map)
     four_cuts.savepoint("good", 0)
     all_needless(four_cuts)
     orphan(four_cuts, 1, 6)
@@ -404,7 +405,7 @@ class Beginning(Directory):
 def test_a_run_that_begins_at_any_moment_loses_nothing(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleancut._recovery.expiry.mapped", map)
+    monkeypatch.setattr("cleancut._checkpoint.retain.expiry.mapped", map)
     own(four_cuts, 1, ended=True)
     orphan(four_cuts, 1, 4)
     before = four_cuts.objects()

@@ -19,16 +19,17 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cleancut import Checkpoint, RequestError, _cli
+from cleancut import Checkpoint, RequestError
+from cleancut._checkpoint.read.epoch_info import SLOW_KINDS
+from cleancut._checkpoint.read.prices import PRICES
+from cleancut._checkpoint.read.root import Root, open_root
+from cleancut._cli import main as _cli
 from cleancut._metrics.catalog import metrics
 from cleancut._metrics.looks import Looks
 from cleancut._metrics.otlp import push
 from cleancut._metrics.prometheus import exposition, serve
 from cleancut._metrics.samples import Sample
 from cleancut._metrics.store_look import StoreLook
-from cleancut._reading.epoch_info import SLOW_KINDS
-from cleancut._reading.prices import PRICES
-from cleancut._reading.root import Root, open_root
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles

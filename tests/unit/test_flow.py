@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import cleancut
-from cleancut import Dataflow, RequestError, _cli
+from cleancut import Dataflow, RequestError
+from cleancut._cli import main as _cli
 from cleancut._dataflow import dataflow as acting
 from cleancut._dataflow.acts import FlowPlan
 from cleancut._dataflow.closing import Attendant

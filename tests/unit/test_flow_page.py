@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cleancut import Dataflow, _cli
-from cleancut._commands.flow_page import PageServer
+from cleancut import Dataflow
+from cleancut._cli import main as _cli
+from cleancut._cli.flow_page import PageServer
 from cleancut._display.graphs import Arrow, Node, graph
 from tests.support.draws import draws
 from tests.support.flow_pair import Pair

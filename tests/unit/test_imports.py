@@ -15,10 +15,7 @@ HEAVY = {
     *("py4j", "pyarrow", "pyiceberg", "pyspark", "redis", "sqlalchemy", "zstandard"),
 }
 # Parts of the package that read checkpoints.
-READERS = {
-    f"cleancut.{name}"
-    for name in ("_checkpoint", "_cli", "_dataflow", "_metrics", "_reading", "_recovery")
-}
+READERS = {f"cleancut.{name}" for name in ("_checkpoint", "_cli", "_dataflow", "_metrics")}
 _PROGRAM = "import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"
 
 

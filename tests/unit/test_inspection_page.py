@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import _cli
+from cleancut._cli import main as _cli
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.unit.test_cli import run

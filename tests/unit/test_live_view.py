@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cleancut import Checkpoint, EpochHistory, PriceList, RequestError
-from cleancut._reading.prices import PRICES, request_costs
-from cleancut._spark.live_view import LiveView
+from cleancut._checkpoint.read.prices import PRICES, request_costs
+from cleancut._query.live_view import LiveView
 from cleancut.errors import error_of
 from tests.support.patience import PATIENCE_S
 from tests.unit.shown import Shown

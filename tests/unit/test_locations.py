@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleancut import Checkpoint, RequestError, _cli
+from cleancut import Checkpoint, RequestError
+from cleancut._cli import main as _cli
 from cleancut._storage.s3 import S3Access, open_s3
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import s3_server

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleancut import Checkpoint, DamagedError, RequestError, _cli
+from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut._checkpoint.read.history import History
+from cleancut._checkpoint.read.lookup import Operator, rows_of_key
+from cleancut._checkpoint.read.root import Root, open_root
+from cleancut._cli import main as _cli
 from cleancut._format.key_hash import key_hash
-from cleancut._reading.history import History
-from cleancut._reading.lookup import Operator, rows_of_key
-from cleancut._reading.root import Root, open_root
 from cleancut._storage.objects import Place, Stored
 from cleancut._storage.s3 import S3Access
 from cleancut._unsafe_rows.encoded import Texts, cells_of, encoded

@@ -8,8 +8,8 @@ import pytest
 
 from cleancut import RequestError, serve_metrics
 from cleancut._metrics.catalog import metrics
-from cleancut._spark import metrics_server
-from cleancut._spark.metrics_server import QueriesLook, of_status
+from cleancut._query import metrics_server
+from cleancut._query.metrics_server import QueriesLook, of_status
 from cleancut.errors import error_of
 from tests.unit.test_coordinator import Facade, coordinator
 from tests.unit.test_exporter import scraped, values
@@ -28,7 +28,7 @@ def facade(monkeypatch: pytest.MonkeyPatch) -> Facade:
             raise error_of("CLEANCUT_COORDINATOR_MISSING", location="elsewhere")
         return coordinator(found)
 
-    monkeypatch.setattr("cleancut._spark.coordinator._known_notes", {})
+    monkeypatch.setattr("cleancut._query.coordinator._known_notes", {})
     monkeypatch.setattr(metrics_server, "coordinator", of)
     return found
 

@@ -16,7 +16,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from cleancut import _cli
+from cleancut._cli import main as _cli
 from cleancut._metrics.catalog import metrics
 from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S

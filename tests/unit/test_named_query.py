@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cleancut import RequestError
-from cleancut._spark.named_query import named_query
+from cleancut._query.named_query import named_query
 
 SESSION: Any = object()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut._reading.noted import NotedEpochs
+from cleancut._checkpoint.read.noted import NotedEpochs
 from cleancut._storage.directory import Directory
 from cleancut.errors import DamagedError
 from tests.unit.test_recorded import History, record

@@ -9,9 +9,10 @@ from unittest.mock import Mock
 import pytest
 
 import cleancut
-from cleancut import Checkpoint, _cli
+from cleancut import Checkpoint
+from cleancut._cli import main as _cli
+from cleancut._operations import offline
 from cleancut._provider import PROVIDER_CLASS
-from cleancut._spark import offline
 from cleancut.errors import RequestError
 from tests.unit.cut_files import CutFiles
 

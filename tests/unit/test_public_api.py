@@ -14,8 +14,8 @@ import pytest
 
 import cleancut
 from cleancut import RequestError
-from cleancut._spark import jars
-from cleancut._spark.installed import SPARK
+from cleancut._session import jars
+from cleancut._session.installed import SPARK
 from tests.support.patience import PATIENCE_S
 from tests.unit.installations import install
 
@@ -31,7 +31,7 @@ class Blocker(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Blocker())
 import cleancut
-from cleancut import _cli
+from cleancut._cli import main as _cli
 
 location = sys.argv[1]
 checkpoint = cleancut.Checkpoint(location)
@@ -82,7 +82,7 @@ def test_the_release_is_that_of_the_project_and_of_the_jar() -> None:
     build = (ROOT / "project/Versions.scala").read_text(encoding="utf-8")
     assert project["version"] == cleancut.__version__
     assert re.findall(r'val Cleancut = "(.+)"', build) == [cleancut.__version__]
-    assert project["scripts"]["cleancut"] == "cleancut._cli:main"
+    assert project["scripts"]["cleancut"] == "cleancut._cli.main:main"
 
 
 def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
@@ -153,9 +153,19 @@ def test_checkpoints_are_read_without_pyspark() -> None:
 def test_only_what_talks_to_spark_imports_what_does() -> None:
     """`cleancut.errors` did, and so did all that raises errors."""
     package = ROOT / "python/cleancut"
+    driver = re.compile(r"^ *from cleancut\._(session|query|operations)\b", re.MULTILINE)
     importing = {
         path.relative_to(package).parts[0]
         for path in package.rglob("*.py")
-        if re.search(r"^ *from cleancut\._spark\b", path.read_text("utf-8"), flags=re.MULTILINE)
+        if driver.search(path.read_text("utf-8"))
     }
-    assert importing == {"__init__.py", "_cli.py", "_dataflow", "_spark", "sinks", "testing"}
+    assert importing == {
+        "__init__.py",
+        "_cli",
+        "_dataflow",
+        "_operations",
+        "_query",
+        "_session",
+        "sinks",
+        "testing",
+    }

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cleancut._checkpoint.read.recorded import recorded
 from cleancut._format.layout import parse_history_name
-from cleancut._reading.recorded import recorded
 from cleancut._storage.directory import Directory
 from cleancut.errors import DamagedError, RequestError
 

@@ -10,14 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cleancut import Checkpoint, RequestError, _cli
+from cleancut import Checkpoint, RequestError
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.referred import wanted
+from cleancut._checkpoint.read.root import open_root
+from cleancut._checkpoint.retain import expiry
+from cleancut._checkpoint.retain.expiry import _MARGIN_EPOCHS
+from cleancut._cli import main as _cli
 from cleancut._format.identity import Family, Identity, Spread
 from cleancut._format.layout import FrameName, StoreId
-from cleancut._reading.cut_reader import CutReader
-from cleancut._reading.referred import wanted
-from cleancut._reading.root import open_root
-from cleancut._recovery import expiry
-from cleancut._recovery.expiry import _MARGIN_EPOCHS
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.encoded import cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
@@ -339,7 +340,7 @@ def test_a_state_whose_keys_cannot_be_told_apart_is_refused_and_not_taken_for_da
     def untold(*_: object) -> Any:
         raise error_of("CLEANCUT_COLUMN_UNREADABLE", column="key", type="map", reason="by no hash")
 
-    monkeypatch.setattr("cleancut._reading.referred.wanted", untold)
+    monkeypatch.setattr("cleancut._checkpoint.read.referred.wanted", untold)
     there = Checkpoint(acts.location)
     assert there.verify().ok, there.verify()
     for read in (

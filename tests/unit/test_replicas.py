@@ -8,10 +8,11 @@ from typing import Any
 import pyarrow.fs
 import pytest
 
-from cleancut import Checkpoint, RequestError, _cli
+from cleancut import Checkpoint, RequestError
+from cleancut._checkpoint.read.root import Root, open_root
+from cleancut._checkpoint.replicate.replicas import ReplicaInfo, replicate
+from cleancut._cli import main as _cli
 from cleancut._format.lineage import lineage_of
-from cleancut._reading.root import Root, open_root
-from cleancut._recovery.replicas import ReplicaInfo, replicate
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
 from cleancut.errors import error_of
@@ -374,7 +375,7 @@ def test_repeated_passes_continue_after_transient_errors(
         return replicate(self, *arguments, **options)
 
     monkeypatch.setattr(Checkpoint, "replicate", failing)
-    monkeypatch.setattr("cleancut._commands.passes.time.sleep", waits.append)
+    monkeypatch.setattr("cleancut._cli.passes.time.sleep", waits.append)
     command = ["replicate", str(four_cuts.location), str(tmp_path / "copy"), "--json"]
     assert _cli.main([*command, "--every", "30"]) == _cli.REFUSED
     assert results == []

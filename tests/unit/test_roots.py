@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cleancut import Checkpoint, DamagedError, InfoList, RequestError, StoreInfo
-from cleancut._reading import chain_parts
-from cleancut._reading.root import open_root
+from cleancut._checkpoint.read import chain_parts
+from cleancut._checkpoint.read.root import open_root
 from cleancut._storage.directory import Directory
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles

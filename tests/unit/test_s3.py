@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from moto.s3.models import s3_backends
 
-from cleancut import Checkpoint, DamagedError, RequestError, RetryableError, _cli
+from cleancut import Checkpoint, DamagedError, RequestError, RetryableError
+from cleancut._cli import main as _cli
 from cleancut._storage.s3 import S3Access, S3Objects, open_s3
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles

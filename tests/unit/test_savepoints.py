@@ -6,9 +6,10 @@ from pathlib import Path
 import pyarrow.fs
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError, _cli
-from cleancut._reading.root import Root
-from cleancut._recovery.savepoints import pin
+from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.retain.savepoints import pin
+from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
 from tests.unit.cut_files import CutFiles
 from tests.unit.memory_objects import MemoryObjects

@@ -7,7 +7,7 @@ import pytest
 
 import cleancut
 from cleancut import RequestError
-from cleancut._spark import sealing
+from cleancut._query import sealing
 from cleancut.testing import EpochRows
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut import RequestError
-from cleancut._spark import session, user_conf
+from cleancut._session import session, user_conf
 from tests.unit.installations import Installation, install
 
 JAR = "/opt/cleancut-spark-4.3_2.13-0.1.0.jar"

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from cleancut import configure
-from cleancut._spark.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
+from cleancut._session.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
 

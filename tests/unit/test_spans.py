@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from cleancut import EpochInfo, _cli
+from cleancut import EpochInfo
+from cleancut._checkpoint.read.recorded import recorded
+from cleancut._cli import main as _cli
 from cleancut._metrics.span_sender import SpanSender
 from cleancut._metrics.spans import Span, spans_of
-from cleancut._reading.recorded import recorded
 from cleancut.errors import RetryableError
 from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cleancut import Checkpoint, _cli
-from cleancut._commands.watching import TopView
-from cleancut._reading.root import open_root
+from cleancut import Checkpoint
+from cleancut._checkpoint.read.root import open_root
+from cleancut._cli import main as _cli
+from cleancut._cli.watching import TopView
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -112,7 +113,7 @@ def test_the_last_slow_epoch_is_told_with_its_reason(
     cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("cleancut._commands.watching.time.monotonic", lambda: now)
+    monkeypatch.setattr("cleancut._cli.watching.time.monotonic", lambda: now)
     history = History(cuts.root)
     history.write([record(0), record(1)])
     view = TopView(open_root(cuts.location))

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow.fs
 import pytest
 
+from cleancut._checkpoint.read.listing import Listing
+from cleancut._checkpoint.read.state import State
+from cleancut._checkpoint.read.store_reader import StoreReader
 from cleancut._format.frame import Frame, FrameRequest, read_frame
 from cleancut._format.layout import FrameName, StoreId, parse_frame_name, parse_store_directory
-from cleancut._reading.listing import Listing
-from cleancut._reading.state import State
-from cleancut._reading.store_reader import StoreReader
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError
 from tests.vectors import generate

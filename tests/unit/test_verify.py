@@ -7,8 +7,8 @@ from zlib import crc32
 import pytest
 
 from cleancut import Checkpoint, VerifyReport
-from cleancut._reading.state import State
-from cleancut._reading.store_reader import StoreReader
+from cleancut._checkpoint.read.state import State
+from cleancut._checkpoint.read.store_reader import StoreReader
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.vectors.frame_cases import put, remove, version_id
 from tests.vectors.frame_encoder import encode_trailer

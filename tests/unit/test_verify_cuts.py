@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cleancut import Checkpoint, VerifyReport
-from cleancut._reading.root import Root
-from cleancut._verifying import cuts as cut_checks
-from cleancut._verifying.segments import check_segments
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.verify import cuts as cut_checks
+from cleancut._checkpoint.verify.segments import check_segments
 from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -241,7 +241,7 @@ def test_segments_that_go_with_their_cut_are_no_damage(
         (four_cuts.root / segment_name(3)).unlink()
         return check_segments(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("cleancut._verifying.cuts.check_segments", late)
+    monkeypatch.setattr("cleancut._checkpoint.verify.cuts.check_segments", late)
     report = verify(four_cuts)
     assert report.ok, report
     assert report.loadable == 6

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cleancut import Checkpoint
-from cleancut._reading.root import Root
-from cleancut._verifying.cuts import CutCheck
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.verify.cuts import CutCheck
 from tests.unit.memory_objects import MemoryObjects
 from tests.unit.root_files import RootFiles
 from tests.unit.test_verify_cuts import CUT_DAMAGED, DAMAGED, MISSING, found, verify

@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 from cleancut._brief import Brief, plain
+from cleancut._checkpoint.replicate.replicas import fence
+from cleancut._checkpoint.retain.expiry import owner_alive
 from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.infos import begun
 from cleancut._dataflow.member_plans import MemberPlan, MemberPlans
@@ -14,8 +16,6 @@ from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut._dataflow.store import FlowStore, refused
 from cleancut._display import tables
-from cleancut._recovery.expiry import owner_alive
-from cleancut._recovery.replicas import fence
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import follow

@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cleancut._brief import Brief
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.read.stored_cut import StoredCut
+from cleancut._checkpoint.verify.drill import DrillInfo, drill
 from cleancut._dataflow.channels import FlyingEpoch, flying
 from cleancut._dataflow.facts import consumed_in
 from cleancut._dataflow.places import Places
 from cleancut._dataflow.records import MemberCut, VectorRecord
 from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display import html, tables
-from cleancut._reading.cut_reader import CutReader
-from cleancut._reading.root import Root
-from cleancut._reading.stored_cut import StoredCut
-from cleancut._verifying.drill import DrillInfo, drill
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.directory import PlainRecords
 

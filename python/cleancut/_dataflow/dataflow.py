@@ -13,8 +13,8 @@ from cleancut._dataflow.facts import place_of
 from cleancut._dataflow.flow import Age, Flow, positive_s
 from cleancut._dataflow.places import absolute
 from cleancut._dataflow.records import AnswerRecord
-from cleancut._spark.coordinator import Coordinator, coordinator
-from cleancut._spark.offline import Plan, clone, rollback
+from cleancut._operations.offline import Plan, clone, rollback
+from cleancut._query.coordinator import Coordinator, coordinator
 from cleancut.errors import CleancutError
 
 if TYPE_CHECKING:

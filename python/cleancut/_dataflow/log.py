@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cleancut._checkpoint.read.root import Root
 from cleancut._dataflow import names
 from cleancut._dataflow.names import Pin
 from cleancut._dataflow.records import MemberCut, VectorRecord, encoded
 from cleancut._dataflow.store import FlowStore
 from cleancut._format.layout import savepoint_name
-from cleancut._reading.root import Root
 from cleancut._storage.side_files import side_file_of
 from cleancut.errors import CleancutError
 

@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from cleancut._checkpoint.read.root import Root, objects_at, open_root
 from cleancut._dataflow.machinery import Machinery
 from cleancut._dataflow.store import FlowStore
-from cleancut._reading.root import Root, objects_at, open_root
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import SCHEMES, S3Access, open_s3
 from cleancut.sinks._files.directory import PlainRecords

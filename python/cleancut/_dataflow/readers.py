@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cleancut._brief import Brief
+from cleancut._checkpoint.read.history import History
+from cleancut._checkpoint.read.root import objects_at, open_root
 from cleancut._dataflow.facts import consumed_in
 from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
-from cleancut._reading.history import History
-from cleancut._reading.root import objects_at, open_root
 from cleancut._storage.objects import Place
 from cleancut._storage.parallel import mapped
 from cleancut._storage.s3 import SCHEMES, S3Access

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cleancut._checkpoint.read.epoch_info import SLOW_KINDS, EpochInfo
+from cleancut._checkpoint.replicate.followed import ProvenCut, ReplicaStatus
 from cleancut._format.costs import Usage
 from cleancut._metrics.catalog import metrics
-from cleancut._reading.epoch_info import SLOW_KINDS, EpochInfo
-from cleancut._recovery.followed import ProvenCut, ReplicaStatus
 
 _MS = 1000
 

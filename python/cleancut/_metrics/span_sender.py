@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._metrics.spans import spans_of
 from cleancut._packages import extra_package
-from cleancut._reading.epoch_info import EpochInfo
 from cleancut._version import __version__
 from cleancut.errors import error_of
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._format.costs import StoreTime
-from cleancut._reading.epoch_info import EpochInfo
 
 Value = str | int
 # One behind the other; docs/FORMAT.md has what they are.

@@ -6,18 +6,18 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from cleancut._checkpoint.read.cut_reader import CutReader, chain_bytes
+from cleancut._checkpoint.read.epoch_info import EpochInfo
+from cleancut._checkpoint.read.epochs_seen import EpochsSeen
+from cleancut._checkpoint.read.noted import NotedEpochs
+from cleancut._checkpoint.read.prices import PRICES, PriceList, daily_costs
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.read.stored_cut import StoredCut
+from cleancut._checkpoint.replicate.followed import proven_cut, replica_notes, replica_statuses
+from cleancut._checkpoint.retain.kept_savepoints import read_savepoints
 from cleancut._format.layout import OWNERS, REPLICAS, last_generation, owner_name
 from cleancut._format.placed import Chain
 from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
-from cleancut._reading.cut_reader import CutReader, chain_bytes
-from cleancut._reading.epoch_info import EpochInfo
-from cleancut._reading.epochs_seen import EpochsSeen
-from cleancut._reading.noted import NotedEpochs
-from cleancut._reading.prices import PRICES, PriceList, daily_costs
-from cleancut._reading.root import Root
-from cleancut._reading.stored_cut import StoredCut
-from cleancut._recovery.followed import proven_cut, replica_notes, replica_statuses
-from cleancut._recovery.kept_savepoints import read_savepoints
 
 _SOON_S = 600
 _RECENT_OWNERS = 5

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from cleancut._spark.connect import require_classic
-from cleancut._spark.sealing import seal
+from cleancut._query.sealing import seal
+from cleancut._session.connect import require_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cleancut._brief import Brief
-from cleancut._spark import sealing
+from cleancut._query import sealing
 from cleancut.sinks._core.expected import NO_EPOCHS, EpochRanges
 from cleancut.sinks._core.lineage import Origin
 

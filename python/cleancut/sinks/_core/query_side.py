@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from cleancut._spark import sealing
-from cleancut._spark.driver import driver_of
+from cleancut._query import sealing
+from cleancut._session.driver import driver_of
 from cleancut.errors import CleancutError, translating
 from cleancut.sinks._core.batch import Batch, batch_of
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cleancut._spark.driver import driver_of, text_of
+from cleancut._session.driver import driver_of, text_of
 from cleancut._storage.copying import copy_object
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import S3Access
@@ -173,7 +173,7 @@ class PlainRecords:
         objects: Place | None = None,
     ) -> None:
         # It reads with pyarrow, which no epoch that a driver writes needs.
-        from cleancut._reading.root import objects_at
+        from cleancut._checkpoint.read.root import objects_at
 
         self.location = location
         found = objects_at(location, "", S3Access(endpoint, region)) if objects is None else objects

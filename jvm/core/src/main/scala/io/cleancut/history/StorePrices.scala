@@ -6,7 +6,7 @@ import io.cleancut.objectstore.RequestKind.Billing
 
 /** What requests and bytes cost at S3 Standard in us-east-1, in US dollars. */
 object StorePrices {
-  // As PRICES in cleancut/_reading/prices.py, which a test compares.
+  // As PRICES in cleancut/_checkpoint/read/prices.py, which a test compares.
   private val ClassAPerMillion = 5.00
   private val ClassBPerMillion = 0.40
   private val GbMonth = 0.023

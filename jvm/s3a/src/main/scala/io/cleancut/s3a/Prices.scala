@@ -1,6 +1,9 @@
 package io.cleancut.s3a
 
-/** What a million requests cost in US dollars, as `python/cleancut/_reading/prices.py` has it. */
+/**
+ * What a million requests cost in US dollars, as `python/cleancut/_checkpoint/read/prices.py` has
+ * it.
+ */
 final case class Prices(store: String, classA: Double, classB: Double) {
 
   /** US dollars a day, if each epoch has so many requests. */

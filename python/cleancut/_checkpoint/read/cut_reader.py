@@ -1,0 +1,307 @@
+"""Reads frames out of segments, and versions out of the chains of a cut."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+from zlib import crc32
+
+from cleancut._checkpoint.read.chain_parts import ChainParts
+from cleancut._checkpoint.read.live_rows import LiveFrame, LiveState
+from cleancut._checkpoint.read.referred import ReferredBase, fill
+from cleancut._checkpoint.read.state import State
+from cleancut._checkpoint.read.stored_cut import StoredCut
+from cleancut._checkpoint.read.stored_frame import StoredFrame
+from cleancut._format.cut import CutRef, read_cut
+from cleancut._format.frame import Frame, FrameRequest, read_frame
+from cleancut._format.identity import Identity
+from cleancut._format.layout import StoreId, cut_name, savepoint_name
+from cleancut._format.placed import Chain, PlacedFrame
+from cleancut._format.wrapped import cut_damaged
+from cleancut._storage.objects import Objects
+from cleancut._storage.parallel import Range, mapped, read_ranges, windows
+from cleancut.errors import CleancutError, error_of
+
+# What is read ahead of its decoding.
+WINDOW_BYTES = 64 << 20
+
+Parts = Mapping[Range, bytes | None]
+
+
+class LoadedState(NamedTuple):
+    """The state of one store, and the object that errors about its rows name."""
+
+    store: StoreId
+    place: str
+    state: State
+
+
+@dataclass(frozen=True)
+class CutReader:
+    """Reads cuts and what they name."""
+
+    objects: Objects
+
+    def path(self, epoch: int) -> str:
+        """Full path of a cut."""
+        return self.objects.path(cut_name(epoch))
+
+    def savepoint_path(self, savepoint: str) -> str:
+        """Full path of a savepoint."""
+        return self.objects.path(savepoint_name(savepoint))
+
+    @cached_property
+    def parts(self) -> ChainParts:
+        """Reads what leads to the chains of the cuts."""
+        return ChainParts(self.objects)
+
+    def cut(self, epoch: int) -> StoredCut:
+        """Reads a cut.
+
+        Raises:
+            FileNotFoundError: the epoch has none.
+            DamagedError: CLEANCUT_CUT_DAMAGED.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        return self._stored(self.objects.read(cut_name(epoch)), self.path(epoch), epoch)
+
+    def savepoint(self, savepoint: str) -> StoredCut:
+        """Reads the cut that a savepoint keeps.
+
+        Raises:
+            FileNotFoundError: there is no such savepoint.
+            DamagedError: CLEANCUT_CUT_DAMAGED.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        data = self.objects.read(savepoint_name(savepoint))
+        return self._stored(data, self.savepoint_path(savepoint), None)
+
+    def _stored(self, data: bytes, path: str, epoch: int | None) -> StoredCut:
+        return StoredCut(**vars(read_cut(data, path, epoch)), parts=self.parts)
+
+    def states(self, cut: StoredCut, chains: Iterable[Chain]) -> Iterator[LoadedState]:
+        """The states that some chains of a cut lead to, in their order.
+
+        Raises:
+            DamagedError: a frame is damaged, misplaced or missing, or does not fit its chain.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        for group in windows(chains, chain_bytes, WINDOW_BYTES):
+            parts = self.read(frame for chain in group for frame in chain)
+            for chain in group:
+                state = self._state(chain, parts, cut.ref)
+                if state.inexact is not None:
+                    raise state.inexact
+                yield LoadedState(chain[0].store, cut.path, state)
+
+    def _state(self, chain: Chain, parts: Parts, cut: CutRef | None) -> State:
+        state = State()
+        for placed in chain:
+            self.append(state, self.frame(placed, parts, cut), cut)
+        return state
+
+    def read(self, frames: Iterable[PlacedFrame]) -> Parts:
+        """The bytes of frames, which `frame` takes."""
+        return read_ranges(self.objects, map(range_of, frames))
+
+    def frame(self, placed: PlacedFrame, parts: Parts, cut: CutRef | None) -> Frame:
+        """Decodes one frame and checks that it is the one that was named.
+
+        Args:
+            placed: the frame.
+            parts: what `read` returned.
+            cut: the one that names the frame; None where it was found in a segment's table.
+
+        Raises:
+            DamagedError: the frame is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        data = parts[range_of(placed)]
+        if data is None:
+            raise self._missing(placed, cut)
+        request = self.request(placed)
+        if len(data) < placed.length:
+            end = placed.offset + len(data)
+            raise request.damaged(f"it ends at byte {end}, inside the frame at {placed.offset}")
+        if crc32(data) != placed.crc:
+            raise request.damaged(f"the checksum of the frame at byte {placed.offset} is wrong")
+        return read_frame(data, request)
+
+    def newest_first(self, cut: StoredCut, chain: Chain, parts: Parts) -> Iterator[LiveFrame]:
+        """The frames of a chain from its end, each compared with the one before when that comes.
+
+        A base that refers to the chain of one store, all of it, has its place taken by that.
+
+        Args:
+            cut: the one whose chain it is.
+            chain: the frames.
+            parts: what was read ahead.
+
+        Raises:
+            DamagedError: a frame does not fit the chain.
+        """
+        for at in reversed(range(len(chain))):
+            placed, part = chain[at], range_of(chain[at])
+            missing = partial(self._missing, placed, cut.ref)
+            frame = StoredFrame(
+                self.objects, self.request(placed), part, placed.crc, missing, parts.get(part)
+            )
+            if frame.is_referring:
+                yield from self._referred(cut, frame)
+            else:
+                yield frame
+            before = chain[at - 1].name if at else None
+            expected = (0, None) if before is None else (before.version, before.version_id)
+            if _parent(frame.identity) != expected:
+                raise _broken(cut.ref, frame.identity, expected[0])
+
+    def _referred(self, cut: StoredCut, frame: StoredFrame) -> Iterator[LiveFrame]:
+        sources, spread = frame.sources, frame.identity.spread
+
+        def newest_first(chain: Chain) -> Iterator[LiveFrame]:
+            parts = self.read(of for of in chain if of.name.kind == "delta")
+            return self.newest_first(cut, chain, parts)
+
+        if len(sources) == 1 and spread is None:
+            yield from newest_first(sources[0])
+            return
+        live = [
+            LiveState(of[0].store, cut.path, of[-1].name.version, newest_first(of))
+            for of in sources
+        ]
+        yield ReferredBase(frame.request, frame.identity, live)
+
+    def sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
+        """The size of the frames of each chain of a cut, in bytes: of what bases refer to, too.
+
+        Raises as `referred_sizes` does.
+        """
+        referred = self.referred_sizes(cut)
+        return {
+            store: chain_bytes(chain) + referred.get(store, 0)
+            for store, chain in cut.chains.items()
+            if not store.is_channel
+        }
+
+    def referred_sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
+        """The stores of a cut that refer to others, each with the size of that, in bytes.
+
+        Stores that divide the rows of one source among them have equal shares of it.
+
+        Raises:
+            DamagedError: a base is damaged, misplaced or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        versions = {of.version for of in cut.referred}
+        if not versions:
+            return {}
+        chains = {
+            of: chain for of, chain in cut.chains.items() if chain[0].name.version in versions
+        }
+        sources = self._all_sources(chain[0] for chain in chains.values())
+        reached = {
+            store: found
+            for store, chain in chains.items()
+            if (found := _frames_behind(chain[0], sources))
+        }
+        users = Counter(frame for found in reached.values() for frame in found)
+        return {
+            store: sum(frame.length // users[frame] for frame in found)
+            for store, found in reached.items()
+        }
+
+    def _all_sources(self, bases: Iterable[PlacedFrame]) -> Mapping[PlacedFrame, Sequence[Chain]]:
+        """What bases refer to, and what the bases of that refer to, each read once."""
+        sources: dict[PlacedFrame, Sequence[Chain]] = {}
+        unread = set(bases)
+        while unread:
+            found = dict(zip(unread, mapped(self._sources, unread), strict=True))
+            sources |= found
+            unread = {chain[0] for of in found.values() for chain in of} - sources.keys()
+        return sources
+
+    def _sources(self, placed: PlacedFrame) -> Sequence[Chain]:
+        """The chains that a base refers to; none of a frame that has rows of its own."""
+        if placed.name.kind != "base":
+            return ()
+        missing = partial(self._missing, placed, None)
+        frame = StoredFrame(
+            self.objects, self.request(placed), range_of(placed), placed.crc, missing
+        )
+        return frame.sources if frame.is_referring else ()
+
+    def request(self, placed: PlacedFrame) -> FrameRequest:
+        """What is asked for where a frame is read."""
+        path = self.objects.path(placed.segment)
+        return FrameRequest(path, placed.store, placed.name, placed.offset)
+
+    def append(self, state: State, frame: Frame, cut: CutRef | None) -> None:
+        """Brings a state to the version of the next frame of a chain.
+
+        Args:
+            state: starts as version 0.
+            frame: the next of the chain.
+            cut: the one whose chain it is; None of one that a base refers to.
+
+        Raises:
+            DamagedError: another frame must come next, or it does not fit the state.
+        """
+        if not follows(frame, state):
+            raise _broken(cut, frame.identity, state.version)
+        if frame.sources is None:
+            state.apply(frame)
+        else:
+            fill(state, frame, map(self._source, frame.sources))
+
+    def _source(self, chain: Chain) -> State:
+        return self._state(chain, self.read(chain), None)
+
+    def _missing(self, placed: PlacedFrame, cut: CutRef | None) -> CleancutError:
+        store, segment = placed.store, self.objects.path(placed.segment)
+        return error_of(
+            "CLEANCUT_FRAME_MISSING",
+            directory=segment if cut is None else cut.path,
+            detail=f"{segment} is missing",
+            operator=store.operator,
+            partition=store.partition,
+            store=store.store,
+            version=placed.name.version if cut is None else cut.version,
+        )
+
+
+def follows(frame: Frame, state: State) -> bool:
+    """Whether a frame applies to a state; a base applies to version 0 alone."""
+    return _parent(frame.identity) == (state.version, state.version_id)
+
+
+def _parent(identity: Identity) -> tuple[int, str | None]:
+    return identity.parent_version or 0, identity.parent_id
+
+
+def _broken(cut: CutRef | None, identity: Identity, expected: int) -> CleancutError:
+    detail = f"the frames of {identity.store} do not follow on each other, for {identity.name} "
+    detail += f"applies to version {identity.parent_version} and not to {expected}"
+    return cut_damaged("what a base refers to" if cut is None else cut.path, detail)
+
+
+def range_of(placed: PlacedFrame) -> Range:
+    """Where a frame lies."""
+    return Range(placed.segment, placed.offset, placed.length)
+
+
+def _frames_behind(
+    base: PlacedFrame, sources: Mapping[PlacedFrame, Sequence[Chain]]
+) -> set[PlacedFrame]:
+    """The frames of all chains that a base leads to."""
+    found: set[PlacedFrame] = set()
+    for chain in sources[base]:
+        if chain[0] not in found:
+            found |= _frames_behind(chain[0], sources)
+        found.update(chain)
+    return found
+
+
+def chain_bytes(chain: Chain) -> int:
+    """The size of the frames of a chain, in bytes."""
+    return sum(frame.length for frame in chain)

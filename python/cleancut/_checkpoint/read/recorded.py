@@ -1,0 +1,181 @@
+"""What drivers have noted of epochs, which outlives their cuts; docs/FORMAT.md, "History"."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cleancut._checkpoint.read.cut_info import epoch_infos
+from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, epoch_info
+from cleancut._checkpoint.read.history import History
+from cleancut._checkpoint.read.root import Root
+from cleancut._format.ages import moment
+from cleancut._format.costs import Costs, costs_of
+from cleancut._format.fields import typed
+from cleancut._format.layout import HISTORY, parse_history_name
+from cleancut._storage.objects import Place
+from cleancut.errors import error_of
+
+VERSION = 1
+
+# What a rival has put together meanwhile is in another file.
+_LOOKS = 3
+
+
+def told_epochs(
+    root: Root, since: int | datetime | None, proven: Mapping[int, datetime]
+) -> list[EpochInfo]:
+    """What kept cuts tell of their epochs, and what is noted of these and of others.
+
+    Args:
+        root: that of the query.
+        since: see `Checkpoint.history`.
+        proven: when the cuts of epochs were proven.
+
+    Raises:
+        RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release noted some.
+        DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
+    """
+    if isinstance(since, datetime) and since.tzinfo is None:
+        since = since.replace(tzinfo=UTC)
+    kept = list(epoch_infos(History(root).cuts()))
+    first = since if since is not None or not kept else kept[0].epoch
+    if first is None:
+        return []
+    told = {info.epoch: info for info in recorded(root.objects, first)}
+    for info in kept:
+        if _is_since(info, first):
+            told[info.epoch] = _with_note(info, told.get(info.epoch))
+    return [replace(told[epoch], proven=proven.get(epoch)) for epoch in sorted(told)]
+
+
+def _with_note(info: EpochInfo, note: EpochInfo | None) -> EpochInfo:
+    """What a cut tells, with what it could not know."""
+    if note is None or note.generation != info.generation:
+        return info
+    return replace(info, slow=note.slow, cut_ms=note.cut_ms if info.cut_ms is None else info.cut_ms)
+
+
+def recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
+    """What is noted of epochs, by their epochs: of each that which holds.
+
+    An epoch that was gone back before, and run again by a later driver, is told as that one ran it.
+
+    Args:
+        root: that of the query.
+        since: the first epoch, or when the first of them was committed, in UTC.
+
+    Raises:
+        RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote some.
+        DamagedError: CLEANCUT_HISTORY_DAMAGED.
+    """
+    for _ in range(_LOOKS - 1):
+        try:
+            return _recorded(root, since)
+        except FileNotFoundError:
+            continue
+    return _recorded(root, since)
+
+
+def _recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
+    found: list[EpochInfo] = []
+    for name in _files(root, since):
+        infos = list(rows_of(root, name))
+        found += infos
+        # Files are listed from the last to the first.
+        if isinstance(since, datetime) and all(info.written < since for info in infos):
+            break
+    return [info for info in _holding(found) if _is_since(info, since)]
+
+
+def _is_since(info: EpochInfo, since: int | datetime) -> bool:
+    return info.written >= since if isinstance(since, datetime) else info.epoch >= since
+
+
+def _files(root: Place, since: int | datetime) -> list[str]:
+    known = [(last, name) for name, (_, last) in spans(root.list(HISTORY)).items()]
+    return [
+        name
+        for last, name in sorted(known, reverse=True)
+        if isinstance(since, datetime) or last >= since
+    ]
+
+
+def spans(names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The first and the last epoch of each file of a history, by their names."""
+    found = {name: parse_history_name(name) for name in names}
+    return {name: span for name, span in found.items() if span is not None}
+
+
+def _holding(found: Iterable[EpochInfo]) -> list[EpochInfo]:
+    """Of what was run again, what ran last: a later generation takes the place of all behind it."""
+    latest: dict[tuple[int, int], EpochInfo] = {}
+    for info in found:
+        latest.setdefault((info.generation, info.epoch), info)
+    held: list[EpochInfo] = []
+    until: int | None = None
+    for generation in sorted({generation for generation, _ in latest}, reverse=True):
+        of = sorted(epoch for found, epoch in latest if found == generation)
+        held += [latest[generation, epoch] for epoch in of if until is None or epoch < until]
+        until = of[0] if until is None else min(until, of[0])
+    return sorted(held, key=lambda info: info.epoch)
+
+
+def rows_of(root: Place, name: str) -> Iterator[EpochInfo]:
+    """What a file has of epochs. Raises as `recorded` does, and FileNotFoundError."""
+    data = root.read(name)
+    try:
+        column = pq.read_table(pa.BufferReader(data), columns=["record"]).column("record")
+        for text in column.to_pylist():
+            fields = json.loads(text)
+            version = typed(fields, "version", int)
+            if version != VERSION:
+                raise error_of(
+                    "CLEANCUT_FORMAT_UNKNOWN",
+                    path=root.path(name),
+                    found=f"{version} of a history",
+                    supported=f"version {VERSION}",
+                )
+            yield _info(fields)
+    except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
+        raise error_of(
+            "CLEANCUT_HISTORY_DAMAGED", path=root.path(name), detail=str(error)
+        ) from error
+
+
+def _info(fields: dict[str, Any]) -> EpochInfo:
+    timings: Mapping[str, int] = typed(fields, "timings", dict, {})
+    costs: Costs | None = costs_of(fields["costs"]) if "costs" in fields else None
+    rows = typed(fields, "rowsInFlight", int, 0)
+    info = epoch_info(
+        epoch=typed(fields, "epoch", int),
+        generation=typed(fields, "generation", int, 0),
+        written=moment(typed(fields, "writtenMs", int)),
+        stores=typed(fields, "stores", int, 0),
+        timings={phase: ms for phase, ms in timings.items() if phase != "cutMs"},
+        costs=costs,
+        cut_ms=timings.get("cutMs"),
+        channels=(),
+    )
+    return replace(
+        info,
+        mode="unaligned" if rows else "aligned",
+        rows_in_flight=rows,
+        alignment_ms=fields.get("alignmentMs"),
+        barrier_to_capture_ms=fields.get("barrierToCaptureMs"),
+        slow=_slow(fields.get("slow")),
+    )
+
+
+def _slow(fields: Any) -> SlowEpoch | None:
+    if fields is None:
+        return None
+    return SlowEpoch(
+        kind=typed(fields, "kind", str),
+        typical_ms=typed(fields, "typicalMs", int),
+        detail=typed(fields, "detail", str),
+    )

@@ -1,0 +1,226 @@
+"""A cut where it lies, its chains found as far as they are asked for."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from cleancut._checkpoint.read.chain_parts import ChainParts, Page
+from cleancut._format.cut import Cut
+from cleancut._format.layout import StoreId
+from cleancut._format.placed import Chain, PlacedFrame, assembled
+from cleancut._format.root_parts import PagePart, RootParts, Table, WindowPart
+from cleancut._format.wrapped import cut_damaged
+from cleancut._storage.parallel import mapped
+from cleancut.errors import CleancutError
+
+_NO_EPOCH = -1
+_Key = tuple[int | str, ...]
+_Read = Page | list[PlacedFrame] | CleancutError
+
+
+class Survey(NamedTuple):
+    """What leads to the chains of a cut.
+
+    Attributes:
+        chains: those that can be put together, in the order of their stores.
+        errors: why others cannot.
+    """
+
+    chains: Mapping[StoreId, Chain]
+    errors: Sequence[CleancutError]
+
+
+@dataclass(frozen=True)
+class StoredCut(Cut):
+    """A cut of either format.
+
+    One of format 1 holds all its chains. One of format 2 leads to them: whoever wants the chain of
+    one store has its page read, and the tables of segments that are newer than the page.
+
+    Attributes:
+        parts: reads what it leads to.
+    """
+
+    parts: ChainParts = field(repr=False, compare=False)
+
+    @cached_property
+    def chains(self) -> Mapping[StoreId, Chain]:
+        """For each store the frames that make up its version, oldest first, in their order.
+
+        Raises:
+            DamagedError: a page, a segment or the cut is damaged, or one of these is missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        return _sound(self.survey())
+
+    def chain(self, store: StoreId) -> Chain | None:
+        """That of one store; None where the cut does not have it. Raises as `chains` does."""
+        if self.root is None or store.is_channel:
+            return self.held.get(store)
+        pages = self._directory.of_range(_key(store), _key(store))
+        return _sound(self._found(self.root, pages, store.__eq__)).get(store)
+
+    def chains_of(self, operator: int, store: str) -> Mapping[int, Chain]:
+        """Those of one operator's stores of one name, by partition. Raises as `chains` does."""
+
+        def wanted(found: StoreId) -> bool:
+            return (found.operator, found.store) == (operator, store)
+
+        chains = self.held
+        if self.root is not None and not StoreId(operator, 0, store).is_channel:
+            pages = self._directory.of_range((operator,), (operator + 1,))
+            chains = _sound(self._found(self.root, pages, wanted))
+        return {found.partition: chain for found, chain in chains.items() if wanted(found)}
+
+    @property
+    def chain_segments(self) -> Sequence[str]:
+        """The segments that the chains lie in. Raises as `chains` does."""
+        if self.root is None:
+            return self.segments
+        return sorted({frame.segment for chain in self.chains.values() for frame in chain})
+
+    def named(self) -> set[str]:
+        """The names of all pages and segments that it leads to, needless ones among them.
+
+        Raises:
+            DamagedError: a page is damaged or missing.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN.
+        """
+        names = {*self.segments, *(name for of in self.referred for name in of.segments)}
+        if self.root is not None:
+            names.update(part.segment for part in self.root.window)
+            names.update(str(page.name) for page in self.root.pages)
+            for page in mapped(self.parts.page, self.root.pages):
+                names.update(frame.segment for chain in page.values() for frame in chain)
+        return names
+
+    def survey(self) -> Survey:
+        """All chains, as far as what leads to them is sound.
+
+        Raises:
+            OSError: the file system fails.
+        """
+        if self.root is None:
+            return Survey(self.held, ())
+        found = self._found(self.root, self.root.pages, lambda _: True)
+        chains = dict(sorted({**found.chains, **self.held}.items()))
+        errors = list(found.errors)
+        if not errors and len(found.chains) != self.root.store_count:
+            detail = f"it leads to {len(found.chains)} stores, and says {self.root.store_count}"
+            errors.append(cut_damaged(self.path, detail))
+        return Survey(chains, errors)
+
+    @cached_property
+    def _directory(self) -> "_Directory":
+        return _Directory(() if self.root is None else self.root.pages)
+
+    def _found(
+        self, root: RootParts, pages: Sequence[PagePart], wanted: Callable[[StoreId], bool]
+    ) -> Survey:
+        """The chains of the stores of some pages that are wanted, those in flight left out."""
+        since = min((page.epoch for page in pages), default=_NO_EPOCH)
+        window = [part for part in root.window if part.epoch > since]
+        # A segment may be there under several epochs.
+        tables = dict.fromkeys(part.table for part in window)
+        leading: list[PagePart | Table] = [*pages, *tables]
+        read = dict(zip(leading, mapped(self._read, leading), strict=True))
+        errors = [found for found in read.values() if isinstance(found, CleancutError)]
+        frames: dict[StoreId, list[PlacedFrame]] = defaultdict(list)
+        for page in pages:
+            found = read[page]
+            if isinstance(found, dict):
+                frames.update((store, list(found[store])) for store in filter(wanted, found))
+        lost_epoch = _NO_EPOCH
+        for part in window:
+            try:
+                counted = self._counted(part, read[part.table])
+            except CleancutError as error:
+                errors.append(error)
+                counted = None
+            if counted is None:
+                # There may have been frames of any store whose page is older.
+                lost_epoch = part.epoch
+                continue
+            for frame in counted:
+                if wanted(frame.store) and part.epoch > _epoch(self._page_of(frame.store)):
+                    frames[frame.store].append(frame)
+        chains: dict[StoreId, Chain] = {}
+        for store in sorted(frames):
+            its_page = self._page_of(store)
+            is_lost = its_page is not None and isinstance(read[its_page], CleancutError)
+            if is_lost or _epoch(its_page) < lost_epoch:
+                continue
+            try:
+                chains[store] = assembled(store, frames[store], self.version)
+            except ValueError as error:
+                errors.append(cut_damaged(self.path, str(error)))
+        return Survey(chains, errors)
+
+    def _read(self, part: PagePart | Table) -> _Read:
+        try:
+            return self._page(part) if isinstance(part, PagePart) else self.parts.frames(part)
+        except CleancutError as error:
+            return error
+
+    def _page(self, part: PagePart) -> Page:
+        page, following = self.parts.page(part), self._directory.following(part)
+        last = next(reversed(page))
+        if following is not None and last >= following.first:
+            detail = f"it has {last}, and the next page begins with {following.first}"
+            raise cut_damaged(self.parts.path(part), detail)
+        return page
+
+    def _counted(self, part: WindowPart, frames: _Read) -> list[PlacedFrame] | None:
+        """The frames of a segment that the cut of an epoch has adopted; None without its table."""
+        if not isinstance(frames, list):
+            return None
+        strangers = (part.counted or part.uncounted) - {frame.offset for frame in frames}
+        if strangers:
+            detail = f"no frame of {part.segment} begins at byte {min(strangers)}"
+            raise cut_damaged(self.path, detail)
+        found = [of for of in frames if part.counts(of.offset) and not of.store.is_channel]
+        for name in (frame.name for frame in found):
+            above = name.version - (part.epoch + 1)
+            if above > 0 or (above < 0 and name.kind == "delta"):
+                detail = f"a {name.kind} of version {name.version} counts in epoch {part.epoch}"
+                raise cut_damaged(self.parts.path(part.table), detail)
+        return found
+
+    def _page_of(self, store: StoreId) -> PagePart | None:
+        pages = self._directory.of_range(_key(store), _key(store))
+        return pages[0] if pages else None
+
+
+class _Directory:
+    """Tells which pages have a range of stores."""
+
+    def __init__(self, pages: Sequence[PagePart]) -> None:
+        self._pages = pages
+        self._keys = [_key(page.first) for page in pages]
+
+    def of_range(self, first: _Key, behind: _Key) -> Sequence[PagePart]:
+        """The pages to whose ranges stores from one on belong, up to another; one at least."""
+        at = max(bisect_right(self._keys, first) - 1, 0)
+        return self._pages[at : max(bisect_left(self._keys, behind), at + 1)]
+
+    def following(self, page: PagePart) -> PagePart | None:
+        """The page behind one."""
+        at = bisect_right(self._keys, _key(page.first))
+        return self._pages[at] if at < len(self._pages) else None
+
+
+def _key(store: StoreId) -> _Key:
+    return store.operator, store.partition, store.store
+
+
+def _epoch(page: PagePart | None) -> int:
+    return _NO_EPOCH if page is None else page.epoch
+
+
+def _sound(survey: Survey) -> Mapping[StoreId, Chain]:
+    for error in survey.errors:
+        raise error
+    return survey.chains

@@ -1,0 +1,1 @@
+"""Savepoints, and the deletion of objects that nothing references."""

@@ -1,0 +1,118 @@
+"""What savepoints keep, also where one of them cannot be read: docs/PROTOCOL.md, rule K9."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.stored_cut import StoredCut
+from cleancut._format.layout import SAVEPOINTS, parse_cut_name, parse_savepoint_name
+from cleancut._storage.objects import Place, Stored
+from cleancut._storage.parallel import mapped
+from cleancut.errors import CleancutError, ErrorKind
+
+
+@dataclass(frozen=True)
+class UnreadableSavepoint:
+    """A savepoint that cannot be read, or a page of it.
+
+    Attributes:
+        name: the name of the savepoint.
+        detail: the reason.
+        last_epoch: the last epoch of which it may reference objects; None if that is not known.
+    """
+
+    name: str
+    detail: str
+    last_epoch: int | None
+
+    def __str__(self) -> str:
+        kept = "no segment or page"
+        if self.last_epoch is not None:
+            kept += f" up to epoch {self.last_epoch}"
+        return (
+            f"Savepoint {self.name} cannot be read: {self.detail} Until it is readable or dropped "
+            f"(cleancut drop-savepoint), {kept} is deleted."
+        )
+
+
+@dataclass(frozen=True)
+class KeptSavepoints:
+    """The savepoints of a checkpoint.
+
+    Attributes:
+        cuts: the cut of each savepoint that can be read, by name.
+        unreadable: the others.
+    """
+
+    cuts: Mapping[str, StoredCut]
+    unreadable: Sequence[UnreadableSavepoint]
+
+    def may_reference(self, epoch: int) -> bool:
+        """Whether a savepoint that cannot be read may reference an object of an epoch."""
+        return any(of.last_epoch is None or epoch <= of.last_epoch for of in self.unreadable)
+
+
+def read_savepoints(
+    objects: Place, reader: CutReader, cuts: Mapping[str, Stored] | None = None
+) -> KeptSavepoints:
+    """Reads all savepoints and their pages; one listing.
+
+    Args:
+        objects: the root of the checkpoint.
+        reader: reads its cuts.
+        cuts: the listing of the cuts; without it no last epoch is known.
+
+    Raises:
+        RetryableError: the object store does not answer.
+    """
+    listed = objects.details(SAVEPOINTS)
+    found = ((parse_savepoint_name(name), of.modified_ms) for name, of in listed.items())
+    written = sorted((name, at) for name, at in found if name is not None)
+    results = mapped(lambda of: _read(reader, of[0]), written)
+    times = {parse_cut_name(name): of.modified_ms for name, of in (cuts or {}).items()}
+    epochs = {epoch: at for epoch, at in times.items() if epoch is not None}
+    readable: dict[str, StoredCut] = {}
+    unreadable: list[UnreadableSavepoint] = []
+    for (name, at), result in zip(written, results, strict=True):
+        if isinstance(result, StoredCut):
+            readable[name] = result
+        elif result is not None:
+            unreadable.append(UnreadableSavepoint(name, result, last_before(at, epochs)))
+    return KeptSavepoints(readable, unreadable)
+
+
+def last_before(time_ms: int, cuts: Mapping[int, int]) -> int | None:
+    """An epoch that the last one that was committed by a time is not after.
+
+    The cuts after it have no gap up to the last cut, and each is newer than that time. A cut before
+    a gap is no evidence: a run that was followed may have written it late.
+
+    Args:
+        time_ms: by the clock of the object store, as the times of the cuts.
+        cuts: the write time of each cut, by epoch.
+
+    Returns:
+        The epoch; None if none is known.
+    """
+    last = max(cuts, default=None)
+    if last is None or cuts[last] <= time_ms:
+        return None
+    first = last
+    while cuts.get(first - 1, time_ms) > time_ms:
+        first -= 1
+    return first - 1
+
+
+def _read(reader: CutReader, name: str) -> StoredCut | str | None:
+    """The cut of a savepoint, or why it cannot be read. None if it was dropped meanwhile."""
+    try:
+        cut = reader.savepoint(name)
+        cut.named()
+    except FileNotFoundError:
+        return None
+    except CleancutError as error:
+        # What passes by itself is no property of the savepoint.
+        if error.kind is ErrorKind.RETRY:
+            raise
+        return str(error)
+    return cut

@@ -1,0 +1,44 @@
+"""Writes anew what a cut holds of Spark's own files."""
+
+import json
+
+from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._checkpoint.read.root import Root
+from cleancut._checkpoint.verify.spark_entries import query_id_of
+from cleancut._format.spark_names import METADATA
+from cleancut._format.wrapped import cut_damaged
+from cleancut.errors import DamagedError, error_of
+
+
+def restore_metadata(root: Root) -> str:
+    """Writes Spark's file with the id of the query, if it is missing; returns the id.
+
+    Raises:
+        RequestError: CLEANCUT_STATE_NOT_FOUND, no cut holds the id.
+        DamagedError: CLEANCUT_CUT_DAMAGED, there is such a file with another id.
+    """
+    query = _query_id(root)
+    if query is None:
+        wanted, available = "id of the query in a cut", "no sound cut that holds it"
+        raise error_of(
+            "CLEANCUT_STATE_NOT_FOUND", location=root.location, wanted=wanted, available=available
+        )
+    # As Spark writes it, so that a checksum that lies beside it still holds.
+    data = json.dumps({"id": query}, separators=(",", ":")).encode()
+    files = root.checkpoint
+    if not files.create(METADATA, data) and query_id_of(files.read(METADATA)) != query:
+        detail = f"it is not that of the query {query}; move it away to have it written anew"
+        raise cut_damaged(files.path(METADATA), detail)
+    return query
+
+
+def _query_id(root: Root) -> str | None:
+    reader = CutReader(root.objects)
+    for epoch in reversed(root.epochs()):
+        try:
+            cut = reader.cut(epoch)
+        except (DamagedError, FileNotFoundError):
+            continue
+        if cut.query_id is not None:
+            return cut.query_id
+    return None

@@ -1,0 +1,1 @@
+"""Verifies checkpoints, and tests whether they can be restored."""

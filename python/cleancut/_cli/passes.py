@@ -1,0 +1,37 @@
+"""Commands that repeat a pass, and continue after errors that pass by themselves."""
+
+import sys
+import time
+from collections.abc import Callable
+
+from cleancut._cli.statuses import OK
+from cleancut.errors import RetryableError
+
+# What the system says of a place that is not there, which no later pass finds.
+_PERMANENT = (FileNotFoundError, NotADirectoryError, PermissionError)
+
+
+def repeat(one_pass: Callable[[], None], every_s: float | None) -> int:
+    """Runs a pass once, or repeatedly until an error that a later pass cannot resolve.
+
+    Args:
+        one_pass: what to run.
+        every_s: seconds between the end of a pass and the next one; None runs it once.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        Exception: of the pass; if it is repeated, none that is transient.
+    """
+    while True:
+        try:
+            one_pass()
+        except (RetryableError, OSError) as failure:
+            if every_s is None or isinstance(failure, _PERMANENT):
+                raise
+            print(f"The next pass begins in {every_s:g} s. {failure}", file=sys.stderr)
+        if every_s is None:
+            return OK
+        sys.stdout.flush()
+        time.sleep(every_s)

@@ -1,0 +1,289 @@
+"""The command `cleancut top`: a checkpoint's epochs in a terminal, as they come."""
+
+import argparse
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cleancut._checkpoint.read.epoch_info import EpochInfo, request_count
+from cleancut._checkpoint.read.epochs_seen import EpochsSeen
+from cleancut._checkpoint.read.noted import NotedEpochs
+from cleancut._checkpoint.read.prices import PRICES, daily_costs
+from cleancut._checkpoint.read.root import Root, open_root
+from cleancut._checkpoint.replicate.followed import ProvenCut, proven_cut
+from cleancut._cli.arguments import access, add_access, add_location, seconds
+from cleancut._cli.statuses import OK
+from cleancut._packages import extra_package
+from cleancut._storage.s3 import S3Access
+from cleancut.errors import CleancutError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_EVERY_S = 5.0
+_ROWS = 30
+_COURSE = 40
+# Drivers note epochs once a minute at most.
+_NOTES_EVERY_S = 30.0
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column of the table.
+
+    Attributes:
+        name: by which it is sorted.
+        value: None where the cut does not tell it.
+        shown: as text.
+    """
+
+    name: str
+    value: Callable[[EpochInfo], float | None]
+    shown: Callable[[float], str] = "{:,.0f}".format
+
+
+_COLUMNS = (
+    _Column("epoch", lambda of: of.epoch, "{:.0f}".format),
+    _Column("written", lambda of: of.written.timestamp(), lambda s: f"{_utc(s):%H:%M:%S}"),
+    _Column("ms", lambda of: of.duration_ms),
+    _Column("gate", lambda of: of.gate_ms),
+    _Column("cut", lambda of: of.cut_ms),
+    _Column("align", lambda of: of.alignment_ms),
+    _Column("rows", lambda of: of.rows_in_flight),
+    _Column("requests", lambda of: request_count(of.requests)),
+    _Column("retries", lambda of: of.retries),
+    _Column("failures", lambda of: of.failures),
+    _Column("bytes", lambda of: of.segment_bytes),
+)
+_NAMES = tuple(of.name for of in _COLUMNS)
+
+
+def add_top(commands: Any) -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "top",
+        help="show the last epochs in the terminal, as they come",
+        description="Shows the last epochs of a checkpoint, and goes on as they come. It needs no "
+        "driver. Keys: s sorts by the next column, r the other way round, q ends it.",
+    )
+    add_location(parser)
+    add_access(parser)
+    parser.add_argument(
+        "--every", type=seconds, default=_EVERY_S, help="seconds between two looks; default: 5"
+    )
+    parser.add_argument("--sort", choices=_NAMES, default="epoch", help="default: epoch")
+    parser.add_argument("--ascending", action="store_true", help="the least first")
+    parser.add_argument("--rows", type=_count, default=_ROWS, help="epochs to show; default: 30")
+    parser.add_argument("--once", action="store_true", help="print it once; so too in a pipe")
+    parser.set_defaults(run=_top)
+
+
+def _count(text: str) -> int:
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"{text}: one row at least is wanted")
+    return found
+
+
+def _top(parsed: argparse.Namespace) -> int:
+    extra_package("rich.live", feature="cleancut top", package="rich", extra="top")
+    from rich.console import Console
+    from rich.live import Live
+
+    view = TopView(open_root(parsed.location, S3Access(**access(parsed))), rows=parsed.rows)
+    view.sort, view.is_ascending = parsed.sort, parsed.ascending
+    console = Console()
+    if parsed.once or not console.is_terminal:
+        view.look()
+        _console_of_pipe(console).print(view.shown())
+        return OK
+    with _keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            view.try_to_look()
+            until = time.monotonic() + parsed.every
+            live.update(view.shown(console.height), refresh=True)
+            while (left := until - time.monotonic()) > 0:
+                key = pressed(left)
+                if key == "q":
+                    return OK
+                if key:
+                    view.press(key)
+                    live.update(view.shown(console.height), refresh=True)
+
+
+class TopView:
+    """What the terminal shows of a checkpoint.
+
+    Attributes:
+        sort: the name of the column that the rows are sorted by.
+        is_ascending: whether the least comes first.
+    """
+
+    def __init__(self, root: Root, *, rows: int = _ROWS) -> None:
+        self._root = root
+        self._rows = rows
+        self._seen = EpochsSeen(root, first=max(rows, _COURSE))
+        self._proven: ProvenCut | None = None
+        self._noted: NotedEpochs | None = None
+        self._noted_s = 0.0
+        self._slow: EpochInfo | None = None
+        self._trouble = ""
+        self.sort = "epoch"
+        self.is_ascending = False
+
+    def look(self) -> None:
+        """Reads what has come. Raises as `EpochsSeen.look` does."""
+        for _ in self._seen.look():
+            pass
+        self._proven = proven_cut(self._root.proofs())
+        self._look_for_slow()
+        self._trouble = ""
+
+    def _look_for_slow(self) -> None:
+        """Looks for the last slow epoch, from the first that is shown on."""
+        if self._noted is None and self._seen.epochs:
+            first = self._seen.epochs[0]
+            self._noted = NotedEpochs(self._root.objects, (first.generation, first.epoch - 1))
+        elif time.monotonic() - self._noted_s < _NOTES_EVERY_S:
+            return
+        self._noted_s = time.monotonic()
+        if self._noted is not None:
+            slow = [of for of in self._noted.look() if of.slow is not None]
+            self._slow = slow[-1] if slow else self._slow
+
+    def try_to_look(self) -> None:
+        """The same; an error is shown below the table, and the next look tries again."""
+        try:
+            self.look()
+        except (CleancutError, OSError) as error:
+            self._trouble = str(error)
+
+    def press(self, key: str) -> None:
+        """Takes a key: s sorts by the next column, r the other way round."""
+        if key == "s":
+            self.sort = _NAMES[(_NAMES.index(self.sort) + 1) % len(_NAMES)]
+        elif key == "r":
+            self.is_ascending = not self.is_ascending
+
+    def shown(self, height: int | None = None) -> "RenderableType":
+        """All of it; with a height, as many rows as fit."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        facts = Table.grid(padding=(0, 2))
+        for name, value in self._facts():
+            facts.add_row(Text(name, style="bold"), Text(value))
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for column in _COLUMNS:
+            mark = ("▲" if self.is_ascending else "▼") if column.name == self.sort else ""
+            table.add_column(f"{column.name}{mark}", justify="right", no_wrap=True)
+        for epoch in self._sorted()[: self._fitting(height)]:
+            values = [(column, column.value(epoch)) for column in _COLUMNS]
+            row = ["" if value is None else of.shown(value) for of, value in values]
+            table.add_row(*row, style="yellow" if epoch.rows_in_flight else "")
+        trouble = [Text(self._trouble, style="red")] if self._trouble else []
+        return Group(facts, Text(""), table, *trouble)
+
+    def _fitting(self, height: int | None) -> int:
+        # Beside the rows: the facts, an empty line, the head, and an error. A reason takes some.
+        beside = 10 if self._slow is None else 14
+        return self._rows if height is None else max(min(self._rows, height - beside), 1)
+
+    def _sorted(self) -> list[EpochInfo]:
+        """The last epochs; what does not tell the column comes last, either way round."""
+        (column,) = (of for of in _COLUMNS if of.name == self.sort)
+        last = list(self._seen.epochs)[-self._rows :]
+        known = [of for of in last if column.value(of) is not None]
+        known.sort(key=lambda of: column.value(of) or 0.0, reverse=not self.is_ascending)
+        return [*known, *(of for of in last if column.value(of) is None)]
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "checkpoint", self._root.location
+        epochs = self._seen.epochs
+        if not epochs:
+            yield "epochs", "none has a cut yet"
+            return
+        last = epochs[-1]
+        age_s = max(time.time() - last.written.timestamp(), 0)
+        yield "last epoch", f"{last.epoch}, {_age(age_s)} ago, generation {last.generation}"
+        proven = "never" if self._proven is None else str(self._proven)
+        yield "restorable", proven
+        if self._slow is not None:
+            yield f"slow was {self._slow.epoch}", str(self._slow.slow)
+        found = daily_costs(epochs, 0, PRICES)
+        if found:
+            costs = ", ".join(f"${of.requests_usd:.2f} ({of.store})" for of in found)
+            yield "requests a day", costs
+        yield "time", _course([of.duration_ms for of in epochs], "ms")
+        yield "rows in flight", _course([of.rows_in_flight for of in epochs], "rows")
+
+
+def _course(values: Sequence[int | None], unit: str) -> str:
+    """The last of some values as bars, with the greatest and the last as numbers."""
+    last = values[-_COURSE:]
+    known = [value for value in last if value is not None]
+    if not known:
+        return "not told"
+    top = max(known)
+    steps = len(_LEVELS) - 1
+    bars = "".join(
+        " " if value is None else _LEVELS[-(-value * steps // top) if top else 0] for value in last
+    )
+    return f"{bars}  up to {top:,} {unit}, the last {known[-1]:,}"
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _console_of_pipe(console: "Console") -> "Console":
+    """As wide as other tables of the command in a pipe."""
+    from rich.console import Console
+
+    from cleancut._display.tables import width
+
+    return console if console.is_terminal else Console(width=width(), file=sys.stdout)
+
+
+def _no_key(seconds: float) -> str:
+    time.sleep(seconds)
+    return ""
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """What gives the key that is pressed within some seconds, or nothing."""
+    if not sys.stdin.isatty():
+        yield _no_key
+        return
+    import termios
+    import tty
+
+    stdin = sys.stdin.fileno()
+    before = termios.tcgetattr(stdin)
+
+    def pressed(seconds: float) -> str:
+        ready, _, _ = select.select([stdin], [], [], seconds)
+        return os.read(stdin, 1).decode(errors="ignore") if ready else ""
+
+    try:
+        tty.setcbreak(stdin)
+        yield pressed
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(stdin, termios.TCSADRAIN, before)

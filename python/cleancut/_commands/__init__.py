@@ -1,1 +1,0 @@
-"""Parts of the command `cleancut`: what its commands share, and those that go on until stopped."""

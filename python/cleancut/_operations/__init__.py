@@ -1,0 +1,1 @@
+"""Offline operations on the checkpoint of a stopped query."""

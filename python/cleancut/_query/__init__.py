@@ -1,0 +1,1 @@
+"""The running query: its coordinator, status, seal, stop and pace."""

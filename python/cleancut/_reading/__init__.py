@@ -1,1 +1,0 @@
-"""What a checkpoint tells: its epochs, cuts, stores and their state."""

@@ -1,1 +1,0 @@
-"""What writes to a checkpoint without a JVM."""

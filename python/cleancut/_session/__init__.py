@@ -1,0 +1,1 @@
+"""The session: configuration, jars, and the connection to the driver."""

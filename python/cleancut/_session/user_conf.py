@@ -1,0 +1,98 @@
+"""What the user has already configured, outside this package and before Spark starts."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cleancut._session.installed import spark_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BUILDER = "the builder"
+SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+DEFAULTS = "spark-defaults.conf"
+JVM = "the configuration of the running JVM"
+SESSION = "the session that runs (spark.conf.unset takes it out)"
+
+_PROPERTY = re.compile(r"([^\s:=]+)\s*[\s:=]\s*(.*)")
+
+
+@dataclass(frozen=True)
+class UserConf:
+    """Configuration by its source, the strongest source first.
+
+    What spark-env.sh sets, and lines of spark-defaults.conf that go on after a backslash, are not
+    seen.
+    """
+
+    sources: Mapping[str, Mapping[str, str]]
+
+    def get(self, key: str) -> tuple[str, str] | None:
+        """The value of a key and the source that it comes from."""
+        for source, confs in self.sources.items():
+            if key in confs:
+                return confs[key], source
+        return None
+
+    def merged(self) -> dict[str, str]:
+        """All keys, each from its strongest source."""
+        merged: dict[str, str] = {}
+        for confs in self.sources.values():
+            merged = {**confs, **merged}
+        return merged
+
+
+def user_conf(
+    options: Mapping[str, Any], jvm: Any | None, session: "SparkSession | None"
+) -> UserConf:
+    """Collects what is set in a builder's options and, if need be, where Spark would look too.
+
+    Args:
+        options: those of the builder.
+        jvm: the one that runs, which has read all other sources and is asked instead of them.
+        session: the one that runs, likewise.
+    """
+    builder = {key: str(value) for key, value in options.items()}
+    if session is not None:
+        return UserConf({BUILDER: builder, SESSION: dict(session.conf.getAll)})
+    if jvm is not None:
+        from pyspark import SparkConf
+
+        return UserConf({BUILDER: builder, JVM: dict(SparkConf().getAll())})
+    submit = _submit_args(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    named = submit.pop("--properties-file", None)
+    return UserConf({BUILDER: builder, SUBMIT_ARGS: submit, DEFAULTS: _defaults(named)})
+
+
+def _submit_args(text: str) -> dict[str, str]:
+    """The configuration in the arguments of spark-submit, as keys."""
+    keys = {"--jars": "spark.jars", "--properties-file": "--properties-file"}
+    confs: dict[str, str] = {}
+    words = shlex.split(text)
+    for i, word in enumerate(words):
+        option, equals, value = word.partition("=")
+        if not equals and i + 1 < len(words):
+            value = words[i + 1]
+        if option in keys:
+            confs[keys[option]] = value
+        elif option in ("--conf", "-c"):
+            key, _, conf_value = value.partition("=")
+            confs[key] = conf_value
+    return confs
+
+
+def _defaults(named: str | None) -> dict[str, str]:
+    """The properties that spark-submit reads by default, or from the file that it was given."""
+    directory = os.environ.get("SPARK_CONF_DIR")
+    path = Path(directory) if directory else spark_home() / "conf"
+    path = Path(named) if named else path / "spark-defaults.conf"
+    if not path.is_file():
+        return {}
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    found = (_PROPERTY.fullmatch(line) for line in lines if line and line[0] not in "#!")
+    return {match[1]: match[2].strip() for match in found if match}

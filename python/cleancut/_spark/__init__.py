@@ -1,1 +1,0 @@
-"""The session and the driver of a running query."""

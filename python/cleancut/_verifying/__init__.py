@@ -1,1 +1,0 @@
-"""Checks of every byte of a checkpoint."""
