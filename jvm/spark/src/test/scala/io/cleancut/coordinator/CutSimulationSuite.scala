@@ -100,7 +100,7 @@ object CutSimulationSuite {
     Defect.ActForgets -> 12L,
     Defect.ActAsTasks -> 10L,
     Defect.SourceUnchecked -> 3L,
-    Defect.AgesByHostClock -> 7L,
+    Defect.AgesByHostClock -> 18L,
     Defect.SweptBeside -> 21L,
     Defect.ExpiredBeside -> 41L
   )

@@ -198,6 +198,15 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   /** Somebody is about to give these cuts up by hand. */
   def expires(epochs: Seq[Long]): Unit = expired ++= epochs
 
+  // An operation may go back to them between the choice and the deletion.
+  private val chosenLeftBehind = mutable.Set.empty[Long]
+
+  /** A garbage collection is about to delete these cuts. */
+  def chosen(epochs: Set[Long]): Unit = {
+    chosenLeftBehind --= epochs
+    chosenLeftBehind ++= epochs.filter(isLeftBehind)
+  }
+
   override def deleted(name: String): Unit = name match {
     case OffsetsName(of) =>
       val epoch = of.toLong
@@ -215,7 +224,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
         if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
           violated(s"the cut of epoch $epoch was deleted, the last is $last")
         val isKept = !expired(epoch) && !late(epoch) && !isLeftBehind(epoch)
-        if (isKept && isYoung(name))
+        if (isKept && !chosenLeftBehind(epoch) && isYoung(name))
           violated(s"the cut of epoch $epoch was deleted before its age")
         cuts -= epoch
       }

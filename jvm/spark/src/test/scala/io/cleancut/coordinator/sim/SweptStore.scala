@@ -44,7 +44,11 @@ final private class SweptStore(under: ObjectStore, world: World, host: HostClock
     slowly(range.prefix)(under.listRange(range))
 
   override def delete(keys: Seq[ObjectKey]): Unit = {
-    if (world.isSweep.get) world.mayStall(keys.flatMap(key => cutIn(key.name)).toSet)
+    if (world.isSweep.get) {
+      val cuts = keys.flatMap(key => cutIn(key.name)).toSet
+      invariants.chosen(cuts)
+      world.mayStall(cuts)
+    }
     under.delete(keys)
   }
 
