@@ -341,7 +341,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   /** Whether the cut is of a run that had been followed, and no later cut has its rows. */
-  private def isLeftBehind(epoch: Long) = followed(epoch) && !lineOf(last)(epoch)
+  def isLeftBehind(epoch: Long): Boolean = followed(epoch) && !lineOf(last)(epoch)
 
   private def appeared(cut: Cut): Unit = {
     if (owners.lastOption.exists(_._1 > cut.run.generation)) followed += cut.epoch

@@ -304,9 +304,11 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     val shown =
       if (plan.isOnFiles) (0L to invariants.last).filterNot(invariants.unused)
       else (0L until plan.levelZeroEpochs) ++ epochs
-    // A run that had been followed may have died between such a cut and its entry.
-    val untold = invariants.late ++ invariants.left
-    def told(epochs: Seq[Long]) = epochs.filterNot(untold).sorted
+    // A run that had been followed may have died between its cut and the entry, which a later run
+    // writes only if it continues from that cut.
+    def mayLackEntry(epoch: Long) =
+      invariants.late(epoch) || invariants.left(epoch) || invariants.isLeftBehind(epoch)
+    def told(epochs: Seq[Long]) = epochs.filterNot(mayLackEntry).sorted
     if (told(listed) != told(shown)) invariants.violated(s"commits $listed instead of $shown")
     epochs.filterNot(invariants.late).foreach { epoch =>
       val entry = SimQuery.read(view, Names.entry("commits", epoch))
