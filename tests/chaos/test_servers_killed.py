@@ -65,8 +65,9 @@ class Polled:
         """The table and the keys, each at one moment, with the last epoch that is noted there."""
         # One statement, hence one moment.
         found = self._mariadb.rows(
-            "SELECT (SELECT COALESCE(MAX(epoch), -1) FROM cleancut_epochs WHERE sink ="
-            f" 'SqlSink {NEWEST}'), t.number, t.file, t.`partition`, t.value"
+            "SELECT (SELECT COALESCE(MAX(epoch), -1) FROM cleancut_epochs WHERE"
+            f" SUBSTRING_INDEX(sink, '.', -1) = '{NEWEST}'),"
+            " t.number, t.file, t.`partition`, t.value"
             f" FROM (SELECT 1) one LEFT JOIN {NEWEST} t ON true"
         )
         if found:

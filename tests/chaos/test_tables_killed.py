@@ -40,7 +40,7 @@ def ask(server: PostgresServer) -> Iterator[tuple[str, int, list[tuple[Any, ...]
         # One statement, hence one moment.
         found = server.rows(
             "SELECT (SELECT coalesce(max(epoch), -1) FROM cleancut_epochs"
-            f" WHERE sink = 'PostgresSink {table}'), {', '.join(ROW)}"
+            f" WHERE sink = 'table public.{table}'), {', '.join(ROW)}"
             f" FROM (SELECT 1) one LEFT JOIN {table} t ON true"
         )
         if found:
