@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut._display.info_list import InfoList
-from cleancut.errors import error_of
+from cleancut.errors import RequestError, error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import by_name
 from cleancut.sinks._core.epoch_sink import EpochSink
@@ -156,8 +156,17 @@ class KafkaSink(EpochSink):
 
     def published(self, batch: Batch) -> str | None:
         """Returns the ledger entry of the epoch; see `EpochSink`."""
-        found = self._within(lambda: self._ledger.find(self._ready(batch), batch))
+        found = self._within(lambda: self._find(batch))
         return None if found is None else found.handle
+
+    def _find(self, batch: Batch) -> LedgerEpoch | None:
+        noted = self._ready(batch)
+        try:
+            return self._ledger.find(noted, batch)
+        except RequestError:
+            # What this run has noted may lack epochs that a newer run has published.
+            self._check_owner(batch)
+            raise
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         """Only what is published: a transaction does not outlive its producer."""
