@@ -16,15 +16,7 @@ object LogEntries {
 
   /** Writes an entry whole, or not at all; whether it was not there. */
   def create(path: Path, entry: String, files: CheckpointFileManager): Boolean = try {
-    val out = files.createAtomic(path, overwriteIfPossible = false)
-    try {
-      out.write(entry.getBytes(UTF_8))
-      out.close()
-      true
-    } catch {
-      case e: Throwable =>
-        out.cancel()
-        throw e
-    }
+    AtomicFile.write(files, path, overwrites = false)(_.write(entry.getBytes(UTF_8)))
+    true
   } catch { case _: FileAlreadyExistsException => false }
 }

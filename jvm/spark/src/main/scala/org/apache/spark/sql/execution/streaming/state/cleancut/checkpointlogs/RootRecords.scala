@@ -45,14 +45,6 @@ final class RootRecords(checkpoint: Path, files: CheckpointFileManager) {
 
   private def write(name: String, bytes: Array[Byte]): Unit = {
     files.mkdirs(root)
-    val out = files.createAtomic(new Path(root, name), overwriteIfPossible = true)
-    try {
-      out.write(bytes)
-      out.close()
-    } catch {
-      case e: Throwable =>
-        out.cancel()
-        throw e
-    }
+    AtomicFile.write(files, new Path(root, name), overwrites = true)(_.write(bytes))
   }
 }

@@ -2,8 +2,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.framefiles
 
 import java.io.{FileNotFoundException, IOException}
 
-import scala.util.control.NonFatal
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{
   ChecksumException,
@@ -15,7 +13,10 @@ import org.apache.hadoop.fs.{
 }
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.StoredCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
+  AtomicFile,
+  StoredCuts
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDisk
 
 import io.cleancut.base.{StateVersion, StoreId}
@@ -140,17 +141,9 @@ final private[cleancut] class StoreFiles(
     val note = new Path(root, StoreLayout.FormatObject)
     if (!manager.exists(note)) {
       manager.mkdirs(root)
-      try {
-        val out = manager.createAtomic(note, overwriteIfPossible = false)
-        try {
-          out.write(FormatNote(queryId()).toJson)
-          out.close()
-        } catch {
-          case NonFatal(e) =>
-            out.cancel()
-            throw e
-        }
-      } catch { case _: FileAlreadyExistsException => () }
+      try
+        AtomicFile.write(manager, note, overwrites = false)(_.write(FormatNote(queryId()).toJson))
+      catch { case _: FileAlreadyExistsException => () }
     }
   }
 

@@ -10,9 +10,10 @@ import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.error.Errors
 import io.cleancut.format.StoreLayout
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.AtomicFile
 
 /** What Spark keeps beside state and logs of epochs, in the place of a checkpoint that is made. */
-private[cleancut] object NewCheckpoint {
+private[operations] object NewCheckpoint {
   val Metadata = "metadata"
   val Sources = "sources"
   val Compacted = ".compact"
@@ -165,14 +166,9 @@ private[cleancut] object NewCheckpoint {
     val (source, target) = (new Path(from.location, name), new Path(place.location, as))
     place.files.mkdirs(target.getParent)
     Using.resource(from.files.open(source)) { in =>
-      val out = place.files.createAtomic(target, overwriteIfPossible = true)
-      try {
+      AtomicFile.write(place.files, target, overwrites = true) { out =>
         in.transferTo(out)
-        out.close()
-      } catch {
-        case e: Throwable =>
-          out.cancel()
-          throw e
+        ()
       }
     }
   }
