@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.util.Using
 
 /** Files that lie in the jar. */
-private[cleancut] object Resources {
+private[base] object Resources {
 
   /** A text as it stands there. */
   def text(name: String): String = {

@@ -12,7 +12,7 @@ import io.cleancut.objectstore.ObjectStore
  * @param location
  *   its checkpoint location
  */
-final class DriverQuery private[cleancut] (val location: String) {
+final class DriverQuery private[coordinator] (val location: String) {
   import DriverQuery._
 
   @volatile private var live = Option.empty[LiveRun]

@@ -44,7 +44,7 @@ final private[coordinator] class EpochCommitter(
       runId: String,
       epoch: Long,
       entry: String,
-      plan: => Option[EpochPlan] = None
+      plan: => Option[EpochPlan]
   ): String = {
     val start = clock.monotonicNs()
     val run = runs.believed(runId, epoch)

@@ -39,7 +39,7 @@ final private[coordinator] class EpochSealer(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not write then
    */
-  def seal(runId: String, epoch: Long, output: Option[String] = None): Unit = {
+  def seal(runId: String, epoch: Long, output: Option[String]): Unit = {
     claims.awaitOthers(runId)
     val run = runs.believed(runId, epoch)
     runs.checkOpen(run, epoch)

@@ -14,18 +14,18 @@ final class FrameBudget(maxBytes: Long) {
   /** For one who keeps frames, and of them so many bytes at most. */
   def room(maxBytes: Long): FrameRoom = new FrameRoom(this, maxBytes)
 
-  private[cleancut] def tryTake(bytes: Long): Boolean = {
+  private[coordinator] def tryTake(bytes: Long): Boolean = {
     val isTaken = used.addAndGet(bytes) <= maxBytes
     if (!isTaken) give(bytes)
     isTaken
   }
 
-  private[cleancut] def take(bytes: Long): Unit = {
+  private[coordinator] def take(bytes: Long): Unit = {
     used.addAndGet(bytes)
     ()
   }
 
-  private[cleancut] def give(bytes: Long): Unit = take(-bytes)
+  private[coordinator] def give(bytes: Long): Unit = take(-bytes)
 }
 
 object FrameBudget {

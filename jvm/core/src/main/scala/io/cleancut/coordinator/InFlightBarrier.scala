@@ -21,7 +21,7 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
       runId: String,
       attempt: Long,
       report: ChannelReport,
-      reading: ChannelReading = ChannelReading.Nothing
+      reading: ChannelReading
   ): Either[Refusal, Unit] =
     within(runId)(_.arrived(attempt, report, reading, clock.monotonicNs()))
 

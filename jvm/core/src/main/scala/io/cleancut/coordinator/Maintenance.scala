@@ -84,7 +84,7 @@ object Maintenance {
   val Sweep = "sweep"
 
   /** Chains that no page has make cuts longer, so that pages cannot wait for ever. */
-  private[cleancut] val MostPutOff = 8
+  private[coordinator] val MostPutOff = 8
 
   /** @param last what the last of them was */
   final case class Failures(count: Int, last: String)

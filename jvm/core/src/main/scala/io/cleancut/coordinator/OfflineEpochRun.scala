@@ -28,8 +28,8 @@ final private[coordinator] class OfflineEpochRun(
       runId: String,
       epoch: Long,
       replaced: Set[StoreId],
-      inFlight: Option[InFlightSource] = None,
-      sinks: SinkEpochs = SinkEpochs.Empty
+      inFlight: Option[InFlightSource],
+      sinks: SinkEpochs
   ): Unit = {
     val run = runs.believed(runId, epoch)
     runs.checkOpen(run, epoch)

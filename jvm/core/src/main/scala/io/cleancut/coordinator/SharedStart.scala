@@ -13,7 +13,7 @@ import scala.annotation.tailrec
  * @param beforeWait
  *   called by a thread that is about to wait for what another one does
  */
-final private[cleancut] class SharedStart[A](
+final private[coordinator] class SharedStart[A](
     begin: String => A,
     beforeWait: CompletableFuture[_] => Unit
 ) {

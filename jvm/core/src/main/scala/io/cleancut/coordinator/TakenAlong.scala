@@ -21,7 +21,10 @@ import io.cleancut.format._
  * @param reports
  *   what was decided of them
  */
-final private[cleancut] case class TakenAlong(channels: Seq[StoreCut], reports: Seq[ChannelReport])
+final private[coordinator] case class TakenAlong(
+    channels: Seq[StoreCut],
+    reports: Seq[ChannelReport]
+)
 
 /** The rows in flight of a cut, for an epoch of an act. */
 trait InFlightSource {

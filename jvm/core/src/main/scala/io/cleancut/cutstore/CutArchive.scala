@@ -452,10 +452,10 @@ final case class CutsListed(
 }
 
 object CutsListed {
-  private[cleancut] def epochOf(info: ObjectInfo): Option[Long] =
+  private[cutstore] def epochOf(info: ObjectInfo): Option[Long] =
     CutLayout.parseCut(info.key.name.stripPrefix(CutLayout.Cuts))
 
-  private[cleancut] def of(infos: Seq[ObjectInfo]): CutsListed = {
+  private[cutstore] def of(infos: Seq[ObjectInfo]): CutsListed = {
     def seal(info: ObjectInfo) =
       CutLayout.parseSeal(info.key.name.stripPrefix(CutLayout.Cuts))
     CutsListed(
@@ -469,7 +469,7 @@ object CutArchive {
   private val OfDriver = s"/${Place.Driver}-"
 
   /** Whether a driver wrote a segment. */
-  private[cleancut] def isOfDriver(segment: String): Boolean =
+  private[cutstore] def isOfDriver(segment: String): Boolean =
     segment.contains(OfDriver) || FrameMerge.isMerged(segment)
   private val Gone = "a cut names it, and it is gone"
   private val HeadBytes = 64L << 10

@@ -100,7 +100,7 @@ final class GarbageCollector private[cleancut] (
 object GarbageCollector {
 
   /** How long a segment may be that a run before this one is about to name. */
-  private[cleancut] val YoungMs = 3600000L
+  private[cutstore] val YoungMs = 3600000L
 
   /** Between two sweeps that list all objects. */
   private val CompleteNs = TimeUnit.DAYS.toNanos(1)

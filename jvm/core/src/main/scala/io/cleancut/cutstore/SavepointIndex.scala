@@ -20,7 +20,7 @@ final case class UnreadableSavepoint(name: String, detail: String, lastEpoch: Op
  * The write times of the cuts and of the savepoint tell which these are, both by the clock of the
  * object store.
  */
-final private[cleancut] class SavepointIndex(archive: CutArchive) {
+final private[cutstore] class SavepointIndex(archive: CutArchive) {
   import SavepointIndex._
 
   private var known = Map.empty[Id, Set[String]]
@@ -77,7 +77,7 @@ final private[cleancut] class SavepointIndex(archive: CutArchive) {
   }
 }
 
-private[cleancut] object SavepointIndex {
+private[cutstore] object SavepointIndex {
   private val logger = LoggerFactory.getLogger(classOf[SavepointIndex])
 
   /** A savepoint, by its write time too: a name may be used again. */

@@ -8,7 +8,7 @@ import io.cleancut.format.NameDigits.padded
  * Names below a channel, which are those of the Python package's `EpochFiles`, and what a reader
  * notes there.
  */
-private[cleancut] object ChannelLayout {
+private[dataflow] object ChannelLayout {
   val Epochs = "_epochs"
   val Expired = "_expired"
   val TakenBack = "_taken_back"

@@ -13,7 +13,7 @@ import software.amazon.awssdk.http.SdkHttpRequest
  * with each request that has to do with an object's bytes, the name of any other with those that
  * make one.
  */
-final private[cleancut] class AccessHeaders(encryption: Encryption, requesterPays: Boolean)
+final private[objectstore] class AccessHeaders(encryption: Encryption, requesterPays: Boolean)
     extends ExecutionInterceptor {
   import AccessHeaders._
 

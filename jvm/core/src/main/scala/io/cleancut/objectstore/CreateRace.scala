@@ -11,7 +11,7 @@ import io.cleancut.base.Clock
  * Several writers that create one object at the same time. A store that looks first and writes then
  * lets more than one win if they meet between the two.
  */
-final private[cleancut] class CreateRace(store: ObjectStore, clock: Clock) {
+final private[objectstore] class CreateRace(store: ObjectStore, clock: Clock) {
   import CreateRace._
 
   /**

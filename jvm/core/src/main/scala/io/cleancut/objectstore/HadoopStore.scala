@@ -25,7 +25,7 @@ import io.cleancut.error.Errors
  * stored: of one `create` call a rename that was refused is never the call's own, since the pending
  * file it would have taken away is still there.
  */
-final class HadoopStore private[cleancut] (
+final class HadoopStore private[objectstore] (
     root: Path,
     files: FileSystem,
     publication: Publication,
@@ -54,7 +54,7 @@ final class HadoopStore private[cleancut] (
       createFrom(key, writePending(key, body))
     }
 
-  private[cleancut] def createFrom(key: ObjectKey, pending: Path): CreateResult = {
+  private[objectstore] def createFrom(key: ObjectKey, pending: Path): CreateResult = {
     val isCreated =
       try publish(key, pending)(publication.createFrom)
       catch {
@@ -78,12 +78,12 @@ final class HadoopStore private[cleancut] (
   }
 
   /** A name that nobody else takes; the key in it is for whoever looks at what a crash has left. */
-  private[cleancut] def pendingPath(key: ObjectKey): Path =
+  private[objectstore] def pendingPath(key: ObjectKey): Path =
     new Path(pendingDirectory, s"${StateVersion.newId(clock)}-${key.name.split('/').last}")
 
-  private[cleancut] def createPending(path: Path): FSDataOutputStream = files.create(path, false)
+  private[objectstore] def createPending(path: Path): FSDataOutputStream = files.create(path, false)
 
-  private[cleancut] def deletePending(path: Path): Unit = {
+  private[objectstore] def deletePending(path: Path): Unit = {
     files.delete(path, false)
     ()
   }
@@ -239,9 +239,9 @@ final class HadoopStore private[cleancut] (
   /** Hadoop shares its file systems, so there is nothing of ours to close. */
   override def close(): Unit = ()
 
-  private[cleancut] def sent(bytes: Int): Unit = counter.sentBytes(bytes.toLong)
+  private[objectstore] def sent(bytes: Int): Unit = counter.sentBytes(bytes.toLong)
 
-  private[cleancut] def request[A](kind: RequestKind, name: String)(body: => A): A = {
+  private[objectstore] def request[A](kind: RequestKind, name: String)(body: => A): A = {
     counter.sent(kind, isRetry = false)
     val startNs = clock.monotonicNs()
     try {
@@ -305,7 +305,7 @@ object HadoopStore {
   }
 
   /** For file systems that are no part of a configuration. */
-  private[cleancut] def on(
+  private[objectstore] def on(
       root: Path,
       files: FileSystem,
       publication: Publication,

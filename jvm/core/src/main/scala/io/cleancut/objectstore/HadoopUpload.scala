@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.{FSDataOutputStream, Path}
  * beginning on, so a part waits in memory for those before it, at most as many as there are threads
  * that bring them.
  */
-final private[cleancut] class HadoopUpload(
+final private[objectstore] class HadoopUpload(
     store: HadoopStore,
     key: ObjectKey,
     pending: HadoopUpload.Pending,
@@ -56,6 +56,6 @@ final private[cleancut] class HadoopUpload(
   }
 }
 
-private[cleancut] object HadoopUpload {
+private[objectstore] object HadoopUpload {
   final case class Pending(path: Path, out: FSDataOutputStream)
 }

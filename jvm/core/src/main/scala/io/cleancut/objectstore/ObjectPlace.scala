@@ -7,7 +7,7 @@ package io.cleancut.objectstore
  * Of Spark's own files it is the name below the checkpoint location, and of any other object its
  * last part: the frames, segments and cuts in these say by themselves what they are.
  */
-private[cleancut] object ObjectPlace {
+private[objectstore] object ObjectPlace {
 
   // The last that fits counts, for a checkpoint may lie below such a name.
   private val OfSpark = (

@@ -16,7 +16,7 @@ final case class ObjectRange(prefix: ObjectPrefix, after: String, until: String)
     name.startsWith(prefix.name) && name > after
 
   /** Whether a directory can contain names of the range. */
-  private[cleancut] def overlaps(directory: String): Boolean =
+  private[objectstore] def overlaps(directory: String): Boolean =
     s"$directory/" < until && s"$directory${ObjectRange.AfterSlash}" > after
 }
 

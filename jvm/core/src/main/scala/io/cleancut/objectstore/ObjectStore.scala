@@ -139,5 +139,5 @@ trait ObjectStore extends AutoCloseable {
 }
 
 object ObjectStore {
-  private[cleancut] val ProbeRaces = 3
+  private[objectstore] val ProbeRaces = 3
 }

@@ -3,7 +3,7 @@ package io.cleancut.objectstore
 import scala.collection.immutable.SortedMap
 
 /** The sizes of the parts of one upload, held to the rule of [[MultipartUpload]]. */
-final private[cleancut] case class PartSizes(partBytes: Int, sizes: SortedMap[Int, Int]) {
+final private[objectstore] case class PartSizes(partBytes: Int, sizes: SortedMap[Int, Int]) {
 
   def added(number: Int, sizeBytes: Int): PartSizes = {
     require(
@@ -29,7 +29,7 @@ final private[cleancut] case class PartSizes(partBytes: Int, sizes: SortedMap[In
   def totalBytes: Long = sizes.valuesIterator.map(_.toLong).sum
 }
 
-private[cleancut] object PartSizes {
+private[objectstore] object PartSizes {
 
   def of(partBytes: Int): PartSizes = {
     require(

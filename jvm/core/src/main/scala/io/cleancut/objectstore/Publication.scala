@@ -10,7 +10,7 @@ import org.apache.hadoop.fs._
  * How a file that is complete under a pending name gets its own name, in one step that others see
  * whole or not at all.
  */
-private[cleancut] trait Publication {
+private[objectstore] trait Publication {
 
   /**
    * Whether the pending file has the name now; if not, another file had it, and it is unchanged.
@@ -27,7 +27,7 @@ private[cleancut] trait Publication {
   def removeIfEmpty(directory: Path): Boolean
 }
 
-private[cleancut] object Publication {
+private[objectstore] object Publication {
 
   /**
    * @throws IllegalArgumentException

@@ -24,7 +24,7 @@ import io.cleancut.error.Errors
  * @param newSource
  *   makes one that remembers nothing
  */
-final private[cleancut] class RenewedCredentials(
+final private[objectstore] class RenewedCredentials(
     newSource: () => AwsCredentialsProvider,
     clock: Clock
 ) extends AwsCredentialsProvider {
@@ -78,7 +78,7 @@ final private[cleancut] class RenewedCredentials(
   }
 }
 
-private[cleancut] object RenewedCredentials {
+private[objectstore] object RenewedCredentials {
   private val PatienceNs = SECONDS.toNanos(15)
   private val RestNs = SECONDS.toNanos(1)
 
@@ -111,5 +111,5 @@ private[cleancut] object RenewedCredentials {
  * @param isLasting
  *   whether it never has, for so long that there is none
  */
-final private[cleancut] class CredentialsAway(val isLasting: Boolean, cause: Throwable)
+final private[objectstore] class CredentialsAway(val isLasting: Boolean, cause: Throwable)
     extends RuntimeException("the source of credentials gave none", cause)

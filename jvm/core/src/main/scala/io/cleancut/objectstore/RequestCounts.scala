@@ -91,7 +91,7 @@ object RequestCounts {
  * @param whole
  *   counts all that this one does, and more
  */
-final private[cleancut] class RequestCounter(whole: Option[RequestCounter] = None) {
+final private[objectstore] class RequestCounter(whole: Option[RequestCounter] = None) {
   import RequestCounter.Adders
 
   private val adders = RequestKind.values.map(_ -> new Adders).toMap

@@ -9,9 +9,9 @@ import io.cleancut.base.Clock
 import io.cleancut.error.{CleancutException, Errors}
 
 /** What a failed attempt means. */
-sealed private[cleancut] trait Verdict
+sealed private[objectstore] trait Verdict
 
-private[cleancut] object Verdict {
+private[objectstore] object Verdict {
 
   /** It may pass. `atLeastMs` is how long the store asked to be left alone. */
   final case class Retry(atLeastMs: Long) extends Verdict
@@ -37,10 +37,10 @@ private[cleancut] object Verdict {
  * @param remainingMs
  *   until the deadline
  */
-final private[cleancut] case class Attempt(number: Int, remainingMs: Long)
+final private[objectstore] case class Attempt(number: Int, remainingMs: Long)
 
 /** Repeats requests until they succeed, are refused, or the deadline has passed; counts them. */
-final private[cleancut] class RetryLoop(
+final private[objectstore] class RetryLoop(
     policy: RetryPolicy,
     clock: Clock,
     counter: RequestCounter,

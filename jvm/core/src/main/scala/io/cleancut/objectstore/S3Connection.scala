@@ -51,7 +51,7 @@ final case class S3Connection(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known
    */
-  private[cleancut] def client(
+  private[objectstore] def client(
       target: String,
       credentials: AwsCredentialsProvider,
       http: SdkHttpClient.Builder[_] = httpClient
@@ -80,7 +80,7 @@ final case class S3Connection(
     builder.build()
   }
 
-  private[cleancut] def httpClient: Apache5HttpClient.Builder =
+  private[objectstore] def httpClient: Apache5HttpClient.Builder =
     Apache5HttpClient
       .builder()
       .maxConnections(connections)

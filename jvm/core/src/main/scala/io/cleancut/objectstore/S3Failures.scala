@@ -13,7 +13,7 @@ import software.amazon.awssdk.core.exception.{
 }
 
 /** What the failures of S3 mean, by status and code. */
-private[cleancut] object S3Failures {
+private[objectstore] object S3Failures {
   val NotFound = 404
   val PreconditionFailed = 412
   val RangeNotSatisfiable = 416

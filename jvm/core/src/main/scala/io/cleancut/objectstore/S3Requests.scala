@@ -15,7 +15,7 @@ import software.amazon.awssdk.http.ContentStreamProvider
 import software.amazon.awssdk.services.s3.model._
 
 /** The requests to one bucket in the words of the SDK. */
-final private[cleancut] class S3Requests(where: BucketPath, connection: S3Connection) {
+final private[objectstore] class S3Requests(where: BucketPath, connection: S3Connection) {
   import S3Requests._
 
   private val bucket = connection.accessPoint.getOrElse(where.bucket)
@@ -180,7 +180,7 @@ final private[cleancut] class S3Requests(where: BucketPath, connection: S3Connec
       .build()
 }
 
-private[cleancut] object S3Requests {
+private[objectstore] object S3Requests {
 
   /** @param continuation where the page before it ended */
   final case class ListPage(

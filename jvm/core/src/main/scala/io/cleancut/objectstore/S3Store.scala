@@ -214,7 +214,7 @@ final class S3Store private (
       ObjectInfo(key, found.contentLength, found.lastModified.toEpochMilli)
     }
 
-  private[cleancut] def headResponse(key: ObjectKey): Option[HeadObjectResponse] =
+  private[objectstore] def headResponse(key: ObjectKey): Option[HeadObjectResponse] =
     loop(RequestKind.Head, target(key)) { attempt =>
       try Some(client.headObject(requests.head(key, attempt)))
       catch { case e: S3Exception if e.statusCode == S3Failures.NotFound => None }
@@ -284,7 +284,7 @@ final class S3Store private (
     new S3Upload(this, client, loop, counter, requests, S3Upload.Id(key, id, token), sizes)
   }
 
-  private[cleancut] def abort(key: ObjectKey, uploadId: String): Unit =
+  private[objectstore] def abort(key: ObjectKey, uploadId: String): Unit =
     loop(RequestKind.UploadAbort, target(key)) { attempt =>
       try {
         client.abortMultipartUpload(requests.uploadAbort(key, uploadId, attempt))
@@ -324,7 +324,7 @@ final class S3Store private (
     credentials.close()
   }
 
-  private[cleancut] def target(key: ObjectKey): String = s"$location/$key"
+  private[objectstore] def target(key: ObjectKey): String = s"$location/$key"
 
   private def toBytes: ResponseTransformer[GetObjectResponse, ResponseBytes[GetObjectResponse]] =
     ResponseTransformer.toBytes()

@@ -6,7 +6,7 @@ import software.amazon.awssdk.services.s3.S3Client
 import software.amazon.awssdk.services.s3.model.{CompletedPart, S3Exception}
 
 /** A multipart upload of S3. Parts go out at once, in the threads that bring them. */
-final private[cleancut] class S3Upload(
+final private[objectstore] class S3Upload(
     store: S3Store,
     client: S3Client,
     loop: RetryLoop,
@@ -65,6 +65,6 @@ final private[cleancut] class S3Upload(
   override def abort(): Unit = if (!synchronized(isComplete)) store.abort(id.key, id.uploadId)
 }
 
-private[cleancut] object S3Upload {
+private[objectstore] object S3Upload {
   final case class Id(key: ObjectKey, uploadId: String, token: WriterToken)
 }

@@ -19,7 +19,7 @@ import io.cleancut.format._
  * @param reading
  *   attempts that have not reported all of their channels
  */
-final private[cleancut] class ClosingEpoch(
+final private[protocol] class ClosingEpoch(
     previous: Option[Cut],
     before: Vector[StoreId],
     further: Set[StoreId],
@@ -127,7 +127,7 @@ final private[cleancut] class ClosingEpoch(
  * @param discarded
  *   why it does not count, if it has decided on its channels otherwise than the attempt that does
  */
-final private[cleancut] case class TaskAttempt(
+final private[protocol] case class TaskAttempt(
     id: Long,
     opened: Set[StoreId] = Set.empty,
     kept: Map[StoreId, FrameName] = Map.empty,

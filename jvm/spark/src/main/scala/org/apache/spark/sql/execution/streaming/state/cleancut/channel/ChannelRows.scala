@@ -66,7 +66,7 @@ final class ChannelRows(
 object ChannelRows {
 
   /** Who sent a row, in which of its epochs, and the row's place there. */
-  private[cleancut] val TagType = new StructType()
+  private[channel] val TagType = new StructType()
     .add("sender", StringType)
     .add("epoch", LongType)
     .add("partition", IntegerType)

@@ -73,7 +73,7 @@ object FileCheckpoint {
     }
 
   /** What else is to be there when Spark reads the logs of a run that owns its query. */
-  private[cleancut] def prepare(
+  private[checkpointfiles] def prepare(
       checkpoint: Path,
       archive: CutArchive,
       hadoopConf: Configuration

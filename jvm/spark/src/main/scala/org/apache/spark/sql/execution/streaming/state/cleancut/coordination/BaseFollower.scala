@@ -16,7 +16,7 @@ import io.cleancut.objectstore.ObjectStore
  * stores that will be opened here, and standby copies of such as are open elsewhere. One base after
  * the other, for all queries, so that what tasks wait for goes before it.
  */
-private[cleancut] object BaseFollower extends Logging {
+private[coordination] object BaseFollower extends Logging {
   private val PeriodMs = 1000L
 
   /** A query that is started again goes on with what is here. */

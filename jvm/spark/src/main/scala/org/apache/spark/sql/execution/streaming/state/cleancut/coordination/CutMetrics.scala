@@ -27,7 +27,7 @@ import io.cleancut.objectstore.RequestKind
  * @param operators
  *   of the query's last progress
  */
-final private[cleancut] class CutMetrics(
+final private[coordination] class CutMetrics(
     override val sourceName: String,
     cuts: () => Option[QueryCoordinator],
     operators: () => Seq[StateOperatorProgress],
@@ -85,7 +85,7 @@ final private[cleancut] class CutMetrics(
   }
 }
 
-private[cleancut] object CutMetrics {
+private[coordination] object CutMetrics {
   private val FreshNs = TimeUnit.SECONDS.toNanos(1)
 
   final private case class Seen(figures: Option[QueryFigures], atNs: Long)
@@ -105,7 +105,7 @@ private[cleancut] object CutMetrics {
   }
 
   /** Spark has no labels, so what tells the kinds apart goes into the name. */
-  private[cleancut] def nameOf(metric: String, kind: String): String = {
+  private[coordination] def nameOf(metric: String, kind: String): String = {
     val words = kind.replace('-', '_').replaceAll("([A-Z])", "_$1").toLowerCase(Locale.ROOT)
     s"${metric.stripSuffix("_total")}_${words}_total"
   }

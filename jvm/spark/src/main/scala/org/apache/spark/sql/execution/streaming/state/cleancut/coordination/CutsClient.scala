@@ -14,7 +14,7 @@ import io.cleancut.base.Clock
 /** Asks the coordinator on the driver, from any process of the application. */
 private[cleancut] object CutsClient {
   // Of this process.
-  private[cleancut] var known = Option.empty[(RpcEnv, RpcEndpointRef)]
+  private[coordination] var known = Option.empty[(RpcEnv, RpcEndpointRef)]
 
   // A coordinator that is busy with a slow store answers late; one that is gone never does.
   private val LeastPatience = 120.seconds
@@ -42,7 +42,7 @@ private[cleancut] object CutsClient {
       ref.ask[Array[Byte]](CutsMessages.encode(message), patience(requestTimeoutMs))
     }
 
-  private[cleancut] def patience(requestTimeoutMs: Long): RpcTimeout = {
+  private[coordination] def patience(requestTimeoutMs: Long): RpcTimeout = {
     val asked = requestTimeoutMs.milliseconds + BesideRequest
     new RpcTimeout(asked.max(LeastPatience), "cleancut.coordinator")
   }

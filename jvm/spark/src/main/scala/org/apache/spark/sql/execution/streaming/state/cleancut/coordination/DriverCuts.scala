@@ -30,7 +30,7 @@ import io.cleancut.protocol.Refusal
 
 /** The queries of this driver, and the endpoint at which their tasks find them. */
 object DriverCuts extends Logging {
-  private[cleancut] val queries = new DriverQueries
+  private[coordination] val queries = new DriverQueries
   private var served = Option.empty[RpcEnv]
 
   // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
@@ -62,7 +62,7 @@ object DriverCuts extends Logging {
     }
 
   /** A run has ended. */
-  private[cleancut] def ended(runId: String): Unit = queries.ended(runId)
+  private[coordination] def ended(runId: String): Unit = queries.ended(runId)
 
   /** The query's coordinator, where it runs on this driver. */
   def of(location: String): Option[QueryCoordinator] = queries.of(location)

@@ -36,13 +36,14 @@ object EndOfRuns extends Logging {
   private lazy val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-ends"))
 
   /** To be called while the run goes on. */
-  private[cleancut] def watch(runId: String): Unit = RunningQueries.byRun(runId).foreach { query =>
-    TerminationLatch.replace(query)(() => end(runId, StopPatienceMs))
-    val streams = query.sparkSession.streams
-    streams.synchronized {
-      if (!streams.listListeners().contains(Listener)) streams.addListener(Listener)
+  private[coordination] def watch(runId: String): Unit =
+    RunningQueries.byRun(runId).foreach { query =>
+      TerminationLatch.replace(query)(() => end(runId, StopPatienceMs))
+      val streams = query.sparkSession.streams
+      streams.synchronized {
+        if (!streams.listListeners().contains(Listener)) streams.addListener(Listener)
+      }
     }
-  }
 
   /** Ends the run whose checkpoint the query's own thread is about to delete. */
   def beforeDeletion(): Unit =

@@ -80,7 +80,7 @@ object SparkGate {
   private def isQuerys: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
 
   /** Spark runs the jobs of a query under the id of its run. */
-  private[cleancut] def runOfThread(): Option[String] =
+  private[coordination] def runOfThread(): Option[String] =
     SparkContext.getActive.flatMap(c => Option(c.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID)))
 
   private[cleancut] def host: String =

@@ -25,7 +25,7 @@ import io.cleancut.format.{Cut, StoreCut}
  * knows of that outlives a run, as the disks of executors do: Spark itself forgets with each run
  * where stores have been.
  */
-private[cleancut] object StoreHomes extends Logging {
+private[coordination] object StoreHomes extends Logging {
 
   def opened(location: String, stores: Iterable[StoreId], at: Place): Unit =
     DriverCuts.queries.find(location).foreach { query =>

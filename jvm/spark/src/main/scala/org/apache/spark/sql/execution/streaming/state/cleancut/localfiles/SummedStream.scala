@@ -7,7 +7,7 @@ import java.util.zip.CRC32
  * Writes through, and adds up what Hadoop's `ChecksumFs` keeps of a file beside it: a header, and a
  * CRC-32 of each [[SummedStream.ChunkBytes]] bytes, big-endian.
  */
-final private[cleancut] class SummedStream(out: OutputStream) extends FilterOutputStream(out) {
+final private[localfiles] class SummedStream(out: OutputStream) extends FilterOutputStream(out) {
   import SummedStream._
 
   private val sum = new CRC32
@@ -49,7 +49,7 @@ final private[cleancut] class SummedStream(out: OutputStream) extends FilterOutp
   }
 }
 
-private[cleancut] object SummedStream {
+private[localfiles] object SummedStream {
 
   /** Hadoop's default for local disks, `file.bytes-per-checksum`. */
   val ChunkBytes = 512

@@ -8,7 +8,7 @@ import io.cleancut.base.Clock
 import io.cleancut.format.SinkEpochs
 
 /** With what a checkpoint begins that is made for a query, beside the rows that are given. */
-private[cleancut] trait Beginning {
+private[operations] trait Beginning {
 
   /** For messages. */
   def act: String
@@ -56,7 +56,7 @@ private[cleancut] trait Beginning {
 }
 
 /** A query that has not run: it reads its sources from the beginning. */
-final private[cleancut] class Anew(place: OfflinePlace) extends Beginning {
+final private[operations] class Anew(place: OfflinePlace) extends Beginning {
   override val act: String = "bootstrap"
   override val from: Option[String] = None
   override val epoch: Long = 1L
@@ -104,7 +104,7 @@ private object Anew {
  * A query that has run in another form: it goes on with the source offsets, the watermark and the
  * settings that it had, and with the state of what is as it was.
  */
-final private[cleancut] class Migrated(
+final private[operations] class Migrated(
     old: OfflinePlace,
     stored: StoredQuery,
     place: OfflinePlace,
@@ -192,6 +192,6 @@ final private[cleancut] class Migrated(
   }
 }
 
-private[cleancut] object Migrated {
+private[operations] object Migrated {
   val Act = "migrate"
 }

@@ -21,7 +21,7 @@ import io.cleancut.objectstore.{ObjectKey, RangeResult}
  * log, also where cuts and savepoints are older than that. What is left then is the description of
  * a later start, which is as good if it has all that the cut has.
  */
-private[cleancut] object DescribedEpoch {
+private[operations] object DescribedEpoch {
 
   /** The epoch itself, unless all that is left of some operator is of a later one. */
   def of(location: String, epoch: Long, hadoopConf: Configuration): Long = {

@@ -21,14 +21,14 @@ import org.apache.spark.sql.functions.{col, count, exists, size}
 import org.apache.spark.sql.types.{ArrayType, DataType, StringType, StructType}
 
 /** Where a column family is in an operator. */
-final private[cleancut] case class FamilyAt(store: Int, family: Int)
+final private[operations] case class FamilyAt(store: Int, family: Int)
 
 /**
  * Rows of a query's state as they are shown and put back, and what is stored for them. One family
  * has the rows. Others, counts and indexes, are made of the rows, so that all agree whatever was
  * changed.
  */
-private[cleancut] trait EditableRows extends Serializable {
+private[operations] trait EditableRows extends Serializable {
   import EditableRows._
 
   def operator: StoredOperator
@@ -147,7 +147,7 @@ private[cleancut] trait EditableRows extends Serializable {
   }
 }
 
-private[cleancut] object EditableRows {
+private[operations] object EditableRows {
   val Key = "key"
   val Value = "value"
   private val TextOfKey = "text"
@@ -176,7 +176,7 @@ private[cleancut] object EditableRows {
 }
 
 /** Rows of a family with one value for each key. */
-final private[cleancut] case class SingleRows(operator: StoredOperator, family: FamilyAt)
+final private[operations] case class SingleRows(operator: StoredOperator, family: FamilyAt)
     extends EditableRows {
   import EditableRows._
 
@@ -203,7 +203,7 @@ final private[cleancut] case class SingleRows(operator: StoredOperator, family: 
 }
 
 /** Rows of a state variable that is a list: all values of a key, in their order. */
-final private[cleancut] case class ListRows(operator: StoredOperator, family: FamilyAt)
+final private[operations] case class ListRows(operator: StoredOperator, family: FamilyAt)
     extends EditableRows {
   import EditableRows._
 
@@ -243,7 +243,7 @@ final private[cleancut] case class ListRows(operator: StoredOperator, family: Fa
 }
 
 /** What is stored of a query, for whoever looks into it before an act. */
-final private[cleancut] class RowsThere(
+final private[operations] class RowsThere(
     session: SparkSession,
     stores: OfflineStores,
     tasks: Seq[StateRewrite.Task]

@@ -10,7 +10,7 @@ import org.apache.spark.util.Utils
  * Work on Spark's executors whose values and results are serialized as bytes, by Java. The
  * serializer of the session may be Kryo, which can refuse classes that are not registered.
  */
-private[cleancut] object ExecutorTasks {
+private[operations] object ExecutorTasks {
 
   /** A partition for each value. The values are part of the task, and none is sent as a row. */
   def each[A: ClassTag](context: SparkContext, values: Seq[A]): RDD[A] = {

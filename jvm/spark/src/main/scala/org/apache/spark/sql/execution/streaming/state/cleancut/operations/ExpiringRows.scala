@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.{ArrayType, StructType, TimestampType}
  * millisecond. Spark finds those that have expired in an index by that moment, from the time of the
  * epoch before on.
  */
-sealed private[cleancut] trait Expiring extends EditableRows {
+sealed private[operations] trait Expiring extends EditableRows {
   import EditableRows._
   import Expiring._
 
@@ -70,7 +70,7 @@ sealed private[cleancut] trait Expiring extends EditableRows {
   }
 }
 
-private[cleancut] object Expiring {
+private[operations] object Expiring {
   val Expiry = "expiry"
 
   /** Of the expiry, beside the value. */
@@ -78,7 +78,7 @@ private[cleancut] object Expiring {
 }
 
 /** Those with one value for each key: of a single value, and of a map. */
-final private[cleancut] case class ExpiringRows(operator: StoredOperator, family: FamilyAt)
+final private[operations] case class ExpiringRows(operator: StoredOperator, family: FamilyAt)
     extends Expiring {
   import EditableRows._
   import Expiring._
@@ -112,7 +112,7 @@ final private[cleancut] case class ExpiringRows(operator: StoredOperator, family
  * Those of a list, whose elements expire one by one. Spark keeps of each key the first moment that
  * one of them does, and how many there are.
  */
-final private[cleancut] case class ExpiringLists(operator: StoredOperator, family: FamilyAt)
+final private[operations] case class ExpiringLists(operator: StoredOperator, family: FamilyAt)
     extends Expiring {
   import EditableRows._
   import Expiring._

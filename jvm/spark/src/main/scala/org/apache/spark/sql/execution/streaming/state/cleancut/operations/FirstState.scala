@@ -21,7 +21,7 @@ import io.cleancut.error.Errors
  * @param fileSink
  *   as of [[OfflineAct]]
  */
-final private[cleancut] class FirstState(
+final private[operations] class FirstState(
     session: SparkSession,
     location: String,
     act: String,

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.{BooleanType, StructType}
  * The rows of one side of a join of two streams: what they are joined by as `key`, the row as
  * `value`, and from state format 2 on whether it has been `matched`. A key may have many rows.
  */
-private[cleancut] trait JoinSide extends EditableRows {
+private[operations] trait JoinSide extends EditableRows {
   import EditableRows._
   import JoinSide._
 
@@ -70,7 +70,7 @@ private[cleancut] trait JoinSide extends EditableRows {
   }
 }
 
-private[cleancut] object JoinSide {
+private[operations] object JoinSide {
   val Matched = "matched"
   private val Rows = "rows"
   private val Sides = Set("left", "right")
@@ -101,7 +101,7 @@ private[cleancut] object JoinSide {
 /**
  * Formats 1 to 3: the rows of a key have the numbers from 0 on, and beside is how many there are.
  */
-final private[cleancut] case class IndexedSide(
+final private[operations] case class IndexedSide(
     operator: StoredOperator,
     rows: FamilyAt,
     counts: FamilyAt
@@ -136,7 +136,7 @@ final private[cleancut] case class IndexedSide(
  * @param earliestUs
  *   the first time of the rows that are stored
  */
-final private[cleancut] case class TimedSide(
+final private[operations] case class TimedSide(
     operator: StoredOperator,
     rows: FamilyAt,
     index: FamilyAt,

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
  * @param isSure
  *   whether rows have a time at all, if there is a field that it may come from
  */
-final private[cleancut] case class JoinTimes(fields: Seq[JoinTimes.Field], isSure: Boolean) {
+final private[operations] case class JoinTimes(fields: Seq[JoinTimes.Field], isSure: Boolean) {
   import JoinTimes._
 
   /** Whether rows have times. */
@@ -43,7 +43,7 @@ final private[cleancut] case class JoinTimes(fields: Seq[JoinTimes.Field], isSur
   }
 }
 
-private[cleancut] object JoinTimes {
+private[operations] object JoinTimes {
 
   /**
    * @param isWindow

@@ -418,7 +418,7 @@ final case class OfflineCopy(
     isWithCuts: Option[Boolean] = None,
     access: Map[String, String] = Map.empty
 ) {
-  private[cleancut] def accessOfItsOwn: Option[PlaceAccess] =
+  private[operations] def accessOfItsOwn: Option[PlaceAccess] =
     Option.when(access.nonEmpty)(PlaceAccess.only(access))
 }
 
@@ -431,19 +431,19 @@ object OfflineAct {
         case of if new Path(of.resolvedCheckpointRoot).toString == from.location => of.runId
       }
 
-  private[cleancut] def checkStopped(from: OfflinePlace, refused: String => Nothing): Unit =
+  private[operations] def checkStopped(from: OfflinePlace, refused: String => Nothing): Unit =
     running(from).foreach { run =>
       refused(s"the query runs in this application (run $run); stop it first")
     }
 
   /** No query and no run has it. */
-  private[cleancut] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
+  private[operations] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
   private[cleancut] val Cleancut = ClassNames.StateStoreProvider
 
   /** Of rows in flight that go to other partitions, through the driver; compressed. */
   private val MaxInFlightBytes = 256L << 20
-  private[cleancut] val HdfsBacked =
+  private[operations] val HdfsBacked =
     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
   /** Makes the state Cleancut's. */
@@ -522,11 +522,11 @@ final case class OfflinePlan(
     missingFiles: Int = 0
 ) {
 
-  private[cleancut] def withInput(input: InputCheck): OfflinePlan =
+  private[operations] def withInput(input: InputCheck): OfflinePlan =
     copy(notes = notes ++ input.notes, missingFiles = input.missing.fold(0)(_.paths.size))
 
   /** With the rows that were written; none where none had to be. */
-  private[cleancut] def done(written: Seq[Written]): OfflinePlan = {
+  private[operations] def done(written: Seq[Written]): OfflinePlan = {
     val rows = written
       .collect { case of: Rewritten => of }
       .groupMapReduce(_.operator)(_.sum.rows)(_ + _)
@@ -554,7 +554,7 @@ object OfflinePlan {
   object Operator {
 
     /** Before it is done. */
-    private[cleancut] def of(stored: StoredOperator, partitions: Int): Operator = Operator(
+    private[operations] def of(stored: StoredOperator, partitions: Int): Operator = Operator(
       stored.id,
       stored.name,
       stored.partitions.size,

@@ -29,7 +29,7 @@ object OfflineEdit {
    * @param refused
    *   ends the act for a reason
    */
-  private[cleancut] def rowsOf(
+  private[operations] def rowsOf(
       query: StoredQuery,
       asked: StateRows,
       refused: String => Nothing

@@ -26,7 +26,7 @@ import io.cleancut.protocol.OffsetEntry
  * killed between the two, and that no query has run on it. The act begins again then: where there
  * are no cuts, after that entry was taken away; else after it.
  */
-private[cleancut] object OfflineEpoch {
+private[operations] object OfflineEpoch {
 
   def isOne(offsets: EpochLogs.Offsets): Boolean = markIn(offsets, OffsetEntry.Act).isDefined
 

@@ -31,7 +31,7 @@ import io.cleancut.objectstore.BucketPath
  * @param said
  *   how it is reached, where that is not as the session has it
  */
-final private[cleancut] class OfflinePlace private (
+final private[operations] class OfflinePlace private (
     outer: SparkSession,
     val location: String,
     val isWithCuts: Boolean,
@@ -98,7 +98,7 @@ final private[cleancut] class OfflinePlace private (
     ClassNames.CheckpointFileManager
 }
 
-private[cleancut] object OfflinePlace {
+private[operations] object OfflinePlace {
   private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
   /**
@@ -156,7 +156,7 @@ private[cleancut] object OfflinePlace {
  * @param isNew
  *   whether nothing is there yet
  */
-final private[cleancut] case class OfflineTarget(
+final private[operations] case class OfflineTarget(
     place: OfflinePlace,
     last: Long,
     epoch: Long,

@@ -21,11 +21,11 @@ import org.apache.spark.util.CompletionIterator
  * @param digest
  *   the sum of a 64-bit hash of each row: family, key, value, and place among the values of its key
  */
-final private[cleancut] case class RowsOfStore(rows: Long, digest: Long) {
+final private[operations] case class RowsOfStore(rows: Long, digest: Long) {
   def +(other: RowsOfStore): RowsOfStore = RowsOfStore(rows + other.rows, digest + other.digest)
 }
 
-private[cleancut] object RowsOfStore {
+private[operations] object RowsOfStore {
   val None: RowsOfStore = RowsOfStore(0L, 0L)
 }
 
@@ -33,7 +33,7 @@ private[cleancut] object RowsOfStore {
  * A store, and how the files of its schemas are reached, which lie where the query was that is
  * stored.
  */
-final private[cleancut] case class StoredSchemas(store: StoredStore, access: PlaceAccess)
+final private[operations] case class StoredSchemas(store: StoredStore, access: PlaceAccess)
 
 /**
  * The provider of one store, opened outside of a query.
@@ -41,7 +41,7 @@ final private[cleancut] case class StoredSchemas(store: StoredStore, access: Pla
  * @param runId
  *   that of the act, so that its stores are no query's
  */
-final private[cleancut] class OfflineProvider(
+final private[operations] class OfflineProvider(
     stateRoot: String,
     operator: StoredOperator,
     schemas: StoredSchemas,
@@ -144,14 +144,14 @@ final private[cleancut] class OfflineProvider(
 }
 
 /** The rows of a family, key by key. Rows are valid until the next is asked for. */
-final private[cleancut] case class Entry(key: UnsafeRow, values: collection.Seq[UnsafeRow]) {
+final private[operations] case class Entry(key: UnsafeRow, values: collection.Seq[UnsafeRow]) {
 
   def putTo(store: StateStore, family: StoredFamily): Unit =
     if (family.holdsLists) StoreOperations.putList(store, key, values.toArray, family.name)
     else store.put(key, values.head, family.name)
 }
 
-private[cleancut] object Entry {
+private[operations] object Entry {
 
   def of(family: StoredFamily, rows: Iterator[UnsafeRowPair]): Iterator[Entry] =
     if (family.holdsLists) lists(rows)
@@ -183,7 +183,7 @@ private[cleancut] object Entry {
 }
 
 /** Adds up what a store holds, whatever the order. */
-final private[cleancut] class SumOfRows {
+final private[operations] class SumOfRows {
   import SumOfRows.Seed
 
   private var rows = 0L

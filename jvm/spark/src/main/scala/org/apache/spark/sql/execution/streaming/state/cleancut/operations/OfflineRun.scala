@@ -25,7 +25,7 @@ import io.cleancut.format.{SealedFrame, SinkEpochs, StoreCut}
  * @param cuts
  *   its coordinator, where there are cuts
  */
-final private[cleancut] class OfflineRun private (
+final private[operations] class OfflineRun private (
     session: SparkSession,
     val id: UUID,
     cuts: Option[QueryCoordinator]
@@ -91,7 +91,7 @@ final private class CutsAlone(logs: SparkLogs) extends SparkLogs {
   override def close(): Unit = logs.close()
 }
 
-private[cleancut] object OfflineRun {
+private[operations] object OfflineRun {
 
   /** As sums of rows in flight have it. */
   private def hashOf(row: Array[Byte]): Long =

@@ -16,11 +16,11 @@ import org.apache.spark.sql.types.StructType
  * the hash of the columns that the operator groups or joins by, which the key begins with, or has
  * in a row within it.
  */
-private[cleancut] trait PartitionOfKey {
+private[operations] trait PartitionOfKey {
   def apply(key: UnsafeRow): Int
 }
 
-private[cleancut] object PartitionOfKey {
+private[operations] object PartitionOfKey {
 
   /** Where all state lies in the first partition: of an aggregation without keys, or a limit. */
   private val First: PartitionOfKey = _ => 0

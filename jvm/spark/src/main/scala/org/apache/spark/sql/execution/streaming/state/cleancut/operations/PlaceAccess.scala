@@ -13,7 +13,7 @@ import io.cleancut.conf.Keys
  * @param settings
  *   by the names of their keys; None where nothing is set
  */
-final private[cleancut] case class PlaceAccess(settings: Map[String, Option[String]]) {
+final private[operations] case class PlaceAccess(settings: Map[String, Option[String]]) {
 
   /** The same configuration with this access. */
   def in(conf: Configuration): Configuration = {
@@ -31,7 +31,7 @@ final private[cleancut] case class PlaceAccess(settings: Map[String, Option[Stri
     settings.toSeq.sorted.collect { case (name, Some(value)) => s"$name=$value" }.mkString(", ")
 }
 
-private[cleancut] object PlaceAccess {
+private[operations] object PlaceAccess {
   private val names = Keys.ofAccess.map(_.name)
 
   def of(conf: SQLConf): PlaceAccess =

@@ -22,7 +22,7 @@ import org.apache.spark.util.Utils
  * @param mode
  *   Spark's name of the output mode
  */
-final private[cleancut] class PlannedStart(query: DataFrame, mode: String) {
+final private[operations] class PlannedStart(query: DataFrame, mode: String) {
   private val analyzed = query.asInstanceOf[Dataset[_]].queryExecution.analyzed
   private val outputMode = InternalOutputModes(mode)
 
@@ -99,7 +99,7 @@ final private[cleancut] class PlannedStart(query: DataFrame, mode: String) {
   }
 }
 
-private[cleancut] object PlannedStart {
+private[operations] object PlannedStart {
 
   /** A checkpoint on the driver's disk that is gone after `use`, with entries of these epochs. */
   def inScratch[A](session: SparkSession, epochs: Seq[String])(use: OfflinePlace => A): A = {

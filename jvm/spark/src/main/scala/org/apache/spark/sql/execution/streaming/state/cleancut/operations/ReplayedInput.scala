@@ -18,7 +18,7 @@ import org.apache.spark.util.ThreadUtils
  * Input files that a query has read after an epoch, by the logs of its file sources, and that it
  * reads again if it resumes from that epoch.
  */
-final private[cleancut] class ReplayedInput(place: OfflinePlace, query: StoredQuery) {
+final private[operations] class ReplayedInput(place: OfflinePlace, query: StoredQuery) {
   import ReplayedInput._
 
   def check: InputCheck = InputCheck(missing, offsets.values.flatten.flatMap(kafkaNote).toSeq)
@@ -77,7 +77,7 @@ final private[cleancut] class ReplayedInput(place: OfflinePlace, query: StoredQu
   }
 }
 
-private[cleancut] object ReplayedInput {
+private[operations] object ReplayedInput {
   private val Threads = 16
 
   // A listing returns 1,000 names or more in the time of one lookup.
@@ -109,7 +109,7 @@ private[cleancut] object ReplayedInput {
   }
 
   /** Topics, partitions and offsets, if an offset has the form that Spark's Kafka source writes. */
-  private[cleancut] def kafkaOffsets(json: String): Option[Seq[(String, Int, Long)]] = {
+  private[operations] def kafkaOffsets(json: String): Option[Seq[(String, Int, Long)]] = {
     val topics = Try(mapper.readTree(json)).toOption
       .filter(_.isObject)
       .toSeq
@@ -141,14 +141,14 @@ private[cleancut] object ReplayedInput {
  * @param unchecked
  *   notes about sources that cannot be checked
  */
-final private[cleancut] case class InputCheck(
+final private[operations] case class InputCheck(
     missing: Option[MissingInput],
     unchecked: Seq[String]
 ) {
   def notes: Seq[String] = unchecked ++ missing.map(_.note)
 }
 
-private[cleancut] object InputCheck {
+private[operations] object InputCheck {
 
   /** Of a query that reads no input again. */
   val NothingReplayed: InputCheck = InputCheck(None, Nil)
@@ -164,7 +164,7 @@ private[cleancut] object InputCheck {
  * @param epoch
  *   the epoch after which it reads them
  */
-final private[cleancut] case class MissingInput(files: Int, paths: Seq[String], epoch: Long) {
+final private[operations] case class MissingInput(files: Int, paths: Seq[String], epoch: Long) {
   import MissingInput._
 
   def note: String = {

@@ -14,7 +14,7 @@ import io.cleancut.format.StoreLayout
  * @param epoch
  *   the first without them
  */
-final private[cleancut] class RetiredPartitions(
+final private[operations] class RetiredPartitions(
     location: String,
     epoch: Long,
     hadoopConf: Configuration

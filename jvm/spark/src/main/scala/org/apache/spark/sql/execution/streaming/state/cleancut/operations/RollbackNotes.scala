@@ -1,7 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 
 /** What a rollback leaves to its user, by what is known of the query. */
-private[cleancut] object RollbackNotes {
+private[operations] object RollbackNotes {
 
   /**
    * Of one that has been planned.

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 import StartFinding._
 
 /** Differences between the sources that a checkpoint has offsets of and those of a query. */
-private[cleancut] object SourceChanges {
+private[operations] object SourceChanges {
   def between(stored: EpochLogs.Offsets, query: PlannedStart): Seq[StartFinding] = {
     val (before, now) = (EpochLogs.bySource(stored).map(_._1), query.sources)
     val areNamed = EpochLogs.areNamed(stored)

@@ -21,7 +21,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param output
  *   what the sink writes to
  */
-final private[cleancut] class SparkFileSink(session: SparkSession, output: String) {
+final private[operations] class SparkFileSink(session: SparkSession, output: String) {
   import SparkFileSink._
 
   private val log = new Path(output, "_spark_metadata")

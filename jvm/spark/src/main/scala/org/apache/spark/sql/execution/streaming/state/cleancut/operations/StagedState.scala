@@ -20,7 +20,7 @@ import io.cleancut.format.StoreLayout
  * @param runId
  *   ID of the operation, so that two operations do not mix their files
  */
-final private[cleancut] class StagedState(
+final private[operations] class StagedState(
     location: String,
     runId: UUID,
     hadoopConf: Configuration

@@ -53,7 +53,7 @@ final case class StartVerdict(
  * checks that it makes then. It names the first thing only that it does not like; so the query is
  * planned on nothing as well, and what it would have is compared with what is there.
  */
-final private[cleancut] class StartCheck(session: SparkSession, query: PlannedStart, at: String) {
+final private[operations] class StartCheck(session: SparkSession, query: PlannedStart, at: String) {
   import StartCheck._
   import StartFinding._
 
@@ -155,7 +155,7 @@ object StartCheck {
 }
 
 /** Where the operators of a query are other than those that a checkpoint describes. */
-private[cleancut] object OperatorChanges {
+private[operations] object OperatorChanges {
   import StartFinding._
 
   /**

@@ -17,7 +17,7 @@ import io.cleancut.format._
  *   of an operator's store, by its index, which rows of the one source a partition has; none where
  *   it has all rows of its sources
  */
-final private[cleancut] class StateReference private (
+final private[operations] class StateReference private (
     query: StoredQuery,
     partitions: Int,
     spreads: Map[(Long, Int), Spread]
@@ -106,7 +106,7 @@ final private[cleancut] class StateReference private (
   }
 }
 
-private[cleancut] object StateReference {
+private[operations] object StateReference {
 
   /** None where rows would have to be copied. */
   def of(query: StoredQuery, partitions: Option[Int]): Option[StateReference] = {

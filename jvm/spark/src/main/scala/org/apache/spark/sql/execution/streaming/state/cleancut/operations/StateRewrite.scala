@@ -28,7 +28,7 @@ import io.cleancut.error.Errors
  * @param access
  *   how they are reached
  */
-final private[cleancut] case class StoresAt(
+final private[operations] case class StoresAt(
     stateRoot: String,
     conf: StateStoreConf,
     savepoint: Option[String],
@@ -36,7 +36,7 @@ final private[cleancut] case class StoresAt(
 )
 
 /** A version that was made of a store, which is told by its place among those of its operator. */
-private[cleancut] trait Written {
+private[operations] trait Written {
   def operator: Long
   def partition: Int
   def store: Int
@@ -51,7 +51,7 @@ private[cleancut] trait Written {
  * @param info
  *   names the version, where the checkpoint has ids of versions
  */
-final private[cleancut] case class Rewritten(
+final private[operations] case class Rewritten(
     operator: Long,
     partition: Int,
     store: Int,
@@ -74,7 +74,7 @@ final private[cleancut] case class Rewritten(
  * @param run
  *   under which stores are opened
  */
-final private[cleancut] class StateRewrite(
+final private[operations] class StateRewrite(
     session: SparkSession,
     query: StoredQuery,
     target: OfflineTarget,
@@ -208,7 +208,7 @@ final private[cleancut] class StateRewrite(
     }
 }
 
-private[cleancut] object StateRewrite {
+private[operations] object StateRewrite {
 
   /** One for each partition of each operator. */
   def tasksOf(query: StoredQuery): Seq[Task] = for {
@@ -305,7 +305,7 @@ private[cleancut] object StateRewrite {
  * @param described
  *   how the place is reached where the files of schemas lie
  */
-final private[cleancut] class OfflineStores(
+final private[operations] class OfflineStores(
     version: Long,
     before: Long,
     from: StoresAt,

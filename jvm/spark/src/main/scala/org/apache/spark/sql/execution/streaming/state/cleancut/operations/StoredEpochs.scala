@@ -15,7 +15,7 @@ import io.cleancut.format.CutLayout
  * @param cut
  *   where epochs are committed by cuts, and this is not the last one
  */
-final private[cleancut] case class StoredEpoch(
+final private[operations] case class StoredEpoch(
     number: Long,
     offsets: EpochLogs.Offsets,
     commit: EpochLogs.Commit,
@@ -34,7 +34,7 @@ final private[cleancut] case class StoredEpoch(
  * @param refused
  *   ends the act for a reason
  */
-final private[cleancut] class StoredEpochs(
+final private[operations] class StoredEpochs(
     place: OfflinePlace,
     logs: EpochLogs,
     last: StoredEpoch,
@@ -135,7 +135,7 @@ final private class StoredCommits(of: OfflinePlace) extends CommitsAtRest(of.ses
   }
 }
 
-private[cleancut] object StoredEpochs {
+private[operations] object StoredEpochs {
 
   /** The epoch of a cut, which has the entries of both logs. */
   def of(place: OfflinePlace, cut: StoredCut): StoredEpoch =

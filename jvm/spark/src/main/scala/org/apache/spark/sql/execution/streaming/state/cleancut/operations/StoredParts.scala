@@ -8,7 +8,7 @@ import io.cleancut.format.Channels
  * The parts of a checkpoint that Spark needs when it starts the query. A copy that ended early
  * lacks some of them, and an operation must not convert it.
  */
-private[cleancut] object StoredParts {
+private[operations] object StoredParts {
 
   /**
    * @param refused

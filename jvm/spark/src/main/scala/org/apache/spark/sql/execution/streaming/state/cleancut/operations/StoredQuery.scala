@@ -60,7 +60,7 @@ final private[cleancut] case class StoredFamily(
 }
 
 /** How Spark names the column families that it keeps beside those of variables that expire. */
-private[cleancut] object FamilyName {
+private[operations] object FamilyName {
   val Expiry = "$ttl_"
   val FirstExpiry = "$min_"
   val Count = "$count_"
@@ -133,7 +133,7 @@ final private[cleancut] case class StoredOperator(
   def partitionsOf(count: Int): Seq[Int] = 0 until (if (isSpread) count else 1)
 }
 
-private[cleancut] object StoredOperator {
+private[operations] object StoredOperator {
 
   // What Spark calls operators in the description of a query.
   private val Limit = "globalLimit"
@@ -182,7 +182,7 @@ private[cleancut] object StoredOperator {
  * @param access
  *   how its location is reached
  */
-final private[cleancut] case class StoredQuery(
+final private[operations] case class StoredQuery(
     location: String,
     epoch: Long,
     last: Long,
@@ -268,7 +268,7 @@ final private[cleancut] case class StoredQuery(
   }
 }
 
-private[cleancut] object StoredQuery {
+private[operations] object StoredQuery {
 
   def stateRoot(location: String): String = new Path(location, "state").toString
 

@@ -7,7 +7,7 @@ import org.apache.hadoop.security.AccessControlException
 import io.cleancut.error.CleancutException
 
 /** An error of a location that must not be written: what the file system or the store says. */
-private[cleancut] object WriteDenied {
+private[operations] object WriteDenied {
   private val Texts = Seq("Permission denied", "Read-only file system")
 
   def unapply(e: Throwable): Option[String] =

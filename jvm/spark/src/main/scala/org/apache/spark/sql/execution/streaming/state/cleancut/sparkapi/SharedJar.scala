@@ -9,7 +9,7 @@ import scala.util.Using
  * What the jar of this line and the one that all lines share say of themselves. They are halves of
  * one build: with another one, a query would fail in the middle, where a method is missing.
  */
-private[cleancut] object SharedJar {
+private[sparkapi] object SharedJar {
 
   /**
    * Refuses one that is missing, or of another build. The exception is none of ours, which are in
@@ -26,7 +26,7 @@ private[cleancut] object SharedJar {
   private lazy val problem = problemIn(getClass.getClassLoader)
 
   /** What is wrong where a class loader finds them so; None where they are of one build. */
-  private[cleancut] def problemIn(loader: ClassLoader): Option[String] = {
+  private[sparkapi] def problemIn(loader: ClassLoader): Option[String] = {
     val own = read(loader.getResource(Own))
     val (line, wanted) = (own.getProperty("line"), own.getProperty("common"))
     Option(loader.getResource(Shared)) match {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.SparkCal
 import io.cleancut.error.{CleancutException, Errors}
 
 /** What the provider throws where a version cannot be had. */
-private[cleancut] object LoadFailures {
+private[statestore] object LoadFailures {
   def beforeInit(provider: String): Throwable =
     Errors.storeClosed(provider, "getStore before init")
 

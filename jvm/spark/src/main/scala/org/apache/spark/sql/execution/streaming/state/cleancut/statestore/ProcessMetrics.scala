@@ -20,7 +20,7 @@ final private class ProcessMetrics extends Source {
   }
 }
 
-private[cleancut] object ProcessMetrics {
+private[statestore] object ProcessMetrics {
   private val values: Map[String, MemoryAccount => Long] = Map(
     "memory_resident_bytes" -> (_.residentBytes),
     "memory_mapped_bytes" -> (_.mappedBytes),

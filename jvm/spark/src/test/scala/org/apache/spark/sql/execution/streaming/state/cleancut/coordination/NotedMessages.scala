@@ -11,7 +11,7 @@ import org.apache.spark.rpc.{RpcAddress, RpcEndpointRef, RpcTimeout}
 object NotedMessages {
 
   /** From now on, until another application begins; a message has been sent before. */
-  private[cleancut] def install(note: (CutsMessage, FiniteDuration) => Any): Unit =
+  private[coordination] def install(note: (CutsMessage, FiniteDuration) => Any): Unit =
     CutsClient.known = CutsClient.known.map { case (env, ref) => env -> new Noting(ref, note) }
 
   final private class Noting(under: RpcEndpointRef, note: (CutsMessage, FiniteDuration) => Any)

@@ -75,24 +75,24 @@ private[cleancut] object EpochLogs {
 }
 
 /** Logs that are only read. */
-abstract private[cleancut] class OffsetsAtRest(session: SparkSession, location: String)
+abstract private[operations] class OffsetsAtRest(session: SparkSession, location: String)
     extends OffsetsThere(session, location)
 
 /** None where there is no log. */
-private[cleancut] class OffsetsThere(session: SparkSession, location: String)
+private[operations] class OffsetsThere(session: SparkSession, location: String)
     extends OffsetSeqLog(session, EpochLogs.offsetsAt(location)) {
   override protected def listBatches: Array[Long] =
     if (fileManager.exists(metadataPath)) super.listBatches else Array.empty
 }
 
-abstract private[cleancut] class CommitsAtRest(session: SparkSession, location: String)
+abstract private[operations] class CommitsAtRest(session: SparkSession, location: String)
     extends CommitsOfAnyForm(session, location)
 
 /**
  * Entries with ids of stores, and without: Spark's own log takes only those that the session would
  * write, whatever the query has written.
  */
-private[cleancut] class CommitsOfAnyForm(session: SparkSession, location: String)
+private[operations] class CommitsOfAnyForm(session: SparkSession, location: String)
     extends CommitLog(session, EpochLogs.commitsAt(location)) {
   import CommitsOfAnyForm._
 

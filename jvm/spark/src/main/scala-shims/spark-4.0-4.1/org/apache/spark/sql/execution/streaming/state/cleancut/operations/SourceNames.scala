@@ -5,6 +5,6 @@ import scala.annotation.unused
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
 /** Names of sources, which these Spark versions do not have. */
-private[cleancut] object SourceNames {
+private[operations] object SourceNames {
   def of(@unused source: LogicalPlan): Option[String] = None
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.{
 }
 
 /** What an act asks of stores of any provider, on lines of Spark whose own can do less of it. */
-private[cleancut] object StoreOperations {
+private[operations] object StoreOperations {
 
   /** Whether Spark's own providers make a version of nothing but what is put. */
   val CanWriteForSpark: Boolean = false

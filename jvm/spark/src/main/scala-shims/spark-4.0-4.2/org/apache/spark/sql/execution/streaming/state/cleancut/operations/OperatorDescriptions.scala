@@ -3,6 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
 
 /** Descriptions of a query's operators, which these lines of Spark write while they plan. */
-private[cleancut] object OperatorDescriptions {
+private[operations] object OperatorDescriptions {
   def write(planned: IncrementalExecution): Unit = ()
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.LogSta
  * own stores can be told where they are only read, which is all that a version of an old cut
  * allows.
  */
-private[cleancut] object StoredReads {
+private[operations] object StoredReads {
 
   def open(provider: StateStoreProvider, version: Long, id: Option[String]): ReadStateStore =
     provider match {

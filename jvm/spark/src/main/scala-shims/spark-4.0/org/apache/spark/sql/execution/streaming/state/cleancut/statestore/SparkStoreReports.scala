@@ -35,4 +35,4 @@ private[cleancut] object SparkStoreReports {
   }
 }
 
-private[cleancut] trait InstanceMetrics
+private[statestore] trait InstanceMetrics

@@ -58,7 +58,7 @@ private[cleancut] object SparkStoreReports {
   }
 }
 
-private[cleancut] trait InstanceMetrics extends StateStoreProvider {
+private[statestore] trait InstanceMetrics extends StateStoreProvider {
   override def supportedInstanceMetrics: Seq[StateStoreInstanceMetric] =
     Seq(SparkStoreReports.LastBase)
 }

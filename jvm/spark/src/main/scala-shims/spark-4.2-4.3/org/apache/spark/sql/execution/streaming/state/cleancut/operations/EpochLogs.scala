@@ -72,8 +72,8 @@ private[cleancut] object EpochLogs {
 }
 
 /** Logs that are only read. */
-abstract private[cleancut] class OffsetsAtRest(session: SparkSession, location: String)
+abstract private[operations] class OffsetsAtRest(session: SparkSession, location: String)
     extends OffsetSeqLog(session, EpochLogs.offsetsAt(location), true)
 
-abstract private[cleancut] class CommitsAtRest(session: SparkSession, location: String)
+abstract private[operations] class CommitsAtRest(session: SparkSession, location: String)
     extends CommitLog(session, EpochLogs.commitsAt(location), true)

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.{HasStreamingSourceIdentifyingName, UserProvided}
 
 /** Names of sources, as given to `readStream.name`. */
-private[cleancut] object SourceNames {
+private[operations] object SourceNames {
   def of(source: LogicalPlan): Option[String] = source match {
     case named: HasStreamingSourceIdentifyingName =>
       Some(named.sourceIdentifyingName).collect { case UserProvided(name) => name }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 
 /** What an act asks of stores of any provider. */
-private[cleancut] object StoreOperations {
+private[operations] object StoreOperations {
 
   /** Whether Spark's own providers make a version of nothing but what is put. */
   val CanWriteForSpark: Boolean = true

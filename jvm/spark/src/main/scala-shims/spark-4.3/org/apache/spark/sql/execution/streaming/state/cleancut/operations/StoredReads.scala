@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 import org.apache.spark.sql.execution.streaming.state._
 
 /** How a version is read with all its column families on this line of Spark. */
-private[cleancut] object StoredReads {
+private[operations] object StoredReads {
 
   def open(provider: StateStoreProvider, version: Long, id: Option[String]): ReadStateStore =
     provider.getReadStore(version, id)

@@ -115,13 +115,13 @@ private[cleancut] object OvertakeWatch extends Logging {
    * that has ended is removed after [[RetainNs]] only: the driver answers at once with an attempt
    * of the current epoch that is missing here.
    */
-  private[cleancut] def retain(
+  private[operators] def retain(
       known: Map[Long, Long],
       isRunning: Long => Boolean,
       nowNs: Long
   ): Map[Long, Long] =
     known.filter { case (attempt, sinceNs) => isRunning(attempt) || nowNs - sinceNs < RetainNs }
 
-  private[cleancut] val RetainNs = TimeUnit.MINUTES.toNanos(1)
+  private[operators] val RetainNs = TimeUnit.MINUTES.toNanos(1)
   private val PauseMs = 1000L
 }

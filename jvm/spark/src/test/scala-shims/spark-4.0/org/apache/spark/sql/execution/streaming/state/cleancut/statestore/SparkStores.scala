@@ -10,7 +10,7 @@ private[cleancut] trait SparkStores {
   implicit def storesOf41(store: ReadStateStore): StoresOf41 = new StoresOf41(store)
 }
 
-final private[cleancut] class StoresOf41(private val store: ReadStateStore) extends AnyVal {
+final private[statestore] class StoresOf41(private val store: ReadStateStore) extends AnyVal {
   def release(): Unit = store match {
     case own: StoreHandle => own.release()
     case other            => other.abort()

@@ -5,7 +5,7 @@ import scala.annotation.unused
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 
 /** How PySpark calls the functions of `transformWithState`; here there is that of pandas alone. */
-private[cleancut] object PythonFunctions {
+private[pythonworker] object PythonFunctions {
   def kindOf(@unused operator: TransformWithStateInPySparkExec): WorkerCommand.Kind =
     WorkerCommand.Frames
 }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 
 /** How PySpark calls the functions of `transformWithState`. */
-private[cleancut] object PythonFunctions {
+private[pythonworker] object PythonFunctions {
   def kindOf(operator: TransformWithStateInPySparkExec): WorkerCommand.Kind = {
     import TransformWithStateInPySpark.UserFacingDataType.PANDAS
     if (operator.userFacingDataType == PANDAS) WorkerCommand.Frames else WorkerCommand.Rows
