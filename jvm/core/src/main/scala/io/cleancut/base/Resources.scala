@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.util.Using
 
 /** Files that lie in the jar. */
-private[base] object Resources {
+private[cleancut] object Resources {
 
   /** A text as it stands there. */
   def text(name: String): String = {

@@ -20,7 +20,7 @@ import io.cleancut.format._
  *   how many epochs a base may be behind the one whose cut is the first to name it, without having
  *   been announced
  */
-final private[protocol] class BaseLedger(val margin: Long) {
+final private[cleancut] class BaseLedger(val margin: Long) {
   import BaseLedger._
 
   private var written = Map.empty[StoreId, Written]
@@ -113,7 +113,7 @@ final private[protocol] class BaseLedger(val margin: Long) {
   private def oldest(last: Long): Long = last + 2 - margin
 }
 
-private[protocol] object BaseLedger {
+private[cleancut] object BaseLedger {
 
   /** How long an announcement holds; a writer renews it far more often. */
   val PatienceNs: Long = TimeUnit.MINUTES.toNanos(30)

@@ -5,7 +5,7 @@ import scala.collection.mutable
 import io.cleancut.format.{Channels, Counted, PlacedFrame, SegmentEnd, SegmentSummary}
 
 /** What a coordinator knows of the segments that its next cut may name. Not thread-safe. */
-final private[protocol] class SegmentEnds {
+final private[cleancut] class SegmentEnds {
   import SegmentEnds.Known
 
   private val known = mutable.HashMap.empty[String, Known]
