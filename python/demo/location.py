@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from cleancut._storage.s3 import S3Access, S3Objects, open_s3
+from cleancut._storage.access import S3Access
+from cleancut._storage.s3 import S3Objects, open_s3
 
 
 class Location(Protocol):
@@ -101,7 +102,7 @@ class BucketLocation:
 
 @cache
 def _opened(checkpoints: str, query: str, endpoint: str | None) -> S3Objects:
-    return open_s3(checkpoints, query, S3Access(endpoint))
+    return open_s3(checkpoints, query, S3Access({"endpoint": endpoint}))
 
 
 def spark_uri(path: Path) -> str:

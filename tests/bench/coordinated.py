@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Dataflow
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access
 from tests.support.flow_member import MEMBERS, Place, running
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query

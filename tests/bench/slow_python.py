@@ -25,7 +25,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import cleancut
 from cleancut._provider import PROVIDER_KEY
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from cleancut.sinks import sealing
 from tests.support.sessions import ROCKSDB
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 import cleancut
 from cleancut import Plan, RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from demo.processes import ProcessTree
 from tests.support.copies import copied
 from tests.support.file_epochs import session_of

@@ -31,7 +31,7 @@ import pytest
 
 import cleancut
 from cleancut import Checkpoint, RequestError
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 
 
@@ -46,22 +46,22 @@ it.add(3)
 it.run()
 
 # What is not enough is refused, by a plan, and nothing is there afterwards.
-there = {"into_endpoint": second, "into_profile": "second-site"}
+there = {"endpoint": second, "profile": "second-site"}
 into = "s3://bucket/clone"
 refused = [
-    ("CLEANCUT_OBJECT_STORE_REFUSED", into, {"into_endpoint": second}),
-    ("CLEANCUT_OBJECT_STORE_REFUSED", into, there | {"into_profile": "third-site"}),
-    ("CLEANCUT_CONF_INVALID", into, there | {"into_endpoint": "nowhere"}),
+    ("CLEANCUT_OBJECT_STORE_REFUSED", into, {"endpoint": second}),
+    ("CLEANCUT_OBJECT_STORE_REFUSED", into, there | {"profile": "third-site"}),
+    ("CLEANCUT_CONF_INVALID", into, there | {"endpoint": "nowhere"}),
     ("CLEANCUT_OFFLINE_REFUSED", str(home / "clone"), there),
 ]
 for error_id, place, access in refused:
     with pytest.raises(RequestError) as raised:
-        cleancut.clone(it.checkpoint, place, session=it.session(), **access)
+        cleancut.clone(it.checkpoint, place, session=it.session(), into_access=access)
     assert raised.value.error_id == error_id, raised.value
     print("REFUSED", raised.value)
 assert list(data.iterdir()) == [], "the other store"
 
-plan = cleancut.clone(it.checkpoint, into, 1, session=it.session(), partitions=5, **there)
+plan = cleancut.clone(it.checkpoint, into, 1, session=it.session(), partitions=5, into_access=there)
 assert list(data.iterdir()) == []
 (note,) = plan.notes
 assert f"{PREFIX}profile=second-site" in note and f"{PREFIX}endpoint={second}" in note, note
@@ -90,7 +90,7 @@ assert [of.epoch for of in clone.cuts()][-1] == 6
 GROWN = """
 import cleancut
 from cleancut import Checkpoint
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from pyspark.sql import functions as f
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.processors import OUTPUT, Grown
@@ -115,8 +115,7 @@ it.checkpoint = "s3://bucket/query"
 it.add(2)
 it.run()
 access = {"endpoint": second, "profile": "second-site"}
-how = {f"into_{name}": value for name, value in access.items()}
-cleancut.clone(it.checkpoint, "s3://bucket/clone", partitions=2, **how).apply()
+cleancut.clone(it.checkpoint, "s3://bucket/clone", partitions=2, into_access=access).apply()
 here, there = Checkpoint(it.checkpoint, endpoint=first), Checkpoint("s3://bucket/clone", **access)
 assert kept(there) == kept(here)
 other = Growing(spark, home, it.settings | {f"{PREFIX}{name}": of for name, of in access.items()})

@@ -15,7 +15,7 @@ import cleancut
 from cleancut import Checkpoint, RequestError
 from cleancut._cli import main as _cli
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.documented import blocks, commands
 from tests.support.lines import STATE_FOR_SPARK
 from tests.support.sessions import ROCKSDB, START_REFUSED

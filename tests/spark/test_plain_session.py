@@ -14,12 +14,12 @@ import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.class_path import listed
 from cleancut._session.installed import spark_line
+from cleancut._session.options import PREFIX
 from cleancut._session.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,
     FILE_MANAGER_CLASS,
     FILE_MANAGER_KEY,
-    PREFIX,
 )
 from tests.support.documented import ROOT
 from tests.support.lines import OTHERS

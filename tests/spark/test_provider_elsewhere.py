@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from cleancut import Checkpoint, coordinator, errors
 from cleancut._cli import main as _cli
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.sessions import ROCKSDB
 
 pytestmark = pytest.mark.spark

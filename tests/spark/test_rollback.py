@@ -19,7 +19,7 @@ import cleancut
 from cleancut import Checkpoint, RequestError
 from cleancut._cli import main as _cli
 from cleancut._provider import PROVIDER_KEY
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from cleancut.sinks import sealing
 from cleancut.testing import SkewedInput, slow
 from tests.support.documented import blocks, commands

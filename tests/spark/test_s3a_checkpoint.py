@@ -20,7 +20,7 @@ import boto3
 
 import cleancut
 from cleancut import Checkpoint
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.file_epochs import KEYS, PLACES, Epochs
 from tests.support.sessions import builder
 

@@ -25,7 +25,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 import cleancut
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.events import write_closing, write_events
 from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.results import EpochFiles

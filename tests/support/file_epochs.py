@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.sessions import ROCKSDB
 
 FIRST = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "1"}

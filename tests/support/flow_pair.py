@@ -6,7 +6,7 @@ import pytest
 
 from cleancut import Dataflow
 from cleancut._dataflow import dataflow as acting
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query
 
@@ -22,7 +22,7 @@ class Pair:
     """
 
     def __init__(self, prefix: str, endpoint: str | None = None, region: str | None = None) -> None:
-        self.home = RealBucket(prefix, S3Access(endpoint, region))
+        self.home = RealBucket(prefix, S3Access({"endpoint": endpoint, "region": region}))
         self.a, self.b = Query("a", self.home), Query("b", self.home, ("a",))
         self.flow = Dataflow(f"{prefix}/flow", endpoint=endpoint, region=region)
         self.missing: dict[str, int] = {}

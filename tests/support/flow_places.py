@@ -7,8 +7,8 @@ from typing import Any
 
 from cleancut._checkpoint.read.root import Root, objects_at
 from cleancut._format.layout import CUTS, FORMAT_OBJECT, ROOT
+from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place, Stored
-from cleancut._storage.s3 import S3Access
 from cleancut.errors import error_of
 from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._files.names import OWNER, Attempt, manifest_name

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack, get_args, get_origin
 
 import cleancut
 import cleancut.errors
@@ -21,7 +21,7 @@ import cleancut.testing
 from cleancut._cli import main as _cli
 from cleancut._error_catalog import error_classes
 from cleancut._metrics.catalog import Metric, metrics
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support.classfiles import read_class
 
 ROOT = Path(__file__).parents[2]
@@ -152,8 +152,11 @@ def _parameters(value: Any) -> dict[str, str]:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return {}
-    kinds = {}
+    kinds: dict[str, str] = {}
     for place, (name, one) in enumerate(signature.parameters.items()):
+        if one.kind is one.VAR_KEYWORD and get_origin(one.annotation) is Unpack:
+            kinds |= dict.fromkeys(get_args(one.annotation)[0].__annotations__, "by name")
+            continue
         by = "by name" if one.kind is one.KEYWORD_ONLY else f"{place}"
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             by = "any"

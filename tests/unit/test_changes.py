@@ -10,7 +10,7 @@ from cleancut import Checkpoint, DamagedError, RequestError
 from cleancut._checkpoint.read.changes import change_reader
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import open_root
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.drawn_states import DrawnCheckpoint, Rows
 from tests.unit.root_files import RootFiles

@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 from cleancut import Channel, DamagedError, RequestError, iterate
 from cleancut._dataflow.channel import misfit
 from cleancut._dataflow.readers import registered
+from cleancut._storage.access import S3Access
 from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Link, Manifest
 from cleancut.sinks._files.names import Attempt
@@ -52,7 +53,7 @@ def test_rows_that_do_not_fit_are_refused_by_their_epoch() -> None:
 
 def test_a_note_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     (tmp_path / "_readers").mkdir()
-    records = PlainRecords(str(tmp_path), None, None)
+    records = PlainRecords(str(tmp_path), S3Access())
     assert registered(records) == []
     (tmp_path / "_readers" / "q-0.json").write_text('{"formatVersion":1,"queryId":7}')
     with pytest.raises(DamagedError, match="_readers"):

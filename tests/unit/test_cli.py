@@ -11,7 +11,8 @@ import pytest
 
 import cleancut
 from cleancut._cli import main as _cli
-from cleancut._session.settings import CONNECT_KEY, PREFIX
+from cleancut._session.options import PREFIX
+from cleancut._session.settings import CONNECT_KEY
 from cleancut.errors import error_of
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
@@ -139,7 +140,7 @@ def test_conf_takes_every_option_of_configure(
     _, out, _ = run(capsys, "conf", "--format", "json", *words)
     confs = json.loads(out)
     keys = [key for key in confs if key.startswith(PREFIX)]
-    assert [confs[key] for key in keys] == list(GIVEN.values())
+    assert sorted(confs[key] for key in keys) == sorted(GIVEN.values())
     assert f"{PREFIX}maxInFlightBytes" in keys
     assert PROVIDER not in confs
 

@@ -12,10 +12,11 @@ from cleancut import Checkpoint
 from cleancut._checkpoint.read.root import open_root
 from cleancut._checkpoint.replicate.replicas import replicate
 from cleancut._storage import copying
+from cleancut._storage.access import S3Access
 from cleancut._storage.copying import copy_object, parts_of
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
-from cleancut._storage.s3 import S3Access, S3Objects, open_s3
+from cleancut._storage.s3 import S3Objects, open_s3
 from cleancut.errors import RequestError
 from tests.unit.cut_files import CutFiles
 from tests.unit.memory_objects import MemoryObjects
@@ -76,8 +77,12 @@ def bucket(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     place = f"s3://{BUCKET}/{request.node.name}"
-    client = Limited(open_s3(place, "", S3Access(server.endpoint, "us-east-1")).client)
-    return open_s3(place, "", S3Access(server.endpoint, "us-east-1"), client)
+    client = Limited(
+        open_s3(place, "", S3Access({"endpoint": server.endpoint, "region": "us-east-1"})).client
+    )
+    return open_s3(
+        place, "", S3Access({"endpoint": server.endpoint, "region": "us-east-1"}), client
+    )
 
 
 def uploads(objects: S3Objects) -> list[Any]:

@@ -12,6 +12,7 @@ import pytest
 from cleancut import DamagedError, FencedError, RequestError
 from cleancut._query import sealing
 from cleancut._storage import directory as storage
+from cleancut._storage.access import S3Access
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import batch_of
@@ -405,7 +406,7 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
         draw = random.Random(seed)
         place = tmp_path / str(seed)
         place.mkdir()
-        records = PlainRecords(str(place), None, None)
+        records = PlainRecords(str(place), S3Access())
         acts: list[Act] = []
         # What the query has come to after each of its epochs and acts: its epochs until then.
         lines: dict[int, list[int]] = {-1: []}

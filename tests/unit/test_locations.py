@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cleancut import Checkpoint, RequestError
 from cleancut._cli import main as _cli
-from cleancut._storage.s3 import S3Access, open_s3
+from cleancut._storage.access import S3Access
+from cleancut._storage.s3 import open_s3
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import s3_server
 from tests.unit.test_cli import run

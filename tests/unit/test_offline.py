@@ -147,7 +147,7 @@ def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
 
     assert access_of() == {}
     prefix = "spark.sql.streaming.stateStore.cleancut."
-    assert access_of(into_profile="second-site", into_requester_pays=True) == {
+    assert access_of(into_access={"profile": "second-site", "requester_pays": True}) == {
         f"{prefix}profile": "second-site",
         f"{prefix}requesterPays": "true",
     }
@@ -181,4 +181,4 @@ def test_the_commands_hand_on_how_the_other_place_is_reached(
     cloned, replicated = asked
     wanted = given | {"requester_pays": True}
     assert replicated == wanted | {"note": True}
-    assert {name: cloned[f"into_{name}"] for name in wanted} == wanted
+    assert cloned["into_access"] == wanted

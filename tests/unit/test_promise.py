@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import cleancut
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import PREFIX
 from tests.support import releases as releases_module
 from tests.support.documented import blocks, commands
 from tests.support.promise import (

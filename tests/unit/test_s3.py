@@ -16,7 +16,8 @@ from moto.s3.models import s3_backends
 
 from cleancut import Checkpoint, DamagedError, RequestError, RetryableError
 from cleancut._cli import main as _cli
-from cleancut._storage.s3 import S3Access, S3Objects, open_s3
+from cleancut._storage.access import S3Access
+from cleancut._storage.s3 import S3Objects, open_s3
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
@@ -108,7 +109,7 @@ def test_what_is_left_open_follows_from_the_endpoint(
     endpoint: str | None, region: str, style: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    meta = open_s3("s3://bucket/q", "cleancut", S3Access(endpoint)).client.meta
+    meta = open_s3("s3://bucket/q", "cleancut", S3Access({"endpoint": endpoint})).client.meta
     assert meta.region_name == region
     assert meta.config.s3["addressing_style"] == style
 
@@ -149,7 +150,7 @@ def _header(request: Any, name: str) -> str | None:
 
 def test_requests_say_who_pays() -> None:
     where = f"s3://{BUCKET}/q"
-    for asked in _asked(open_s3(where, "cleancut", S3Access(requester_pays=True))):
+    for asked in _asked(open_s3(where, "cleancut", S3Access({"requester_pays": True}))):
         assert _header(asked, "x-amz-request-payer") == "requester"
     for asked in _asked(open_s3(where, "cleancut", S3Access())):
         assert _header(asked, "x-amz-request-payer") is None
@@ -159,7 +160,7 @@ def test_a_customers_key_goes_with_reads_and_shows_nowhere(tmp_path: Path) -> No
     key = bytes(range(32))
     text = base64.b64encode(key).decode()
     (tmp_path / "key").write_text(f"{text}\n", encoding="ascii")
-    access = S3Access(encryption=f"customer:{tmp_path / 'key'}")
+    access = S3Access({"encryption": f"customer:{tmp_path / 'key'}"})
     objects = open_s3(f"s3://{BUCKET}/q", "cleancut", access)
     listing, reading = _asked(objects)
     prefix = "x-amz-server-side-encryption-customer"
@@ -175,14 +176,16 @@ def test_a_customers_key_goes_with_reads_and_shows_nowhere(tmp_path: Path) -> No
 def test_a_file_without_a_key_is_named_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(base64.b64encode(b"sixteen secrets!"))
     with pytest.raises(RequestError, match="16 bytes") as raised:
-        S3Access(encryption=f"customer:{tmp_path / 'key'}").of_reads()
+        S3Access({"encryption": f"customer:{tmp_path / 'key'}"}).of_reads()
     assert "sixteen" not in str(raised.value)
 
 
 def test_an_access_point_is_asked_in_place_of_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
-    objects = open_s3("s3://name/q", "cleancut", S3Access(region="eu-west-1", access_point=arn))
+    objects = open_s3(
+        "s3://name/q", "cleancut", S3Access({"region": "eu-west-1", "access_point": arn})
+    )
     for asked in _asked(objects):
         host = urlsplit(asked.url).hostname
         assert host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com"
@@ -196,7 +199,7 @@ def test_each_side_is_asked_with_the_credentials_of_its_profile(
     profiles.write_text("[second]\naws_access_key_id = other\naws_secret_access_key = hidden\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profiles))
     for profile, key in ((None, "access"), ("second", "other")):
-        objects = open_s3(f"s3://{BUCKET}/q", "cleancut", S3Access(profile=profile))
+        objects = open_s3(f"s3://{BUCKET}/q", "cleancut", S3Access({"profile": profile}))
         for asked in _asked(objects):
             assert f"Credential={key}/" in (_header(asked, "Authorization") or "")
         assert "hidden" not in repr(objects)

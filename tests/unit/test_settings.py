@@ -1,15 +1,16 @@
 """Options are checked before Spark starts, by the rules of the JVM side."""
 
+import inspect
 import re
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin
 
 import pytest
 
 from cleancut import configure
-from cleancut._session.settings import NOT_GIVEN, OPTIONS, PREFIX, Settings, conf_problems
+from cleancut._session.options import OPTIONS, PREFIX, Options
+from cleancut._session.settings import conf_problems, confs_of, problems_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
 
@@ -20,24 +21,33 @@ def test_the_options_are_the_keys_of_the_jvm() -> None:
     row = re.compile(r"^\| `(\w+)` \| `[^`]+` \| [^|]+ \| ([^|]+) \|", re.MULTILINE)
     keys = {f"{PREFIX}{name}": allowed.strip() for name, allowed in row.findall(text)}
     assert keys
-    assert {option.key: option.allowed for option in OPTIONS} == keys
+    assert {option.key: option.rule.allowed for option in OPTIONS} == keys
 
 
 def test_options_of_a_few_words_are_typed_by_these_words() -> None:
     """A type checker refuses `mode="unalined"`, as the option itself does when it runs."""
-    hints = get_type_hints(Settings)
-    typed = {
-        option.name: {word for part in get_args(hints[option.name]) for word in _words(part)}
-        for option in OPTIONS
-    }
     for option in OPTIONS:
-        words = set(re.split(", | or ", option.allowed)) - {"true", "false"}
+        words = set(re.split(", | or ", option.rule.allowed)) - {"true", "false"}
         is_list = all(re.fullmatch("[a-z0-9]+", word) for word in words)
-        assert typed[option.name] == (words if is_list else set()), option.name
-    of_configure = get_type_hints(
-        configure, localns={"SparkSession": SimpleNamespace(Builder=object)}
-    )
-    assert {name: of_configure[name] for name in hints} == hints
+        typed = {word for part in (option.type, *get_args(option.type)) for word in _words(part)}
+        if is_list:
+            assert typed == words, option.name
+        elif "auto" in typed:
+            assert option.rule.accepts("auto"), option.name
+
+
+def test_configure_shows_each_option_with_what_it_does() -> None:
+    parameters = dict(inspect.signature(configure).parameters)
+    assert list(parameters) == ["builder", *(option.name for option in OPTIONS)]
+    shown = inspect.getdoc(configure) or ""
+    for option in OPTIONS:
+        assert f"    {option.name}: {option.text}\n" in shown
+        assert parameters[option.name].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_an_option_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match="'mod' is not an option; the nearest is 'mode'"):
+        configure(cast("Any", object()), mod="auto")  # type: ignore[call-arg]
 
 
 def _words(part: object) -> tuple[str, ...]:
@@ -52,9 +62,8 @@ CONFS = {
 
 
 def test_what_is_not_given_is_not_set() -> None:
-    assert Settings().confs() == CONFS
-    assert Settings().problems() == []
-    assert repr(NOT_GIVEN) == "NOT_GIVEN"
+    assert confs_of({}) == CONFS
+    assert problems_of({}) == []
 
 
 @pytest.mark.parametrize(
@@ -105,16 +114,16 @@ def test_what_is_not_given_is_not_set() -> None:
     ],
 )
 def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
-    settings = Settings(**given)
-    assert settings.problems() == []
-    assert [text for key, text in settings.confs().items() if key not in CONFS] == [conf]
+    options = cast("Options", given)
+    assert problems_of(options) == []
+    assert [text for key, text in confs_of(options).items() if key not in CONFS] == [conf]
 
 
 def test_real_time_mode_is_asked_for_without_the_provider() -> None:
     key = "spark.sql.streaming.stateStore.cleancut.realTimeMode"
     others = {k: v for k, v in CONFS.items() if not k.endswith("providerClass")}
-    assert Settings(real_time_mode=True).confs() == others | {key: "true"}
-    assert Settings(real_time_mode=False).confs() == CONFS | {key: "false"}
+    assert confs_of({"real_time_mode": True}) == others | {key: "true"}
+    assert confs_of({"real_time_mode": False}) == CONFS | {key: "false"}
     assert conf_problems({key: " TRUE"}) == []
     assert conf_problems({key: "1"}) == [f"{key} must be true or false, not '1'."]
 
@@ -161,20 +170,20 @@ def test_a_wrong_way_to_an_object_store_is_told_with_what_is_allowed(
     given: dict[str, Any],
 ) -> None:
     ((name, value),) = given.items()
-    allowed = next(option.allowed for option in OPTIONS if option.name == name)
-    assert Settings(**given).problems() == [f"{name} must be {allowed}, not {value!r}."]
+    allowed = next(option.rule.allowed for option in OPTIONS if option.name == name)
+    assert problems_of(cast("Options", given)) == [f"{name} must be {allowed}, not {value!r}."]
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "true"])
 def test_a_wrong_switch_is_told_with_what_is_allowed(value: Any) -> None:
-    assert Settings(real_time_mode=value).problems() == [
+    assert problems_of({"real_time_mode": value}) == [
         f"real_time_mode must be true or false, not {value!r}."
     ]
 
 
 @pytest.mark.parametrize("value", [None, 20, -8, True, "3", 1.0, 10**30])
 def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
-    assert Settings(compression_level=value).problems() == [
+    assert problems_of({"compression_level": value}) == [
         f"compression_level must be a whole number from -7 to 19, not {value!r}."
     ]
 
@@ -196,14 +205,14 @@ def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
     ],
 )
 def test_a_wrong_timeout_is_told_with_what_is_allowed(value: Any) -> None:
-    (problem,) = Settings(acquire_timeout=value).problems()
+    (problem,) = problems_of({"acquire_timeout": value})
     assert problem.startswith("acquire_timeout must be a number with a unit (h, m, s, ms) up to 1h")
     assert repr(value) in problem
 
 
 @pytest.mark.parametrize("value", [None, 512, "512", "1023k", "0g", "1gb", "half", -1])
 def test_a_wrong_bound_is_told_with_what_is_allowed(value: Any) -> None:
-    (problem,) = Settings(memory_bound=value).problems()
+    (problem,) = problems_of({"memory_bound": value})
     assert problem.startswith("memory_bound must be auto, or a number with a unit")
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,7 +53,7 @@ from cleancut._checkpoint.verify.report import VerifyReport, verify
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import ranges
 from cleancut._format.layout import CHANNEL_PREFIX, StoreId
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access, S3Options
 from cleancut.errors import error_of
 
 
@@ -73,30 +74,15 @@ class Checkpoint(Expirable):
     def __init__(
         self,
         location: str | os.PathLike[str],
-        *,
-        endpoint: str | None = None,
-        region: str | None = None,
-        access_point: str | None = None,
-        requester_pays: bool = False,
-        encryption: str | None = None,
-        profile: str | None = None,
+        **access: Unpack[S3Options],
     ) -> None:
         """Finds the checkpoint.
 
         Args:
             location: a query's `checkpointLocation`: a local path, `s3://bucket/prefix` (which
                 takes the extra `cleancut[s3]`), or a URI of `hdfs:` or `gs:`, which Arrow reads.
-                Credentials for `s3://` are found as boto3 finds them: in the environment, in
-                `~/.aws`, or by the role of the machine.
-            endpoint: the URL of an S3-compatible store; None is AWS_ENDPOINT_URL_S3 or
-                AWS_ENDPOINT_URL of the environment, or AWS.
-            region: what requests are signed for; None is that of the environment, or what the
-                store takes.
-            access_point: the ARN of an access point to ask in place of the bucket.
-            requester_pays: whether requests say that this side pays for them.
-            encryption: what the session has as the key `encryption`; reading needs it if that is
-                "customer:<file>".
-            profile: of the AWS configuration, whose credentials are taken; None is as above.
+            access: of an `s3://` location, how its bucket is reached: endpoint, region,
+                access_point, requester_pays, encryption, profile, as `S3Options` describes them.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN,
@@ -104,8 +90,7 @@ class Checkpoint(Expirable):
                 also CLEANCUT_OBJECT_STORE_REFUSED and CLEANCUT_DEPENDENCY_MISSING.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
-        access = S3Access(endpoint, region, access_point, requester_pays, encryption, profile)
-        self._root: Root = open_root(location, access)
+        self._root: Root = open_root(location, S3Access(access))
 
     @property
     def location(self) -> str:
@@ -587,13 +572,8 @@ class Checkpoint(Expirable):
         self,
         into: str | os.PathLike[str],
         *,
-        endpoint: str | None = None,
-        region: str | None = None,
-        access_point: str | None = None,
-        requester_pays: bool = False,
-        encryption: str | None = None,
         note: bool = True,
-        profile: str | None = None,
+        **access: Unpack[S3Options],
     ) -> ReplicaInfo:
         """Brings a copy of the checkpoint in another place up to the last cut, in one pass.
 
@@ -605,14 +585,10 @@ class Checkpoint(Expirable):
 
         Args:
             into: the location of the copy, a path or a URL as the checkpoint's.
-            endpoint: of the copy, if that is on `s3://`; as for a `Checkpoint`.
-            region: likewise.
-            access_point: likewise.
-            requester_pays: likewise.
-            encryption: likewise; what is written is encrypted so.
-            profile: likewise, so that each side may have credentials of its own.
             note: whether a small object in this checkpoint says how far the copy has come, which
                 `replicas` and the status of the query tell. Without it this one is only read.
+            access: how the bucket of the copy is reached, if it is on `s3://`: `S3Options`. Each
+                side has an endpoint and credentials of its own.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,
@@ -620,9 +596,8 @@ class Checkpoint(Expirable):
             RetryableError: a store cannot answer now.
             DamagedError: the last cut is damaged.
         """
-        access = S3Access(endpoint, region, access_point, requester_pays, encryption, profile)
         text = os.fspath(into)
-        place = objects_at(text, "", access)
+        place = objects_at(text, "", S3Access(access))
         location = text.rstrip("/") if "://" in text else os.path.abspath(text)  # noqa: PTH100
         return replicate(self._root, place, location, note=note)
 

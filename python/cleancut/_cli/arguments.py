@@ -1,10 +1,9 @@
 """What several commands take: a place, and how its store is reached."""
 
 import argparse
-from typing import Any
+from typing import Any, cast, get_type_hints
 
-# How a store is reached: of LOCATION, and with "into_" before it, of INTO.
-_ACCESS = ("endpoint", "region", "profile", "access_point", "requester_pays", "encryption")
+from cleancut._storage.access import S3_OPTIONS, S3Options
 
 
 def add_location(parser: argparse.ArgumentParser, **kind: Any) -> None:
@@ -27,28 +26,25 @@ def add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 def add_access(parser: argparse.ArgumentParser) -> None:
     """How the store of a location is reached."""
-    parser.add_argument("--endpoint", help="for s3://: the URL of the store")
-    parser.add_argument("--region", help="for s3://: what requests are signed for")
-    parser.add_argument("--access-point", help="for s3://: its ARN, in place of the bucket")
-    parser.add_argument("--requester-pays", action="store_true", help="for s3://: who asks pays")
-    parser.add_argument("--encryption", help="for s3://: customer:<file> with the key of objects")
-    parser.add_argument("--profile", help="for s3://: of the AWS configuration: whose credentials")
+    _add_options(parser.add_argument_group("where LOCATION is on s3://"), "")
 
 
 def add_into(parser: argparse.ArgumentParser) -> None:
     """How the store of the other place is reached."""
-    place = parser.add_argument_group("where INTO is on s3://")
-    place.add_argument("--into-endpoint", help="the URL of its store")
-    place.add_argument("--into-region", help="what requests there are signed for")
-    place.add_argument("--into-profile", help="of the AWS configuration: whose credentials")
-    place.add_argument("--into-access-point", help="its ARN, in place of the bucket")
-    place.add_argument("--into-requester-pays", action="store_true", help="who asks pays")
-    place.add_argument("--into-encryption", help="s3, kms, kms:<key> or customer:<file>")
+    _add_options(parser.add_argument_group("where INTO is on s3://"), "into_")
 
 
-def access(parsed: argparse.Namespace, of: str = "") -> dict[str, Any]:
-    """How a store is reached; of options whose names begin so."""
-    return {name: getattr(parsed, f"{of}{name}") for name in _ACCESS}
+def _add_options(group: Any, prefix: str) -> None:
+    for name, text in S3_OPTIONS.items():
+        flag = f"--{prefix}{name}".replace("_", "-")
+        is_switch = get_type_hints(S3Options)[name] is bool
+        group.add_argument(flag, help=text, **({"action": "store_true"} if is_switch else {}))
+
+
+def access(parsed: argparse.Namespace, of: str = "") -> S3Options:
+    """How a store is reached; of options whose names begin so. What is left out is not in it."""
+    given = {name: getattr(parsed, f"{of}{name}") for name in S3_OPTIONS}
+    return cast("S3Options", {name: value for name, value in given.items() if value})
 
 
 def seconds(text: str) -> float:

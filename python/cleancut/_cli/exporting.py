@@ -17,7 +17,7 @@ from cleancut._metrics.otlp import push
 from cleancut._metrics.prometheus import exposition, serve
 from cleancut._metrics.span_sender import SpanSender
 from cleancut._metrics.store_look import StoreLook
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access
 from cleancut.errors import RetryableError
 
 _PORT = 9464
@@ -88,7 +88,7 @@ def _export_with(
     parsed: argparse.Namespace,
     noted: Callable[[Sequence[EpochInfo], Mapping[str, str]], None] | None,
 ) -> int:
-    roots = [open_root(of, S3Access(**access(parsed))) for of in dict.fromkeys(parsed.location)]
+    roots = [open_root(of, S3Access(access(parsed))) for of in dict.fromkeys(parsed.location)]
     all_of_them = [
         StoreLook(root, sizes_every_s=parsed.sizes_every, budget=parsed.budget, noted=noted)
         for root in roots

@@ -3,7 +3,7 @@
 import argparse
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cleancut._cli.arguments import access, add_access
@@ -14,6 +14,7 @@ from cleancut._dataflow.flow import Flow
 from cleancut._dataflow.store import refused
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan
+from cleancut._session.options import access_keys
 
 Session = Callable[[argparse.Namespace], Any]
 # Acts on checkpoints, by a Spark of their own.
@@ -25,22 +26,17 @@ AddSpark = Callable[[argparse.ArgumentParser], None]
 class FlowCommands:
     """Adds the commands, and runs them."""
 
-    def __init__(
-        self, flow: type[Flow], add_spark: AddSpark, session: Session, keys: Mapping[str, str]
-    ) -> None:
+    def __init__(self, flow: type[Flow], add_spark: AddSpark, session: Session) -> None:
         """Names what the commands need.
 
         Args:
             flow: the class of dataflows.
             add_spark: adds what says which Spark an act starts.
             session: starts it.
-            keys: by the name of an option that says how a store is reached, the key of Spark's
-                configuration that says the same.
         """
         self._flow = flow
         self._add_spark = add_spark
         self._session = session
-        self._keys = keys
 
     def add(self, commands: Any) -> None:
         """Adds them to the others."""
@@ -204,8 +200,7 @@ class FlowCommands:
 
     def _settings(self, parsed: argparse.Namespace) -> list[str]:
         """What Spark is told of a store that the options say how to reach; --conf overrides it."""
-        given = {name: of for name, of in access(parsed).items() if of not in (None, False)}
-        return [f"{self._keys[name]}={'true' if of is True else of}" for name, of in given.items()]
+        return [f"{key}={text}" for key, text in access_keys(access(parsed)).items()]
 
 
 def _places(given: Sequence[Sequence[str]], flow: Flow) -> dict[str, str]:

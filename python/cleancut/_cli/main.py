@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -39,8 +39,9 @@ from cleancut._packages import extra_package
 from cleancut._query.named_query import named_query
 from cleancut._session.class_path import listed
 from cleancut._session.jars import jar_paths
+from cleancut._session.options import OPTIONS, Options
 from cleancut._session.session import configure
-from cleancut._session.settings import CONNECT_CLASS, CONNECT_KEY, OPTIONS, Settings
+from cleancut._session.settings import CONNECT_CLASS, CONNECT_KEY, confs_of, problems_of
 from cleancut._unsafe_rows.encoded import Texts
 from cleancut._version import __version__
 from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
@@ -56,7 +57,6 @@ _STATUSES: Mapping[type[CleancutError], int] = {
 }
 
 _DEFAULT_LIMIT = 20
-_KEYS = {option.name: option.key for option in OPTIONS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compatible(commands)
     add_exporter(commands)
     add_top(commands)
-    FlowCommands(Dataflow, _add_spark, _session, _KEYS).add(commands)
+    FlowCommands(Dataflow, _add_spark, _session).add(commands)
     completing = commands.add_parser("completion", help="print what completes commands in a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)
@@ -327,7 +327,8 @@ def _add_conf(commands: Any) -> None:
     for option in OPTIONS:
         # A switch alone turns on what it names.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_switch else {}
-        conf.add_argument(option.flag, metavar="VALUE", help=option.allowed, **alone)
+        text = f"{option.text} {option.rule.allowed[0].upper()}{option.rule.allowed[1:]}."
+        conf.add_argument(option.flag, metavar="VALUE", help=text, **alone)
     conf.set_defaults(run=_conf)
     jars = commands.add_parser("jars", help="print the paths of the jars for the installed Spark")
     jars.add_argument(
@@ -379,14 +380,12 @@ def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
 
 def _conf(parsed: argparse.Namespace) -> int:
     texts = {option: getattr(parsed, option.name) for option in OPTIONS}
-    given: dict[str, Any] = {
-        of.name: of.parse(text) for of, text in texts.items() if text is not None
-    }
-    settings = Settings(**given)
-    problems = settings.problems()
+    parsed_texts = {of.name: of.parse(text) for of, text in texts.items() if text is not None}
+    options = cast("Options", parsed_texts)
+    problems = problems_of(options)
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs, jars = {CONNECT_KEY: CONNECT_CLASS} | settings.confs(), listed(jar_paths())
+    confs, jars = {CONNECT_KEY: CONNECT_CLASS} | confs_of(options), listed(jar_paths())
     if parsed.format in ("submit", "line"):
         lines = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in confs.items()]
         between = " \\\n" if parsed.format == "submit" else " "
@@ -648,7 +647,7 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             provider=parsed.provider,
             partitions=parsed.partitions,
             allow_missing_input=parsed.allow_missing_input,
-            **{f"into_{name}": value for name, value in access(parsed, "into_").items()},
+            into_access=access(parsed, "into_"),
         )
     return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
 

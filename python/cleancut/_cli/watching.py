@@ -20,7 +20,7 @@ from cleancut._checkpoint.replicate.followed import ProvenCut, proven_cut
 from cleancut._cli.arguments import access, add_access, add_location, seconds
 from cleancut._cli.statuses import OK
 from cleancut._packages import extra_package
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access
 from cleancut.errors import CleancutError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _top(parsed: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.live import Live
 
-    view = TopView(open_root(parsed.location, S3Access(**access(parsed))), rows=parsed.rows)
+    view = TopView(open_root(parsed.location, S3Access(access(parsed))), rows=parsed.rows)
     view.sort, view.is_ascending = parsed.sort, parsed.ascending
     console = Console()
     if parsed.once or not console.is_terminal:

@@ -3,12 +3,12 @@
 import json
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from cleancut._dataflow.readers import ChannelReader, forget_reader, readers_of
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access, S3Options
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._files.directory import PlainRecords
@@ -167,49 +167,40 @@ class Channel(PublishedFiles):
             reader = reader.schema(self._declared())
         return reader.load(self._path)
 
-    def epochs(
-        self, *, endpoint: str | None = None, region: str | None = None
-    ) -> InfoList[PublishedEpoch]:
+    def epochs(self, **access: Unpack[S3Options]) -> InfoList[PublishedEpoch]:
         """What the channel holds, by epochs of its sender.
 
         Args:
-            endpoint: for `s3://`, the URL of the store; None is that of the environment, or AWS.
-            region: likewise.
+            access: for `s3://`: `S3Options`.
 
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        return published(published_epochs(PlainRecords(self._path, endpoint, region)))
+        return published(published_epochs(PlainRecords(self._path, S3Access(access))))
 
-    def readers(
-        self, *, endpoint: str | None = None, region: str | None = None
-    ) -> InfoList[ChannelReader]:
+    def readers(self, **access: Unpack[S3Options]) -> InfoList[ChannelReader]:
         """Who reads the channel, and how far back the cuts and savepoints of each go.
 
         Args:
-            endpoint: as for `epochs`; the readers' checkpoints are reached so, too.
-            region: likewise.
+            access: as for `epochs`; the readers' checkpoints are reached so, too.
 
         Raises:
             RequestError: CLEANCUT_FLOW_READER_LOST, the checkpoint of one is not there.
         """
-        records = PlainRecords(self._path, endpoint, region)
-        return InfoList(readers_of(records, S3Access(endpoint, region)))
+        records = PlainRecords(self._path, S3Access(access))
+        return InfoList(readers_of(records, S3Access(access)))
 
-    def remove_reader(
-        self, query_id: str, *, endpoint: str | None = None, region: str | None = None
-    ) -> bool:
+    def remove_reader(self, query_id: str, **access: Unpack[S3Options]) -> bool:
         """Lets go of a reader that will never run again: `expire` keeps nothing for it any more.
 
         Args:
             query_id: Spark's id of the query, as `readers` tells it.
-            endpoint: as for `epochs`.
-            region: likewise.
+            access: as for `epochs`.
 
         Returns:
             Whether there was one.
         """
-        return forget_reader(PlainRecords(self._path, endpoint, region), query_id)
+        return forget_reader(PlainRecords(self._path, S3Access(access)), query_id)
 
     def expire(
         self,
@@ -217,8 +208,7 @@ class Channel(PublishedFiles):
         keep: int = 1,
         younger_than: timedelta | str | None = None,
         grace: timedelta | str = "1d",
-        endpoint: str | None = None,
-        region: str | None = None,
+        **access: Unpack[S3Options],
     ) -> InfoList[PublishedEpoch]:
         """Gives up the epochs that every reader has read, in each of its cuts and savepoints.
 
@@ -230,8 +220,7 @@ class Channel(PublishedFiles):
                 such as "7d", "36h", "30m" or "90s".
             grace: for how long their files stay, for whoever has begun to read them; a later call
                 deletes them.
-            endpoint: as for `readers`.
-            region: likewise.
+            access: as for `readers`.
 
         Returns:
             What is not held any more, ascending.
@@ -243,8 +232,8 @@ class Channel(PublishedFiles):
             ValueError: `keep` or an age is none.
         """
         kept = Kept.of(keep, younger_than)
-        records = PlainRecords(self._path, endpoint, region)
-        found = readers_of(records, S3Access(endpoint, region))
+        records = PlainRecords(self._path, S3Access(access))
+        found = readers_of(records, S3Access(access))
         collect(records, age_ms(grace))
         if not found:
             return InfoList()

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from cleancut._dataflow import names
 from cleancut._dataflow.channels import flying
@@ -32,7 +32,7 @@ from cleancut._dataflow.records import MemberRecord, VectorRecord, decoded
 from cleancut._dataflow.running import FlowRun, Pacing
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms, age_of, moment
-from cleancut._storage.s3 import S3Access
+from cleancut._storage.access import S3Access, S3Options
 
 Done = TypeVar("Done")
 Age = timedelta | float | str
@@ -44,33 +44,21 @@ class Flow:
     def __init__(
         self,
         location: str | os.PathLike[str],
-        *,
-        endpoint: str | None = None,
-        region: str | None = None,
-        access_point: str | None = None,
-        requester_pays: bool = False,
-        encryption: str | None = None,
-        profile: str | None = None,
+        **access: Unpack[S3Options],
     ) -> None:
         """Names the place; nothing is looked at yet.
 
         Args:
             location: where the dataflow keeps its cuts: a local path, `s3://bucket/prefix`, or a
                 URI of `hdfs:`. It belongs to the dataflow alone.
-            endpoint: for all that is on `s3://`, of the dataflow, its checkpoints and its channels:
-                the URL of the store; None is that of the environment, or AWS.
-            region: likewise, as for `Checkpoint`.
-            access_point: likewise.
-            requester_pays: likewise.
-            encryption: likewise.
-            profile: likewise.
+            access: for all that is on `s3://`, of the dataflow, its checkpoints and its channels:
+                `S3Options`.
 
         Raises:
             RequestError: CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_DEPENDENCY_MISSING.
         """
-        access = S3Access(endpoint, region, access_point, requester_pays, encryption, profile)
         self._location = absolute(location)
-        self._places = Places(access)
+        self._places = Places(S3Access(access))
         self._machinery = Machinery()
         self._store = self._places.store(self._location, self._machinery)
         self._runs: FlowRun | None = None

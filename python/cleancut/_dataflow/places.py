@@ -7,8 +7,9 @@ from typing import Any
 from cleancut._checkpoint.read.root import Root, objects_at, open_root
 from cleancut._dataflow.machinery import Machinery
 from cleancut._dataflow.store import FlowStore
+from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place
-from cleancut._storage.s3 import SCHEMES, S3Access, open_s3
+from cleancut._storage.s3 import SCHEMES, open_s3
 from cleancut.sinks._files.directory import PlainRecords
 
 
@@ -35,7 +36,7 @@ class Places:
 
     def records(self, location: str) -> PlainRecords:
         """A channel."""
-        return PlainRecords(location, None, None, objects=self._objects(location))
+        return PlainRecords(location, self.access, objects=self._objects(location))
 
     def _objects(self, location: str) -> Place:
         if not location.startswith(SCHEMES):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from cleancut._brief import Brief, plain
 from cleancut._display import tables
 from cleancut._session.driver import Driver, StateFamily, driver_of
+from cleancut._session.options import access_keys
 from cleancut._session.running import client_session, running_session
-from cleancut._session.settings import PREFIX
+from cleancut._storage.access import S3Options
 from cleancut.errors import CleancutError, error_of, translating
 
 if TYPE_CHECKING:
@@ -286,12 +287,7 @@ def clone(
     cuts: bool | None = None,
     provider: Literal["cleancut", "rocksdb"] | None = None,
     partitions: int | None = None,
-    into_endpoint: str | None = None,
-    into_region: str | None = None,
-    into_profile: str | None = None,
-    into_access_point: str | None = None,
-    into_requester_pays: bool = False,
-    into_encryption: str | None = None,
+    into_access: S3Options | None = None,
     allow_missing_input: bool = False,
 ) -> Plan:
     """Plans to make another checkpoint of a query's state, in another place.
@@ -300,8 +296,8 @@ def clone(
     a checkpoint of its own, of as many bytes as the state has. A query that is started on it goes
     on from there, with the source offsets, watermark, state and rows in flight of that epoch. The
     new place may be in a bucket and this one not, or the other way, or in a bucket of another store
-    with credentials of its own. Where one of the arguments `into_*` is given, nothing of what the
-    session has for its store holds for the new one.
+    with credentials of its own. Where `into_access` is given, nothing of what the session has for
+    its store holds for the new one.
 
     Args:
         location: its checkpointLocation.
@@ -315,13 +311,8 @@ def clone(
             they always do.
         provider: whose the state is to be; None for whose it is.
         partitions: over how many it is to be spread; None for those that there are.
-        into_endpoint: the URL of the new place's store; None is that of the environment, or AWS.
-        into_region: what requests there are signed for; None as for `configure`.
-        into_profile: of the AWS configuration, whose credentials requests there have; None is what
-            the AWS SDK finds. The driver and each executor need it.
-        into_access_point: the ARN of an access point to ask there in place of the bucket.
-        into_requester_pays: whether requests there say that this side pays for them.
-        into_encryption: of what is written there, as `encryption` of `configure`.
+        into_access: how the bucket of the new place is reached: `S3Options`. The driver and each
+            executor need the profile that it names.
         allow_missing_input: as for `rollback`, if `at` is given.
 
     Returns:
@@ -334,15 +325,7 @@ def clone(
     """
     which = ("last", 0, "") if at is None else _which(at)
     check_clone(location, cuts=cuts, provider=provider, partitions=partitions)
-    given = {
-        "accessPoint": into_access_point,
-        "encryption": into_encryption,
-        "endpoint": into_endpoint,
-        "profile": into_profile,
-        "region": into_region,
-        "requesterPays": "true" if into_requester_pays else None,
-    }
-    access = {f"{PREFIX}{name}": value for name, value in given.items() if value is not None}
+    access = access_keys({} if into_access is None else into_access)
     wanted = (not same_query, spoken(cuts), provider or "", partitions or 0)
     others = (into, *wanted, json.dumps(access), allow_missing_input)
     return asked(session, "copy", location, (*which, *others))

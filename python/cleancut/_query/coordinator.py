@@ -44,7 +44,8 @@ from cleancut._query.pace import (
 )
 from cleancut._session.connect import is_connect
 from cleancut._session.driver import ClassicDriver, Driver, driver_of, text_of
-from cleancut._session.settings import PREFIX
+from cleancut._session.options import ACCESS_KEYS, access_of
+from cleancut._storage.access import S3Options
 from cleancut._storage.s3 import SCHEMES
 from cleancut.errors import CleancutError, error_of, translating
 
@@ -202,13 +203,6 @@ class CoordinatorStatus(Brief):
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
 
-# The keys that say how a bucket is asked for what lies there.
-_WAYS = {
-    name: f"{PREFIX}{name}"
-    for name in ("endpoint", "region", "accessPoint", "requesterPays", "encryption", "profile")
-}
-
-
 class Coordinator:
     """What commits the epochs of one query by cuts."""
 
@@ -216,12 +210,12 @@ class Coordinator:
         self,
         driver: Driver,
         location: str,
-        access: Mapping[str, str | None],
+        access: S3Options,
         provider: str | None,
     ) -> None:
         self._driver = driver
         self._location = location
-        self._access = dict(access)
+        self._access = access
         self._provider = provider
 
     def __repr__(self) -> str:
@@ -461,15 +455,7 @@ class Coordinator:
         return self._driver.side("coordinator")
 
     def _checkpoint(self) -> Checkpoint:
-        return Checkpoint(
-            self._location,
-            endpoint=self._access.get("endpoint"),
-            region=self._access.get("region"),
-            access_point=self._access.get("accessPoint"),
-            requester_pays=self._access.get("requesterPays") == "true",
-            encryption=self._access.get("encryption"),
-            profile=self._access.get("profile"),
-        )
+        return Checkpoint(self._location, **self._access)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         with translating():
@@ -510,20 +496,15 @@ def _of_server(query: Any) -> Coordinator:
     driver = driver_of(query._session, run_id=str(query.runId))
     with translating():
         told = driver.side("coordinator").query(
-            driver.session, ",".join((PROVIDER_KEY, *_WAYS.values()))
+            driver.session, ",".join((PROVIDER_KEY, *ACCESS_KEYS))
         )
     found = json.loads(told)
     return _checked(driver, found["location"], found["conf"].get)
 
 
 def _checked(driver: Driver, location: str, value_of: Callable[[str], str | None]) -> Coordinator:
-    ways = _WAYS if location.startswith(SCHEMES) else {}
-    found = Coordinator(
-        driver,
-        location,
-        {name: _chosen(value_of(key)) for name, key in ways.items()},
-        value_of(PROVIDER_KEY),
-    )
+    access = access_of(value_of) if location.startswith(SCHEMES) else S3Options()
+    found = Coordinator(driver, location, access, value_of(PROVIDER_KEY))
     found._told()
     return found
 
@@ -550,7 +531,3 @@ def _last_slow_of(found: dict[str, Any] | None) -> tuple[int, SlowEpoch] | None:
 def _text(number: int | None) -> str | None:
     """As text, so that no table takes it for a column of numbers."""
     return None if number is None else str(number)
-
-
-def _chosen(value: str | None) -> str | None:
-    return None if value == "auto" else value

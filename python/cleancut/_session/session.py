@@ -1,14 +1,14 @@
 """Configures a Spark session for Cleancut's state store provider."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.class_path import listed, loaded_from, running_jvm
 from cleancut._session.installed import check_platform, check_pyspark, spark_jars
 from cleancut._session.jars import jar_paths, strangers, without
+from cleancut._session.options import OPTIONS, Options
 from cleancut._session.running import (
     cannot_join,
     check_classic,
@@ -20,16 +20,12 @@ from cleancut._session.settings import (
     EXTENSIONS_KEY,
     FILE_MANAGER_CLASS,
     FILE_MANAGER_KEY,
-    NOT_GIVEN,
     REAL_TIME_KEY,
-    Auto,
-    ChangeFeed,
-    Dialect,
-    Mode,
-    NotGiven,
-    Settings,
+    checked_names,
     conf_problems,
+    confs_of,
     is_on,
+    problems_of,
 )
 from cleancut._session.user_conf import SUBMIT_ARGS, UserConf, user_conf
 from cleancut.errors import error_of
@@ -42,40 +38,7 @@ _JARS_KEY = "spark.jars"
 
 
 def configure(
-    builder: "SparkSession.Builder",
-    *,
-    compression_level: int | NotGiven = NOT_GIVEN,
-    acquire_timeout: str | timedelta | NotGiven = NOT_GIVEN,
-    memory_bound: str | NotGiven = NOT_GIVEN,
-    real_time_mode: bool | NotGiven = NOT_GIVEN,
-    cuts: bool | Auto | NotGiven = NOT_GIVEN,
-    dialect: Dialect | NotGiven = NOT_GIVEN,
-    endpoint: str | NotGiven = NOT_GIVEN,
-    path_style: bool | Auto | NotGiven = NOT_GIVEN,
-    region: str | NotGiven = NOT_GIVEN,
-    request_timeout: str | timedelta | NotGiven = NOT_GIVEN,
-    require: bool | Auto | NotGiven = NOT_GIVEN,
-    mode: Mode | NotGiven = NOT_GIVEN,
-    alignment_timeout: str | timedelta | NotGiven = NOT_GIVEN,
-    max_epoch_duration: str | timedelta | NotGiven = NOT_GIVEN,
-    max_in_flight_bytes: str | NotGiven = NOT_GIVEN,
-    split_groups: bool | NotGiven = NOT_GIVEN,
-    change_feed: ChangeFeed | NotGiven = NOT_GIVEN,
-    lazy_restore: bool | NotGiven = NOT_GIVEN,
-    merged_aggregation: bool | NotGiven = NOT_GIVEN,
-    local_bases: str | NotGiven = NOT_GIVEN,
-    standby_replicas: int | NotGiven = NOT_GIVEN,
-    retention: str | timedelta | NotGiven = NOT_GIVEN,
-    state_partitions: int | NotGiven = NOT_GIVEN,
-    trusted_scheme: str | NotGiven = NOT_GIVEN,
-    encryption: str | NotGiven = NOT_GIVEN,
-    requester_pays: bool | NotGiven = NOT_GIVEN,
-    access_point: str | NotGiven = NOT_GIVEN,
-    connections: int | NotGiven = NOT_GIVEN,
-    check_compatible: bool | NotGiven = NOT_GIVEN,
-    profile: str | NotGiven = NOT_GIVEN,
-    history: str | timedelta | NotGiven = NOT_GIVEN,
-    ui_epochs: int | NotGiven = NOT_GIVEN,
+    builder: "SparkSession.Builder", **options: Unpack[Options]
 ) -> "SparkSession.Builder":
     """Makes a session, one to be created or that runs, keep the state of new queries in Cleancut.
 
@@ -83,72 +46,62 @@ def configure(
 
     Args:
         builder: a `SparkSession.builder` of classic Spark, last before its `getOrCreate`.
-        compression_level: zstd level of what a commit writes, from -7 (fast) to 19 (small).
-        acquire_timeout: how long a task waits for a store that another attempt of it still holds.
-        memory_bound: memory outside the heap for all state of an executor; "auto" is half its heap.
-        real_time_mode: whether the session may run queries in real-time mode.
-        cuts: whether cuts commit epochs on a file system of Hadoop; True begins with them for good.
-        dialect: whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".
-        endpoint: the URL of that store, or "auto", which is that of the environment or AWS.
-        path_style: whether the bucket stands in the path of a request, or "auto".
-        region: what requests are signed for, or "auto".
-        request_timeout: how long a request to the object store is repeated before it fails.
-        require: whether a query is refused whose state another provider keeps, or "auto".
-        mode: "aligned" waits for a task that is late; "auto" and "unaligned" overtake it.
-        alignment_timeout: how long "auto" waits for such a task.
-        max_epoch_duration: after how long an epoch is cut as a whole; "0ms" is no limit.
-        max_in_flight_bytes: the size of the rows that a channel of a partition keeps in flight.
-        split_groups: whether a function may get the rows that a key has in an epoch in two.
-        change_feed: whether the change feed shows the "last" change of a key in an epoch or "all".
-        lazy_restore: whether a store is opened before its base has been read.
-        merged_aggregation: whether groupBy merges the state of a group where it reads it.
-        local_bases: how much local disk an executor uses to keep bases that it has fetched.
-        standby_replicas: how many other executors keep a copy of each base, for a task that moves.
-        retention: how long cuts are kept at least, besides those of the last epochs.
-        state_partitions: a query that has another number of them is rescaled when it is started.
-        trusted_scheme: the scheme of a file system whose rename you know to decide between writers.
-        encryption: of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.
-        requester_pays: whether requests to an s3:// location say that this side pays for them.
-        access_point: the ARN of an access point to ask in place of the bucket.
-        connections: how many connections a process keeps to the store of an s3:// location.
-        check_compatible: whether a query is refused at its start that cannot go on from there.
-        profile: of the AWS configuration, whose credentials requests to that store have, or "auto".
-        history: how long it is kept what epochs took; "0ms" keeps nothing.
-        ui_epochs: how many epochs the tab "Cuts" of Spark's pages shows.
+        options: those of `Options`, by name.
 
     Raises:
-        TypeError: `builder` is not a builder.
+        TypeError: `builder` is not a builder, or there is no option of this name.
         RequestError: with every problem that the options and the configuration have.
     """
-    return _configured(**locals())
-
-
-def _configured(builder: "SparkSession.Builder", **options: Any) -> "SparkSession.Builder":
-    for key, value in _confs(builder, Settings(**options)).items():
+    for key, value in _confs(builder, checked_names(options)).items():
         builder.config(key, value)
     return builder
 
 
-def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str]:
+def _described() -> None:
+    """Shows each option in `help(configure)`, as if all were written out there."""
+    texts = [f"{option.name}: {option.text}" for option in OPTIONS]
+    whole = "        options: those of `Options`, by name.\n"
+    configure.__doc__ = str(configure.__doc__).replace(
+        whole, "".join(f"        {text}\n" for text in texts)
+    )
+    builder = inspect.signature(configure).parameters["builder"]
+    configure.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            builder,
+            *(
+                inspect.Parameter(
+                    option.name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=option.type
+                )
+                for option in OPTIONS
+            ),
+        ],
+        return_annotation="SparkSession.Builder",
+    )
+
+
+_described()
+
+
+def _confs(builder: "SparkSession.Builder", options: Options) -> dict[str, str]:
     """What the builder must be told, once it is sure that nothing stands against it."""
-    options = getattr(builder, "_options", None)
-    if not isinstance(options, dict):
+    held = getattr(builder, "_options", None)
+    if not isinstance(held, dict):
         # Spark offers no public way to read what a builder holds.
         kind = type(builder).__name__
         raise TypeError(f"configure takes a SparkSession.builder, before getOrCreate, not a {kind}")
     check_pyspark()
-    check_classic(builder, options)
+    check_classic(builder, held)
     jvm, session = running_jvm(), running_session()
     java = None if jvm is None else jvm.java.lang.System.getProperty("java.specification.version")
     check_platform(java)
-    conf, jars = user_conf(options, jvm, session), jar_paths()
-    settings = _as_asked(settings, conf)
-    problems = [*settings.problems(), *_conflicts(conf, settings), *_jar_problems(conf, jars)]
+    conf, jars = user_conf(held, jvm, session), jar_paths()
+    options = _as_asked(options, conf)
+    confs = confs_of(options)
+    problems = [*problems_of(options), *_conflicts(conf, confs), *_jar_problems(conf, jars)]
     problems += _class_path_problems(jvm, jars)
     if problems:
         raise error_of("CLEANCUT_CONF_INVALID", problems=" ".join(problems))
-    confs = settings.confs()
-    if session is not None and settings.real_time_mode is True:
+    if session is not None and options.get("real_time_mode") is True:
         raise cannot_join("real_time_mode needs the extension from the start of the session", jars)
     if jvm is not None:
         provide(jvm, session, jars)
@@ -161,21 +114,20 @@ def _confs(builder: "SparkSession.Builder", settings: Settings) -> dict[str, str
     }
 
 
-def _as_asked(settings: Settings, conf: UserConf) -> Settings:
-    """The settings with real-time mode as its key asks for it, unless the option was given.
+def _as_asked(options: Options, conf: UserConf) -> Options:
+    """The options with real-time mode as its key asks for it, unless the option was given.
 
     The key alone would have no effect: the provider's name, which is set without the option, makes
     Spark refuse real-time mode.
     """
     asked = conf.get(REAL_TIME_KEY)
-    if settings.real_time_mode is not NOT_GIVEN or asked is None or not is_on(asked[0]):
-        return settings
-    return replace(settings, real_time_mode=True)
+    if "real_time_mode" in options or asked is None or not is_on(asked[0]):
+        return options
+    return {**options, "real_time_mode": True}
 
 
-def _conflicts(conf: UserConf, settings: Settings) -> Iterator[str]:
+def _conflicts(conf: UserConf, given: Mapping[str, str]) -> Iterator[str]:
     """One sentence for each thing that is configured and cannot stay."""
-    given = settings.confs()
     yield from conf_problems({k: v for k, v in conf.merged().items() if k not in given})
     provider = conf.get(PROVIDER_KEY)
     if provider is not None and provider[0] != PROVIDER_CLASS:

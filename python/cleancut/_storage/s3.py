@@ -1,7 +1,5 @@
 """Objects in a bucket of S3, R2 or a compatible store, read through boto3."""
 
-import base64
-import binascii
 import os
 import re
 import time
@@ -11,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Stored
 from cleancut._storage.parallel import THREADS
 from cleancut._storage.written import changed, misplaced
@@ -37,66 +35,8 @@ _BEYOND_THE_END = 416
 _TOO_MANY = 429
 _SERVER_ERRORS = 500
 
-_KEY_BYTES = 32
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class S3Access:
-    """How a bucket is asked.
-
-    Attributes:
-        endpoint: URL of the store; None is that of the environment, or AWS.
-        region: None is that of the environment or what the store asks for.
-        access_point: the ARN of an access point to ask in place of the bucket.
-        requester_pays: whether requests say that this side pays for them.
-        encryption: as the key `encryption` has it. Reading needs to know of `customer:<file>`
-            alone; what is written without it is encrypted as the bucket says.
-        profile: of the AWS configuration, whose credentials are taken; None is those that boto3
-            finds.
-    """
-
-    endpoint: str | None = None
-    region: str | None = None
-    access_point: str | None = None
-    requester_pays: bool = False
-    encryption: str | None = None
-    profile: str | None = None
-
-    def of_requests(self) -> dict[str, str]:
-        """What each request says."""
-        return {"RequestPayer": "requester"} if self.requester_pays else {}
-
-    def of_reads(self) -> dict[str, Any]:
-        """What a request for the bytes of an object says.
-
-        Raises:
-            RequestError: CLEANCUT_OBJECT_STORE_REFUSED, the file with a customer's key has none.
-        """
-        kind, _, path = (self.encryption or "").partition(":")
-        if kind != "customer":
-            return self.of_requests()
-        try:
-            key = base64.b64decode(Path(path).read_bytes())
-        except (OSError, binascii.Error) as error:
-            raise _refused("open", path, f"a customer's key cannot be read: {error}") from error
-        if len(key) != _KEY_BYTES:
-            detail = f"it holds {len(key)} bytes in base64 and not the {_KEY_BYTES} of a key"
-            raise _refused("open", path, detail)
-        # boto3 encodes it and adds its digest.
-        return self.of_requests() | {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
-
-    def of_writes(self) -> dict[str, Any]:
-        """What a request says that writes an object. Raises as `of_reads` does."""
-        kind, _, key = (self.encryption or "").partition(":")
-        said: dict[str, Any] = self.of_reads()
-        if kind == "s3":
-            said["ServerSideEncryption"] = "AES256"
-        elif kind in ("kms", "kms-bucket-key"):
-            said |= {"ServerSideEncryption": "aws:kms", "BucketKeyEnabled": kind != "kms"}
-            said |= {"SSEKMSKeyId": key} if key else {}
-        return said
 
 
 @dataclass(frozen=True)
@@ -315,7 +255,7 @@ def open_s3(location: str, below: str, access: S3Access, client: Any = None) -> 
         raise _invalid(location, f"its path {problem}")
     root = "/".join(filter(None, (prefix, below)))
     client = _client(location, access) if client is None else client
-    asked_at = access.access_point or found[1]
+    asked_at = access.options.get("access_point") or found[1]
     requests, reads, writes = access.of_requests(), access.of_reads(), access.of_writes()
     return S3Objects(client, found[1], root, asked_at, requests, reads, writes)
 
@@ -345,11 +285,12 @@ def _client(location: str, access: S3Access) -> Any:
             "CLEANCUT_DEPENDENCY_MISSING", feature=location, package="boto3", extra="s3"
         ) from error
     named = (os.environ.get(name) for name in _ENDPOINT_VARIABLES)
-    url, region = access.endpoint or next(filter(None, named), None), access.region
+    options = access.options
+    url, region = options.get("endpoint") or next(filter(None, named), None), options.get("region")
     host = "" if url is None else urlsplit(url).hostname or ""
     is_aws = url is None or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
     try:
-        session = boto3.Session(profile_name=access.profile)
+        session = boto3.Session(profile_name=options.get("profile"))
         if region is None and host.endswith(".r2.cloudflarestorage.com"):
             region = "auto"
         config = Config(
@@ -360,7 +301,7 @@ def _client(location: str, access: S3Access) -> Any:
             response_checksum_validation="when_required",
             retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
             # The name of an access point stands in the host.
-            s3={"addressing_style": "auto" if is_aws or access.access_point else "path"},
+            s3={"addressing_style": "auto" if is_aws or options.get("access_point") else "path"},
         )
         # Compatible stores rarely care, but a signature needs some region.
         place = region or session.region_name or "us-east-1"

@@ -31,9 +31,10 @@ from cleancut._format.layout import (
     parse_segment_name,
     parse_store_directory,
 )
+from cleancut._storage.access import S3Access
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
-from cleancut._storage.s3 import SCHEMES, S3Access, open_s3
+from cleancut._storage.s3 import SCHEMES, open_s3
 from cleancut.errors import CleancutError, error_of
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -134,7 +135,7 @@ def objects_at(location: str, below: str, access: S3Access, client: Any = None) 
     """What lies in a directory below a location, or at the location itself."""
     if location.startswith(SCHEMES):
         return open_s3(location, below, access, client)
-    if access != S3Access():
+    if not access.is_default:
         detail = (
             "an endpoint, a region and what else says how a bucket is asked go with s3:// alone"
         )

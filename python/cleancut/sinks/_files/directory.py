@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._session.driver import driver_of, text_of
+from cleancut._storage.access import S3Access
 from cleancut._storage.copying import copy_object
 from cleancut._storage.objects import Place
-from cleancut._storage.s3 import S3Access
 from cleancut.errors import translating
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ class PlainRecords:
     def __init__(
         self,
         location: str,
-        endpoint: str | None,
-        region: str | None,
+        access: S3Access,
         *,
         objects: Place | None = None,
     ) -> None:
@@ -176,7 +175,7 @@ class PlainRecords:
         from cleancut._checkpoint.read.root import objects_at
 
         self.location = location
-        found = objects_at(location, "", S3Access(endpoint, region)) if objects is None else objects
+        found = objects_at(location, "", access) if objects is None else objects
         self._objects = found
 
     def at(self, name: str) -> str:

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
+from cleancut._storage.access import S3Access, S3Options
 from cleancut.sinks._core.columns import column_names
 from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
@@ -77,8 +78,7 @@ class EpochFiles(PublishedFiles):
         keep: int | None = None,
         younger_than: timedelta | str | None = None,
         grace: timedelta | str = "1d",
-        endpoint: str | None = None,
-        region: str | None = None,
+        **access: Unpack[S3Options],
     ) -> InfoList[PublishedEpoch]:
         """Gives all epochs up for good but the last ones, and the young ones.
 
@@ -91,8 +91,7 @@ class EpochFiles(PublishedFiles):
                 such as "7d", "36h", "30m" or "90s".
             grace: for how long the files of expired epochs stay, for readers that have begun to
                 read them; a later call deletes them.
-            endpoint: as for `paths`; no Spark and no JVM are needed.
-            region: likewise.
+            access: as for `paths`; no Spark and no JVM are needed.
 
         Returns:
             What is not seen any more, ascending.
@@ -105,6 +104,6 @@ class EpochFiles(PublishedFiles):
         if keep is None and younger_than is None:
             raise ValueError("expire takes keep, younger_than, or both")
         kept = Kept.of(1 if keep is None else keep, younger_than)
-        records = PlainRecords(self._path, endpoint, region)
+        records = PlainRecords(self._path, S3Access(access))
         collect(records, age_ms(grace))
         return published(expire(records, kept))

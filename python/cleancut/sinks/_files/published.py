@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from cleancut._brief import Brief
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import rank
 from cleancut._format.ages import moment
+from cleancut._storage.access import S3Access, S3Options
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
@@ -146,9 +147,7 @@ class PublishedFiles(EpochSink):
     def paths(
         self,
         epochs: Iterable[int] | None = None,
-        *,
-        endpoint: str | None = None,
-        region: str | None = None,
+        **access: Unpack[S3Options],
     ) -> list[str]:
         """The files of published epochs, as they are now, for whoever reads without Cleancut.
 
@@ -157,8 +156,7 @@ class PublishedFiles(EpochSink):
 
         Args:
             epochs: which ones; None is all of them.
-            endpoint: for `s3://`, the URL of the store; None is that of the environment, or AWS.
-            region: likewise.
+            access: for `s3://`: `S3Options`.
 
         Returns:
             Whole paths, in the order of the epochs; `s3://bucket/…` for what is in a bucket.
@@ -168,13 +166,11 @@ class PublishedFiles(EpochSink):
                 `Checkpoint` raises for a location.
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
         """
-        records = PlainRecords(self._path, endpoint, region)
+        records = PlainRecords(self._path, S3Access(access))
         manifests = look(records, expired_until(records), epochs)
         return [records.at(file.name) for manifest in manifests for file in manifest.files]
 
-    def take_back(
-        self, after: int, *, endpoint: str | None = None, region: str | None = None
-    ) -> InfoList[PublishedEpoch]:
+    def take_back(self, after: int, **access: Unpack[S3Options]) -> InfoList[PublishedEpoch]:
         """Hides the epochs that were published after one, as after a rollback of the query to it.
 
         The query must not run. Killed, it can be called again: the last epoch goes first, so that
@@ -183,8 +179,7 @@ class PublishedFiles(EpochSink):
 
         Args:
             after: the epoch that stays the last one, and those before it; -1 hides all.
-            endpoint: as for `paths`; no Spark and no JVM are needed.
-            region: likewise.
+            access: as for `paths`; no Spark and no JVM are needed.
 
         Returns:
             What is not seen any more, ascending.
@@ -192,14 +187,12 @@ class PublishedFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
         """
-        return published(hide(PlainRecords(self._path, endpoint, region), after))
+        return published(hide(PlainRecords(self._path, S3Access(access)), after))
 
     def give_back(
         self,
         until: int | None = None,
-        *,
-        endpoint: str | None = None,
-        region: str | None = None,
+        **access: Unpack[S3Options],
     ) -> InfoList[PublishedEpoch]:
         """Shows again what was taken back, as after the rollback was undone.
 
@@ -208,8 +201,7 @@ class PublishedFiles(EpochSink):
 
         Args:
             until: no epoch after this one; None is all.
-            endpoint: as for `paths`.
-            region: likewise.
+            access: as for `paths`.
 
         Returns:
             What is seen again, ascending.
@@ -217,20 +209,19 @@ class PublishedFiles(EpochSink):
         Raises:
             DamagedError: CLEANCUT_SINK_DAMAGED.
         """
-        records = PlainRecords(self._path, endpoint, region)
+        records = PlainRecords(self._path, S3Access(access))
         return published(show(records, lambda epoch: until is None or epoch <= until))
 
-    def forget(self, *, endpoint: str | None = None, region: str | None = None) -> int:
+    def forget(self, **access: Unpack[S3Options]) -> int:
         """Gives up for good what was taken back; its files go with the next run of the query.
 
         Args:
-            endpoint: as for `paths`.
-            region: likewise.
+            access: as for `paths`.
 
         Returns:
             How many epochs these were.
         """
-        return forget(PlainRecords(self._path, endpoint, region))
+        return forget(PlainRecords(self._path, S3Access(access)))
 
 
 def published(manifests: Iterable[Manifest]) -> "InfoList[PublishedEpoch]":

@@ -1,0 +1,348 @@
+"""The options of `cleancut.configure`, each declared once.
+
+A declaration is the option's name and type, its rule and what it does. From it come the signature
+and docstring of `configure`, the configuration key, the check before Spark starts, and the flag of
+`cleancut conf`. The rules are those of the JVM's declaration of the keys; a test compares the two.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Literal, TypedDict, cast, get_args, get_origin, get_type_hints
+
+from cleancut._storage.access import S3_OPTIONS, S3Options
+
+PREFIX = "spark.sql.streaming.stateStore.cleancut."
+
+Mode = Literal["aligned", "unaligned", "auto"]
+Dialect = Literal["auto", "aws", "r2", "generic"]
+ChangeFeed = Literal["last", "all"]
+Auto = Literal["auto"]
+Duration = str | timedelta
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a key may have as its text.
+
+    Attributes:
+        allowed: in words, those of the JVM side.
+        accepts: whether the key may have this text.
+    """
+
+    allowed: str
+    accepts: Callable[[str], bool]
+
+
+_UNIT_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def _amount(text: str, units: dict[str, int]) -> int | None:
+    found = re.fullmatch(rf"([0-9]{{1,12}})\s*({'|'.join(units)})", text)
+    return None if found is None else int(found[1]) * units[found[2]]
+
+
+def _duration(hours: int) -> Rule:
+    def accepts(text: str) -> bool:
+        found = _amount(text, _UNIT_MS)
+        return found is not None and found <= hours * _UNIT_MS["h"]
+
+    return Rule(f"a number with a unit (h, m, s, ms) up to {hours}h", accepts)
+
+
+def _size(least: str | None = None) -> Rule:
+    low = 0 if least is None else _amount(least, _UNIT_BYTES)
+
+    def accepts(text: str) -> bool:
+        found = _amount(text, _UNIT_BYTES)
+        return found is not None and low is not None and found >= low
+
+    up = "" if least is None else f" from {least} up"
+    return Rule(f"a number with a unit (k, m, g, t){up}", accepts)
+
+
+def _number(low: int, high: int) -> Rule:
+    def accepts(text: str) -> bool:
+        return re.fullmatch("[+-]?[0-9]{1,9}", text) is not None and low <= int(text) <= high
+
+    return Rule(f"a whole number from {low} to {high}", accepts)
+
+
+def _words(*words: str) -> Rule:
+    listed = ", ".join(words[:-1])
+    return Rule(f"{listed} or {words[-1]}", lambda text: text in words)
+
+
+def _pattern(allowed: str, pattern: str) -> Rule:
+    return Rule(allowed, lambda text: re.fullmatch(pattern, text) is not None)
+
+
+def _or_auto(rule: Rule) -> Rule:
+    return Rule(f"auto, or {rule.allowed}", lambda text: text == "auto" or rule.accepts(text))
+
+
+_SWITCH = Rule("true or false", lambda text: text.lower() in ("true", "false"))
+_ACCESS_POINT = r"arn:[a-z0-9-]+:s3[a-z0-9-]*:[a-z0-9-]*:[0-9]*:accesspoint[/:]\S+"
+_ENCRYPTION = (
+    "auto, s3, kms, kms:<key>, kms-bucket-key, kms-bucket-key:<key> or customer:<file>",
+    r"auto|s3|kms(-bucket-key)?(:\S+)?|customer:.+",
+)
+
+
+class Options(TypedDict, total=False):
+    """The keyword arguments of `cleancut.configure`; the last word of each is what it does."""
+
+    compression_level: Annotated[
+        int,
+        _number(-7, 19),
+        "zstd level of what a commit writes, from -7 (fast) to 19 (small).",
+    ]
+    acquire_timeout: Annotated[
+        Duration,
+        _duration(hours=1),
+        "how long a task waits for a store that another attempt of it still holds.",
+    ]
+    memory_bound: Annotated[
+        str,
+        _or_auto(_size("1m")),
+        'memory outside the heap for all state of an executor; "auto" is half its heap.',
+    ]
+    real_time_mode: Annotated[
+        bool,
+        _SWITCH,
+        "whether the session may run queries in real-time mode.",
+    ]
+    cuts: Annotated[
+        bool | Auto,
+        _words("auto", "true", "false"),
+        "whether cuts commit epochs on a file system of Hadoop; True begins with them for good.",
+    ]
+    dialect: Annotated[
+        Dialect,
+        _words(*get_args(Dialect)),
+        'whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".',
+    ]
+    endpoint: Annotated[
+        str,
+        _or_auto(
+            _pattern("a URL that begins with https:// or http://", r"https?://[^\s/?#]+[^\s?#]*")
+        ),
+        'the URL of that store, or "auto", which is that of the environment or AWS.',
+    ]
+    path_style: Annotated[
+        bool | Auto,
+        _words("auto", "true", "false"),
+        'whether the bucket stands in the path of a request, or "auto".',
+    ]
+    region: Annotated[
+        str,
+        _or_auto(_pattern("a name of letters, digits and dashes", "[A-Za-z0-9-]{1,64}")),
+        'what requests are signed for, or "auto".',
+    ]
+    request_timeout: Annotated[
+        Duration,
+        _duration(hours=1),
+        "how long a request to the object store is repeated before it fails.",
+    ]
+    require: Annotated[
+        bool | Auto,
+        _words("auto", "true", "false"),
+        'whether a query is refused whose state another provider keeps, or "auto".',
+    ]
+    mode: Annotated[
+        Mode,
+        _words(*get_args(Mode)),
+        '"aligned" waits for a task that is late; "auto" and "unaligned" overtake it.',
+    ]
+    alignment_timeout: Annotated[
+        Duration,
+        _duration(hours=1),
+        'how long "auto" waits for such a task.',
+    ]
+    max_epoch_duration: Annotated[
+        Duration,
+        _duration(hours=24),
+        'after how long an epoch is cut as a whole; "0ms" is no limit.',
+    ]
+    max_in_flight_bytes: Annotated[
+        str,
+        _size("1k"),
+        "the size of the rows that a channel of a partition keeps in flight.",
+    ]
+    split_groups: Annotated[
+        bool,
+        _SWITCH,
+        "whether a function may get the rows that a key has in an epoch in two.",
+    ]
+    change_feed: Annotated[
+        ChangeFeed,
+        _words(*get_args(ChangeFeed)),
+        'whether the change feed shows the "last" change of a key in an epoch or "all".',
+    ]
+    lazy_restore: Annotated[
+        bool,
+        _SWITCH,
+        "whether a store is opened before its base has been read.",
+    ]
+    merged_aggregation: Annotated[
+        bool,
+        _SWITCH,
+        "whether groupBy merges the state of a group where it reads it.",
+    ]
+    local_bases: Annotated[
+        str,
+        _size(),
+        "how much local disk an executor uses to keep bases that it has fetched.",
+    ]
+    standby_replicas: Annotated[
+        int,
+        _number(0, 16),
+        "how many other executors keep a copy of each base, for a task that moves.",
+    ]
+    retention: Annotated[
+        Duration,
+        _duration(hours=366 * 24),
+        "how long cuts are kept at least, besides those of the last epochs.",
+    ]
+    state_partitions: Annotated[
+        int | Auto,
+        _or_auto(_number(1, 1_000_000)),
+        "a query that has another number of them is rescaled when it is started.",
+    ]
+    trusted_scheme: Annotated[
+        str,
+        _or_auto(_pattern("the scheme of a URL", "[a-z][a-z0-9+.-]{0,63}")),
+        "the scheme of a file system whose rename you know to decide between writers.",
+    ]
+    encryption: Annotated[
+        str,
+        _pattern(*_ENCRYPTION),
+        'of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.',
+    ]
+    requester_pays: Annotated[
+        bool,
+        _SWITCH,
+        "whether requests to an s3:// location say that this side pays for them.",
+    ]
+    access_point: Annotated[
+        str,
+        _or_auto(_pattern("the ARN of an access point", _ACCESS_POINT)),
+        "the ARN of an access point to ask in place of the bucket.",
+    ]
+    connections: Annotated[
+        int,
+        _number(1, 10_000),
+        "how many connections a process keeps to the store of an s3:// location.",
+    ]
+    check_compatible: Annotated[
+        bool,
+        _SWITCH,
+        "whether a query is refused at its start that cannot go on from there.",
+    ]
+    profile: Annotated[
+        str,
+        _or_auto(_pattern("the name of a profile", r"[^\s\[\]]{1,128}")),
+        'of the AWS configuration, whose credentials requests to that store have, or "auto".',
+    ]
+    history: Annotated[
+        Duration,
+        _duration(hours=10 * 366 * 24),
+        'how long it is kept what epochs took; "0ms" keeps nothing.',
+    ]
+    ui_epochs: Annotated[
+        int,
+        _number(1, 1_000_000),
+        'how many epochs the tab "Cuts" of Spark\'s pages shows.',
+    ]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option, as it is declared.
+
+    Attributes:
+        name: the keyword.
+        type: what a value may be in Python.
+        rule: what its key may have.
+        text: what it does.
+    """
+
+    name: str
+    type: Any
+    rule: Rule
+    text: str
+
+    @property
+    def key(self) -> str:
+        """The configuration key that it sets."""
+        first, *others = self.name.split("_")
+        return PREFIX + first + "".join(word.capitalize() for word in others)
+
+    @property
+    def flag(self) -> str:
+        """What it is called on a command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it may be turned on and off."""
+        return bool in self._types
+
+    @property
+    def _types(self) -> tuple[Any, ...]:
+        return get_args(self.type) if get_args(self.type) else (self.type,)
+
+    def render(self, value: object) -> str | None:
+        """A value as the text of the key; None if its type is wrong."""
+        types = self._types
+        if isinstance(value, bool):
+            return str(value).lower() if bool in types else None
+        if isinstance(value, int):
+            return str(value) if int in types else None
+        if isinstance(value, timedelta):
+            return f"{value // timedelta(milliseconds=1)}ms" if timedelta in types else None
+        words = [word for part in (self.type, *types) for word in _literals(part)]
+        is_text = isinstance(value, str) and (str in types or value.strip() in words)
+        return str(value).strip() if is_text else None
+
+    def parse(self, text: str) -> object:
+        """The value that a text of a command line stands for; the text itself if for none."""
+        if self.is_switch:
+            return {"true": True, "false": False}.get(text, text)
+        is_number = int in self._types and text != "auto" and self.rule.accepts(text)
+        return int(text) if is_number else text
+
+
+def _literals(part: Any) -> tuple[Any, ...]:
+    return get_args(part) if get_origin(part) is Literal else ()
+
+
+def _declared() -> Iterator[Option]:
+    for name, hint in get_type_hints(Options, include_extras=True).items():
+        kind, rule, text = get_args(hint)
+        yield Option(name, kind, rule, text)
+
+
+OPTIONS = tuple(_declared())
+_ACCESS = tuple(option for option in OPTIONS if option.name in S3_OPTIONS)
+# The keys that say how a bucket is reached.
+ACCESS_KEYS = tuple(option.key for option in _ACCESS)
+
+
+def access_keys(access: S3Options) -> dict[str, str]:
+    """How a bucket is reached, as the keys of a session; what is None was not given."""
+    given = {option.key: option.render(access.get(option.name)) for option in _ACCESS}
+    return {key: text for key, text in given.items() if text is not None}
+
+
+def access_of(text_of: Callable[[str], str | None]) -> S3Options:
+    """How a session reaches its bucket.
+
+    Args:
+        text_of: the text of a key, None where it is not set.
+    """
+    texts = {option: text_of(option.key) for option in _ACCESS}
+    found = {of.name: of.parse(text) for of, text in texts.items() if text not in (None, "auto")}
+    return cast("S3Options", found)

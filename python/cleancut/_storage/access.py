@@ -1,0 +1,120 @@
+"""How a bucket is reached: the keyword arguments that name it, and what its requests say."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, get_args, get_type_hints
+
+from cleancut.errors import error_of
+
+_KEY_BYTES = 32
+
+
+class S3Options(TypedDict, total=False):
+    """The keyword arguments of whatever reads or writes at an `s3://` location.
+
+    Credentials are found as boto3 finds them: in the environment, in `~/.aws`, or by the role of
+    the machine.
+    """
+
+    endpoint: Annotated[
+        str | None,
+        "the URL of an S3-compatible store; without it AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL of "
+        "the environment, or AWS",
+    ]
+    region: Annotated[
+        str | None,
+        "what requests are signed for; without it that of the environment, or what the store takes",
+    ]
+    access_point: Annotated[
+        str | None,
+        "the ARN of an access point to send requests to in place of the bucket",
+    ]
+    requester_pays: Annotated[
+        bool,
+        "whether requests say that the requester pays for them",
+    ]
+    encryption: Annotated[
+        str | None,
+        "of new objects, as the key `encryption` has it: s3, kms, kms:<key> or customer:<file>; "
+        "to read, only the last is needed",
+    ]
+    profile: Annotated[
+        str | None,
+        "of the AWS configuration, whose credentials are taken",
+    ]
+
+
+# What each is for, by its name.
+S3_OPTIONS: Mapping[str, str] = {
+    name: get_args(hint)[1] for name, hint in get_type_hints(S3Options, include_extras=True).items()
+}
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How a bucket is asked.
+
+    Attributes:
+        options: those that were given; one that is None was not.
+    """
+
+    options: S3Options = field(default_factory=S3Options)
+
+    def __post_init__(self) -> None:
+        for name in self.options:
+            if name not in S3_OPTIONS:
+                raise TypeError(f"{name!r} is no option of access: {', '.join(S3_OPTIONS)}")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was given."""
+        return not any(self.options.values())
+
+    def of_requests(self) -> dict[str, str]:
+        """What each request says."""
+        return {"RequestPayer": "requester"} if self.options.get("requester_pays") else {}
+
+    def of_reads(self) -> dict[str, Any]:
+        """What a request for the bytes of an object says.
+
+        Raises:
+            RequestError: CLEANCUT_OBJECT_STORE_REFUSED, the file with a customer's key has none.
+        """
+        kind, path = self._encryption
+        if kind != "customer":
+            return self.of_requests()
+        try:
+            key = base64.b64decode(Path(path).read_bytes())
+        except (OSError, binascii.Error) as error:
+            raise _key_refused(path, f"a customer's key cannot be read: {error}") from error
+        if len(key) != _KEY_BYTES:
+            detail = f"it holds {len(key)} bytes in base64 and not the {_KEY_BYTES} of a key"
+            raise _key_refused(path, detail)
+        # boto3 encodes it and adds its digest.
+        return self.of_requests() | {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
+
+    def of_writes(self) -> dict[str, Any]:
+        """What a request says that writes an object. Raises as `of_reads` does."""
+        kind, key = self._encryption
+        said: dict[str, Any] = self.of_reads()
+        if kind == "s3":
+            said["ServerSideEncryption"] = "AES256"
+        elif kind in ("kms", "kms-bucket-key"):
+            said |= {"ServerSideEncryption": "aws:kms", "BucketKeyEnabled": kind != "kms"}
+            said |= {"SSEKMSKeyId": key} if key else {}
+        return said
+
+    @property
+    def _encryption(self) -> tuple[str, str]:
+        """The kind, and the key or file after it."""
+        kind, _, rest = (self.options.get("encryption") or "").partition(":")
+        return kind, rest
+
+
+def _key_refused(path: str, detail: str) -> Exception:
+    return error_of(
+        "CLEANCUT_OBJECT_STORE_REFUSED", operation="open", target=path, detail=detail.rstrip(".")
+    )
