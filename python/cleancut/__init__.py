@@ -10,7 +10,7 @@ from cleancut._lazy import lazy_attributes
 from cleancut._version import __version__
 
 if TYPE_CHECKING:
-    from cleancut import errors, sinks, testing
+    from cleancut import dataflow, errors, sinks, testing
     from cleancut._checkpoint.checkpoint import Checkpoint
     from cleancut._checkpoint.read.changes import DiffInfo
     from cleancut._checkpoint.read.cut_info import (
@@ -31,22 +31,6 @@ if TYPE_CHECKING:
     from cleancut._checkpoint.retain.expiry import Expiry, KeptCut
     from cleancut._checkpoint.verify.drill import DrillInfo
     from cleancut._checkpoint.verify.report import Problem, VerifyReport
-    from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct
-    from cleancut._dataflow.channel import Channel
-    from cleancut._dataflow.checking import FlowProblem, FlowReport
-    from cleancut._dataflow.dataflow import Attending, Dataflow
-    from cleancut._dataflow.expiring import FlowExpiry
-    from cleancut._dataflow.infos import (
-        FlowAge,
-        FlowCut,
-        FlowEdge,
-        FlowInFlight,
-        FlowMember,
-        FlowStatus,
-    )
-    from cleancut._dataflow.loop import iterate
-    from cleancut._dataflow.readers import ChannelReader
-    from cleancut._dataflow.running import FlowRun
     from cleancut._display.info_list import InfoList
     from cleancut._format.channels import ChannelInfo, OperatorCut
     from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
@@ -72,6 +56,22 @@ if TYPE_CHECKING:
     from cleancut._query.stopping import stop
     from cleancut._session.jars import jar_paths
     from cleancut._session.session import configure
+    from cleancut.dataflow._channel.channel import Channel
+    from cleancut.dataflow._channel.loop import iterate
+    from cleancut.dataflow._channel.readers import ChannelReader
+    from cleancut.dataflow._cuts.checking import FlowProblem, FlowReport
+    from cleancut.dataflow._cuts.expiring import FlowExpiry
+    from cleancut.dataflow._cuts.running import FlowRun
+    from cleancut.dataflow._dataflow import Attending, Dataflow
+    from cleancut.dataflow._model.infos import (
+        FlowAge,
+        FlowCut,
+        FlowEdge,
+        FlowInFlight,
+        FlowMember,
+        FlowStatus,
+    )
+    from cleancut.dataflow._operations.acts import ChannelAct, FlowPlan, MemberAct
     from cleancut.errors import (
         CleancutError,
         DamagedError,
@@ -86,13 +86,13 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "": ("errors", "sinks", "testing"),
+            "": ("dataflow", "errors", "sinks", "testing"),
             "_checkpoint.checkpoint": ("Checkpoint",),
-            "_dataflow.acts": ("ChannelAct", "FlowPlan", "MemberAct"),
-            "_dataflow.channel": ("Channel",),
-            "_dataflow.checking": ("FlowProblem", "FlowReport"),
-            "_dataflow.expiring": ("FlowExpiry",),
-            "_dataflow.infos": (
+            "dataflow._operations.acts": ("ChannelAct", "FlowPlan", "MemberAct"),
+            "dataflow._channel.channel": ("Channel",),
+            "dataflow._cuts.checking": ("FlowProblem", "FlowReport"),
+            "dataflow._cuts.expiring": ("FlowExpiry",),
+            "dataflow._model.infos": (
                 "FlowAge",
                 "FlowCut",
                 "FlowEdge",
@@ -100,9 +100,9 @@ else:
                 "FlowMember",
                 "FlowStatus",
             ),
-            "_dataflow.loop": ("iterate",),
-            "_dataflow.readers": ("ChannelReader",),
-            "_dataflow.running": ("FlowRun",),
+            "dataflow._channel.loop": ("iterate",),
+            "dataflow._channel.readers": ("ChannelReader",),
+            "dataflow._cuts.running": ("FlowRun",),
             "_checkpoint.read.epoch_history": ("EpochHistory",),
             "_display.info_list": ("InfoList",),
             "_format.channels": ("ChannelInfo", "OperatorCut"),
@@ -126,7 +126,7 @@ else:
             "_checkpoint.replicate.replicas": ("ReplicaInfo",),
             "_operations.compatible": ("Compatibility", "Difference", "compatible"),
             "_query.coordinator": ("Coordinator", "CoordinatorStatus", "coordinator"),
-            "_dataflow.dataflow": ("Attending", "Dataflow"),
+            "dataflow._dataflow": ("Attending", "Dataflow"),
             "_operations.first_state": ("bootstrap", "migrate"),
             "_session.jars": ("jar_paths",),
             "_query.live_view": ("LiveView",),
@@ -236,6 +236,7 @@ __all__ = [
     "compatible",
     "configure",
     "coordinator",
+    "dataflow",
     "edit",
     "errors",
     "in_sequence",

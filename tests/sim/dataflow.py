@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from unittest.mock import patch
 
-from cleancut._dataflow.coordinator import Coordinator
-from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.names import member_name
-from cleancut._dataflow.records import MemberRecord
-from cleancut._dataflow.store import FlowStore
+from cleancut.dataflow._cuts.coordinator import Coordinator
+from cleancut.dataflow._model.names import member_name
+from cleancut.dataflow._model.records import MemberRecord
+from cleancut.dataflow._store.machinery import Machinery
+from cleancut.dataflow._store.store import FlowStore
 from cleancut.errors import CleancutError
 from tests.sim.invariants import Invariants, ViolationError
 from tests.sim.queries import SimQuery, Truth

@@ -5,18 +5,18 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from cleancut._dataflow import names
-from cleancut._dataflow.channels import ChannelView
-from cleancut._dataflow.coordinator import Coordinator
-from cleancut._dataflow.facts import Lineage
-from cleancut._dataflow.log import Pins, Term
-from cleancut._dataflow.records import VectorRecord
-from cleancut._dataflow.store import FlowStore
-from cleancut._dataflow.vector import History, Outcome
+from cleancut.dataflow._cuts.channels import ChannelView
+from cleancut.dataflow._cuts.coordinator import Coordinator
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.facts import Lineage
+from cleancut.dataflow._model.records import VectorRecord
+from cleancut.dataflow._model.vector import History, Outcome
+from cleancut.dataflow._store.log import Pins, Term
+from cleancut.dataflow._store.store import FlowStore
 
 Defect = Callable[[], AbstractContextManager[object]]
-_LOG = "cleancut._dataflow.log."
-_COORDINATOR = "cleancut._dataflow.coordinator."
+_LOG = "cleancut.dataflow._store.log."
+_COORDINATOR = "cleancut.dataflow._cuts.coordinator."
 
 
 def no_lowering() -> AbstractContextManager[object]:
@@ -25,7 +25,7 @@ def no_lowering() -> AbstractContextManager[object]:
     def newest(history: History) -> Outcome:
         return Outcome({name: cuts[-1].epoch for name, cuts in history.items()}, {}, {})
 
-    return patch("cleancut._dataflow.decision.newest", newest)
+    return patch("cleancut.dataflow._cuts.decision.newest", newest)
 
 
 def no_second_look() -> AbstractContextManager[object]:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from cleancut._dataflow import names
-from cleancut._dataflow.channels import flying
-from cleancut._dataflow.records import EdgeCut, MemberCut, VectorRecord
 from cleancut._format.layout import savepoint_name
+from cleancut.dataflow._cuts.channels import flying
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.records import EdgeCut, MemberCut, VectorRecord
 from tests.sim.queries import Sent, State, Truth, token_in
 from tests.support.flow_places import Bucket, open_records_in
 from tests.support.flow_world import FLOW

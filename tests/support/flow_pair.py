@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from cleancut import Dataflow
-from cleancut._dataflow import dataflow as acting
 from cleancut._storage.access import S3Access
+from cleancut.dataflow import _dataflow as acting
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query
 

@@ -3,11 +3,11 @@
 import secrets
 from dataclasses import dataclass, field
 
-from cleancut._dataflow.coordinator import Coordinator
-from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.names import member_name
-from cleancut._dataflow.records import MemberRecord
-from cleancut._dataflow.store import FlowStore
+from cleancut.dataflow._cuts.coordinator import Coordinator
+from cleancut.dataflow._model.names import member_name
+from cleancut.dataflow._model.records import MemberRecord
+from cleancut.dataflow._store.machinery import Machinery
+from cleancut.dataflow._store.store import FlowStore
 from cleancut.sinks._files.going_back import hide
 from tests.support.flow_places import (
     Bucket,

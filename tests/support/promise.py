@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Unpack, get_args, get_origin
 
 import cleancut
+import cleancut.dataflow
 import cleancut.errors
 import cleancut.sinks
 import cleancut.testing
@@ -115,7 +116,7 @@ def is_announced(finding: str, release: str, page: str) -> bool:
 
 
 def _python() -> Iterator[tuple[str, dict[str, Any]]]:
-    for module in (cleancut, cleancut.errors, cleancut.sinks, cleancut.testing):
+    for module in (cleancut, cleancut.dataflow, cleancut.errors, cleancut.sinks, cleancut.testing):
         for name in _public(module):
             value = getattr(module, name)
             yield f"{module.__name__}.{name}", _described(value)

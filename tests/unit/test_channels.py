@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
 from cleancut import Channel, DamagedError, RequestError, iterate
-from cleancut._dataflow.channel import misfit
-from cleancut._dataflow.readers import registered
 from cleancut._storage.access import S3Access
+from cleancut.dataflow._channel.channel import misfit
+from cleancut.dataflow._channel.readers import registered
 from cleancut.sinks._files.directory import PlainRecords
 from cleancut.sinks._files.manifest import Link, Manifest
 from cleancut.sinks._files.names import Attempt

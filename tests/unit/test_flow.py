@@ -16,12 +16,12 @@ import pytest
 import cleancut
 from cleancut import Dataflow, RequestError
 from cleancut._cli import main as _cli
-from cleancut._dataflow import dataflow as acting
-from cleancut._dataflow.acts import FlowPlan
-from cleancut._dataflow.closing import Attendant
-from cleancut._dataflow.dataflow import Attending
-from cleancut._dataflow.records import AnswerRecord
 from cleancut._storage.directory import Directory
+from cleancut.dataflow import _dataflow as acting
+from cleancut.dataflow._cuts.closing import Attendant
+from cleancut.dataflow._dataflow import Attending
+from cleancut.dataflow._model.records import AnswerRecord
+from cleancut.dataflow._operations.acts import FlowPlan
 from cleancut.errors import CleancutError, error_of
 from tests.support.documented import blocks, commands
 from tests.support.flow_pair import Pair, roll_back_without_spark
@@ -243,7 +243,7 @@ def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
         on_disk.step()
         time.sleep(0.2)
         assert _last(flow) == 0
-        monkeypatch.setattr("cleancut._dataflow.running._ONCE_S", 0.1)
+        monkeypatch.setattr("cleancut.dataflow._cuts.running._ONCE_S", 0.1)
         _until(lambda: _last(flow) == 1)
         # For one that goes on it stands by.
         other = Dataflow(flow.location)._coordinator()

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cleancut._dataflow import names
-from cleancut._dataflow.closing import Attendant
-from cleancut._dataflow.coordinator import BACKOFF_S, Coordinator
-from cleancut._dataflow.log import Pins
-from cleancut._dataflow.machinery import Item, Result
-from cleancut._dataflow.records import AnswerRecord, MemberRecord, VectorRecord
+from cleancut.dataflow._cuts.closing import Attendant
+from cleancut.dataflow._cuts.coordinator import BACKOFF_S, Coordinator
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.records import AnswerRecord, MemberRecord, VectorRecord
+from cleancut.dataflow._store.log import Pins
+from cleancut.dataflow._store.machinery import Item, Result
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
 from cleancut.sinks._files.manifest import encoded
 from cleancut.sinks._files.names import act_name

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleancut._dataflow.facts import Lineage, consumed_in, place_of
-from cleancut._dataflow.vector import (
+from cleancut.dataflow._model.facts import Lineage, consumed_in, place_of
+from cleancut.dataflow._model.vector import (
     NOT_BEGUN,
     Candidate,
     History,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ["cleancut", "cleancut.sinks", "cleancut.testing"]
+PACKAGES = ["cleancut", "cleancut.dataflow", "cleancut.sinks", "cleancut.testing"]
 HEAVY = {
     *("boto3", "botocore", "confluent_kafka", "deltalake", "numpy", "pandas", "psycopg"),
     *("py4j", "pyarrow", "pyiceberg", "pyspark", "redis", "sqlalchemy", "zstandard"),
 }
 # Parts of the package that read checkpoints.
-READERS = {f"cleancut.{name}" for name in ("_checkpoint", "_cli", "_dataflow", "_metrics")}
+READERS = {f"cleancut.{name}" for name in ("_checkpoint", "_cli", "dataflow", "_metrics")}
 _PROGRAM = "import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"
 
 

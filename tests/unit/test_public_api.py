@@ -56,16 +56,16 @@ def test_public_names_are_sorted_and_there() -> None:
 
 def test_only_these_modules_are_public() -> None:
     public = {name for name in modules() if not any(part.startswith("_") for part in parts(name))}
-    assert public == {"cleancut.errors", "cleancut.sinks", "cleancut.testing"}
+    assert public == {"cleancut.dataflow", "cleancut.errors", "cleancut.sinks", "cleancut.testing"}
 
 
 def test_no_module_takes_the_name_of_what_can_be_called() -> None:
     """`cleancut.coordinator` was a function or a module, by what had been imported last."""
     for name in modules():
         importlib.import_module(name)
-    for place in (cleancut, cleancut.sinks, cleancut.testing):
+    for place in (cleancut, cleancut.dataflow, cleancut.sinks, cleancut.testing):
         found = {name for name in place.__all__ if isinstance(getattr(place, name), ModuleType)}
-        assert found == ({"errors", "sinks", "testing"} if place is cleancut else set())
+        assert found == ({"dataflow", "errors", "sinks", "testing"} if place is cleancut else set())
 
 
 def modules() -> list[str]:
@@ -162,7 +162,7 @@ def test_only_what_talks_to_spark_imports_what_does() -> None:
     assert importing == {
         "__init__.py",
         "_cli",
-        "_dataflow",
+        "dataflow",
         "_operations",
         "_query",
         "_session",

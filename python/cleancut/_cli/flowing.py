@@ -9,12 +9,12 @@ from typing import Any
 from cleancut._cli.arguments import access, add_access
 from cleancut._cli.flow_page import add_page_options, show_page
 from cleancut._cli.statuses import DAMAGED, OK, REFUSED
-from cleancut._dataflow.acts import FlowPlan
-from cleancut._dataflow.flow import Flow
-from cleancut._dataflow.store import refused
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan
 from cleancut._session.options import access_keys
+from cleancut.dataflow._flow import Flow
+from cleancut.dataflow._operations.acts import FlowPlan
+from cleancut.dataflow._store.store import refused
 
 Session = Callable[[argparse.Namespace], Any]
 # Acts on checkpoints, by a Spark of their own.

@@ -19,7 +19,6 @@ from cleancut._cli.flowing import FlowCommands
 from cleancut._cli.passes import repeat
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._cli.watching import add_top
-from cleancut._dataflow.dataflow import Dataflow
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._format.ages import epoch_or_time
@@ -44,6 +43,7 @@ from cleancut._session.session import configure
 from cleancut._session.settings import CONNECT_CLASS, CONNECT_KEY, confs_of, problems_of
 from cleancut._unsafe_rows.encoded import Texts
 from cleancut._version import __version__
+from cleancut.dataflow._dataflow import Dataflow
 from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
 
 # The statuses are known by these names, too.

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cleancut._dataflow import names
-from cleancut._dataflow.coordinator import Coordinator
-from cleancut._dataflow.records import VectorRecord
+from cleancut.dataflow._cuts.coordinator import Coordinator
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.records import VectorRecord
 from cleancut.errors import CleancutError, FencedError
 
 _LOG = logging.getLogger("cleancut.dataflow")

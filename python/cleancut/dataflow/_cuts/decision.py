@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cleancut._dataflow.channels import ChannelView
-from cleancut._dataflow.facts import Consumed, CutFacts, Lineage, place_of
-from cleancut._dataflow.members import MemberView
-from cleancut._dataflow.records import EdgeCut, MemberCut
-from cleancut._dataflow.vector import NOT_BEGUN, Candidate, Received, newest
+from cleancut.dataflow._cuts.channels import ChannelView
+from cleancut.dataflow._model.facts import Consumed, CutFacts, Lineage, place_of
+from cleancut.dataflow._model.records import EdgeCut, MemberCut
+from cleancut.dataflow._model.vector import NOT_BEGUN, Candidate, Received, newest
+from cleancut.dataflow._store.members import MemberView
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cleancut._brief import Brief, plain
-from cleancut._dataflow.coordinator import Coordinator
-from cleancut._dataflow.log import needless, staying
-from cleancut._dataflow.records import VectorRecord
-from cleancut._dataflow.store import refused
 from cleancut._display.tables import ranges
+from cleancut.dataflow._cuts.coordinator import Coordinator
+from cleancut.dataflow._model.records import VectorRecord
+from cleancut.dataflow._store.log import needless, staying
+from cleancut.dataflow._store.store import refused
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cleancut._dataflow.acts import FlowPlan, Restoring
-from cleancut._dataflow.cloning import Cloning
-from cleancut._dataflow.closing import Attendant
-from cleancut._dataflow.facts import place_of
-from cleancut._dataflow.flow import Age, Flow, positive_s
-from cleancut._dataflow.places import absolute
-from cleancut._dataflow.records import AnswerRecord
 from cleancut._operations.offline import Plan, clone, rollback
 from cleancut._query.coordinator import Coordinator, coordinator
+from cleancut.dataflow._cuts.closing import Attendant
+from cleancut.dataflow._flow import Age, Flow, positive_s
+from cleancut.dataflow._model.facts import place_of
+from cleancut.dataflow._model.records import AnswerRecord
+from cleancut.dataflow._operations.acts import FlowPlan, Restoring
+from cleancut.dataflow._operations.cloning import Cloning
+from cleancut.dataflow._store.places import absolute
 from cleancut.errors import CleancutError
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from cleancut._brief import Brief
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import objects_at, open_root
-from cleancut._dataflow.facts import consumed_in
-from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display.tables import rank
 from cleancut._format.fields import typed
 from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place
 from cleancut._storage.parallel import mapped
 from cleancut._storage.s3 import SCHEMES
+from cleancut.dataflow._model.facts import consumed_in
+from cleancut.dataflow._model.vector import NOT_BEGUN
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import decoded

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cleancut._dataflow import names
-from cleancut._dataflow.facts import place_of
-from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.records import (
+from cleancut._format.fields import typed
+from cleancut._storage.objects import Place
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.facts import place_of
+from cleancut.dataflow._model.records import (
     FORMAT,
     AnswerRecord,
     MemberRecord,
@@ -15,8 +16,7 @@ from cleancut._dataflow.records import (
     decoded,
     encoded,
 )
-from cleancut._format.fields import typed
-from cleancut._storage.objects import Place
+from cleancut.dataflow._store.machinery import Machinery
 from cleancut.errors import CleancutError, error_of
 
 _ID_BYTES = 4

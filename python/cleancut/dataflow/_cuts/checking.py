@@ -9,12 +9,12 @@ from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.verify.drill import DrillInfo, drill
-from cleancut._dataflow.channels import FlyingEpoch, flying
-from cleancut._dataflow.facts import consumed_in
-from cleancut._dataflow.places import Places
-from cleancut._dataflow.records import MemberCut, VectorRecord
-from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display import html, tables
+from cleancut.dataflow._cuts.channels import FlyingEpoch, flying
+from cleancut.dataflow._model.facts import consumed_in
+from cleancut.dataflow._model.records import MemberCut, VectorRecord
+from cleancut.dataflow._model.vector import NOT_BEGUN
+from cleancut.dataflow._store.places import Places
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.directory import PlainRecords
 

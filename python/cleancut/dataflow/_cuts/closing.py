@@ -8,10 +8,10 @@ has answered once.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cleancut._dataflow import names
-from cleancut._dataflow.members import MemberView
-from cleancut._dataflow.records import AnswerRecord, encoded
-from cleancut._dataflow.store import FlowStore
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.records import AnswerRecord, encoded
+from cleancut.dataflow._store.members import MemberView
+from cleancut.dataflow._store.store import FlowStore
 
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 1.0

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cleancut._dataflow import names
-from cleancut._dataflow.acts import ChannelAct, FlowPlan, MemberAct, check_current
-from cleancut._dataflow.channels import ChannelView, FlyingEpoch, flying
-from cleancut._dataflow.facts import place_of
-from cleancut._dataflow.infos import begun
-from cleancut._dataflow.member_plans import MemberPlan, MemberPlans
-from cleancut._dataflow.members import looked_at
-from cleancut._dataflow.places import Places
-from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
-from cleancut._dataflow.store import FlowStore
-from cleancut._dataflow.vector import NOT_BEGUN
+from cleancut.dataflow._cuts.channels import ChannelView, FlyingEpoch, flying
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.facts import place_of
+from cleancut.dataflow._model.infos import begun
+from cleancut.dataflow._model.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
+from cleancut.dataflow._model.vector import NOT_BEGUN
+from cleancut.dataflow._operations.acts import ChannelAct, FlowPlan, MemberAct, check_current
+from cleancut.dataflow._operations.member_plans import MemberPlan, MemberPlans
+from cleancut.dataflow._store.members import looked_at
+from cleancut.dataflow._store.places import Places
+from cleancut.dataflow._store.store import FlowStore
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.manifest import Owner, claim_for, owner_of
 from cleancut.sinks._files.names import manifest_name

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleancut._checkpoint.read.root import Root
-from cleancut._dataflow import names
-from cleancut._dataflow.names import Pin
-from cleancut._dataflow.records import MemberCut, VectorRecord, encoded
-from cleancut._dataflow.store import FlowStore
 from cleancut._format.layout import savepoint_name
 from cleancut._storage.side_files import side_file_of
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.names import Pin
+from cleancut.dataflow._model.records import MemberCut, VectorRecord, encoded
+from cleancut.dataflow._store.store import FlowStore
 from cleancut.errors import CleancutError
 
 _TRIES = 100

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from cleancut._dataflow.facts import Lineage
-from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._format import versioned
 from cleancut._format.fields import typed
+from cleancut.dataflow._model.facts import Lineage
+from cleancut.dataflow._model.vector import NOT_BEGUN
 
 FORMAT_VERSION = 1
 FORMAT = "cleancut-dataflow"

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleancut._checkpoint.read.root import Root, objects_at, open_root
-from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.store import FlowStore
 from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import SCHEMES, open_s3
+from cleancut.dataflow._store.machinery import Machinery
+from cleancut.dataflow._store.store import FlowStore
 from cleancut.sinks._files.directory import PlainRecords
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from cleancut._brief import Brief, plain
 from cleancut._checkpoint.replicate.replicas import fence
 from cleancut._checkpoint.retain.expiry import owner_alive
-from cleancut._dataflow.facts import place_of
-from cleancut._dataflow.infos import begun
-from cleancut._dataflow.member_plans import MemberPlan, MemberPlans
-from cleancut._dataflow.members import MemberView
-from cleancut._dataflow.places import Places
-from cleancut._dataflow.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
-from cleancut._dataflow.store import FlowStore, refused
 from cleancut._display import tables
+from cleancut.dataflow._model.facts import place_of
+from cleancut.dataflow._model.infos import begun
+from cleancut.dataflow._model.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
+from cleancut.dataflow._operations.member_plans import MemberPlan, MemberPlans
+from cleancut.dataflow._store.members import MemberView
+from cleancut.dataflow._store.places import Places
+from cleancut.dataflow._store.store import FlowStore, refused
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._files.going_back import follow

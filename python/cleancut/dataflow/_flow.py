@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar, Unpack
 
-from cleancut._dataflow import names
-from cleancut._dataflow.channels import flying
-from cleancut._dataflow.checking import FlowReport, drill_vector, verify_vector
-from cleancut._dataflow.coordinator import Coordinator
-from cleancut._dataflow.decision import decide
-from cleancut._dataflow.expiring import FlowExpiry, plan_expiry
-from cleancut._dataflow.infos import (
+from cleancut._display.info_list import InfoList
+from cleancut._format.ages import age_ms, age_of, moment
+from cleancut._storage.access import S3Access, S3Options
+from cleancut.dataflow._cuts.channels import flying
+from cleancut.dataflow._cuts.checking import FlowReport, drill_vector, verify_vector
+from cleancut.dataflow._cuts.coordinator import Coordinator
+from cleancut.dataflow._cuts.decision import decide
+from cleancut.dataflow._cuts.expiring import FlowExpiry, plan_expiry
+from cleancut.dataflow._cuts.running import FlowRun, Pacing
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.infos import (
     FlowAge,
     FlowCut,
     FlowEdge,
@@ -23,16 +27,12 @@ from cleancut._dataflow.infos import (
     begun,
     flow_cut,
 )
-from cleancut._dataflow.log import Pins
-from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.members import MemberView, looked_at
-from cleancut._dataflow.page import page
-from cleancut._dataflow.places import Places, absolute
-from cleancut._dataflow.records import MemberRecord, VectorRecord, decoded
-from cleancut._dataflow.running import FlowRun, Pacing
-from cleancut._display.info_list import InfoList
-from cleancut._format.ages import age_ms, age_of, moment
-from cleancut._storage.access import S3Access, S3Options
+from cleancut.dataflow._model.records import MemberRecord, VectorRecord, decoded
+from cleancut.dataflow._page import page
+from cleancut.dataflow._store.log import Pins
+from cleancut.dataflow._store.machinery import Machinery
+from cleancut.dataflow._store.members import MemberView, looked_at
+from cleancut.dataflow._store.places import Places, absolute
 
 Done = TypeVar("Done")
 Age = timedelta | float | str

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cleancut._dataflow.channel import Channel
+from cleancut.dataflow._channel.channel import Channel
 from cleancut.errors import error_of
 from cleancut.sinks._core.epoch_sink import EpochSink, fan_out
 from cleancut.sinks._core.selecting import selecting

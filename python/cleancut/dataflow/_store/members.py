@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cleancut._checkpoint.read.root import Root
-from cleancut._dataflow.facts import CutFacts, Lineage, facts_of, that_count
-from cleancut._dataflow.machinery import Machinery
-from cleancut._dataflow.records import MemberCut, MemberRecord
 from cleancut._format.layout import cut_name, savepoint_name
+from cleancut.dataflow._model.facts import CutFacts, Lineage, facts_of, that_count
+from cleancut.dataflow._model.records import MemberCut, MemberRecord
+from cleancut.dataflow._store.machinery import Machinery
 from cleancut.errors import CleancutError, DamagedError
 
 # Of a checkpoint that is looked at for the first time; older cuts are read where they are wanted.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from cleancut._dataflow.records import EdgeCut
+from cleancut.dataflow._model.records import EdgeCut
 from cleancut.errors import CleancutError
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manifest

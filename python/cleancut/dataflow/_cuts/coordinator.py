@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from cleancut._dataflow import names
-from cleancut._dataflow.channels import ChannelView
-from cleancut._dataflow.closing import Closing
-from cleancut._dataflow.decision import Chosen, Decision, Seen, decide, member_cut, with_acts
-from cleancut._dataflow.log import (
+from cleancut.dataflow._cuts.channels import ChannelView
+from cleancut.dataflow._cuts.closing import Closing
+from cleancut.dataflow._cuts.decision import Chosen, Decision, Seen, decide, member_cut, with_acts
+from cleancut.dataflow._model import names
+from cleancut.dataflow._model.names import Pin
+from cleancut.dataflow._model.records import EdgeCut, MemberCut, VectorRecord
+from cleancut.dataflow._store.log import (
     OpenRoot,
     Pins,
     Term,
@@ -26,10 +28,8 @@ from cleancut._dataflow.log import (
     staying,
     take,
 )
-from cleancut._dataflow.members import MemberView
-from cleancut._dataflow.names import Pin
-from cleancut._dataflow.records import EdgeCut, MemberCut, VectorRecord
-from cleancut._dataflow.store import FlowStore
+from cleancut.dataflow._store.members import MemberView
+from cleancut.dataflow._store.store import FlowStore
 from cleancut.errors import CleancutError, FencedError, error_of
 from cleancut.sinks._files.directory import Records
 

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Protocol
 
-from cleancut._dataflow.infos import FlowCut, FlowInFlight, FlowStatus
 from cleancut._display import charts, html
 from cleancut._display.info_list import InfoList
+from cleancut.dataflow._model.infos import FlowCut, FlowInFlight, FlowStatus
 
 _STYLE = (
     "<style>:root{color-scheme:light dark}"

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from cleancut._brief import Brief
-from cleancut._dataflow.records import VectorRecord
-from cleancut._dataflow.vector import NOT_BEGUN
 from cleancut._display import graphs, html, tables
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, rank
 from cleancut._format.ages import moment
+from cleancut.dataflow._model.records import VectorRecord
+from cleancut.dataflow._model.vector import NOT_BEGUN
 
 
 @dataclass(frozen=True, repr=False)

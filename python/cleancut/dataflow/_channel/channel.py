@@ -5,10 +5,10 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
-from cleancut._dataflow.readers import ChannelReader, forget_reader, readers_of
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
 from cleancut._storage.access import S3Access, S3Options
+from cleancut.dataflow._channel.readers import ChannelReader, forget_reader, readers_of
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._files.directory import PlainRecords

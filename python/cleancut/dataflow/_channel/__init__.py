@@ -1,0 +1,1 @@
+"""Channels between queries, which queries run with, and who reads them."""

@@ -1,0 +1,1 @@
+"""Which cuts of several queries are consistent, and who decides: the coordinator."""

@@ -1,0 +1,1 @@
+"""What a dataflow is, as values: vectors of epochs, records, names of objects."""

@@ -1,0 +1,1 @@
+"""Restore and clone of a whole dataflow."""
