@@ -12,6 +12,8 @@ import io.cleancut.protocol.{CommitEntry, EpochPlan}
  * The frames of the epoch's tasks were durable before these were done, and the tasks were done
  * before the sink was. So what this run lacks was made by an earlier run of the epoch, whose output
  * the sink has; or, if nothing is left of that, it can only be made again.
+ *
+ * Without state; requests are made without the lock of the [[RunRegistry]].
  */
 final private[coordinator] class CommitSources(
     runs: RunRegistry,
@@ -61,7 +63,10 @@ final private[coordinator] class CommitSources(
   /** What an earlier run has made durable, or this one, if that is complete. */
   private def fromEarlierRun(request: Request) =
     if (request.isCounted) None
-    else chosen(request.reported, earlierRuns(request.run, request.epoch), request.plan)
+    else {
+      def isWhole(stores: Seq[StoreCut]) = request.plan.forall(_.isWhole(stores))
+      choose(request.reported, earlierRuns(request.run, request.epoch), isWhole)
+    }
 
   /** The tasks, which run again. */
   private def fromPlan(request: Request) =
@@ -78,23 +83,7 @@ final private[coordinator] class CommitSources(
       request.collect().toOption
     }
 
-  /** Of this run and an earlier one, that which has all of the epoch. */
-  private def chosen(
-      reported: Either[Set[StoreId], Seq[StoreCut]],
-      earlier: Either[Set[StoreId], Seq[StoreCut]],
-      plan: Option[EpochPlan]
-  ): Option[Seq[StoreCut]] = {
-    def whole(found: Either[Set[StoreId], Seq[StoreCut]]) =
-      found.toOption.filter(stores => plan.forall(_.isWhole(stores)))
-    // Nothing at all is no evidence where this run has seen a task.
-    val before = whole(earlier).filter(stores => stores.nonEmpty || reported.isRight)
-    (whole(reported), before) match {
-      case (Some(own), Some(other)) if own.size < other.size => before
-      case (own, _)                                          => own.orElse(before)
-    }
-  }
-
-  private def earlierRuns(run: QueryRun, epoch: Long): Either[Set[StoreId], Seq[StoreCut]] = {
+  private def earlierRuns(run: QueryRun, epoch: Long): Closed = {
     // Of its own tasks a run knows more than their segments would tell.
     val (cut, tasks, segments) = runs.locked {
       val own = Option(run.ledger.epoch).filter(_.epoch == epoch)
@@ -117,7 +106,7 @@ final private[coordinator] class CommitSources(
 
     val finishing: Option[Cut] = runs.locked(run.at(epoch).finishing)
 
-    lazy val reported: Either[Set[StoreId], Seq[StoreCut]] = collect()
+    lazy val reported: Closed = collect()
 
     /** Whether Spark names the versions that count. */
     def isCounted: Boolean = counted.isDefined
@@ -126,15 +115,35 @@ final private[coordinator] class CommitSources(
      * Without a cut before it, only tasks tell which stores there are, and some may not have run.
      */
     lazy val isSure: Boolean =
-      reported.isRight && runs.locked(run.ledger.lastCut.isDefined || run.ledger.isSettled)
+      reported.isRight && runs.locked(
+        run.ledger.lastCut.isDefined || run.ledger.operation.exists(_.settled.nonEmpty)
+      )
 
     def sealedStores: Option[Seq[StoreCut]] =
       runs.locked(run.at(epoch).sealedBefore).map(_.stores)
 
-    def collect(): Either[Set[StoreId], Seq[StoreCut]] = stores.closed(run, epoch, counted)
+    def collect(): Closed = stores.closed(run, epoch, counted)
   }
 }
 
-private object CommitSources {
+private[coordinator] object CommitSources {
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
+
+  /** The stores of an epoch, or those that it lacks. */
+  private type Closed = Either[Set[StoreId], Seq[StoreCut]]
+
+  /** Of this run and an earlier one, that which has all of the epoch. */
+  def choose(
+      reported: Closed,
+      earlier: Closed,
+      isWhole: Seq[StoreCut] => Boolean
+  ): Option[Seq[StoreCut]] = {
+    // Nothing at all is no evidence where this run has seen a task.
+    val before =
+      earlier.toOption.filter(stores => isWhole(stores) && (stores.nonEmpty || reported.isRight))
+    (reported.toOption.filter(isWhole), before) match {
+      case (Some(own), Some(other)) if own.size < other.size => before
+      case (own, _)                                          => own.orElse(before)
+    }
+  }
 }

@@ -7,7 +7,11 @@ import org.slf4j.LoggerFactory
 import io.cleancut.cutstore.StoredSize
 import io.cleancut.objectstore.Leftovers
 
-/** Work in the background after a commit: pages first, then garbage collection. */
+/**
+ * Work in the background after a commit: pages first, then garbage collection, of which at most one
+ * runs at a time. Requests are made without the lock of the [[RunRegistry]]. No commit waits for
+ * it.
+ */
 final private[coordinator] class CutMaintenance(runs: RunRegistry, pages: CutPages) {
   import CutMaintenance.logger
   import runs.{archive, clock, runtime}

@@ -15,7 +15,11 @@ import io.cleancut.error.Errors
 import io.cleancut.protocol.{CutWindow, WrittenPages}
 import io.cleancut.format._
 
-/** Chains of cuts and seals by reference, and the pages that are written for them. */
+/**
+ * Chains of cuts and seals by reference, and the pages that are written for them. At most one
+ * thread of a query writes pages at a time, in the background; requests are made without the lock
+ * of the [[RunRegistry]].
+ */
 final private[coordinator] class CutPages(runs: RunRegistry) {
   import CutPages.logger
   import runs.{archive, checkOwner, clock, runtime}

@@ -12,6 +12,9 @@ import io.cleancut.protocol.{EpochState, Refusal}
  * Claims of first epochs, which a run writes before its output may become visible. A run before it
  * may be about to seal the same epoch with rows in flight, which this one has not found, and which
  * a later one must not follow: of several seals that of the latest run counts.
+ *
+ * No task of an epoch is answered before its claim exists. At most one thread writes a claim at a
+ * time, and others wait for it; requests are made without the lock of the [[RunRegistry]].
  */
 final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWriter) {
   import EpochClaims._
@@ -67,7 +70,7 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
     )
     // A later owner has seen the object, or else is seen here.
     val owner = runs.laterOwner(run)
-    if (owner.isEmpty) runs.locked(run.on(EpochState.Claim(epoch)))
+    if (owner.isEmpty) runs.locked(run.epoch.on(EpochState.Claim(epoch)))
     owner.map(Refusal.Fenced(_))
   }
 }

@@ -10,7 +10,11 @@ import io.cleancut.format.Cut
 import io.cleancut.history.{EpochRecord, EpochTasks}
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 
-/** Commits epochs by the conditional write of their cuts. For one thread of a run at a time. */
+/**
+ * Commits epochs by the conditional write of their cuts. When a commit returns, the epoch has
+ * exactly one cut, and all that the cut references is durable. For one thread of a run at a time;
+ * requests are made without the lock of the [[RunRegistry]].
+ */
 final private[coordinator] class EpochCommitter(
     runs: RunRegistry,
     frames: FrameCollector,
@@ -69,7 +73,8 @@ final private[coordinator] class EpochCommitter(
       CommitEntry.countedIds(entry).isEmpty
     val isToLook = !run.begun.isAlone && mayLack && stores.closed(run, epoch, None).isLeft
     val found =
-      if (isToLook) archive.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole) else None
+      if (isToLook) archive.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole)
+      else None
     found.foreach { cut =>
       logger.info(s"Epoch $epoch of ${archive.location} was committed by run ${cut.run.runId}")
       runs.locked(run.advance(cut))
@@ -83,7 +88,7 @@ final private[coordinator] class EpochCommitter(
    */
   private def isEarlier(run: QueryRun, cut: Cut): Boolean =
     !runs.locked(
-      run.ledger.isReplaced
+      run.ledger.operation.isDefined
     ) && cut.run.generation < run.id.generation && cut.offsets == logs.offsets(cut.epoch)
 
   /** The cut of what this run has made; or that of a run before it, which is as good. */

@@ -7,7 +7,11 @@ import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.protocol.{CommitEntry, EpochState}
 
-/** Finishes epochs that an earlier run has sealed, for sinks that have the rows of that run. */
+/**
+ * Finishes epochs that an earlier run has sealed, for sinks that have the rows of that run. The cut
+ * then has the versions of the seal and no others. Without state; requests are made without the
+ * lock of the [[RunRegistry]].
+ */
 final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochStores) {
   import EpochFinisher.logger
   import runs.archive
@@ -44,7 +48,7 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
       logger.info(
         s"Finishes epoch $epoch of ${archive.location} from the seal of run ${from.run.runId}"
       )
-      runs.locked(run.on(EpochState.Finish(from)))
+      runs.locked(run.epoch.on(EpochState.Finish(from)))
     }
     seal.isDefined
   }

@@ -4,7 +4,11 @@ import java.util.concurrent.TimeUnit
 
 import io.cleancut.protocol.EpochState
 
-/** The pre-commit of an epoch, which the sink requests before its output becomes visible. */
+/**
+ * The pre-commit of an epoch, which the sink requests before its output becomes visible. When a
+ * seal returns, the state of the epoch is durable, and no later run decides on its rows otherwise.
+ * Without state; requests are made without the lock of the [[RunRegistry]].
+ */
 final private[coordinator] class EpochSealer(
     runs: RunRegistry,
     claims: EpochClaims,
@@ -25,7 +29,7 @@ final private[coordinator] class EpochSealer(
    */
   def hold(runId: String, epoch: Long): Unit = {
     val run = runs.believed(runId, epoch)
-    runs.locked(run.on(EpochState.Hold(epoch)))
+    runs.locked(run.epoch.on(EpochState.Hold(epoch)))
   }
 
   /**
@@ -45,7 +49,7 @@ final private[coordinator] class EpochSealer(
     runs.checkOpen(run, epoch)
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
-    val decisions = runs.locked(run.channels.decisions)
+    val decisions = runs.locked(run.epoch.channels.decisions)
     runs.locked(run.at(epoch).sealBy(decisions.nonEmpty)) match {
       case SealBy.Look     => runs.checkOwnerUnless(run, epoch, SealLookNs)
       case SealBy.AnObject =>
@@ -55,7 +59,7 @@ final private[coordinator] class EpochSealer(
         // A later owner has seen the object, or else is seen here.
         runs.checkOwner(run, epoch)
     }
-    runs.locked(run.on(EpochState.Seal(epoch)))
+    runs.locked(run.epoch.on(EpochState.Seal(epoch)))
   }
 }
 

@@ -6,7 +6,10 @@ import io.cleancut.base.StoreId
 import io.cleancut.error.Errors
 import io.cleancut.format.StoreCut
 
-/** The stores that an epoch has by the frames that this run has collected. */
+/**
+ * The stores that an epoch has by the frames that this run has collected. Without state; it takes
+ * the lock of the [[RunRegistry]] for a copy of the ledger, and works on the copy without it.
+ */
 final private[coordinator] class EpochStores(runs: RunRegistry) {
   import EpochStores._
   import runs.{archive, clock}

@@ -9,7 +9,12 @@ import io.cleancut.cutstore.Sender
 import io.cleancut.protocol.{Ack, Refusal}
 import io.cleancut.format._
 
-/** Collects the frames of the tasks: which task opens which store, and what has become durable. */
+/**
+ * Collects the frames of the tasks: which task opens which store, and what has become durable. An
+ * answer to a task means that its frames outlive its executor, and are durable before the epoch is
+ * visible. The [[EpochRun]] has them, under the lock of the [[RunRegistry]]; frames are written
+ * without the lock.
+ */
 final private[coordinator] class FrameCollector(runs: RunRegistry, claims: EpochClaims) {
   import runs.{clock, runOf, runtime, segmentsOf, within}
   import runtime.packer
@@ -57,7 +62,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   def fail(runId: String, attempt: Long): Unit = runs.locked {
     runs.current.filter(_.id.runId == runId).foreach { run =>
       run.ledger.fail(attempt)
-      run.channels.stragglers.ended(attempt)
+      run.epoch.channels.stragglers.ended(attempt)
     }
   }
 
@@ -90,7 +95,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   ): Either[Refusal, CompletableFuture[Seq[Option[Ack]]]] = {
     val nowNs = clock.monotonicNs()
     val arrived = within(runId) { run =>
-      made.arrivals.foreach(of => run.arrived(made.attempt, of.report, of.reading, nowNs))
+      made.arrivals.foreach(of => run.epoch.arrived(made.attempt, of.report, of.reading, nowNs))
       made.rows.foreach(run.meter.read(made.attempt, _))
     }
     arrived.map { _ =>
@@ -141,7 +146,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   }
 
   private def answered(runId: String)(ack: QueryRun => Ack): CompletableFuture[Ack] =
-    within(runId)(run => (run, ack(run), run.due())) match {
+    within(runId)(run => (run, ack(run), run.epoch.due())) match {
       case Left(why)                    => CompletableFuture.completedFuture[Ack](Ack.Unknown(why))
       case Right((_, ack, None))        => CompletableFuture.completedFuture(ack)
       case Right((run, ack, Some(due))) =>
@@ -150,8 +155,9 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
     }
 
   def flush(run: QueryRun, epoch: Long): Unit = {
-    write(run, runs.locked(run.release(epoch)))
-    runs.locked(run.released(epoch))
+    def pending = Some(run.epoch).filter(_.epoch == epoch)
+    write(run, runs.locked(pending.toSeq.flatMap(_.release())))
+    runs.locked(pending.foreach(_.released()))
   }
 
   private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
@@ -166,13 +172,13 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   private def write(run: QueryRun, due: EarlyFrames.Write): Unit =
     try {
       write(run, due.frames)
-      runs.locked(run.wrote(due))
+      runs.locked(run.epoch.wrote(due))
       due.done.complete(())
       ()
     } catch {
       // Also what ends the thread, such as memory that is used up, or tasks would wait for ever.
       case e: Throwable =>
-        runs.locked(run.failed(due))
+        runs.locked(run.epoch.failed(due))
         due.done.completeExceptionally(e)
         if (!NonFatal(e)) throw e
     }

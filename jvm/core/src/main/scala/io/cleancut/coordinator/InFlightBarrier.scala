@@ -7,7 +7,8 @@ import io.cleancut.protocol.{OffsetEntry, Refusal}
 
 /**
  * The shuffle inputs of the running tasks: which task reads which, which tasks are overtaken, and
- * what has arrived.
+ * what has arrived. The [[EpochRun]] has them, under the lock of the [[RunRegistry]]; executors are
+ * answered without the lock, and nothing here does a request.
  */
 final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
   import runs.{clock, within}
@@ -23,7 +24,7 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
       report: ChannelReport,
       reading: ChannelReading
   ): Either[Refusal, Unit] =
-    within(runId)(_.arrived(attempt, report, reading, clock.monotonicNs()))
+    within(runId)(_.epoch.arrived(attempt, report, reading, clock.monotonicNs()))
 
   /** The channels that hold rows behind the last cut. */
   def inFlight(runId: String): Either[Refusal, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)

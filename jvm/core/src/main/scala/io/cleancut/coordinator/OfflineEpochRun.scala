@@ -3,7 +3,11 @@ package io.cleancut.coordinator
 import io.cleancut.base.StoreId
 import io.cleancut.format._
 
-/** The epoch of an offline operation, which replaces all of the state. */
+/**
+ * The epoch of an offline operation, which replaces all of the state. What it has made durable is
+ * in the [[ReplacedEpoch]] of its ledger. Without state; requests are made without the lock of the
+ * [[RunRegistry]].
+ */
 final private[coordinator] class OfflineEpochRun(
     runs: RunRegistry,
     frames: FrameCollector,
@@ -33,7 +37,7 @@ final private[coordinator] class OfflineEpochRun(
   ): Unit = {
     val run = runs.believed(runId, epoch)
     runs.checkOpen(run, epoch)
-    runs.locked(run.ledger.replace(epoch, replaced, sinks))
+    runs.locked(run.replace(epoch, replaced, sinks))
     for (source <- inFlight if !source.isEmpty) {
       val (rows, reports) = source.frames(epoch + 1, clock)
       val placed = runtime.packer.write(segmentsOf(run, epoch), rows)
@@ -42,7 +46,7 @@ final private[coordinator] class OfflineEpochRun(
       }
       runs.locked {
         placed.foreach(run.ledger.ends.note)
-        run.ledger.take(TakenAlong(channels, reports))
+        run.ledger.operate(_.copy(inFlight = Some(TakenAlong(channels, reports))))
       }
     }
   }
@@ -70,7 +74,8 @@ final private[coordinator] class OfflineEpochRun(
     val placed = runtime.packer.write(segmentsOf(run, epoch), bases)
     runs.locked {
       placed.foreach(run.ledger.ack)
-      run.ledger.refer(Referred(epoch + 1, segments.toSeq.sorted))
+      val referred = Referred(epoch + 1, segments.toSeq.sorted)
+      run.ledger.operate(_.copy(referred = Some(referred)))
     }
   }
 
@@ -84,12 +89,12 @@ final private[coordinator] class OfflineEpochRun(
     val run = runs.believed(runId, epoch)
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
-    runs.locked(run.ledger.settle(chains))
+    runs.locked(run.ledger.operate(_.copy(settled = chains.map(of => of.store -> of).toMap)))
   }
 
   /** What [[settle]] has found. */
   def settled(runId: String, epoch: Long): Seq[StoreCut] = {
     val run = runs.believed(runId, epoch)
-    runs.locked(run.ledger.settledStores)
+    runs.locked(run.ledger.operation.toSeq.flatMap(_.settled.values))
   }
 }

@@ -2,7 +2,10 @@ package io.cleancut.coordinator
 
 import io.cleancut.format.SinkEpochs
 
-/** The record of the epochs that sinks have published, which each cut contains. */
+/**
+ * The record of the epochs that sinks have published, which each cut contains. The ledger of a run
+ * has it, under the lock of the [[RunRegistry]].
+ */
 final private[coordinator] class PublishedSinks(runs: RunRegistry) {
 
   /**

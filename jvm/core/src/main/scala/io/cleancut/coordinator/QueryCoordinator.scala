@@ -17,8 +17,9 @@ import io.cleancut.protocol.{Ack, EpochPlan, Refusal}
  * see [[DriverQuery]].
  *
  * It is composed of a [[RunRegistry]], whose lock guards all state, and of collaborators, each of
- * which does one step of an epoch. All methods may be called from any thread. Those that name a run
- * may do requests.
+ * which does one step of an epoch. The latest run has one [[EpochRun]] at a time, the epoch that is
+ * under way; a commit closes it, and creates the next one. All methods may be called from any
+ * thread. Those that name a run may do requests.
  *
  * @param host
  *   for the owner object

@@ -55,11 +55,7 @@ final class QueryLedger(
 
   private var known = CutWindow.after(cut)
   private var turned = Option.empty[WrittenPages]
-  private var settled = Map.empty[StoreId, StoreCut]
-  private var taken = Option.empty[TakenAlong]
-  private var refers = Option.empty[Referred]
-  // The epoch under way is not made of the last cut.
-  private var replaced = false
+  private var offline = Option.empty[ReplacedEpoch]
   private var sinksBefore = cut.fold(uncut)(_.sinks)
   // Sinks that have published an epoch, which has no cut yet.
   private var publishers = Map.empty[Long, Set[String]]
@@ -90,10 +86,7 @@ final class QueryLedger(
     // What pages and earlier epochs have is of no use any more, also of stores that stay.
     known = CutWindow.after(None)
     turned = None
-    settled = Map.empty
-    taken = None
-    refers = None
-    replaced = true
+    offline = Some(ReplacedEpoch())
     sinksBefore = sinks
   }
 
@@ -108,26 +101,11 @@ final class QueryLedger(
   def sinksAfter(epoch: Long): SinkEpochs =
     sinksBefore.published(publishers.getOrElse(epoch, Set.empty), epoch)
 
-  /** The bases of such an epoch refer to others. */
-  def refer(to: Referred): Unit = refers = Some(to)
+  /** The operation that makes the epoch under way, which is not made of the last cut then. */
+  def operation: Option[ReplacedEpoch] = offline
 
-  /** Such an epoch goes on with these rows in flight. */
-  def take(rows: TakenAlong): Unit = taken = Some(rows)
-
-  /** What is taken along of channels by the epoch under way. */
-  def takenAlong: Option[TakenAlong] = taken
-
-  /** Whether the epoch under way is one that an act makes. */
-  def isReplaced: Boolean = replaced
-
-  /** Whether the epoch under way was [[replace]]d, and all of it is durable. */
-  def isSettled: Boolean = settled.nonEmpty
-
-  /** Those of an epoch that [[isSettled]]. */
-  def settledStores: Seq[StoreCut] = settled.values.toSeq
-
-  /** All of an epoch that was [[replace]]d is durable, and may be read before it is committed. */
-  def settle(stores: Seq[StoreCut]): Unit = settled = stores.map(of => of.store -> of).toMap
+  /** The operation has made something durable. */
+  def operate(change: ReplacedEpoch => ReplacedEpoch): Unit = offline = offline.map(change)
 
   /** A task attempt opens a store at a version, which is the epoch's number. */
   def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
@@ -137,7 +115,7 @@ final class QueryLedger(
       val known = current.flatMap(_.of(store))
       // In-flight rows of the last cut, and those that an earlier attempt or run has deferred.
       val stored =
-        if (isReplaced) Nil
+        if (offline.isDefined) Nil
         else
           current.toSeq
             .flatMap(_.ofTask(store.operator, store.partition))
@@ -155,7 +133,7 @@ final class QueryLedger(
 
   /** What a task opens beside the stores that it names: what the last cut has of it. */
   def beside(operator: Long, partition: Int): Seq[StoreId] =
-    if (isReplaced) Nil
+    if (offline.isDefined) Nil
     else
       current.toSeq
         .flatMap(_.ofTask(operator, partition))
@@ -181,7 +159,7 @@ final class QueryLedger(
 
   /** What made a version, if that is the version of the last cut, or of what is settled. */
   def chain(store: StoreId, version: Long): Option[StoreCut] =
-    if (version == last + 2) settled.get(store)
+    if (version == last + 2) offline.flatMap(_.settled.get(store))
     else current.filter(_.epoch == version - 1).flatMap(_.of(store))
 
   def fail(attempt: Long): Unit = pending.fail(attempt)
@@ -208,7 +186,8 @@ final class QueryLedger(
   def closing(epoch: Long): Option[Set[String]] => Either[Set[StoreId], Seq[StoreCut]] = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     val ledger = if (epoch == pending.epoch) pending else new EpochLedger(epoch, current)
-    val inFlight = taken.filter(_ => ledger eq pending).toSeq.flatMap(_.channels)
+    val inFlight =
+      offline.filter(_ => ledger eq pending).flatMap(_.inFlight).toSeq.flatMap(_.channels)
     val known = ledger.closing
     val withBases = bases.withBases
     counted =>
@@ -224,10 +203,7 @@ final class QueryLedger(
   def advance(done: Cut): Unit = {
     last = done.epoch
     current = Some(done)
-    settled = Map.empty
-    taken = None
-    refers = None
-    replaced = false
+    offline = None
     sinksBefore = done.sinks
     publishers = publishers.filter(_._1 > last)
     pending = new EpochLedger(last + 1, current)
@@ -262,7 +238,8 @@ final class QueryLedger(
   def referredIn(stores: Seq[StoreCut]): Seq[Referred] = {
     val known = current.toSeq.flatMap(_.referred)
     lazy val begun = stores.iterator.flatMap(of => PackedChain.of(of.frames).base).toSet
-    known.filter(of => bases.mayKeepBefore(of.since) || begun(of.version)) ++ refers
+    known.filter(of => bases.mayKeepBefore(of.since) || begun(of.version)) ++
+      offline.flatMap(_.referred)
   }
 
   /** The segments that a sweep leaves alone which keeps the cuts from `oldest` on. */
@@ -284,6 +261,22 @@ final class QueryLedger(
 
   private def notOpen(epoch: Long) = Refusal.NotOpen(epoch, last)
 }
+
+/**
+ * What an offline operation has made durable of its epoch.
+ *
+ * @param inFlight
+ *   the in-flight rows that the epoch keeps
+ * @param referred
+ *   the segments that its bases refer to
+ * @param settled
+ *   its stores, which may be read before the commit
+ */
+final private[cleancut] case class ReplacedEpoch(
+    inFlight: Option[TakenAlong] = None,
+    referred: Option[Referred] = None,
+    settled: Map[StoreId, StoreCut] = Map.empty
+)
 
 object QueryLedger {
 

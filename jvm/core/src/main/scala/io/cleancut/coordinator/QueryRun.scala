@@ -1,28 +1,24 @@
 package io.cleancut.coordinator
 
-import java.util.concurrent.TimeUnit.NANOSECONDS
-
 import io.cleancut.base.StoreId
-import io.cleancut.conf.{Capture, CaptureMode}
-import io.cleancut.cutstore.{GarbageCollector, PageTurn, Paging, SegmentPacker, StoredSize}
-import io.cleancut.format.{ChannelCourse, ChannelReading, ChannelReport, Channels}
+import io.cleancut.conf.Capture
+import io.cleancut.cutstore.{GarbageCollector, PageTurn, Paging, StoredSize}
+import io.cleancut.format._
 import io.cleancut.history.UsualTimes
 import io.cleancut.protocol.{
   Ack,
   ChannelOpened,
-  ChannelRows,
   ChannelTask,
-  Decision,
   Drains,
-  EpochChannels,
   EpochState,
   Refusal,
   WrittenPages
 }
-import io.cleancut.format._
 
 /**
- * A run of a query, as its coordinator knows it, which also guards it.
+ * A run of a query: its identity, what it has learned at its start, and its epoch. Guarded by the
+ * lock of the [[RunRegistry]], but for the volatile fields, and those of the query's own thread. It
+ * does no request.
  *
  * @param seal
  *   of the first epoch, by an earlier run
@@ -40,6 +36,8 @@ final private[cleancut] class QueryRun(
     val collector: GarbageCollector,
     budget: FrameBudget
 ) {
+
+  /** Open requests of executors, which outlive an epoch. */
   val barrier = new Barrier
   var aligned = Map.empty[Long, String]
 
@@ -60,26 +58,27 @@ final private[cleancut] class QueryRun(
 
   // The seals of this run whose epochs have cuts: the next sweep deletes them.
   private var sealNames = Set.empty[SealName]
-  private var held = Option.empty[HeldFrames]
-  private var early = noFrames
   private var capture = Capture.Off
-  private var epochStartNs = Option.empty[Long]
   private var isTurning = false
   private val drains = new Drains
+  private var atStart = Set.empty[String]
 
   /** Its first epoch. */
   val first: Long = ledger.lastCommitted + 1
-  private var state = EpochState.first(first, ledger.lastCut.isDefined, seal)
-  private var atStart = Set.empty[String]
+  private var pending =
+    new EpochRun(ledger.epoch, EpochState.first(first, ledger.lastCut.isDefined, seal), budget)
+
+  /** The epoch that is under way. */
+  def epoch: EpochRun = pending
+
+  /** Where an epoch stands. */
+  def at(epoch: Long): EpochState = pending.state.of(epoch)
 
   /**
    * Whether its end is to be told. Where a run before it had not said that it has ended, that one
    * may still plan an epoch, until this one has committed one.
    */
   def maySayEnded: Boolean = !hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
-
-  /** Of the epoch that runs. */
-  def channels: EpochChannels = ledger.epoch.channels
 
   /** Whether what is to be done at its start has not been begun yet. */
   def isToDo(name: String): Boolean = {
@@ -110,28 +109,13 @@ final private[cleancut] class QueryRun(
     pages.foreach(ledger.turned)
   }
 
+  /** The decisions of an epoch on its in-flight rows. */
   def decided(epoch: Long): Seq[ChannelReport] =
-    if (ledger.epoch.epoch != epoch) Nil
-    else ledger.takenAlong.fold(channels.decisions)(_.reports)
+    if (pending.epoch != epoch) Nil
+    else ledger.operation.flatMap(_.inFlight).fold(pending.channels.decisions)(_.reports)
 
   def courses(epoch: Long): Map[StoreId, ChannelCourse] =
-    if (ledger.epoch.epoch == epoch) channels.decidedCourses else Map.empty
-
-  /** Where an epoch stands. */
-  def at(epoch: Long): EpochState = state.of(epoch)
-
-  /** Something has happened to an epoch. */
-  def on(event: EpochState.Event): Unit = {
-    val (next, act) = EpochState.decide(state, event)
-    state = next
-    act match {
-      case EpochState.Act.Nothing    => ()
-      case EpochState.Act.LetGo      => letGo()
-      case EpochState.Act.KeepFrames =>
-        held.foreach(drop)
-        held = Some(new HeldFrames(event.epoch, budget.room(QueryRun.MaxHeldBytes)))
-    }
-  }
+    if (pending.epoch == epoch) pending.channels.decidedCourses else Map.empty
 
   def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
     ledger.open(attempt, store, version).flatMap { opened =>
@@ -143,128 +127,57 @@ final private[cleancut] class QueryRun(
       }
     }
 
+  /** The epoch is committed with this cut, and the next one is under way. */
   def advance(cut: Cut): Unit = {
-    for (start <- epochStartNs; end <- channels.stragglers.lastOnTimeNs)
-      drains.ended(capture, end - start)
+    pending.onTimeNs.foreach(drains.ended(capture, _))
     ledger.advance(cut)
-    on(EpochState.Commit(cut.epoch))
-    early = noFrames
+    pending.on(EpochState.Commit(cut.epoch))
+    begin()
     barrier.clear()
-    epochStartNs = None
+  }
+
+  /** An offline operation makes all of the state again in an epoch; see [[QueryLedger.replace]]. */
+  def replace(epoch: Long, stores: Set[StoreId], sinks: SinkEpochs): Unit = {
+    ledger.replace(epoch, stores, sinks)
+    begin()
+  }
+
+  private def begin(): Unit = {
+    pending.close()
+    pending = new EpochRun(ledger.epoch, at(ledger.epoch.epoch), budget)
   }
 
   def openChannel(task: ChannelTask, nowNs: Long): Either[Refusal, ChannelOpened] = {
-    val epoch = at(task.epoch)
-    val isDeferring = epoch.mayDefer(task.capture) && !channels.isWhole(task.channel)
-    val isFinished = epoch.finishing.isDefined
-    if (task.capture != Capture.Off && !epoch.isHeld && !isFinished)
+    val state = at(task.epoch)
+    if (task.capture != Capture.Off && !state.isHeld && state.finishing.isEmpty)
       aligned += task.channel.operator -> QueryRun.NotSealed
+    val isDeferring = pending.mayDefer(task)
     ledger.openChannel(task, isDeferring).map { stored =>
-      val decided = channels.decision(task.channel)
       if (isDeferring) {
         capture = task.capture
-        epochStartNs = epochStartNs.orElse(Some(nowNs))
         barrier.runs(task.attempt, task.executor)
-        channels.stragglers.started(task.attempt, task.channel, task.partitions, nowNs)
       }
-      ChannelOpened(
-        stored.map(rowsOf),
-        decided.map(d => (d.report, d.frame.flatMap(rowsOf(d, _)))),
-        isDeferring,
-        isDeferring && channels.stragglers.overtaken(task.attempt),
-        isFinished
-      )
+      pending.openChannel(task, stored, isDeferring, nowNs)
     }
-  }
-
-  def arrived(attempt: Long, report: ChannelReport, reading: ChannelReading, nowNs: Long): Unit = {
-    val course = epochStartNs.map { startNs =>
-      def ms(ns: Long) = NANOSECONDS.toMillis(ns - startNs)
-      ChannelCourse(
-        reading.rowsReplayed,
-        reading.bytesInFlight,
-        reading.rowsBeyondBound,
-        ms(nowNs),
-        channels.stragglers.overtakenNs(attempt).map(ms),
-        reading.captureNs.map(NANOSECONDS.toMillis(_))
-      )
-    }
-    channels.report(attempt, report, course)
-    channels.stragglers.arrived(attempt, report.channel, nowNs)
   }
 
   def cutNow(nowNs: Long): Boolean = {
-    val isDeferring = at(ledger.epoch.epoch).mayDefer(capture)
-    if (isDeferring) channels.stragglers.cutNow(nowNs)
+    val isDeferring = pending.state.mayDefer(capture)
+    if (isDeferring) pending.channels.stragglers.cutNow(nowNs)
     isDeferring
   }
 
+  /** Answers for the executors that have overtaken tasks, or have waited long enough. */
   def tick(nowNs: Long): Seq[() => Unit] = {
-    if (channels.stragglers.isRunning) {
-      for (limit <- capture.maxEpochNs; start <- epochStartNs if nowNs - start >= limit)
-        channels.stragglers.cutNow(nowNs)
-      val goesOn = epochStartNs.exists(start => drains.goesOn(capture, nowNs - start))
-      channels.stragglers.tick(if (goesOn) CaptureMode.Aligned else capture.mode, nowNs)
-    }
-    barrier.overtake(channels.stragglers.takeOvertaken())
+    barrier.overtake(pending.tick(capture, drains, nowNs))
     barrier.due(nowNs)
   }
 
   /** Whether the time may change something. */
-  def isWatched: Boolean = channels.stragglers.isRunning || barrier.isAwaited
-
-  private def rowsOf(of: StoreCut): ChannelRows = {
-    val (_, version, place) = of.frames.last
-    ChannelRows.Placed(version, place)
-  }
-
-  private def rowsOf(decision: Decision, frame: FrameName): Option[ChannelRows] = {
-    val earlier = seal.flatMap(_.of(frame.store)).filter(_.version == frame.version).map(rowsOf)
-    earlier
-      .orElse(
-        ledger.epoch
-          .placed(decision.attempt, frame.store)
-          .map(placed => ChannelRows.Placed(frame.version, placed.place))
-      )
-      .orElse(
-        held
-          .flatMap(_.find(decision.attempt, frame))
-          .map(ChannelRows.Held(frame.version, _))
-      )
-  }
+  def isWatched: Boolean = pending.channels.stragglers.isRunning || barrier.isAwaited
 
   /** None if the frame has to be made durable by itself before its task goes on. */
-  def keep(frame: SealedFrame): Option[Ack] = {
-    val epoch = frame.name.version.number - 1
-    val isKept =
-      if (at(epoch).isHeld) held.exists(_.offer(frame)) else mayWait(frame, epoch) && gathers(frame)
-    Option.when(isKept)(ledger.hold(frame))
-  }
-
-  /** What of the frames that were kept has to be written before a task goes on that has come. */
-  def due(): Option[EarlyFrames.Write] = {
-    val isLast = ledger.epoch.isHeardOf && !early.isEmpty && !at(ledger.epoch.epoch).isHeld
-    Option.when(isLast || early.isFull)(early.take())
-  }
-
-  def wrote(write: EarlyFrames.Write): Unit = early.wrote(write)
-
-  def failed(write: EarlyFrames.Write): Unit = early.failed(write)
-
-  /**
-   * What is not durable yet of an epoch, of which nothing is kept from now on. What the sink has
-   * sealed comes last, and so counts before what an earlier action has made.
-   */
-  def release(epoch: Long): Seq[SealedFrame] = {
-    val sealing = held.filter(_.epoch == epoch).fold(Seq.empty[SealedFrame])(_.close())
-    if (epoch == ledger.epoch.epoch) early.close() ++ sealing else sealing
-  }
-
-  /** What [[release]] gave is durable. */
-  def released(epoch: Long): Unit = {
-    held.filter(_.epoch == epoch).foreach(_.forget())
-    if (epoch == ledger.epoch.epoch) early.forget()
-  }
+  def keep(frame: SealedFrame): Option[Ack] = Option.when(pending.offer(frame))(ledger.hold(frame))
 
   /**
    * The run has ended, and keeps nothing.
@@ -273,41 +186,11 @@ final private[cleancut] class QueryRun(
    *   answers for those who wait for one
    */
   def close(): Seq[() => Unit] = {
-    letGo()
-    held.foreach(drop)
+    pending.close()
     barrier.due(Long.MaxValue)
   }
-
-  private def letGo(): Unit = {
-    early.close()
-    early.forget()
-  }
-
-  private def drop(frames: HeldFrames): Unit = {
-    frames.close()
-    frames.forget()
-  }
-
-  /** What an earlier run has let be seen already is left to be as durable as it was. */
-  private def mayWait(frame: SealedFrame, epoch: Long): Boolean =
-    epoch == ledger.epoch.epoch && frame.attempt != SealedFrame.Maintenance &&
-      at(epoch).sealedBefore.isEmpty && !Channels.isChannel(frame.name.store)
-
-  private def gathers(frame: SealedFrame): Boolean =
-    if (ledger.epoch.isLackingBeside(frame.name.store)) early.offer(frame)
-    else {
-      // The last one is written together with those before it.
-      val isLast = !early.isEmpty
-      if (isLast) early.add(frame)
-      isLast
-    }
-
-  private def noFrames =
-    new EarlyFrames(budget.room(QueryRun.MaxHeldBytes), SegmentPacker.FullBytes)
 }
 
 private object QueryRun {
-  private val MaxHeldBytes = 64L << 20
-
   private val NotSealed = "the sink has not begun to seal the epoch when its tasks run"
 }

@@ -4,7 +4,10 @@ import io.cleancut.base.StateVersion
 import io.cleancut.error.Errors
 import io.cleancut.format.{Cut, SealName, StoreCut}
 
-/** Writes the seals and claims of runs, each of which is created once. */
+/**
+ * Writes the seals and claims of runs, each of which is created once. Without state; requests are
+ * made without the lock of the [[RunRegistry]].
+ */
 final private[coordinator] class SealWriter(runs: RunRegistry) {
   import runs.{archive, clock}
 
