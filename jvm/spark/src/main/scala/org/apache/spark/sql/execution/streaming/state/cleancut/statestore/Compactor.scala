@@ -59,7 +59,7 @@ private[cleancut] object Compactor extends Logging {
         versions.isFollowed.set(false)
         try {
           versions.followUp()
-          if (context.access.tryEnter(self)) context.access.leave(self)(adopt(versions))
+          if (context.storeLock.tryEnter(self)) context.storeLock.leave(self)(adopt(versions))
         } catch { case NonFatal(e) => logWarning(s"Compaction of $context failed", e) }
       }
     }
@@ -69,5 +69,5 @@ private[cleancut] object Compactor extends Logging {
     ()
   }
 
-  private def self = StoreUser(this, "the compaction")
+  private def self = StoreLock.User(this, "the compaction")
 }

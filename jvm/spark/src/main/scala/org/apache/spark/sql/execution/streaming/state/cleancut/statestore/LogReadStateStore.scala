@@ -12,7 +12,7 @@ import io.cleancut.error.Errors
  */
 final private[cleancut] class LogReadStateStore(
     context: StoreContext,
-    stay: StoreStay,
+    lease: StoreLease,
     log: StateLog,
     val read: StateLog.Version
 ) extends StoreHandle(context, log) {
@@ -23,8 +23,8 @@ final private[cleancut] class LogReadStateStore(
   override def abort(): Unit = release()
 
   override def release(): Unit = if (!isReleased) {
-    gate { isReleased = true }
-    stay.done()
+    spinLock { isReleased = true }
+    lease.done()
   }
 
   override def hasCommitted: Boolean = false

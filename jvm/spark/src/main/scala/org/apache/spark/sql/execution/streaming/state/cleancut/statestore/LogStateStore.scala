@@ -39,7 +39,7 @@ final private[cleancut] case class WriteRequest(
 final private[cleancut] class LogStateStore(
     context: StoreContext,
     versions: StoreVersions,
-    stay: StoreStay,
+    lease: StoreLease,
     log: StateLog,
     request: WriteRequest
 ) extends StoreHandle(context, log) {
@@ -57,7 +57,7 @@ final private[cleancut] class LogStateStore(
   override def version: Long = request.version
 
   override def put(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
-    gate.enter()
+    spinLock.enter()
     try {
       val family = use("put", colFamilyName)
       requireKey(key)
@@ -66,11 +66,11 @@ final private[cleancut] class LogStateStore(
         family.table.put(family.pointKey(key), family.pointValue(value))
         if (family.cursor != null) family.cursor.keepUp()
       } catch { case e: Throwable => throw inDoubt(e) }
-    } finally gate.leave()
+    } finally spinLock.leave()
   }
 
   override def putList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
-    gate {
+    spinLock {
       val family = useMultiValued("putList", colFamilyName)
       requireKey(key)
       requireValues(values, "put")
@@ -85,17 +85,17 @@ final private[cleancut] class LogStateStore(
     }
 
   override def merge(key: UnsafeRow, value: UnsafeRow, colFamilyName: String): Unit = {
-    gate.enter()
+    spinLock.enter()
     try {
       val family = useMultiValued("merge", colFamilyName)
       requireKey(key)
       require(value != null, "Cannot merge a null value")
       changing(family)(family.table.merge(family.pointKey(key), family.pointValue(value)))
-    } finally gate.leave()
+    } finally spinLock.leave()
   }
 
   override def mergeList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
-    gate {
+    spinLock {
       val family = useMultiValued("mergeList", colFamilyName)
       requireKey(key)
       requireValues(values, "merge")
@@ -106,7 +106,7 @@ final private[cleancut] class LogStateStore(
     }
 
   override def remove(key: UnsafeRow, colFamilyName: String): Unit = {
-    gate.enter()
+    spinLock.enter()
     try {
       val family = use("remove", colFamilyName)
       requireKey(key)
@@ -114,14 +114,14 @@ final private[cleancut] class LogStateStore(
         if (family.table.remove(family.pointKey(key)) && family.cursor != null)
           family.cursor.keepUp()
       catch { case e: Throwable => throw inDoubt(e) }
-    } finally gate.leave()
+    } finally spinLock.leave()
   }
 
   override def deleteRange(
       beginKey: UnsafeRow,
       endKey: UnsafeRow,
       colFamilyName: String
-  ): Unit = gate {
+  ): Unit = spinLock {
     val family = use("deleteRange", colFamilyName)
     if (beginKey == null || endKey == null) {
       throw new IllegalStateException("Begin and end key cannot be null")
@@ -145,7 +145,7 @@ final private[cleancut] class LogStateStore(
       keyStateEncoderSpec: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
       isInternal: Boolean
-  ): Unit = gate {
+  ): Unit = spinLock {
     verifyOpen("createColFamilyIfAbsent")
     val schema = context.families.create(
       colFamilyName,
@@ -158,7 +158,7 @@ final private[cleancut] class LogStateStore(
     if (!before.contains(log.declare(schema))) forget(colFamilyName)
   }
 
-  override def removeColFamilyIfExists(colFamilyName: String): Boolean = gate {
+  override def removeColFamilyIfExists(colFamilyName: String): Boolean = spinLock {
     verifyOpen("removeColFamilyIfExists")
     context.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
     val isDropped =
@@ -173,7 +173,7 @@ final private[cleancut] class LogStateStore(
 
   override def commit(): Long = {
     BeforeCommit.run(id)
-    gate {
+    spinLock {
       verifyOpen("commit")
       if (!isLogSound) {
         throw StateStoreErrors.stateStoreOperationOutOfOrder(s"commit after a change failed: $this")
@@ -182,7 +182,7 @@ final private[cleancut] class LogStateStore(
     }
     val began = context.clock.monotonicNs()
     try {
-      gate(log.completeIfWanted())
+      spinLock(log.completeIfWanted())
       if (start.number == 0L || request.withoutDelta) context.files.markRoot()
       delta.foreach(_.commit())
       log.seal(target, context.versionsInMemory)
@@ -190,7 +190,7 @@ final private[cleancut] class LogStateStore(
         case Some(counted) => versions.takeOver(counted)
         case None          =>
           if (request.withBase || request.withoutDelta) {
-            gate(log.complete())
+            spinLock(log.complete())
             BaseWriter.write(context, versions, log)
           }
       }
@@ -203,19 +203,19 @@ final private[cleancut] class LogStateStore(
       case NonFatal(e) =>
         state = Committing
         throw QueryExecutionErrors.failedToCommitStateFileError(toString, explained(e))
-    } finally if (state == Committed) stay.done()
+    } finally if (state == Committed) lease.done()
   }
 
   override def abort(): Unit = state match {
     case Updating | Committing =>
       try {
-        gate {
+        spinLock {
           state = Aborted
           val isUndone = isLogSound && log.versions.contains(start) && log.tryRewindTo(start)
           if (!isUndone) versions.drop(log)
         }
         delta.foreach(_.cancel())
-      } finally stay.done()
+      } finally lease.done()
     case Committed => throw outOfOrder("abort")
     case Aborted   => ()
   }
@@ -225,7 +225,7 @@ final private[cleancut] class LogStateStore(
   override def hasCommitted: Boolean = state == Committed
 
   /** While the store is open, its sizes alone: what is counted is reported once, at the end. */
-  override def metrics: StateStoreMetrics = gate {
+  override def metrics: StateStoreMetrics = spinLock {
     val counted = state match {
       case Updating            => Map.empty[StateStoreCustomMetric, Long]
       case Committed | Aborted => context.metrics.drain()

@@ -76,7 +76,7 @@ class LogStateStoreProvider
   ): StateStore = {
     val request = WriteRequest(version, stateStoreCkptId, forceSnapshotOnCommit, loadEmpty)
     loading(version) {
-      StoreStay.open(context, versions, version)(openForWrite(request, _)) { store =>
+      StoreLease.open(context, versions, version)(openForWrite(request, _)) { store =>
         if (!store.hasCommitted) store.abort()
       }
     }
@@ -84,7 +84,7 @@ class LogStateStoreProvider
 
   override def getReadStore(version: Long, uniqueId: Option[String]): StateStore =
     loading(version) {
-      StoreStay.open(context, versions, version)(openForRead(version, uniqueId, _))(_.release())
+      StoreLease.open(context, versions, version)(openForRead(version, uniqueId, _))(_.release())
     }
 
   /** The read store stays open beside the write store; both belong to one task. */
@@ -108,21 +108,21 @@ class LogStateStoreProvider
         if (snapshotVersion < 1) snapshotVersion else endVersion
       )
     }
-    def open(stay: StoreStay): StateStore = {
+    def open(lease: StoreLease): StateStore = {
       val log = versions.openReplay(
         snapshotVersion,
         snapshotVersionStateStoreCkptId,
         endVersion,
         endVersionStateStoreCkptId
       )
-      stay.keep(log)
-      if (readOnly) new LogReadStateStore(context, stay, log, log.latest)
+      lease.keep(log)
+      if (readOnly) new LogReadStateStore(context, lease, log, log.latest)
       else {
         val request = WriteRequest(endVersion, endVersionStateStoreCkptId, false, false)
-        new LogStateStore(context, versions, stay, log, request)
+        new LogStateStore(context, versions, lease, log, request)
       }
     }
-    StoreStay.open(context, versions, endVersion)(open)(store =>
+    StoreLease.open(context, versions, endVersion)(open)(store =>
       if (!store.hasCommitted) store.abort()
     )
   }
@@ -190,24 +190,28 @@ class LogStateStoreProvider
 
   override def logName: String = classOf[LogStateStoreProvider].getName
 
-  private def openForWrite(request: WriteRequest, stay: StoreStay): LogStateStore = {
+  private def openForWrite(request: WriteRequest, lease: StoreLease): LogStateStore = {
     val opened = context.files.open(request.version, request.baseId)
     val log =
       if (request.withoutDelta) versions.openEmpty(request.version, opened.accepted)
       else versions.openForWrite(request.version, opened.accepted)
-    stay.keep(log)
+    lease.keep(log)
     // A run that is over before its first maintenance would never write one.
     val isOverdue = isFirstWrite.getAndSet(false) && versions.position.exists(BasePlan.isOverdue)
     val withBase = request.withBase || opened.needsBase || isOverdue
     val sealedAs = opened.sealedAs.map(_.version)
     val asked = request.copy(withBase = withBase, sealedAs = sealedAs)
-    new LogStateStore(context, versions, stay, log, asked)
+    new LogStateStore(context, versions, lease, log, asked)
   }
 
-  private def openForRead(version: Long, id: Option[String], stay: StoreStay): LogReadStateStore = {
+  private def openForRead(
+      version: Long,
+      id: Option[String],
+      lease: StoreLease
+  ): LogReadStateStore = {
     val (log, read) = versions.openForRead(version, context.files.accepted(version, id))
-    stay.keep(log)
-    new LogReadStateStore(context, stay, log, read)
+    lease.keep(log)
+    new LogReadStateStore(context, lease, log, read)
   }
 
   private def loading[A](version: Long)(body: => A): A = {

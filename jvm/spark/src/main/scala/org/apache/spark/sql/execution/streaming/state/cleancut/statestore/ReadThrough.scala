@@ -73,13 +73,13 @@ private[cleancut] object ReadThrough extends Logging {
   private def alone(context: StoreContext, versions: StoreVersions)(body: => Unit): Boolean = {
     versions.baseReading.lock()
     try {
-      val isIn = context.access.tryEnter(self)
+      val isIn = context.storeLock.tryEnter(self)
       if (isIn)
-        try context.gate(body)
-        finally context.access.leave(self)(())
+        try context.spinLock(body)
+        finally context.storeLock.leave(self)(())
       isIn
     } finally versions.baseReading.unlock()
   }
 
-  private def self = StoreUser(this, "the reading of a base")
+  private def self = StoreLock.User(this, "the reading of a base")
 }

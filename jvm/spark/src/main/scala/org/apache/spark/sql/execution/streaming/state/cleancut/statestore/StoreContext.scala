@@ -88,9 +88,9 @@ final private[cleancut] class StoreContext(
 
   val metrics = new StoreMetrics
 
-  val gate = new Gate
+  val spinLock = new SpinLock
 
-  val access = new StoreAccess(store, settings.acquireTimeoutMs, clock)
+  val storeLock = new StoreLock(store, settings.acquireTimeoutMs, clock)
 
   /** How many of the latest versions stay in memory: the one to write on, at least. */
   val versionsInMemory: Int = Math.max(request.conf.maxVersionsToRetainInMemory, 1)

@@ -20,7 +20,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   import StoreHandle._
 
   protected val memory: Memory = Memory.access
-  protected val gate: Gate = context.gate
+  protected val spinLock: SpinLock = context.spinLock
   // Kept, since operators in Python read the store in another thread.
   private val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
   private val families = new HashMap[String, FamilyHandle]
@@ -29,36 +29,36 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   override def id: StateStoreId = context.request.id
 
   /**
-   * Throws if the handle is not open any more. It is called inside the gate, as is every change of
-   * that state: so no thread of the task can still be at the memory when another ends its use.
+   * Throws if the handle is not open any more. It is called under the spin lock, as is every change
+   * of that state: so no thread of the task can still be at the memory when another ends its use.
    */
   private[cleancut] def verifyOpen(operation: String): Unit
 
   /** The family in the version that is open; none if it has nothing of it and none was declared. */
   protected def openFamily(name: String): Option[FamilyHandle]
 
-  private[cleancut] def guarded[A](operation: String)(body: => A): A = gate {
+  private[cleancut] def guarded[A](operation: String)(body: => A): A = spinLock {
     verifyOpen(operation)
     body
   }
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
-    gate.enter()
+    spinLock.enter()
     try {
       val family = use("get", colFamilyName)
       requireKey(key)
       val found = family.find(key)
       if (found == 0L) null else family.valueAt(found)
-    } finally gate.leave()
+    } finally spinLock.leave()
   }
 
   override def keyExists(key: UnsafeRow, colFamilyName: String): Boolean = {
-    gate.enter()
+    spinLock.enter()
     try {
       val family = use("keyExists", colFamilyName)
       requireKey(key)
       family.find(key) != 0L
-    } finally gate.leave()
+    } finally spinLock.leave()
   }
 
   override def multiGet(keys: Array[UnsafeRow], colFamilyName: String): Iterator[UnsafeRow] = {
@@ -68,18 +68,19 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     wanted.iterator.map(get(_, colFamilyName))
   }
 
-  override def valuesIterator(key: UnsafeRow, colFamilyName: String): Iterator[UnsafeRow] = gate {
-    val family = useMultiValued("valuesIterator", colFamilyName)
-    requireKey(key)
-    val found = family.find(key)
-    if (found == 0L) Iterator.empty
-    else {
-      val value = new UnsafeRow(family.valueFields)
-      family.valuesAt(found).iterator.map { address =>
-        guarded("valuesIterator")(family.pointAt(value, address))
+  override def valuesIterator(key: UnsafeRow, colFamilyName: String): Iterator[UnsafeRow] =
+    spinLock {
+      val family = useMultiValued("valuesIterator", colFamilyName)
+      requireKey(key)
+      val found = family.find(key)
+      if (found == 0L) Iterator.empty
+      else {
+        val value = new UnsafeRow(family.valueFields)
+        family.valuesAt(found).iterator.map { address =>
+          guarded("valuesIterator")(family.pointAt(value, address))
+        }
       }
     }
-  }
 
   override def iterator(colFamilyName: String): StateStoreIterator[UnsafeRowPair] =
     scanAll("iterator", colFamilyName, eachValue = false)
@@ -119,7 +120,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
       _.rangeStretch(startKey, endKey)
     )
 
-  override protected def restartableScan(colFamilyName: String): RestartableScan = gate {
+  override protected def restartableScan(colFamilyName: String): RestartableScan = spinLock {
     val family = use("iterator", colFamilyName)
     val rows = new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue = false)
     new RestartableScan {
@@ -148,7 +149,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   override def allColumnFamilyNames: Set[String] =
     log.families.map(_.schema.name).toSet + StateStore.DEFAULT_COL_FAMILY_NAME
 
-  /** The family for an operation inside the gate, or Spark's own error. */
+  /** The family for an operation under the spin lock, or Spark's own error. */
   final protected def use(operation: String, name: String): FamilyHandle = {
     verifyOpen(operation)
     if (lastUsed != null && (lastUsed.name eq name)) lastUsed
@@ -181,14 +182,14 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   final protected def requireKey(key: UnsafeRow): Unit =
     if (key == null) throw new IllegalStateException("Key cannot be null")
 
-  private def scanAll(operation: String, name: String, eachValue: Boolean) = gate {
+  private def scanAll(operation: String, name: String, eachValue: Boolean) = spinLock {
     val family = if (eachValue) useMultiValued(operation, name) else use(operation, name)
     wrap(family, new StoreRows(this, family, family.scanAll(), SparkKeyOrder.All, eachValue))
   }
 
   private def scan(operation: String, name: String, needs: String, eachValue: Boolean)(
       stretchOf: SparkKeyOrder => SparkKeyOrder.Stretch
-  ): StateStoreIterator[UnsafeRowPair] = gate {
+  ): StateStoreIterator[UnsafeRowPair] = spinLock {
     val family = if (eachValue) useMultiValued(operation, name) else use(operation, name)
     val order = family.order.getOrElse(throw new IllegalArgumentException(needs))
     val stretch = stretchOf(order)

@@ -96,7 +96,9 @@ final private[cleancut] class StoreRows(
     prepare()
   }
 
-  /** Looks up where the next value lies; here, because the log may only be read inside the gate. */
+  /**
+   * Looks up where the next value lies; here, because the log may only be read under the spin lock.
+   */
   private def prepare(): Unit = {
     val record = values(at)
     at += 1

@@ -15,7 +15,7 @@ import io.cleancut.format._
  * lets go of it.
  *
  * `open…`, `drop` and `adoptCompaction` belong to the one user that is in the store
- * ([[StoreAccess]]); the rest may be called from any thread. Since [[close]] is one of them, a log
+ * ([[StoreLock]]); the rest may be called from any thread. Since [[close]] is one of them, a log
  * that is opened is held for the caller before the lock is given up, and the caller must release
  * it.
  */

@@ -8,25 +8,25 @@ import org.apache.spark.internal.Logging
 import io.cleancut.engine.StateLog
 
 /**
- * One handle's stay in a store. In a task it lasts until the task has ended, since rows that the
- * task passed on point into the store; elsewhere until the handle is done.
+ * The right of one handle to use a store. In a task it lasts until the task has ended, since rows
+ * that the task passed on point into the store; elsewhere until the handle is done.
  */
-final private[cleancut] class StoreStay(
+final private[cleancut] class StoreLease(
     context: StoreContext,
     versions: StoreVersions,
-    user: StoreUser,
+    user: StoreLock.User,
     isInTask: Boolean
 ) extends Logging {
   private var held: Option[StateLog] = None
   private var isOver = false
 
-  /** Takes over a log that is held for the caller, for as long as the stay lasts. */
+  /** Takes over a log that is held for the caller, for as long as the lease lasts. */
   def keep(log: StateLog): Unit = held = Some(log)
 
   /** The handle was committed, aborted or released. */
   def done(): Unit = if (!isInTask) end()
 
-  /** Ends the stay; does nothing the second time. */
+  /** Ends the lease; does nothing the second time. */
   def end(): Unit = {
     val isFirst = synchronized {
       val first = !isOver
@@ -35,7 +35,7 @@ final private[cleancut] class StoreStay(
     }
     if (isFirst) {
       held.foreach(_.release())
-      context.access.leave(user)(adoptCompaction())
+      context.storeLock.leave(user)(adoptCompaction())
       ReadThrough.consider(context, versions)
     }
   }
@@ -46,7 +46,7 @@ final private[cleancut] class StoreStay(
     catch { case NonFatal(e) => logWarning(s"Compaction of $context failed", e) }
 }
 
-private[cleancut] object StoreStay {
+private[cleancut] object StoreLease {
 
   /** Of a task that has failed. */
   private def failureOf(task: TaskContext): Option[Throwable] = {
@@ -61,24 +61,24 @@ private[cleancut] object StoreStay {
    * closes the handle if the task ends and has not done it.
    */
   def open[A](context: StoreContext, versions: StoreVersions, version: Long)(
-      opening: StoreStay => A
+      opening: StoreLease => A
   )(atTaskEnd: A => Unit): A = {
-    val user = StoreUser.current()
+    val user = StoreLock.User.current()
     val task = Option(TaskContext.get())
     // Another thread of such a task, as one that writes to Python, would work on for nobody.
     task.filter(_.isFailed()).flatMap(failureOf).foreach(failure => throw failure)
-    context.metrics.waitNs.addAndGet(context.access.enter(user, version))
-    val stay = new StoreStay(context, versions, user, task.isDefined)
+    context.metrics.waitNs.addAndGet(context.storeLock.enter(user, version))
+    val lease = new StoreLease(context, versions, user, task.isDefined)
     try {
-      val handle = opening(stay)
+      val handle = opening(lease)
       task.foreach(_.addTaskCompletionListener[Unit] { _ =>
         try atTaskEnd(handle)
-        finally stay.end()
+        finally lease.end()
       })
       handle
     } catch {
       case e: Throwable =>
-        stay.end()
+        lease.end()
         throw e
     }
   }

@@ -8,23 +8,6 @@ import org.apache.spark.TaskContext
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.error.Errors
 
-/** Who uses a store: a task attempt or, outside a task, a thread. */
-final private[cleancut] case class StoreUser(key: Any, description: String)
-
-private[cleancut] object StoreUser {
-  def current(): StoreUser = Option(TaskContext.get()) match {
-    case Some(task) =>
-      StoreUser(
-        task.taskAttemptId(),
-        s"task ${task.taskAttemptId()} (stage ${task.stageId()}, partition " +
-          s"${task.partitionId()}, attempt ${task.attemptNumber()})"
-      )
-    case None =>
-      val thread = Thread.currentThread
-      StoreUser(thread, s"thread ${thread.getName}")
-  }
-}
-
 /**
  * Lets one user at a time at a store. A user may enter several times, once for each handle it
  * opens, and is through when it has left as often. Others wait in turn, at most `timeoutMs`.
@@ -32,14 +15,16 @@ private[cleancut] object StoreUser {
  * A task stays in until it ends, not just until its commit, since rows that it handed on point into
  * the store's memory.
  */
-final private[cleancut] class StoreAccess(store: StoreId, timeoutMs: Long, clock: Clock) {
+final private[cleancut] class StoreLock(store: StoreId, timeoutMs: Long, clock: Clock) {
+  import StoreLock.User
+
   private val lock = new ReentrantLock(true)
   private val left = lock.newCondition()
-  private var user: Option[StoreUser] = None
+  private var user: Option[User] = None
   private var entries = 0
 
   /** Waits for the store; returns the time waited in nanoseconds. */
-  def enter(by: StoreUser, version: Long): Long = {
+  def enter(by: User, version: Long): Long = {
     val start = clock.monotonicNs()
     lock.lockInterruptibly()
     try {
@@ -55,7 +40,7 @@ final private[cleancut] class StoreAccess(store: StoreId, timeoutMs: Long, clock
   }
 
   /** Enters if nobody else is in. */
-  def tryEnter(by: StoreUser): Boolean = {
+  def tryEnter(by: User): Boolean = {
     lock.lock()
     try {
       val isFree = user.forall(_.key == by.key)
@@ -70,7 +55,7 @@ final private[cleancut] class StoreAccess(store: StoreId, timeoutMs: Long, clock
   /**
    * Leaves; `beforeLast` runs first if the store is free afterwards, while nobody else is in yet.
    */
-  def leave(by: StoreUser)(beforeLast: => Unit): Unit = {
+  def leave(by: User)(beforeLast: => Unit): Unit = {
     lock.lock()
     try {
       require(user.exists(_.key == by.key), s"${by.description} leaves $store and is not in it")
@@ -93,4 +78,24 @@ final private[cleancut] class StoreAccess(store: StoreId, timeoutMs: Long, clock
     user.fold("nobody")(_.description),
     timeoutMs
   )
+}
+
+private[cleancut] object StoreLock {
+
+  /** Who uses a store: a task attempt or, outside a task, a thread. */
+  final case class User(key: Any, description: String)
+
+  object User {
+    def current(): User = Option(TaskContext.get()) match {
+      case Some(task) =>
+        User(
+          task.taskAttemptId(),
+          s"task ${task.taskAttemptId()} (stage ${task.stageId()}, partition " +
+            s"${task.partitionId()}, attempt ${task.attemptNumber()})"
+        )
+      case None =>
+        val thread = Thread.currentThread
+        User(thread, s"thread ${thread.getName}")
+    }
+  }
 }

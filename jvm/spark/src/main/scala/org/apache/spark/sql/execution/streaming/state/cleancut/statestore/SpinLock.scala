@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger
  * by two threads at once (a Python operator may read in one and write in the other), so what counts
  * is the cost of taking it alone: one compare-and-set, a third of what a monitor costs.
  */
-final private[cleancut] class Gate extends AtomicInteger {
+final private[cleancut] class SpinLock extends AtomicInteger {
 
   /**
    * Runs `body` alone. Where each nanosecond counts, [[enter]] and [[leave]] do without a closure.
