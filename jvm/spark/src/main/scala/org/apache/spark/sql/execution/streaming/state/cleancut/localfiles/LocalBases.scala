@@ -23,11 +23,11 @@ import io.cleancut.objectstore.{ObjectKey, ObjectStore}
  *   asked for at each new file; it goes with the process
  */
 final class LocalBases(directory: () => Path) {
+  import BaseFetch.{Effect, Event}
   import LocalBases._
 
   // In the order of their use.
   private val kept = mutable.LinkedHashMap.empty[Base, Copy]
-  // What is fetched has as many readers as have opened it meanwhile.
   private val underWay = mutable.Map.empty[Base, Fetch]
   private val made = new AtomicLong
 
@@ -87,32 +87,27 @@ final class LocalBases(directory: () => Path) {
   ): FrameBytes = synchronized {
     val fetch = underWay.getOrElseUpdate(
       base,
-      new Fetch(newPath(), store, place, threads)(of => arrived(base, of, boundBytes))
+      new Fetch(base, newPath(), store, place, threads, boundBytes)(on(_, Event.HasArrived))
     )
-    fetch.readers += 1
-    new Fetched(fetch.pieces, () => leave(fetch))
+    on(fetch, Event.Opened)
+    new Fetched(fetch.pieces, () => on(fetch, Event.Closed))
+  }
+
+  private def on(fetch: Fetch, event: Event): Unit = synchronized {
+    val (next, effects) = BaseFetch.decide(fetch.state, event)
+    fetch.state = next
+    effects.foreach {
+      case Effect.Keep   => keep(fetch.base, fetch.path, fetch.length, fetch.boundBytes)
+      case Effect.Delete => delete(fetch.path)
+      case Effect.Stop   => fetch.pieces.close()
+    }
+    // What has not arrived as a whole is of no use to the next reader.
+    if (!next.isComing) underWay.filterInPlace((_, other) => other ne fetch)
+    ()
   }
 
   private def newPath(): Path =
     directory().resolve(s"cleancut-base-${ProcessHandle.current.pid}-${made.incrementAndGet()}")
-
-  private def arrived(base: Base, fetch: Fetch, boundBytes: Long): Unit = synchronized {
-    fetch.hasArrived = true
-    underWay.filterInPlace((_, of) => of ne fetch)
-    if (fetch.isLeft) delete(fetch.path)
-    else keep(base, fetch.path, fetch.length, boundBytes)
-  }
-
-  /** Nobody reads on: what has not arrived as a whole is of no use to the next. */
-  private def leave(fetch: Fetch): Unit = synchronized {
-    fetch.readers -= 1
-    if (fetch.readers == 0) {
-      fetch.isLeft = true
-      underWay.filterInPlace((_, of) => of ne fetch)
-      if (!fetch.hasArrived) delete(fetch.path)
-      fetch.pieces.close()
-    }
-  }
 
   private def keep(base: Base, path: Path, length: Long, boundBytes: Long): Unit = synchronized {
     kept.put(base, Copy(path, length)).filter(_.path != path).foreach(copy => delete(copy.path))
@@ -162,16 +157,17 @@ object LocalBases {
       ()
     } catch { case _: IOException => () }
 
-  /** A base on its way, all of whose state is its owner's to change. */
+  /** A base on its way. */
   final private class Fetch(
+      val base: Base,
       val path: Path,
       store: ObjectStore,
       place: FramePlace,
-      threads: Executor
+      threads: Executor,
+      val boundBytes: Long
   )(arrived: Fetch => Unit) {
-    var readers = 0
-    var isLeft = false
-    var hasArrived = false
+    // Guarded by the lock of the bases.
+    var state = BaseFetch.Begun
     def length: Long = place.length
 
     val pieces =

@@ -1,0 +1,67 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.localfiles
+
+/**
+ * Where the fetch of a base stands. Pure: [[LocalBases]] holds its lock, and does what an event
+ * causes.
+ */
+sealed private[localfiles] trait BaseFetch {
+
+  /** Whether a further reader may share it. */
+  def isComing: Boolean = this match {
+    case BaseFetch.Coming(_) => true
+    case _                   => false
+  }
+}
+
+private[localfiles] object BaseFetch {
+
+  /** Pieces are missing, and `readers` have it open. */
+  final case class Coming(readers: Int) extends BaseFetch
+
+  /** All of the file is there, and `readers` have it open. */
+  final case class Arrived(readers: Int) extends BaseFetch
+
+  /** Nobody has it open, and pieces that were requested are still missing. */
+  case object Left extends BaseFetch
+
+  /** Nobody has it open, and no piece comes any more. */
+  case object Over extends BaseFetch
+
+  sealed trait Event
+  object Event {
+    case object Opened extends Event
+    case object Closed extends Event
+    case object HasArrived extends Event
+  }
+
+  sealed trait Effect
+  object Effect {
+
+    /** The file becomes a copy that others find. */
+    case object Keep extends Effect
+
+    /** No copy comes of the file. */
+    case object Delete extends Effect
+
+    /** No further piece is requested, and the file is closed. */
+    case object Stop extends Effect
+  }
+
+  import Effect._
+  import Event._
+
+  /** The state before the first reader. */
+  val Begun: BaseFetch = Coming(0)
+
+  def decide(state: BaseFetch, event: Event): (BaseFetch, Seq[Effect]) = (state, event) match {
+    case (Coming(readers), Opened)                 => (Coming(readers + 1), Nil)
+    case (Arrived(readers), Opened)                => (Arrived(readers + 1), Nil)
+    case (Coming(readers), HasArrived)             => (Arrived(readers), Seq(Keep))
+    case (Coming(readers), Closed) if readers > 1  => (Coming(readers - 1), Nil)
+    case (Coming(_), Closed)                       => (Left, Seq(Delete, Stop))
+    case (Arrived(readers), Closed) if readers > 1 => (Arrived(readers - 1), Nil)
+    case (Arrived(_), Closed)                      => (Over, Seq(Stop))
+    case (Left, HasArrived)                        => (Over, Seq(Delete))
+    case _ => throw new IllegalStateException(s"$event of a fetch that is $state")
+  }
+}
