@@ -5,9 +5,9 @@ import java.nio.{ByteBuffer, ByteOrder}
 
 import scala.collection.mutable
 
-import io.cleancut.base.{Clock, StateVersion, StoreId}
-import io.cleancut.cutstore.{CutArchive, CutParts}
-import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, RecordBlocks}
+import io.cleancut.base.{Clock, Crc, StateVersion, StoreId}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, BlockEncoder}
 import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelReport, RowsDigest}
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
@@ -144,7 +144,7 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
     val frame = new FrameWriter(FrameKind.Base, identity, CompressionLevel, out)
     val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(Memory.access, queue)
+      val blocks = new BlockEncoder(Memory.access, queue)
       rows.zipWithIndex.foreach { case (row, number) =>
         blocks.put(family, Bytes.of(key(number.toLong, row.hash)), Bytes.of(row.bytes))
       }
@@ -178,7 +178,7 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
       place.length.toInt
     ) match {
       case RangeResult.Found(found) =>
-        if (CutParts.crcOf(found) != place.crc) {
+        if (Crc.of(found) != place.crc) {
           throw request.damaged("these are not the bytes that the cut names")
         }
         found

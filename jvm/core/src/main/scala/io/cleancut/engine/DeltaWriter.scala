@@ -21,7 +21,7 @@ final class DeltaWriter(
   private var cursors = Map.empty[Table, Cursor]
   private var frame: FrameWriter = _
   private var queue: BlockQueue = _
-  private var blocks: RecordBlocks = _
+  private var blocks: BlockEncoder = _
   private var begunWith = Vector.empty[FamilySchema]
 
   /** Follows one family; the caller asks it to keep up after each change. */
@@ -55,7 +55,7 @@ final class DeltaWriter(
     val isKnown = since.number > 0 && since.schemas == begunWith
     frame = frames.begin(if (isKnown) Nil else begunWith)
     queue = new BlockQueue(frame)
-    blocks = new RecordBlocks(memory, queue)
+    blocks = new BlockEncoder(memory, queue)
   }
 
   /** How far one family has been written. */
@@ -66,7 +66,7 @@ final class DeltaWriter(
 
     /** Writes out what has gathered if it fills a block. Cheap when there is nothing to do. */
     def keepUp(): Unit =
-      if (family.table.appendedBytes - writtenBytes >= RecordBlocks.TargetBytes) advance()
+      if (family.table.appendedBytes - writtenBytes >= BlockEncoder.TargetBytes) advance()
 
     private[DeltaWriter] def advance(): Unit = {
       val table = family.table

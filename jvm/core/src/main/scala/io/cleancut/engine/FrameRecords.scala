@@ -9,7 +9,7 @@ import io.cleancut.format.{BlockScratch, FrameReader}
 final class FrameRecords(reader: FrameReader, scratch: BlockScratch) {
   if (reader.isReferring) throw reader.damaged("it has no rows of its own")
 
-  private val records = new BlockRecords(reader.damaged, reader.identity.parent.isEmpty)
+  private val records = new BlockDecoder(reader.damaged, reader.identity.parent.isEmpty)
   private var hasMore = true
 
   val key: Bytes = records.key

@@ -39,8 +39,73 @@ final class HashIndex(
 
   def sizeBytes: Long = buckets.toLong * BucketBytes
 
+  /** The slot of a key, of which this is the hash; [[HashIndex.Absent]] if it has none. */
+  def find(hash: Int, key: Bytes, keys: Keys): Int = {
+    val first = home(hash) * Slots + preferred(hash)
+    if (isAt(first, hash, key, keys)) first else findByTags(hash, key, keys)
+  }
+
+  /** The same for a key that most likely has none. */
+  def findByTags(hash: Int, key: Bytes, keys: Keys): Int = {
+    val first = home(hash)
+    var bucket = first
+    var tags = control(bucket)
+    var slot = slotIn(bucket, tags, hash, key, keys)
+    while (slot == Absent && isPassed(tags) && next(bucket) != first) {
+      bucket = next(bucket)
+      tags = control(bucket)
+      slot = slotIn(bucket, tags, hash, key, keys)
+    }
+    slot
+  }
+
+  private def slotIn(bucket: Int, control: Long, hash: Int, key: Bytes, keys: Keys): Int = {
+    var left = candidates(control, hash)
+    while (left != 0L) {
+      val slot = slotOf(bucket, left)
+      if (isAt(slot, hash, key, keys)) return slot
+      left &= left - 1
+    }
+    Absent
+  }
+
+  private def isAt(slot: Int, hash: Int, key: Bytes, keys: Keys): Boolean = {
+    val entry = word(slot)
+    hashOf(entry) == hash && entry != 0L && keys.holds(refOf(entry), key)
+  }
+
+  /** The ref, unsigned, of the only entry of this hash; [[HashIndex.Several]], or 0 for none. */
+  def onlyRef(hash: Int): Long = {
+    val first = home(hash)
+    var bucket = first
+    var tags = control(bucket)
+    var found = refIn(bucket, tags, hash, 0L)
+    while (isPassed(tags) && next(bucket) != first) {
+      bucket = next(bucket)
+      tags = control(bucket)
+      found = refIn(bucket, tags, hash, found)
+    }
+    found
+  }
+
+  private def refIn(bucket: Int, control: Long, hash: Int, before: Long): Long = {
+    var found = before
+    var left = candidates(control, hash)
+    while (left != 0L) {
+      val entry = word(slotOf(bucket, left))
+      if (hashOf(entry) == hash) {
+        found = if (found == 0L) Integer.toUnsignedLong(refOf(entry)) else Several
+      }
+      left &= left - 1
+    }
+    found
+  }
+
+  /** Reads what a probe for `hash` reads first, so that the processor has it. */
+  def touch(hash: Int): Long = control(home(hash))
+
   /** The bucket at which a probe for `hash` begins. */
-  def home(hash: Int): Int = (hash * spread) >>> shift
+  private def home(hash: Int): Int = (hash * spread) >>> shift
 
   /**
    * Gives keys whose hashes lie next to each other homes that do not. For an empty table that will
@@ -52,15 +117,14 @@ final class HashIndex(
     spread = Scattered
   }
 
-  def next(bucket: Int): Int = (bucket + 1) & (buckets - 1)
+  private def next(bucket: Int): Int = (bucket + 1) & (buckets - 1)
 
-  def control(bucket: Int): Long = memory.getLong(table + bucket.toLong * BucketBytes)
+  private def control(bucket: Int): Long = memory.getLong(table + bucket.toLong * BucketBytes)
 
-  /** The slot in its home where an entry is put unless that is taken. */
-  def firstSlot(hash: Int): Int = home(hash) * Slots + preferred(hash)
+  /** The ref of the entry in a slot that was found for a key. */
+  def refAt(slot: Int): Int = refOf(word(slot))
 
-  /** The entry in a slot, as [[slotOf]] names it. */
-  def word(slot: Int): Long = memory.getLong(table + slot.toLong * SlotBytes)
+  private[engine] def word(slot: Int): Long = memory.getLong(table + slot.toLong * SlotBytes)
 
   def set(slot: Int, hash: Int, ref: Int): Unit =
     memory.putLong(table + slot.toLong * SlotBytes, toWord(hash, ref))
@@ -181,6 +245,18 @@ final class HashIndex(
 }
 
 object HashIndex {
+
+  /** No slot. */
+  val Absent = 0
+
+  /** No ref, since several entries have one hash. */
+  val Several: Long = -1L
+
+  /** The keys of the records that the refs of an index name. */
+  trait Keys {
+    def holds(ref: Int, key: Bytes): Boolean
+  }
+
   private val SlotBytes = 8
 
   /** Words of a bucket, the first of which is its control. */
@@ -209,9 +285,9 @@ object HashIndex {
 
   private def toWord(hash: Int, ref: Int): Long = (hash.toLong << 32) | (ref & 0xffffffffL)
 
-  def hashOf(word: Long): Int = (word >>> 32).toInt
+  private[engine] def hashOf(word: Long): Int = (word >>> 32).toInt
 
-  def refOf(word: Long): Int = word.toInt
+  private[engine] def refOf(word: Long): Int = word.toInt
 
   /** Of the lower bits of the hash, since all that is in a bucket shares the upper ones. */
   private def tagOf(hash: Int): Long = (hash & 0x7fL) | 0x80L
@@ -222,18 +298,18 @@ object HashIndex {
   private def tagShift(slot: Int): Int = ((slot & (Slots - 1)) - 1) * 8
 
   /** A bit for each slot that may hold an entry of this hash, to be asked of [[slotOf]]. */
-  def candidates(control: Long, hash: Int): Long = {
+  private def candidates(control: Long, hash: Int): Long = {
     val difference = control ^ (tagOf(hash) * EachByte)
     // Subtracting borrows from the byte above a match, so that this one may be a candidate too.
     (difference - EachByte) & ~difference & EachTop
   }
 
   /** The slot that the lowest of these bits stands for. */
-  def slotOf(bucket: Int, candidates: Long): Int =
+  private def slotOf(bucket: Int, candidates: Long): Int =
     bucket * Slots + 1 + (java.lang.Long.numberOfTrailingZeros(candidates) >>> 3)
 
   /** Whether the probe goes on behind this bucket. */
-  def isPassed(control: Long): Boolean = (control & ~Tags) != 0L
+  private def isPassed(control: Long): Boolean = (control & ~Tags) != 0L
 
   private def passedBy(control: Long): Int = (control >>> PassedShift).toInt
 

@@ -319,13 +319,13 @@ final class StateLog(
   def writeBase(
       version: Version,
       frame: FrameWriter,
-      blockBytes: Int = RecordBlocks.TargetBytes,
-      maxBlockBytes: Int = RecordBlocks.MaxBytes
+      blockBytes: Int = BlockEncoder.TargetBytes,
+      maxBlockBytes: Int = BlockEncoder.MaxBytes
   ): Unit = {
     require(isComplete, "the log has not been read whole")
     val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(memory, queue, blockBytes, maxBlockBytes)
+      val blocks = new BlockEncoder(memory, queue, blockBytes, maxBlockBytes)
       version.parts.foreach { part =>
         val id = part.family.schema.id
         new HashOrder(memory, part.view, part.mark).foreach { (hash, newest) =>

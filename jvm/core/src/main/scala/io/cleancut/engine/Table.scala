@@ -27,9 +27,9 @@ final class Table(
     name: String,
     order: Option[KeyOrder] = None,
     limit: HashLimit = HashLimit.process
-) {
+) extends HashIndex.Keys {
+  import HashIndex.{Absent, Several}
   import Record._
-  import Table.{Absent, Several}
 
   private val log = new PagedLog(account, name)
   private val index = new HashIndex(memory, account, limit.maxChain)
@@ -206,7 +206,7 @@ final class Table(
   def find(key: Bytes, bound: Int): Long = {
     val slot = probe(key)
     if (slot == Absent) return 0L
-    visibleAt(HashIndex.refOf(index.word(slot)), bound)
+    visibleAt(index.refAt(slot), bound)
   }
 
   /**
@@ -218,7 +218,7 @@ final class Table(
     var seen = 0L
     var i = 0
     while (i < entries.size) {
-      seen += index.control(index.home(entries.hash(i)))
+      seen += index.touch(entries.hash(i))
       i += 1
     }
     i = 0
@@ -243,40 +243,13 @@ final class Table(
 
   /** The newest ref of an entry's key, unsigned; 0 if the key is gone. */
   private def newestRef(entries: OrderedEntries, i: Int): Long = {
-    val only = onlyRef(entries.hash(i))
+    val only = index.onlyRef(entries.hash(i))
     if (only != Several) only
     else {
       keyOf(entries.ref(i), entryKey)
       val slot = probe(entryKey)
-      if (slot == Absent) 0L else Integer.toUnsignedLong(HashIndex.refOf(index.word(slot)))
+      if (slot == Absent) 0L else Integer.toUnsignedLong(index.refAt(slot))
     }
-  }
-
-  /** The newest ref, unsigned, of the only key that has this hash, or [[Table.Several]], or 0. */
-  private def onlyRef(hash: Int): Long = {
-    val home = index.home(hash)
-    var bucket = home
-    var control = index.control(bucket)
-    var found = refIn(bucket, control, hash, 0L)
-    while (HashIndex.isPassed(control) && index.next(bucket) != home) {
-      bucket = index.next(bucket)
-      control = index.control(bucket)
-      found = refIn(bucket, control, hash, found)
-    }
-    found
-  }
-
-  private def refIn(bucket: Int, control: Long, hash: Int, before: Long): Long = {
-    var found = before
-    var candidates = HashIndex.candidates(control, hash)
-    while (candidates != 0L) {
-      val word = index.word(HashIndex.slotOf(bucket, candidates))
-      if (HashIndex.hashOf(word) == hash) {
-        found = if (found == 0L) Integer.toUnsignedLong(HashIndex.refOf(word)) else Several
-      }
-      candidates &= candidates - 1
-    }
-    found
   }
 
   /** Address of the record that a reader with `bound` sees, given the newest of its key. */
@@ -441,7 +414,7 @@ final class Table(
   private def write(key: Bytes, slot: Int, value: Bytes, field: Int): Unit = {
     val valueLength = lengthOf(field)
     val size = sizeBytes(key.length, valueLength)
-    val before = if (slot == Absent) 0 else HashIndex.refOf(index.word(slot))
+    val before = if (slot == Absent) 0 else index.refAt(slot)
     val ref = log.append(size)
     val address = log.address(ref)
     setHeader(memory, address, before, key.length, field)
@@ -470,7 +443,7 @@ final class Table(
   }
 
   private def isKnown(slot: Int): Boolean = slot != Absent &&
-    valueLength(memory, log.address(HashIndex.refOf(index.word(slot)))) != Removed
+    valueLength(memory, log.address(index.refAt(slot))) != Removed
 
   private def checkSize(key: Bytes, value: Bytes): Unit =
     if (key.length.toLong + value.length > Table.MaxRowBytes) {
@@ -505,22 +478,16 @@ final class Table(
     ordered.foreach(_.rehash(seeded))
   }
 
-  /** The slot that holds the key, or [[Table.Absent]]. */
+  /** The slot that holds the key, or [[HashIndex.Absent]]. */
   private def probe(key: Bytes): Int = {
     hash = hashOf(key)
-    val first = index.firstSlot(hash)
-    if (isAt(first, key)) first else probeAll(key)
+    val slot = index.find(hash, key, this)
+    if (slot == Absent && unread != null) probeUnread(key) else slot
   }
 
-  private def isAt(slot: Int, key: Bytes): Boolean = {
-    val word = index.word(slot)
-    HashIndex.hashOf(word) == hash && word != 0L && holds(HashIndex.refOf(word), key)
-  }
-
-  private def probeAll(key: Bytes): Int = {
-    val slot = probeTaken(key)
-    val block = if (slot == Absent) unreadBlockOf(key) else -1
-    if (block < 0) slot
+  private def probeUnread(key: Bytes): Int = {
+    val block = unreadBlockOf(key)
+    if (block < 0) Absent
     else {
       takeIn(block)
       hash = hashOf(key)
@@ -533,28 +500,7 @@ final class Table(
     if (unread == null) -1 else unread.blockOf(hashInFiles(key))
 
   /** As [[probe]], among what is in the log, by the hash that is set. */
-  private def probeTaken(key: Bytes): Int = {
-    val home = index.home(hash)
-    var bucket = home
-    var control = index.control(bucket)
-    var slot = slotIn(bucket, control, key)
-    while (slot == Absent && HashIndex.isPassed(control) && index.next(bucket) != home) {
-      bucket = index.next(bucket)
-      control = index.control(bucket)
-      slot = slotIn(bucket, control, key)
-    }
-    slot
-  }
-
-  private def slotIn(bucket: Int, control: Long, key: Bytes): Int = {
-    var candidates = HashIndex.candidates(control, hash)
-    while (candidates != 0L) {
-      val slot = HashIndex.slotOf(bucket, candidates)
-      if (isAt(slot, key)) return slot
-      candidates &= candidates - 1
-    }
-    Absent
-  }
+  private def probeTaken(key: Bytes): Int = index.findByTags(hash, key, this)
 
   /** Puts the rows of a block into the log, before all that was replayed or written meanwhile. */
   private def takeIn(block: Int): Unit = {
@@ -568,7 +514,7 @@ final class Table(
     unread.takeIn(block)(insert)
   }
 
-  private def insert(record: BlockRecords, ref: Int): Unit = {
+  private def insert(record: BlockDecoder, ref: Int): Unit = {
     val (key, value) = (record.key, record.value)
     val field = value.length | (if (record.operation == RecordOperation.Merge) Added else 0)
     val address = log.address(ref)
@@ -579,7 +525,7 @@ final class Table(
     val to = valueAddress(address, key.length)
     if (value.length > 0) memory.copyRow(value.base, value.offset, null, to, value.length)
     val isNewest = slot == Absent ||
-      link(ref, address, HashIndex.refOf(index.word(slot)), slot)
+      link(ref, address, index.refAt(slot), slot)
     if (isNewest) {
       if (!isAdded(memory, address)) unreadKeys -= 1
       unreadBytes -= sizeBytes(memory, address)
@@ -616,7 +562,7 @@ final class Table(
     after == 0 && (before == 0 || isAdded(memory, address))
   }
 
-  private def holds(ref: Int, key: Bytes): Boolean = {
+  override def holds(ref: Int, key: Bytes): Boolean = {
     val address = log.address(ref)
     keyLength(memory, address) == key.length &&
     memory.same(key.base, key.offset, keyAddress(address), key.length)
@@ -635,12 +581,6 @@ final class Table(
 }
 
 object Table {
-
-  /** No slot of a hash index. */
-  private val Absent = 0
-
-  /** No ref, since several keys have one hash. */
-  private val Several = -1L
 
   /** The largest key and value that one record takes, together. */
   val MaxRowBytes: Long = 512L << 20

@@ -19,7 +19,7 @@ final private[engine] class UnreadBlocks(
 ) {
   private val refs = reserve()
   private val read = new BitSet(places.length)
-  private val records = new BlockRecords(frame.damaged, isBase = true)
+  private val records = new BlockDecoder(frame.damaged, isBase = true)
   private var left = places.length
 
   /** The ref before which all of the base lies. */
@@ -55,7 +55,7 @@ final private[engine] class UnreadBlocks(
    * Takes a block in: shows `visit` each record with the ref that is its own, after all of the
    * block has been found to be what the index says. Nothing can fail in between but `visit`.
    */
-  def takeIn(block: Int)(visit: (BlockRecords, Int) => Unit): Unit = {
+  def takeIn(block: Int)(visit: (BlockDecoder, Int) => Unit): Unit = {
     val place = places(block)
     val scratch = BlockScratch.borrow()
     try {

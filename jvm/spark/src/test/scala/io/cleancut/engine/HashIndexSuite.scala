@@ -146,28 +146,8 @@ object HashIndexSuite {
     private def any(choice: Int): Option[(Int, Int)] =
       hashes.drop(Math.floorMod(choice, Math.max(hashes.size, 1))).headOption
 
-    /** The slot of the pair, found as a table finds that of a key; 0 if there is none. */
-    private def slotOf(hash: Int, ref: Int): Int = {
-      val home = index.home(hash)
-      var bucket = home
-      var slot = slotIn(bucket, hash, ref)
-      while (slot == 0 && HashIndex.isPassed(index.control(bucket)) && index.next(bucket) != home) {
-        bucket = index.next(bucket)
-        slot = slotIn(bucket, hash, ref)
-      }
-      slot
-    }
-
-    private def slotIn(bucket: Int, hash: Int, ref: Int): Int = {
-      var candidates = HashIndex.candidates(index.control(bucket), hash)
-      var found = 0
-      while (found == 0 && candidates != 0L) {
-        val slot = HashIndex.slotOf(bucket, candidates)
-        if (HashIndex.hashOf(index.word(slot)) == hash && HashIndex.refOf(index.word(slot)) == ref)
-          found = slot
-        candidates &= candidates - 1
-      }
-      found
-    }
+    /** The slot of the pair; 0 if there is none. */
+    private def slotOf(hash: Int, ref: Int): Int =
+      index.find(hash, new Bytes, (entry, _) => entry == ref)
   }
 }

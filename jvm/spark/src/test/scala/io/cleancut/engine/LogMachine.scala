@@ -228,7 +228,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
   }
 
   private def maxBlockBytes(): Int =
-    if (random.nextBoolean()) RecordBlocks.MaxBytes else 1 << (6 + random.nextInt(16))
+    if (random.nextBoolean()) BlockEncoder.MaxBytes else 1 << (6 + random.nextInt(16))
 
   /** Another executor, or a new process: what it has is what the frames say. */
   private def reload(): Unit = {

@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.{
 import org.apache.spark.sql.types._
 
 import io.cleancut.base.{Clock, StateVersion}
-import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, RecordBlocks}
+import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, BlockEncoder}
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.protocol.ChannelRows
@@ -129,7 +129,7 @@ final private[cleancut] class ChannelFrames(
   ): Unit = {
     val queue = new BlockQueue(frame)
     try {
-      val blocks = new RecordBlocks(Memory.access, queue)
+      val blocks = new BlockEncoder(Memory.access, queue)
       val key = new UnsafeRowWriter(KeySchema.length, 0)
       val keyBytes = new Bytes
       val value = new Bytes

@@ -9,7 +9,7 @@ package io.cleancut.engine
  * @param isBase
  *   whether it is of a base, which has no removals
  */
-final class BlockRecords(damaged: String => Throwable, isBase: Boolean) {
+final class BlockDecoder(damaged: String => Throwable, isBase: Boolean) {
   val key = new Bytes
   val value = new Bytes
 

@@ -15,11 +15,11 @@ object RecordOperation {
  * @param maxBytes
  *   raw size that a block does not exceed, unless it has one record only
  */
-final class RecordBlocks(
+final class BlockEncoder(
     memory: Memory,
     queue: BlockQueue,
-    targetBytes: Int = RecordBlocks.TargetBytes,
-    maxBytes: Int = RecordBlocks.MaxBytes
+    targetBytes: Int = BlockEncoder.TargetBytes,
+    maxBytes: Int = BlockEncoder.MaxBytes
 ) {
   import Record._
 
@@ -100,7 +100,7 @@ final class RecordBlocks(
   }
 
   private def maxBytesOf(address: Long): Int =
-    RecordBlocks.MaxHeadBytes + keyLength(memory, address) +
+    BlockEncoder.MaxHeadBytes + keyLength(memory, address) +
       Math.max(valueLength(memory, address), 0)
 
   /** Closes the current block, if it has records. */
@@ -109,7 +109,7 @@ final class RecordBlocks(
   /** @param isSplit whether further rows of the last hash are in the next block */
   private def close(isSplit: Boolean): Unit = if (records > 0) {
     // Without a content the base has no index of its blocks, and is read as a whole.
-    val isIndexed = inOrderOf >= 0 && !isSplit && rowBytes <= RecordBlocks.MaxIndexedBytes
+    val isIndexed = inOrderOf >= 0 && !isSplit && rowBytes <= BlockEncoder.MaxIndexedBytes
     val content =
       Option.when(isIndexed)(BlockContent(inOrderOf, rowBytes.toInt, firstHash, lastHash))
     queue.add(length, records, content)
@@ -122,7 +122,7 @@ final class RecordBlocks(
 
   private def makeRoom(rowBytes: Int): Unit = {
     if (scratch == null) scratch = queue.scratch
-    scratch.growRaw(length + RecordBlocks.MaxHeadBytes + rowBytes)
+    scratch.growRaw(length + BlockEncoder.MaxHeadBytes + rowBytes)
   }
 
   private def copy(address: Long, sizeBytes: Int): Unit = copy(null, address, sizeBytes)
@@ -147,7 +147,7 @@ final class RecordBlocks(
   }
 }
 
-object RecordBlocks {
+object BlockEncoder {
 
   /**
    * Raw size at which a block is closed: large enough for zstd to work well, small enough that the
