@@ -158,8 +158,8 @@ final class ScaledQuery(
    * says what they are.
    */
   def restart(last: Long): Seq[(String, Long)] = {
-    val (_, readNs) = timed(archive.read(last).get)
-    val (stored, openNs) = timed(archive.open(last, CutParts.shared(archive)).get)
+    val (_, readNs) = timed(archive.cuts.read(last).get)
+    val (stored, openNs) = timed(archive.cuts.open(last, CutParts.shared(archive)).get)
     val ofExecutor = for {
       partition <- 0 until partitions by executors
       index <- 0 until storesOfPartition

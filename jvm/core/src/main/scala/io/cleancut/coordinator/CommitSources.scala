@@ -89,7 +89,7 @@ final private[coordinator] class CommitSources(
       val own = Option(run.ledger.epoch).filter(_.epoch == epoch)
       (run.ledger.lastCut, own.toSeq.flatMap(_.tasks.map(_.toSet)), own.map(_.segments))
     }
-    val others = archive.segmentsOf(epoch, segments.getOrElse(Set.empty))
+    val others = archive.segments.ofEpoch(epoch, segments.getOrElse(Set.empty))
     new EarlierRuns(epoch, cut, others, run.id.runId, tasks).close()
   }
 

@@ -106,7 +106,7 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
     val first = CutWindow.first(cut.stores, runs.locked(run.ledger.lastCut))
     val unknown = runs.locked(first.keys.filter(run.ledger.ends.of(_).isEmpty)).toSeq
     unknown.foreach { segment =>
-      val frames = archive.framesIn(segment)
+      val frames = archive.segments.framesIn(segment)
       if (frames.isEmpty) {
         // A later owner may have swept it.
         checkOwner(run, cut.epoch)

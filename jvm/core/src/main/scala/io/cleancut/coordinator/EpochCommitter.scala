@@ -73,7 +73,7 @@ final private[coordinator] class EpochCommitter(
       CommitEntry.countedIds(entry).isEmpty
     val isToLook = !run.begun.isAlone && mayLack && stores.closed(run, epoch, None).isLeft
     val found =
-      if (isToLook) archive.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole)
+      if (isToLook) archive.cuts.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole)
       else None
     found.foreach { cut =>
       logger.info(s"Epoch $epoch of ${archive.location} was committed by run ${cut.run.runId}")
@@ -127,7 +127,7 @@ final private[coordinator] class EpochCommitter(
       sinks = runs.locked(run.ledger.sinksAfter(epoch))
     )
     val cut = pages.withPages(run, whole)
-    val other = if (archive.create(cut)) None else Some(adopted(run, epoch))
+    val other = if (archive.cuts.create(cut)) None else Some(adopted(run, epoch))
     run.collector.committed(epoch)
     val writeNs = clock.monotonicNs() - readyNs
     // Spark names the versions that it has counted, and has the next tasks go on from those.
@@ -150,7 +150,7 @@ final private[coordinator] class EpochCommitter(
 
   /** The cut that is there in the place of this run's. */
   private def adopted(run: QueryRun, epoch: Long): StoredCut = {
-    val found = archive.open(epoch)
+    val found = archive.cuts.open(epoch)
     found
       .filter(of => isEarlier(run, of.head))
       .getOrElse(throw runs.committedBy(epoch, found.map(_.head)))

@@ -196,9 +196,9 @@ final class QueryCoordinator(
   def settled(runId: String, epoch: Long): Seq[StoreCut] = operation.settled(runId, epoch)
 
   /** Keeps the cut of an epoch under a name; see [[CutArchive.pin]]. */
-  def pin(name: String, epoch: Long): Unit = archive.pin(name, epoch)
+  def pin(name: String, epoch: Long): Unit = archive.savepoints.pin(name, epoch)
 
-  def unpin(name: String): Boolean = archive.unpin(name)
+  def unpin(name: String): Boolean = archive.savepoints.unpin(name)
 
   /** The checkpoints that this one continues, which do not change during a run. */
   lazy val lineage: Lineage = archive.lineage()
@@ -211,7 +211,7 @@ final class QueryCoordinator(
 
   /** Until a run has been heard of, this requests the last cut from the store. */
   def status: CutsStatus = {
-    val stored = if (runs.current.isEmpty) archive.last().map(_.head) else None
+    val stored = if (runs.current.isEmpty) archive.cuts.last().map(_.head) else None
     statusAfter(stored)
   }
 

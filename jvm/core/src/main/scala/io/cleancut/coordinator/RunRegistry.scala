@@ -101,7 +101,7 @@ final private[coordinator] class RunRegistry(
    */
   def ended(runId: String): Unit =
     synchronized(latest.filter(of => of.id.runId == runId && of.maySayEnded)).foreach { run =>
-      if (isStored(run)) archive.ended(run.id.generation)
+      if (isStored(run)) archive.owners.end(run.id.generation)
       run.hasEnded = true
     }
 
@@ -109,7 +109,7 @@ final private[coordinator] class RunRegistry(
    * Whether the checkpoint of a run is there: a directory that was deleted is not to come back with
    * what the end of the run writes.
    */
-  def isStored(run: QueryRun): Boolean = archive.isOwned(run.id.generation)
+  def isStored(run: QueryRun): Boolean = archive.owners.isTaken(run.id.generation)
 
   /** Runs that another coordinator of this driver had are not believed any more. */
   def follow(earlier: RunRegistry): Unit = {
@@ -141,7 +141,8 @@ final private[coordinator] class RunRegistry(
    *   CLEANCUT_FENCED
    */
   def checkOpen(run: QueryRun, epoch: Long): Unit =
-    if (epoch <= locked(run.ledger.lastCommitted)) throw committedBy(epoch, archive.head(epoch))
+    if (epoch <= locked(run.ledger.lastCommitted))
+      throw committedBy(epoch, archive.cuts.head(epoch))
 
   /** The error of a run whose epoch another run has committed. */
   def committedBy(epoch: Long, cut: Option[Cut]): CleancutException = {
@@ -152,8 +153,8 @@ final private[coordinator] class RunRegistry(
   /** The owner that has followed this run, if there is one. */
   def laterOwner(run: QueryRun): Option[String] = {
     val next = run.id.generation + 1
-    if (archive.isOwned(next)) {
-      val owners = archive.owners(next)
+    if (archive.owners.isTaken(next)) {
+      val owners = archive.owners.latest(next)
       val by = owners.headOption.fold(s"generation $next")(_.toString)
       run.followedBy = Some((by +: Owner.rivalry(owners).toSeq).mkString("; "))
     }
@@ -203,10 +204,10 @@ final private[coordinator] class RunRegistry(
   private def newRun(runId: String): QueryRun = {
     val used = usage()
     val queryId = logs.queryId()
-    val taken = archive.own(queryId, runId, host)
+    val taken = archive.owners.take(queryId, runId, host)
     // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
     val plain = logs.lastPlainCommit()
-    val listed = archive.listed()
+    val listed = archive.cuts.listed()
     archive.mark(queryId, if (runtime.paging.isEmpty) FormatNote.Stores else FormatNote.Roots)
     val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
@@ -217,7 +218,8 @@ final private[coordinator] class RunRegistry(
         s"$committed"
     )
     if (!taken.isAlone) tellOfRivals(taken.generation)
-    val seal = listed.sealOf(committed + 1).flatMap(archive.readSeal(_, cut)).filterNot(_.isClaim)
+    val seal =
+      listed.sealOf(committed + 1).flatMap(archive.cuts.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
     val collector = newCollector(taken, listed)
     val uncut = if (cut.isEmpty && committed >= 0) archive.uncutSinks() else SinkEpochs.Empty
@@ -240,7 +242,7 @@ final private[coordinator] class RunRegistry(
     val retention = logs.retention
     val written = listed.cutInfos.iterator.map { case (epoch, info) => epoch -> info.modifiedMs }
     val ages = new CutAges(retention.ms, written.to(Iterable), taken.storeClock, clock)
-    def isFollowed() = closed || archive.isOwned(taken.generation + 1)
+    def isFollowed() = closed || archive.owners.isTaken(taken.generation + 1)
     new GarbageCollector(
       archive,
       retention,
@@ -256,17 +258,17 @@ final private[coordinator] class RunRegistry(
 
   /** A later owner may have swept what the cut names. */
   private def wholeCut(generation: Long, epoch: Long): Option[Cut] =
-    try archive.open(epoch, runtime.parts(archive)).map(_.whole)
+    try archive.cuts.open(epoch, runtime.parts(archive)).map(_.whole)
     catch {
       case e: CleancutException =>
-        archive.owner(generation + 1).foreach { owner =>
+        archive.owners.find(generation + 1).foreach { owner =>
           throw Errors.fenced(archive.location, epoch + 1, owner.toString)
         }
         throw e
     }
 
   private def tellOfRivals(generation: Long): Unit =
-    Owner.rivalry(archive.owners(generation)).foreach { rivals =>
+    Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
       logger.warn(s"At ${archive.location} $rivals")
     }
 }

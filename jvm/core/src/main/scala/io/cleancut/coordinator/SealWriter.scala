@@ -36,8 +36,8 @@ final private[coordinator] class SealWriter(runs: RunRegistry) {
    */
   def write(run: QueryRun, seal: Cut): Unit = {
     val name = SealName(seal.epoch, seal.run.generation)
-    if (!archive.seal(seal)) {
-      val stored = archive.readSeal(name, runs.locked(run.ledger.lastCut))
+    if (!archive.cuts.seal(seal)) {
+      val stored = archive.cuts.readSeal(name, runs.locked(run.ledger.lastCut))
       if (!stored.exists(hasSealed(_, seal))) {
         val owner =
           if (stored.exists(_.run == seal.run)) "this run, which has sealed another result before"

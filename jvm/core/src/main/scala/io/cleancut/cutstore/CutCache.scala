@@ -16,7 +16,7 @@ object CutCache {
 
   def read(archive: CutArchive, runId: String, epoch: Long): Option[StoredCut] =
     cuts(Key(archive.location, runId, epoch, "")) {
-      archive.open(epoch, CutParts.shared(archive))
+      archive.cuts.open(epoch, CutParts.shared(archive))
     }
 
   /** The same of a savepoint, if it is of that epoch. */
@@ -26,6 +26,6 @@ object CutCache {
       name: String,
       epoch: Long
   ): Option[StoredCut] = cuts(Key(archive.location, runId, epoch, name)) {
-    archive.savepoint(name, CutParts.shared(archive)).filter(_.head.epoch == epoch)
+    archive.savepoints.open(name, CutParts.shared(archive)).filter(_.head.epoch == epoch)
   }
 }

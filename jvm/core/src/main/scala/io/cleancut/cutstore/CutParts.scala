@@ -1,11 +1,9 @@
 package io.cleancut.cutstore
 
 import java.util.concurrent.{CompletableFuture, ExecutionException, Executors}
-import java.util.zip.CRC32
 
-import io.cleancut.base.{DaemonThreads, SharedReads, StoreId}
+import io.cleancut.base.{Crc, DaemonThreads, SharedReads, StoreId}
 import io.cleancut.error.Errors
-import io.cleancut.format.Channels
 import io.cleancut.format._
 
 /** The pages and tables that a cut leaves its chains to, where they are read. */
@@ -29,7 +27,7 @@ object CutParts {
    */
   def page(path: String, ref: PageRef, bytes: Array[Byte]): CutPage = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
-    if (bytes.length != ref.length || crcOf(bytes) != ref.crc) {
+    if (bytes.length != ref.length || Crc.of(bytes) != ref.crc) {
       damaged("it is not the page that the cut names")
     }
     val page = CutPage.parse(path, ref.epoch, bytes)
@@ -71,16 +69,10 @@ object CutParts {
     PackedFrames.of(byStore.result())
   }
 
-  private[cleancut] def crcOf(bytes: Array[Byte]): Int = {
-    val crc = new CRC32
-    crc.update(bytes)
-    crc.getValue.toInt
-  }
-
   /** Read each time. */
   def read(archive: CutArchive): CutParts = new CutParts {
-    override def page(of: PageRef): CutPage = archive.page(of)
-    override def table(of: WindowPart): PackedFrames = archive.table(of)
+    override def page(of: PageRef): CutPage = archive.pages.read(of)
+    override def table(of: WindowPart): PackedFrames = archive.segments.table(of)
   }
 
   /** What this process has read last is kept: the stores of an executor ask for the same. */
@@ -88,10 +80,10 @@ object CutParts {
 
   final private class Shared(archive: CutArchive) extends CutParts {
     override def page(of: PageRef): CutPage =
-      pages(Key(archive.location, of.name, of.crc))(Some(archive.page(of))).get
+      pages(Key(archive.location, of.name, of.crc))(Some(archive.pages.read(of))).get
 
     override def table(of: WindowPart): PackedFrames =
-      tables(Key(archive.location, of.segment, of.end.crc))(Some(archive.table(of))).get
+      tables(Key(archive.location, of.segment, of.end.crc))(Some(archive.segments.table(of))).get
 
     override def fetch(of: Seq[PageRef], window: Seq[WindowPart]): Unit = {
       val reads = of.map(one => run(() => page(one))) ++ window.map(one => run(() => table(one)))

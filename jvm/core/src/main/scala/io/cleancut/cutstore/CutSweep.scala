@@ -62,16 +62,17 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
       served: Seq[SealName] = Nil,
       isYoung: ObjectInfo => Boolean = _ => false
   ): Swept = {
-    val listed = if (isComplete) archive.listed() else archive.listed(progress.cutsFrom, oldest)
+    val listed =
+      if (isComplete) archive.cuts.listed() else archive.cuts.listed(progress.cutsFrom, oldest)
     val cuts = listed.cutInfos.filter(_._1 < oldest)
     // A seal has served once its epoch has a cut.
     val last = if (isComplete) listed.epochs.lastOption else Some(oldest - 1)
     val seals = (listed.seals.filter(seal => last.exists(seal.epoch <= _)) ++ served).distinct
-    val anchor = if (!isComplete) archive.openFrom(oldest) else openFrom(listed, oldest)
+    val anchor = if (!isComplete) archive.cuts.openFrom(oldest) else openFrom(listed, oldest)
     // Read before anything is deleted: what it names must be known.
     val next = anchor.flatMap { known =>
       val after = known.head.epoch + 1
-      val found = if (isComplete) openFrom(listed, after) else archive.openFrom(after)
+      val found = if (isComplete) openFrom(listed, after) else archive.cuts.openFrom(after)
       // Of the same owner it goes on from the other.
       found.filter(_.head.run.generation != known.head.run.generation)
     }
@@ -91,7 +92,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
   }
 
   private def openFrom(listed: CutsListed, epoch: Long): Option[StoredCut] =
-    listed.epochs.find(_ >= epoch).flatMap(archive.open(_))
+    listed.epochs.find(_ >= epoch).flatMap(archive.cuts.open(_))
 
   /** Deletes the segments, pages and files that lie too far back to be needed. */
   private def parts(
@@ -106,10 +107,10 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     def known(of: Progress => Seq[Part]) = if (isComplete) Nil else of(progress)
     def sort(of: Seq[Part]) = of.partition(part => part.epoch < end && needs.mayDelete(part))
     val (segments, leftSegments) =
-      sort(known(_.segments) ++ archive.segmentInfos(from, until).map(Part.of))
+      sort(known(_.segments) ++ archive.segments.infos(from, until).map(Part.of))
     archive.delete(segments.map(_.key))
     // After what they name is settled: a page that is gone would leave that unknown.
-    val (pages, leftPages) = sort(known(_.pages) ++ archive.pageInfos(from, until).map(Part.of))
+    val (pages, leftPages) = sort(known(_.pages) ++ archive.pages.infos(from, until).map(Part.of))
     archive.delete(pages.map(_.key))
     val hasFiles = isComplete || progress.hasFiles
     val files =

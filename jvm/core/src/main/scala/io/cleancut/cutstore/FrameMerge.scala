@@ -1,11 +1,10 @@
 package io.cleancut.cutstore
 
 import java.util.Arrays
-import java.util.zip.CRC32
 
 import scala.collection.mutable
 
-import io.cleancut.base.StateVersion
+import io.cleancut.base.{Crc, StateVersion}
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
 import io.cleancut.format._
 
@@ -96,18 +95,12 @@ final private[cleancut] class FrameMerge(
           near.foreach { place =>
             val at = (place.offset - from).toInt
             val own = Arrays.copyOfRange(bytes, at, at + place.length.toInt)
-            if (crcOf(own) == place.crc) found(place) = own
+            if (Crc.of(own) == place.crc) found(place) = own
           }
         case _ => ()
       }
     }
     found
-  }
-
-  private def crcOf(bytes: Array[Byte]): Int = {
-    val crc = new CRC32
-    crc.update(bytes)
-    crc.getValue.toInt
   }
 }
 

@@ -89,7 +89,7 @@ final class GarbageCollector private[cleancut] (
         nowMs.forall(info.modifiedMs >= _ - YoungMs)
       val oldest = retention.oldest(last.epoch, ages)
       // The run before may have written one more cut since.
-      val cuts = last +: archive.head(last.epoch + 1).toSeq
+      val cuts = last +: archive.cuts.head(last.epoch + 1).toSeq
       val spared = cuts.flatMap(_.spared(oldest)).toSet
       val served = seals.filter(_.epoch <= last.epoch)
       sweep.run(oldest, spared, isComplete = false, served, isYoung)

@@ -77,7 +77,7 @@ final private[cleancut] case class PageTurn(
 
   /** Writes them; nothing names them yet. */
   def write(archive: CutArchive): WrittenPages =
-    WrittenPages(epoch, chains.map { case (old, of) => old -> archive.writePages(epoch, of) })
+    WrittenPages(epoch, chains.map { case (old, of) => old -> archive.pages.write(epoch, of) })
 
   /** The same with frames that lie one after the other. */
   def merged(merge: FrameMerge, archive: CutArchive): WrittenPages = {

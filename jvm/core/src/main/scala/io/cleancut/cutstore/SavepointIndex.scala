@@ -37,7 +37,7 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
    *   the first epoch whose cut is kept
    */
   def read(oldest: Long): Kept = {
-    val ids = archive.savepointInfos().map { case (name, info) => Id(name, info.modifiedMs) }
+    val ids = archive.savepoints.list().map { case (name, info) => Id(name, info.modifiedMs) }
     val read = ids.map(id => id -> known.get(id).toRight("").left.flatMap(_ => named(id)))
     known = read.collect { case (id, Right(names)) => id -> names }.toMap
     limits = limits.filter { case (id, _) => ids.contains(id) }
@@ -59,7 +59,7 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
   /** What a savepoint references, or why that is not known. One that was dropped: nothing. */
   private def named(id: Id): Either[String, Set[String]] =
     try {
-      val cut = archive.savepoint(id.name)
+      val cut = archive.savepoints.open(id.name)
       Right(cut.toSet[StoredCut].flatMap(of => of.segments ++ of.pages))
     } catch {
       // What passes by itself is no property of the savepoint.
@@ -69,7 +69,7 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
   /** Once known the limit stays: the cuts that show it are deleted in time. */
   private def limit(id: Id, oldest: Long): Option[Long] = {
     if (!limits.contains(id)) {
-      val cuts = archive.listed(oldest, Long.MaxValue).cutInfos
+      val cuts = archive.cuts.listed(oldest, Long.MaxValue).cutInfos
       val written = cuts.map { case (epoch, info) => epoch -> info.modifiedMs }
       lastBefore(id.writtenMs, written).foreach(epoch => limits += id -> epoch)
     }

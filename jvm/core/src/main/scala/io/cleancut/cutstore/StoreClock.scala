@@ -11,9 +11,9 @@ import io.cleancut.base.Clock
  *
  * To be created when the owner's object is there, so that the result is never ahead of the store.
  */
-final class StoreClock(archive: CutArchive, generation: Long, clock: Clock) {
+final class StoreClock(owners: Owners, generation: Long, clock: Clock) {
   private val ownedNs = clock.monotonicNs()
-  private lazy val ownedMs = archive.ownedMs(generation)
+  private lazy val ownedMs = owners.takenMs(generation)
 
   /** Milliseconds since 1970; None if the owner's object is gone. One request per run. */
   def nowMs(): Option[Long] =

@@ -64,5 +64,5 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
 
   protected def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
 
-  protected def segments(epoch: Long) = archive.segmentsOf(epoch)
+  protected def segments(epoch: Long) = archive.segments.ofEpoch(epoch)
 }

@@ -53,7 +53,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     }
     assert(runs.size == 0 && queries.forall(_.closed.get == 1))
     val archives = queries.map(query => new CutArchive(query.root, Clock.System))
-    assert(archives.forall(_.own(None, "next", "host").isAlone))
+    assert(archives.forall(_.owners.take(None, "next", "host").isAlone))
   }
 
   /** It kept those of the first start in the driver. */

@@ -93,7 +93,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     cuts.hold("r1", 1)
     tasks(cuts, "r1", 1, RowsDigest(3L, 7L))
     cuts.seal("r1", 1, output)
-    archive.readSeal(SealName(1, 1), archive.read(0)).get
+    archive.cuts.readSeal(SealName(1, 1), archive.cuts.read(0)).get
   }
 
   test("an epoch is finished from the seal, and nothing that its tasks make counts") {
@@ -116,7 +116,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     // One that was not told in time.
     write(cuts, "r2", 1, main(1))
     cuts.commit("r2", 1, entry)
-    val cut = archive.read(1).get
+    val cut = archive.cuts.read(1).get
     assert(cut.stores == sealedAs.stores && cut.channels == sealedAs.channels)
     assert(cut.run.runId == "r2" && cut.commit == entry && cut.offsets == "offsets of 1")
     // The next epoch begins with the rows in flight, and is one like others.
@@ -133,7 +133,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     val third = driver()
     assert(third.sealedOutput("r3", 1).contains("rows of r1") && third.finish("r3", 1))
     third.commit("r3", 1, entry)
-    assert(archive.read(1).exists(_.stores == sealedAs.stores))
+    assert(archive.cuts.read(1).exists(_.stores == sealedAs.stores))
     assert(errorOf(second.commit("r2", 1, entry)).getErrorId == "CLEANCUT_FENCED")
   }
 
@@ -165,7 +165,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
   test("a seal of a release that kept no offsets in it is followed, and not finished from") {
     val known = dead()
     store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
-    assert(archive.seal(known.copy(offsets = "", output = None)))
+    assert(archive.cuts.seal(known.copy(offsets = "", output = None)))
     val cuts = driver()
     assert(cuts.sealedOutput("r2", 1).isEmpty && !cuts.finish("r2", 1))
     assert(openChannel(cuts, "r2", 1, 0).decided.isDefined)
@@ -176,11 +176,11 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
       val known = dead()
       store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
       val rest = known.stores.filterNot(_.store == lacking)
-      assert(archive.seal(known.copy(stores = rest, paged = None)))
+      assert(archive.cuts.seal(known.copy(stores = rest, paged = None)))
       val error = errorOf(driver().finish("r2", 1))
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
       assert(error.getMessage.contains(s"$lacking") && error.getMessage.contains(".sealed"))
-      assert(archive.epochs() == Seq(0L))
+      assert(archive.cuts.epochs() == Seq(0L))
       afterEach()
       beforeEach()
     }
@@ -194,9 +194,9 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     val taken = sealedAs.stores.filterNot(of => Channels.isChannel(of.store)).map(_.version.id)
     val error = errorOf(cuts.commit("r2", 1, ids(taken.head, "f" * 32)))
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
-    assert(error.getMessage.contains(s"${main(1)}") && archive.epochs() == Seq(0L))
+    assert(error.getMessage.contains(s"${main(1)}") && archive.cuts.epochs() == Seq(0L))
     cuts.commit("r2", 1, ids(taken: _*))
-    assert(archive.read(1).exists(_.stores == sealedAs.stores))
+    assert(archive.cuts.read(1).exists(_.stores == sealedAs.stores))
   }
 
   test("a task that opens a store which the seal does not have is refused") {

@@ -5,7 +5,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.base.{Crc, StateVersion, StoreId}
 import io.cleancut.cutstore.{CutParts, Paging, StoredCut}
 import io.cleancut.error.CleancutException
 import io.cleancut.protocol.{Ack, CutWindow, WrittenPages}
@@ -157,7 +157,7 @@ private object PagedChainsSuite {
       val bytes = CutPage.encode(chains)
       val name = CutLayout.page(epoch, newId())
       pages(name) = bytes
-      PageRef(name, bytes.length.toLong, CutParts.crcOf(bytes), chains.size, chains.head.store)
+      PageRef(name, bytes.length.toLong, Crc.of(bytes), chains.size, chains.head.store)
     }
 
     private def frame(store: StoreId, version: Long, kind: FrameKind, attempt: Long) =

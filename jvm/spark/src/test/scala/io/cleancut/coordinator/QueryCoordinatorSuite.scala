@@ -21,7 +21,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   test("an epoch is a cut that names what its tasks wrote") {
     val first = driver()
     for (e <- 0L to 2L) epoch(first, "r1", e)
-    val cut = archive.read(2).get
+    val cut = archive.cuts.read(2).get
     assert(cut.commit == "v1\n{\"e\":2}" && cut.offsets == "offsets of 2")
     assert(cut.run == RunId(Some("query"), "r1", 1))
     assert(cut.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1L, 2L, 3L), Seq(1L, 2L, 3L)))
@@ -36,12 +36,12 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   test("what a task attempt reports twice counts once, and what comes late is not believed") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
-    val again = archive.segmentsOf(0).flatMap(_._2).head
+    val again = archive.segments.ofEpoch(0).flatMap(_._2).head
     assert(report(cuts, "r1", again).isInstanceOf[Ack.Unknown])
     val open = frame(part(0), 2, 77)
     for (sent <- Seq(open, frame(part(1), 2, 78)))
       assert(submit(cuts, "r1", sent) == Ack.Accepted)
-    val placed = archive.segmentsOf(1).flatMap(_._2).head
+    val placed = archive.segments.ofEpoch(1).flatMap(_._2).head
     assert(report(cuts, "r1", placed) == Ack.Duplicate)
     assert(cuts.open("r1", 78, part(0), 5).isLeft)
   }
@@ -54,7 +54,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val error = errorOf(cuts.commit("r1", 1, "v1\n{}"))
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
     assert(error.getMessage.contains(part(1).toString))
-    assert(archive.epochs() == Seq(0L))
+    assert(archive.cuts.epochs() == Seq(0L))
   }
 
   test("the error on what lacks tells the last attempt at each store, and where it ran") {
@@ -104,7 +104,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(told.getCause.isInstanceOf[OutOfMemoryError])
     isFull = false
     cuts.commit("r1", 1, "v1\n{}")
-    assert(archive.epochs() == Seq(0L, 1L))
+    assert(archive.cuts.epochs() == Seq(0L, 1L))
   }
 
   test("a frame that an executor wrote may be the last one too") {
@@ -119,7 +119,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(segments(1).size == 2)
     // The driver dies now, and the sink skips the epoch.
     driver().commit("r2", 1, "v1\n{}")
-    assert(archive.read(1).get.stores.map(_.version.number) == Seq(2L, 2L))
+    assert(archive.cuts.read(1).get.stores.map(_.version.number) == Seq(2L, 2L))
   }
 
   test("the first epoch, of which nobody knows the stores, is durable task by task") {
@@ -152,7 +152,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(submit(cuts, "r1", retried) == Ack.Accepted)
     assert(segments(1).flatMap(_._2).map(_.attempt).toSet == Set(10L, 11L, 12L))
     cuts.commit("r1", 1, "v1\n{}")
-    assert(archive.read(1).get.of(part(1)).get.version == retried.name.version)
+    assert(archive.cuts.read(1).get.of(part(1)).get.version == retried.name.version)
   }
 
   test("of two drivers the one that came first is fenced") {
@@ -163,16 +163,16 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val error = errorOf(epoch(first, "r1", 1))
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
     epoch(second, "r2", 2)
-    assert(archive.epochs().map(archive.read(_).get.run.runId) == Seq("r1", "r2", "r2"))
+    assert(archive.cuts.epochs().map(archive.cuts.read(_).get.run.runId) == Seq("r1", "r2", "r2"))
   }
 
   test("of two drivers that commit one epoch, who finds a cut there stops") {
     val first = driver()
     epoch(first, "r1", 0)
     val other = Cut(1, RunId(None, "r0", 1), "t0", 0, "v1", "", Nil, Map.empty)
-    archive.create(other)
+    archive.cuts.create(other)
     assert(errorOf(epoch(first, "r1", 1)).getErrorId == "CLEANCUT_FENCED")
-    assert(archive.read(1).contains(other))
+    assert(archive.cuts.read(1).contains(other))
   }
 
   test("a run that was followed on the same driver is not believed any more") {
@@ -187,7 +187,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   test("a query without state is committed by cuts too") {
     val cuts = driver()
     for (e <- 0L to 2L) cuts.commit("r1", e, s"v1\n{\"e\":$e}")
-    assert(archive.epochs() == Seq(0L, 1L, 2L))
+    assert(archive.cuts.epochs() == Seq(0L, 1L, 2L))
   }
 
   test("a checkpoint that was written without cuts goes on with a base of each store") {
@@ -199,7 +199,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     submit(cuts, "r1", frame(part(0), 8, 1, FrameKind.Base))
     submit(cuts, "r1", frame(part(0), 8, 2, FrameKind.Base))
     cuts.commit("r1", 7, "v1")
-    assert(archive.read(7).get.stores.map(_.frames.map(_._1)) == Seq(Seq(FrameKind.Base)))
+    assert(archive.cuts.read(7).get.stores.map(_.frames.map(_._1)) == Seq(Seq(FrameKind.Base)))
     assert(cuts.open("r1", 3, part(0), 8).exists(o => o.accepted.isDefined && !o.needsBase))
   }
 
@@ -208,7 +208,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     for (e <- 0L until 60L) {
       epoch(cuts, "r1", e)
       if (e % 7 == 3) {
-        val ids = archive.read(e).get.stores.map(s => s.store -> s.version)
+        val ids = archive.cuts.read(e).get.stores.map(s => s.store -> s.version)
         for ((store, version) <- ids) {
           val name = FrameName(store, version, FrameKind.Base)
           val base = SealedFrame(name, SealedFrame.Maintenance, s"base $version".getBytes)
@@ -216,18 +216,18 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
         }
       }
     }
-    val last = archive.read(59).get
+    val last = archive.cuts.read(59).get
     assert(last.stores.forall(s => s.frames.head._1 == FrameKind.Base && s.frames.size <= 8))
-    val before = archive.segments().size
+    val before = archive.segments.keys().size
     val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false)
       .run(oldest = 56, spared = Set.empty)
-    assert(archive.epochs() == (56L to 59L))
-    assert(swept.segments > 20 && archive.segments().size == before - swept.segments)
+    assert(archive.cuts.epochs() == (56L to 59L))
+    assert(swept.segments > 20 && archive.segments.keys().size == before - swept.segments)
     val left = Seq(CutLayout.Cuts, CutLayout.Segments, CutLayout.Pages).flatMap { of =>
       store.list(ObjectPrefix(of)).map(_.sizeBytes)
     }
     assert(swept.keptBytes.exists(_ == left.sum))
-    for (e <- archive.epochs(); name <- archive.read(e).get.segments)
+    for (e <- archive.cuts.epochs(); name <- archive.cuts.read(e).get.segments)
       assert(store.head(ObjectKey(name)).isDefined, s"$name of cut $e is gone")
   }
 
@@ -240,7 +240,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
     val cuts = driver(keep = 2, keptMs = HourMs)
     for (e <- 30L until 60L) epoch(cuts, "r2", e)
-    eventually(assert(archive.epochs() == (25L until 60L)))
+    eventually(assert(archive.cuts.epochs() == (25L until 60L)))
   }
 
   test("what a savepoint names outlives the sweep, until it is given up") {
@@ -251,7 +251,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(errorOf(cuts.pin("../x", 6)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
     assert(errorOf(cuts.pin("later", 77)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
     // Without bases every cut names all that came before, so that a base has to make garbage.
-    for (store <- archive.read(59).get.stores) {
+    for (store <- archive.cuts.read(59).get.stores) {
       val name = FrameName(store.store, store.version, FrameKind.Base)
       submit(cuts, "r1", SealedFrame(name, SealedFrame.Maintenance, "base".getBytes))
     }
@@ -261,7 +261,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
         .run(oldest = 88, spared = Set.empty)
         .segments > 40
     )
-    val pinned = archive.pinned()("before-upgrade")
+    val pinned = archive.savepoints.all()("before-upgrade")
     assert(pinned.head.epoch == 5 && pinned.segments.nonEmpty)
     assert(pinned.segments.forall(name => store.head(ObjectKey(name)).isDefined))
     assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
@@ -300,7 +300,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val cuts = driver()
     val before = store.counts
     for (e <- 0L to 3L) epoch(cuts, "r1", e)
-    val told = archive.epochs().map(archive.read(_).get.costs.get)
+    val told = archive.cuts.epochs().map(archive.cuts.read(_).get.costs.get)
     // Not the write of the last cut, which the next would tell, nor what this test asks for.
     val kinds = Seq(RequestKind.Put, RequestKind.Create)
     val puts = told.map(c => kinds.flatMap(k => c.driver.requests.get(k.name)).map(_.requests).sum)
@@ -308,10 +308,10 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(puts.sum == kinds.map(sent(_).requests).sum - 1)
     // An object for each frame or for both, and the cut before; first the owner and the format.
     assert(puts.head <= 4 && puts.tail.forall(n => n == 2 || n == 3), puts)
-    val segments = archive.segments().map(_._2)
+    val segments = archive.segments.keys().map(_._2)
     assert(told.map(_.driver.segments).sum == segments.size)
     assert(told.map(_.driver.segmentBytes).sum == segments.map(store.head(_).get.sizeBytes).sum)
-    val frames = archive.read(3).get.stores.flatMap(_.frames.map(_._3.length))
+    val frames = archive.cuts.read(3).get.stores.flatMap(_.frames.map(_._3.length))
     assert(told.map(_.driver.frames).sum == frames.size)
     assert(told.map(_.driver.frameBytes).sum == frames.sum)
     assert(told.forall(_.executorCount == 0))
@@ -325,7 +325,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     cuts.heard("r1", 11, Sender("7", "host-7", usage))
     for (p <- 0 to 1) submit(cuts, "r1", frame(part(p), 1, 10L + p))
     cuts.commit("r1", 0, "v1")
-    val cut = archive.read(0).get
+    val cut = archive.cuts.read(0).get
     assert(cut.timings("epochMs") >= 30 && cut.timings("epochMs") >= cut.timings("gateMs"))
     val parts = Seq("collectMs", "ownerMs", "offsetsMs").map(cut.timings)
     assert((0L to 2L).contains(cut.timings("gateMs") - parts.sum))
@@ -338,7 +338,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val last = cuts.status.last.get
     assert(last.cut == cut)
     epoch(cuts, "r1", 1)
-    val next = archive.read(1).get
+    val next = archive.cuts.read(1).get
     assert(next.timings("previousCutMs") == last.writeMs)
     assert(next.costs.get.executors.segmentBytes == 0, "it was told once")
   }

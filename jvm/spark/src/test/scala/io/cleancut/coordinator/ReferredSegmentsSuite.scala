@@ -18,7 +18,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val act = driver()
     val last = act.begin("act").committed
     val epoch = last + 2
-    val cut = archive.read(to).get
+    val cut = archive.cuts.read(to).get
     act.replace("act", epoch, Stores.toSet)
     act.refer("act", epoch, bases(cut, epoch), cut.segments.toSet)
     act.settle("act", epoch)
@@ -34,12 +34,12 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     SealedFrame(FrameName(store, version, FrameKind.Base), attempt = 0L, bytes)
   }
 
-  private def sourcesOf(epoch: Long) = archive.read(epoch).get.segments
+  private def sourcesOf(epoch: Long) = archive.cuts.read(epoch).get.segments
 
   private def areThere(names: Seq[String]) =
     names.forall(name => store.head(ObjectKey(name)).isDefined)
 
-  private def referredBy(epoch: Long) = archive.head(epoch).get.referred
+  private def referredBy(epoch: Long) = archive.cuts.head(epoch).get.referred
 
   /** Each store has a base of the last version, which the next cut names. */
   private def writeBases(query: QueryCoordinator, run: String): Unit =
@@ -64,7 +64,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
       epoch(next, "r2", e)
       assert(referredBy(e) == listed, s"at $e")
     }
-    eventually(assert(archive.epochs().head > act))
+    eventually(assert(archive.cuts.epochs().head > act))
     assert(areThere(sources))
     writeBases(next, "r2")
     val last = act + 40
@@ -75,7 +75,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(referredBy(last + 59).isEmpty)
     eventually(assert(!sources.exists(name => areThere(Seq(name)))))
     // Others go meanwhile.
-    val kept = archive.epochs().flatMap(archive.read)
+    val kept = archive.cuts.epochs().flatMap(archive.cuts.read)
     assert(kept.nonEmpty && kept.forall(_.segments.nonEmpty))
   }
 
@@ -95,7 +95,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     for (e <- act + 2 until act + 12) epoch(next, "r2", e)
     // No chain begins with it any more, but cuts do that are kept.
     assert(referredBy(act + 11).map(_.version) == Seq(act + 1))
-    val spared = archive.head(act + 11).get.spared(oldest = 55)
+    val spared = archive.cuts.head(act + 11).get.spared(oldest = 55)
     val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false).run(55, spared)
     assert(swept.cuts == 55 && swept.segments > 0)
     assert(areThere(sources))
@@ -132,11 +132,12 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
       },
       Clock.System
     )
-    val generation = archive.head(89).get.run.generation
-    val swept = new CutSweep(slow, QueryLedger.BaseMargin, () => archive.isOwned(generation + 1))
-      .run(oldest = 88, spared = Set.empty)
+    val generation = archive.cuts.head(89).get.run.generation
+    val swept =
+      new CutSweep(slow, QueryLedger.BaseMargin, () => archive.owners.isTaken(generation + 1))
+        .run(oldest = 88, spared = Set.empty)
     assert(isBegun && swept.cuts == 88 && swept.segments == 0)
-    assert(areThere(sources) && archive.epochs() == Seq(88L, 89L, 91L))
+    assert(areThere(sources) && archive.cuts.epochs() == Seq(88L, 89L, 91L))
   }
 
   test("a note of the format keeps others from what they do not know") {

@@ -22,7 +22,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
   private def begun(stores: Set[StoreId]): QueryCoordinator = {
     val query = atOnce()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
-    assert(archive.last().get.head.paged.get.pages.nonEmpty)
+    assert(archive.cuts.last().get.head.paged.get.pages.nonEmpty)
     query.ended("r1")
     val act = driver()
     assert(act.begin("act").committed == Epochs - 1)
@@ -54,7 +54,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
       assert(write(act, store, 900L + at) == Ack.Accepted)
     act.settle("act", Epochs)
     act.commit("act", Epochs, "v1\n{}")
-    val found = archive.last().get
+    val found = archive.cuts.last().get
     assert(found.head.epoch == Epochs && found.head.paged.get.pages.isEmpty)
     assert(found.head.paged.get.window.map(_.epoch).distinct == Seq(Epochs))
     assert(found.whole.stores.map(_.store).toSet == stores)
@@ -70,9 +70,9 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
       }
       next.commit("r2", e, "v1\n{}")
     }
-    val last = archive.last().get
+    val last = archive.cuts.last().get
     assert(last.head.paged.get.pages.nonEmpty && last.whole.stores.map(_.store).toSet == stores)
-    assert(archive.epochs().flatMap(archive.read(_)).forall(_.stores.nonEmpty))
+    assert(archive.cuts.epochs().flatMap(archive.cuts.read(_)).forall(_.stores.nonEmpty))
   }
 
   test("what is settled can be asked for before the cut, and nothing is before that") {
@@ -83,8 +83,10 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     act.settle("act", Epochs)
     val (kind, version, place) = told(part(2)).get.frames.head
     assert(kind == FrameKind.Base && version.number == Epochs + 1)
-    assert(archive.framesIn(place.segment).map(_.name.store).toSet == Set(part(0), part(2)))
-    assert(told(part(1)).isEmpty && archive.epochs().last == Epochs - 1)
+    assert(
+      archive.segments.framesIn(place.segment).map(_.name.store).toSet == Set(part(0), part(2))
+    )
+    assert(told(part(1)).isEmpty && archive.cuts.epochs().last == Epochs - 1)
   }
 
   test("it is not committed while one of its stores lacks") {
@@ -95,7 +97,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
       assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
       assert(error.getMessage.contains(part(2).toString))
     }
-    assert(archive.epochs().last == Epochs - 1)
+    assert(archive.cuts.epochs().last == Epochs - 1)
   }
 
   test("who has run the query is fenced, and so is an act that another run has followed") {
@@ -108,6 +110,6 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     write(act, part(0), 900L)
     driver().begin("r2")
     assert(errorOf(act.commit("act", Epochs, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
-    assert(archive.epochs().last == Epochs - 1)
+    assert(archive.cuts.epochs().last == Epochs - 1)
   }
 }

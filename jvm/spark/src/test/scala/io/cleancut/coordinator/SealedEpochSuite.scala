@@ -38,7 +38,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(cuts.open("r1", 9, part(1), 0).isRight && submit(cuts, "r1", late) == Ack.Accepted)
     assert(segments(0).size == 2)
     cuts.commit("r1", 0, "v1\n{}")
-    assert(archive.read(0).get.of(part(1)).exists(_.version == late.name.version))
+    assert(archive.cuts.read(0).get.of(part(1)).exists(_.version == late.name.version))
     epoch(cuts, "r1", 1)
   }
 
@@ -46,7 +46,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val cuts = driver()
     held(cuts, "r1", 0)
     cuts.commit("r1", 0, "v1\n{}")
-    assert(segments(0).size == 1 && archive.read(0).get.stores.size == 2)
+    assert(segments(0).size == 1 && archive.cuts.read(0).get.stores.size == 2)
   }
 
   test("an operator is aligned, and says why, in each epoch that its sink does not seal") {
@@ -90,7 +90,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     held(cuts, "r1", 1)
     cuts.seal("r1", 1)
     cuts.commit("r1", 1, "v1\n{}")
-    assert(archive.read(1).get.of(part(0)).get.version != looked.name.version)
+    assert(archive.cuts.read(1).get.of(part(0)).get.version != looked.name.version)
   }
 
   private var attempts = 100L
@@ -125,7 +125,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     cuts.open("r1", 5, part(0), 0)
     for (_ <- 1 to 2) assert(submit(cuts, "r1", sent) == Ack.Accepted)
     cuts.seal("r1", 0)
-    assert(archive.segmentsOf(0).flatMap(_._2).map(_.name) == Seq(sent.name))
+    assert(archive.segments.ofEpoch(0).flatMap(_._2).map(_.name) == Seq(sent.name))
   }
 
   test("an epoch that lacks a store is not sealed, and so never seen") {
@@ -189,16 +189,16 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val (zombie, successor) = rivals()
     successor.seal("r2", 1)
     zombie.seal("r1", 1)
-    assert(archive.listed().sealOf(1).contains(SealName(1, 2)))
+    assert(archive.cuts.listed().sealOf(1).contains(SealName(1, 2)))
     successor.commit("r2", 1, "v1\n{}")
-    assert(archive.read(1).exists(_.run.runId == "r2"))
+    assert(archive.cuts.read(1).exists(_.run.runId == "r2"))
 
     afterEach()
     beforeEach()
     val (first, second) = rivals()
     first.seal("r1", 1)
     second.seal("r2", 1)
-    assert(archive.listed().sealOf(1).contains(SealName(1, 2)))
+    assert(archive.cuts.listed().sealOf(1).contains(SealName(1, 2)))
   }
 
   test("what a run shows whole is not taken for what the run before it seals behind that") {
@@ -207,7 +207,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val plain = driver()
     assert(plain.open("r3", 30, part(0), 1).isRight)
     zombie.seal("r1", 1)
-    val names = archive.listed().seals.toSet
+    val names = archive.cuts.listed().seals.toSet
     assert(names == Set(SealName(1, 1), SealName(1, 3)))
     val later = driver()
     assert(!later.isDecidedBefore("r4", 1) && later.sealedOutput("r4", 1).isEmpty)
@@ -219,7 +219,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val follower = driver()
     assert(follower.open("r3", 30, part(0), 1).isRight)
     assert(errorOf(unknowing.seal("r2", 1)).getErrorId == "CLEANCUT_FENCED")
-    assert(archive.listed().seals.toSet == Set(SealName(1, 1), SealName(1, 2), SealName(1, 3)))
+    assert(archive.cuts.listed().seals.toSet == Set(SealName(1, 1), SealName(1, 2), SealName(1, 3)))
     assert(driver().isDecidedBefore("r4", 1))
   }
 
@@ -244,17 +244,19 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     held(cuts, "r2", 1)
     cuts.seal("r2", 1)
     cuts.commit("r2", 1, "v1\n{}")
-    val seals = archive.listed().seals
+    val seals = archive.cuts.listed().seals
     assert(
-      seals == Seq(SealName(1, 2)) && archive.readSeal(seals.head, before = None).exists(_.isClaim)
+      seals == Seq(SealName(1, 2)) && archive.cuts
+        .readSeal(seals.head, before = None)
+        .exists(_.isClaim)
     )
     // Nor does any other epoch of it.
     epoch(cuts, "r2", 2)
-    assert(archive.listed().seals.size == 1)
+    assert(archive.cuts.listed().seals.size == 1)
   }
 
   test("a driver that was followed just before its seal does not let its sink write") {
-    def isSealed = archive.listed().seals.nonEmpty
+    def isSealed = archive.cuts.listed().seals.nonEmpty
     val (zombie, _) = rivals(isBlind = !isSealed)
     assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
     assert(isSealed, "it was found before")
@@ -264,7 +266,8 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
   private def sealFailsOnce(): QueryCoordinator = {
     var failures = 0
     def fail(key: ObjectKey): Boolean = synchronized {
-      val isDue = failures == 0 && key.name.contains("owners/") && archive.listed().seals.nonEmpty
+      val isDue =
+        failures == 0 && key.name.contains("owners/") && archive.cuts.listed().seals.nonEmpty
       if (isDue) failures += 1
       isDue
     }
@@ -283,7 +286,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     epoch(cuts, "r1", 0)
     captured(cuts, "r1", 1)
     intercept[CleancutException](cuts.seal("r1", 1, Some("staged")))
-    assert(failures == 1 && archive.listed().seals == Seq(SealName(1, 1)))
+    assert(failures == 1 && archive.cuts.listed().seals == Seq(SealName(1, 1)))
     cuts
   }
 
@@ -291,7 +294,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val cuts = sealFailsOnce()
     cuts.seal("r1", 1, Some("staged"))
     cuts.commit("r1", 1, "v1\n{}")
-    assert(archive.read(1).get.stores.nonEmpty)
+    assert(archive.cuts.read(1).get.stores.nonEmpty)
   }
 
   test("a repeated seal of another result ends the run, because the object cannot be replaced") {
@@ -306,6 +309,6 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     held(second, "r2", 0)
     second.seal("r2", 0)
     second.commit("r2", 0, "v1\n{}")
-    assert(archive.read(0).get.stores.size == 2)
+    assert(archive.cuts.read(0).get.stores.size == 2)
   }
 }

@@ -17,14 +17,14 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     // The driver dies between the sink's commit and the cut; the sink skips the epoch then.
     val second = driver()
     second.commit("r2", 1, "v1\n{}")
-    val cut = archive.read(1).get
+    val cut = archive.cuts.read(1).get
     assert(cut.run.runId == "r2" && cut.stores.map(_.version.number) == Seq(2L, 2L))
     epoch(second, "r2", 2)
   }
 
   test("a driver that starts while a later one sweeps what the last cut names is fenced") {
     epoch(driver(), "r1", 0)
-    val swept = new SweptWhenRead(store, 0L, () => archive.own(None, "r3", "other"))
+    val swept = new SweptWhenRead(store, 0L, () => archive.owners.take(None, "r3", "other"))
     val logs = new Logs(None, 100)
     val zombie =
       new QueryCoordinator(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
@@ -37,13 +37,13 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     epoch(first, "r1", 0)
     for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
     // They are there when it lists the segments, and gone when it reads them.
-    val swept = new SweptWhenRead(store, 1L, () => archive.own(None, "r3", "other"))
+    val swept = new SweptWhenRead(store, 1L, () => archive.owners.take(None, "r3", "other"))
     val logs = new Logs(None, 100)
     val zombie =
       new QueryCoordinator(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
     val error = errorOf(zombie.commit("r2", 1, "v1\n{}"))
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r3"))
-    assert(archive.segmentsOf(1).isEmpty && archive.epochs() == Seq(0L))
+    assert(archive.segments.ofEpoch(1).isEmpty && archive.cuts.epochs() == Seq(0L))
   }
 
   test("half of the frames of an earlier run are no epoch") {
@@ -75,7 +75,9 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val plan = new Plan(cuts, "r2", 1)
     cuts.commit("r2", 1, "v1\n{}", Some(plan))
     assert(plan.runs == 1)
-    assert(archive.read(1).get.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1, 2), Seq(1, 2)))
+    assert(
+      archive.cuts.read(1).get.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1, 2), Seq(1, 2))
+    )
     epoch(cuts, "r2", 2)
   }
 
@@ -88,7 +90,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     cuts.commit("r2", 1, "v1\n{}", Some(plan))
     for (p <- 0 to 1) submit(cuts, "r2", frame(part(p), 3, 30L + p))
     cuts.commit("r2", 2, "v1\n{}", throw new AssertionError("asked for the plan in vain"))
-    assert(plan.runs == 0 && archive.epochs() == Seq(0L, 1L, 2L))
+    assert(plan.runs == 0 && archive.cuts.epochs() == Seq(0L, 1L, 2L))
   }
 
   test("without a cut before it an epoch is whole if it has every store of the plan") {
@@ -101,7 +103,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
       }
       cuts.commit("r1", 0, "v1\n{}", Some(plan))
       assert(plan.runs == 1, s"after $seen")
-      assert(archive.read(0).get.stores.map(_.store.partition) == Seq(0, 1))
+      assert(archive.cuts.read(0).get.stores.map(_.store.partition) == Seq(0, 1))
       epoch(cuts, "r1", 1)
       afterEach()
       beforeEach()
@@ -114,7 +116,9 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val cuts = driver()
     val plan = new Plan(cuts, "r2", 0)
     cuts.commit("r2", 0, "v1\n{}", Some(plan))
-    assert(plan.runs == 1 && archive.read(0).get.stores.map(_.store.name) == Seq.fill(2)("default"))
+    assert(
+      plan.runs == 1 && archive.cuts.read(0).get.stores.map(_.store.name) == Seq.fill(2)("default")
+    )
   }
 
   test("what fails in a run by the gate ends the query, and nothing is committed") {
@@ -124,13 +128,13 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
       override def run(): Unit = throw new IllegalStateException("a task failed")
     }
     intercept[IllegalStateException](cuts.commit("r1", 1, "v1\n{}", Some(failing)))
-    assert(archive.epochs() == Seq(0L))
+    assert(archive.cuts.epochs() == Seq(0L))
   }
 
   test("a task that this run began is no empty epoch, if nothing else is known") {
     val cuts = driver()
     cuts.open("r1", 7, part(0), 0)
     assert(errorOf(cuts.commit("r1", 0, "v1\n{}")).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
-    assert(archive.epochs().isEmpty)
+    assert(archive.cuts.epochs().isEmpty)
   }
 }

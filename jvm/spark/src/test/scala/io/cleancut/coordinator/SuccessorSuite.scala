@@ -40,15 +40,15 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     assert(late.getMessage.contains("before epoch 2"))
     // Spark is told what a later run will read.
     assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{\"of\":1}")
-    assert(archive.read(1).exists(_.run.runId == "r1"))
+    assert(archive.cuts.read(1).exists(_.run.runId == "r1"))
     // As one that has run nothing of it, its tasks go on from what is there.
-    val taken = archive.read(1).get
+    val taken = archive.cuts.read(1).get
     for (p <- 0 to 1) {
       val known = second.accepted(part(p), 2)
       assert(known == taken.of(part(p)).map(_.version.id) && !known.contains(made(p)))
     }
     epoch(second, "r2", 2)
-    val cut = archive.read(2).get
+    val cut = archive.cuts.read(2).get
     assert(cut.run.runId == "r2" && cut.stores.forall(_.frames.map(_._2.number) == Seq(1, 2, 3)))
     for (p <- 0 to 1)
       assert(taken.of(part(p)).map(_.frames.toSeq) == cut.of(part(p)).map(_.frames.init.toSeq))
@@ -63,7 +63,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     epoch(first, "r1", 0)
     val of = tasks(first, "r1", 1)
     // The first drops in its cut what the second goes on from.
-    for (store <- archive.read(0).get.stores) {
+    for (store <- archive.cuts.read(0).get.stores) {
       val name = FrameName(store.store, store.version, FrameKind.Base)
       assert(
         submit(
@@ -80,7 +80,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     assert(second.commit("r2", 1, counting(made)) == counting(of))
     for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
     epoch(second, "r2", 2)
-    val (before, after) = (archive.open(1).get, archive.open(2).get)
+    val (before, after) = (archive.cuts.open(1).get, archive.cuts.open(2).get)
     val dropped = after.segments -- before.segments
     assert(dropped.exists(_.startsWith(CutLayout.segmentsOf(0))), "they name the same of epoch 0")
     new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, spared = Set.empty)
@@ -91,7 +91,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     val (first, second) = takenOver()
     assert(errorOf(first.commit("r1", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
     assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{}")
-    val cut = archive.read(1).get
+    val cut = archive.cuts.read(1).get
     for (p <- 0 to 1)
       assert(second.accepted(part(p), 2) == cut.of(part(p)).map(_.version.id))
     epoch(second, "r2", 2)
@@ -112,7 +112,9 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     tasks(second, "r2", 1)
     second.commit("r2", 1, "v1\n{}")
     val error = errorOf(first.commit("r1", 1, "v1\n{}"))
-    assert(error.getErrorId == "CLEANCUT_FENCED" && archive.read(1).exists(_.run.runId == "r2"))
+    assert(
+      error.getErrorId == "CLEANCUT_FENCED" && archive.cuts.read(1).exists(_.run.runId == "r2")
+    )
   }
 
   test("a run that says that it has ended leaves its successor alone") {

@@ -23,7 +23,7 @@ class CutCacheSuite extends AnyFunSuite {
       val slow = new Held(new RootedStore(disk, "slow/"))
       val quick = new Held(new RootedStore(disk, "quick/"))
       quick.go.countDown()
-      for (held <- Seq(slow, quick)) new CutArchive(held.store, Clock.System).create(cut)
+      for (held <- Seq(slow, quick)) new CutArchive(held.store, Clock.System).cuts.create(cut)
       val threads = Executors.newFixedThreadPool(9)
       try {
         def ask(held: Held) = {
@@ -48,7 +48,7 @@ class CutCacheSuite extends AnyFunSuite {
       val archive = new CutArchive(held.store, Clock.System)
       held.go.countDown()
       assert(read(archive).isEmpty)
-      archive.create(cut)
+      archive.cuts.create(cut)
       held.failures.set(1)
       val threads = Executors.newFixedThreadPool(4)
       try {

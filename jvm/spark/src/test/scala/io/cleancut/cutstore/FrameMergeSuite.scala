@@ -76,7 +76,8 @@ class FrameMergeSuite extends AnyFunSuite {
         assert(FramePlace.ranges(moved.map(_._3), maxGap = 0, Long.MaxValue).size == 1)
         assert(PackedChain.of(was.frames).placedAs(PackedChain.of(is.frames)) == is.frames)
       }
-      val tables = archive.segmentsOf(5).filter(of => FrameMerge.isMerged(of._2.head.place.segment))
+      val tables =
+        archive.segments.ofEpoch(5).filter(of => FrameMerge.isMerged(of._2.head.place.segment))
       assert(tables.size == 1 && tables.head._1 == SegmentIdentity(5, "merged", "run", 3))
       assert(new FrameMerge(archive, run, () => newId())(5, merged) == merged)
     }
@@ -86,7 +87,7 @@ class FrameMergeSuite extends AnyFunSuite {
     withChains { (archive, chains) =>
       val merged = new FrameMerge(archive, run, () => newId(), batchBytes = 1)(5, chains)
       assertSame(archive, chains, merged)
-      assert(archive.segmentsOf(5).size == 1 + chains.size)
+      assert(archive.segments.ofEpoch(5).size == 1 + chains.size)
     }
   }
 

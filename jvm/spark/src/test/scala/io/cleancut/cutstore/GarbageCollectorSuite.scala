@@ -78,7 +78,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     eventually {
       epoch(cuts, "r1", next)
       next += 1
-      assert(listings.get >= 2 && archive.epochs().head > 120L)
+      assert(listings.get >= 2 && archive.cuts.epochs().head > 120L)
     }
   }
 
@@ -106,7 +106,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
       epoch(cuts, "r1", e)
       if (e == 19) cuts.pin("early", 15)
     }
-    val pinned = archive.pinned()("early").segments
+    val pinned = archive.savepoints.all()("early").segments
     // Each chain begins anew, so that the cuts do not need the old deltas.
     def writeBases(): Unit = for (of <- cuts.lastCut.get.stores) {
       val name = FrameName(of.store, of.version, FrameKind.Base)
@@ -114,7 +114,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
     writeBases()
     for (e <- 100L until 160L) epoch(cuts, "r1", e)
-    val epochs = archive.segments().map(_._1).distinct
+    val epochs = archive.segments.keys().map(_._1).distinct
     assert(pinned.forall(name => store.head(ObjectKey(name)).isDefined))
     assert(!epochs.exists(e => e > 15 && e < 99))
     assert(cuts.unpin("early"))
@@ -140,7 +140,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val before = directories("segments")
     // As by a process that was stopped between its read of the cut and its look for it.
     store.create(ObjectKey(CutLayout.savepoint("x")), bytes, WriterToken.fresh(Clock.System))
-    val atCreation = archive.segments().map(_._2.name).toSet
+    val atCreation = archive.segments.keys().map(_._2.name).toSet
     // The write time of the next cut has to be later.
     eventually(assert(isLater(CutLayout.savepoint("x"))))
     runUntil(300)
@@ -149,7 +149,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(unreadable.name == "x" && unreadable.lastEpoch.exists(e => e >= 119 && e < 140))
     assert(unreadable.detail.contains("CLEANCUT_CUT_DAMAGED"))
     assert(directories("segments") <= before + 40)
-    val left = archive.segments().map(_._2.name).toSet
+    val left = archive.segments.keys().map(_._2.name).toSet
     assert(atCreation.subsetOf(left), "segments from before the savepoint are deleted")
     cuts.unpin("x")
     runUntil(340)
@@ -196,7 +196,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val collector = begun.collector.get
     assert(collector.isDue(59) && collector.tryStart() && !collector.tryStart())
     collector.runAtStart(begun.cut.get)
-    assert(archive.epochs().head == 49L)
+    assert(archive.cuts.epochs().head == 49L)
     assert(store.head(ObjectKey(young)).isDefined && store.head(ObjectKey(old)).isEmpty)
     assert(collector.tryStart(), "the next sweep may run")
   }

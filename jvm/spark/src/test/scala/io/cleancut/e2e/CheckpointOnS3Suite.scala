@@ -107,14 +107,14 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     info(s"${objects.size} objects, epochs to ${last.last}")
     assert(!objects.exists(name => name.startsWith("commits/")), "an entry beside its cut")
     assert(!objects.exists(_.startsWith("cleancut/stores/")), "a frame of its own")
-    val cuts = archive("queries/totals").epochs()
+    val cuts = archive("queries/totals").cuts.epochs()
     assert(cuts == (0L to last.last))
-    val cut = archive("queries/totals").read(cuts.last).get
+    val cut = archive("queries/totals").cuts.read(cuts.last).get
     assert(cut.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
     assert(cut.stores.exists(_.frames.head._1 == FrameKind.Base))
     assert(cut.run.generation == 2 && cut.commit.startsWith("v") && cut.offsets.startsWith("v"))
     assert(cut.segments.forall(name => objects.contains(s"cleancut/$name")))
-    checkCosts(cuts.map(archive("queries/totals").read(_).get).filter(_.run.generation == 2))
+    checkCosts(cuts.map(archive("queries/totals").cuts.read(_).get).filter(_.run.generation == 2))
   }
 
   /** Executors are processes of their own here, which have to load the state when a run begins. */
@@ -179,11 +179,11 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     (0 until 4).foreach(write(input, _))
     val death = runUntil(fatal = Some(2L))
     assert(death.exists(_.getMessage.contains("died behind the sink")), death)
-    assert(cuts.epochs() == Seq(0L, 1L) && seen == Set(0L, 1L, 2L))
+    assert(cuts.cuts.epochs() == Seq(0L, 1L) && seen == Set(0L, 1L, 2L))
     (4 until 6).foreach(write(input, _))
     assert(runUntil(fatal = None).isEmpty)
     assert(skipped == Seq(2L))
-    assert(cuts.epochs() == (0L to 5L))
+    assert(cuts.cuts.epochs() == (0L to 5L))
     val spark = localSession()
     try {
       val expected =
@@ -231,7 +231,7 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     )(totals)
     val kept = list("queries/totals/").filter(_.startsWith("offsets/"))
     assert(kept.nonEmpty && kept.size < 5, kept)
-    val cuts = archive("queries/totals").epochs()
+    val cuts = archive("queries/totals").cuts.epochs()
     assert(cuts.last == last && cuts.size < 7, cuts)
   }
 

@@ -43,21 +43,21 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       (0 until 2).foreach(MortalQuery.write(job, _))
       val before = run(job, Local)
       assert(before.exitCode == 0, before.printed)
-      assert(archive(checkpoint).epochs() == Nil, "cuts that nobody asked for")
+      assert(archive(checkpoint).cuts.epochs() == Nil, "cuts that nobody asked for")
 
       (2 until 6).foreach(MortalQuery.write(job, _))
       val died =
         run(job, Cluster, CutsOn, MortalQuery.LateExecutorDeathKey -> "2", fatal("commits/3"))
       assert(died.exitCode == 137, died.printed)
-      assert(archive(checkpoint).epochs() == Seq(2L, 3L))
+      assert(archive(checkpoint).cuts.epochs() == Seq(2L, 3L))
       assert(entries(checkpoint).keySet == Set(0L, 1L, 2L))
       // The state of level 0 is in the first cut.
-      val first = archive(checkpoint).read(2).get
+      val first = archive(checkpoint).cuts.read(2).get
       assert(first.stores.map(_.store.partition).sorted == Seq(0, 1, 2))
       assert(first.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
       // It is made of the frames of executors that were dead by then.
       def makers(epoch: Long) =
-        archive(checkpoint).read(epoch).get.costs.get.slowest.map(_.executor).toSet
+        archive(checkpoint).cuts.read(epoch).get.costs.get.slowest.map(_.executor).toSet
       val (dead, living) = (makers(2), makers(3))
       assert(dead.nonEmpty && living.nonEmpty && dead.intersect(living).isEmpty, s"$dead, $living")
 
@@ -66,8 +66,10 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       assert(last.exitCode == 0, last.printed)
       val committed = entries(checkpoint)
       // Epoch 4 has no input: the run before, which did not say that it ended, might plan it yet.
-      assert(committed.keySet == (0L to 6L).toSet && archive(checkpoint).epochs() == (2L to 6L))
-      (2L to 6L).foreach(e => assert(archive(checkpoint).read(e).get.commit == committed(e)))
+      assert(
+        committed.keySet == (0L to 6L).toSet && archive(checkpoint).cuts.epochs() == (2L to 6L)
+      )
+      (2L to 6L).foreach(e => assert(archive(checkpoint).cuts.read(e).get.commit == committed(e)))
       assert(MortalQuery.calls(job) == (0 to 6).map(_.toString), "an epoch ran again")
       checkRows(job, files = 6, last)
     }
@@ -107,15 +109,15 @@ class CutsOnFilesSuite extends AnyFunSuite with MortalRuns {
       val cut = CutLayout.cut(epoch).split('/').last
       val died = run(job, confs :+ fatal(cut): _*)
       assert(died.exitCode == 137, died.printed)
-      assert(archive(checkpoint).epochs() == (0L until epoch))
+      assert(archive(checkpoint).cuts.epochs() == (0L until epoch))
       afterDeath(epoch)
-      val segments = archive(checkpoint).segments().collect { case (`epoch`, key) => key }
+      val segments = archive(checkpoint).segments.keys().collect { case (`epoch`, key) => key }
       assert(segments.nonEmpty)
       archive(checkpoint).delete(segments)
     }
     val last = run(job, confs: _*)
     assert(last.exitCode == 0, last.printed)
-    assert(archive(checkpoint).epochs() == (0L to 3L))
+    assert(archive(checkpoint).cuts.epochs() == (0L to 3L))
     last
   }
 }

@@ -37,11 +37,11 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
         for (epoch <- Seq(0L, 3L)) {
           val died = run(job, confs :+ (MortalQuery.DriverDeathKey -> epoch.toString): _*)
           assert(died.exitCode == 137, died.printed)
-          assert(cuts.epochs() == (0L until epoch))
+          assert(cuts.cuts.epochs() == (0L until epoch))
         }
         val last = run(job, confs: _*)
         assert(last.exitCode == 0, last.printed)
-        assert(cuts.epochs() == (0L to 4L))
+        assert(cuts.cuts.epochs() == (0L to 4L))
         val calls = Seq("0", "0 skipped", "1", "2", "3", "3 skipped", "4")
         assert(MortalQuery.calls(job) == calls)
         checkRows(job, files = 5, last)

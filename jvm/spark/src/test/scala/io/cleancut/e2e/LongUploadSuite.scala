@@ -80,14 +80,18 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
       isHeld.set(true)
       epochs(query, 2)
       assert(begun.await(Patience.Seconds, TimeUnit.SECONDS), "no base is being uploaded")
-      val before = archive.last().get.whole
+      val before = archive.cuts.last().get.whole
       epochs(query, 2 * QueryLedger.BaseMargin.toInt + 5)
-      assert(chain(archive.last().get.whole).head == chain(before).head)
+      assert(chain(archive.cuts.last().get.whole).head == chain(before).head)
       isHeld.set(false)
       released.countDown()
       val adopted = eventually {
         epochs(query, 1)
-        archive.last().filter(_.head.late.nonEmpty).getOrElse(fail("no late base is adopted")).whole
+        archive.cuts
+          .last()
+          .filter(_.head.late.nonEmpty)
+          .getOrElse(fail("no late base is adopted"))
+          .whole
       }
       val (kind, version, place) = chain(adopted).head
       assert(kind == FrameKind.Base && version.number + 2 * QueryLedger.BaseMargin < adopted.epoch)
@@ -100,7 +104,7 @@ class LongUploadSuite extends AnyFunSuite with LargeBases with Patience {
 
   /** All that kept cuts name is there, and the late base is listed until nobody may need it. */
   private def checkKept(): Unit = {
-    val cuts = archive.epochs().flatMap(archive.read(_))
+    val cuts = archive.cuts.epochs().flatMap(archive.cuts.read(_))
     assert(cuts.size <= Kept + QueryLedger.BaseMargin + 1)
     val missing = cuts.flatMap(_.segments).distinct.filter { segment =>
       archive.store.head(ObjectKey(segment)).isEmpty

@@ -96,7 +96,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
   test("chains longer than the window go through pages and merged frames, and are restored") {
     inDirectory { query =>
       query.run(epochs = 2 * Paging + 3)
-      val cut = query.archive.last().get
+      val cut = query.archive.cuts.last().get
       val paged = cut.head.paged.get
       assert(paged.pages.nonEmpty && paged.window.map(_.epoch).min > 0)
       assert(paged.window.map(_.epoch).distinct.size <= 2 * Paging)
@@ -104,7 +104,10 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       assert(frames.size > 2 * Paging && frames.exists(_._3.segment.contains("/merged-")))
       query.run(epochs = 2)
       assert(
-        query.archive.epochs().flatMap(query.archive.read(_)).forall(_.stores.size == Partitions)
+        query.archive.cuts
+          .epochs()
+          .flatMap(query.archive.cuts.read(_))
+          .forall(_.stores.size == Partitions)
       )
     }
   }
@@ -138,25 +141,25 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
     inDirectory { query =>
       query.run(epochs = Paging + 2)
       val archive = query.archive
-      archive.epochs().flatMap(archive.read(_)).foreach { cut =>
+      archive.cuts.epochs().flatMap(archive.cuts.read(_)).foreach { cut =>
         archive.store.put(ObjectKey(CutLayout.cut(cut.epoch)), cut.copy(paged = None).toBytes)
       }
-      archive.delete(archive.pages().map(_._2))
+      archive.delete(archive.pages.keys().map(_._2))
       val note = ObjectKey(StoreLayout.FormatObject)
       archive.store.put(note, FormatNote(None, FormatNote.Stores).toJson)
-      val before = archive.last().get
+      val before = archive.cuts.last().get
       assert(before.head.paged.isEmpty && before.whole.stores.size == Partitions)
 
       query.run(epochs = 1)
       assert(FormatNote.parse(archive.store.get(note).get).exists(_.version == FormatNote.Latest))
-      val moved = archive.last().get
+      val moved = archive.cuts.last().get
       val paged = moved.head.paged.get
       assert(paged.pages.map(_.epoch) == Seq(before.head.epoch))
       assert(moved.whole.stores.forall(_.frames.size == before.whole.stores.head.frames.size + 1))
       query.run(epochs = Paging + 2)
-      assert(archive.last().get.head.paged.get.pages.forall(_.epoch > before.head.epoch))
+      assert(archive.cuts.last().get.head.paged.get.pages.forall(_.epoch > before.head.epoch))
       // Both are read as long as they are kept.
-      val kept = archive.epochs().flatMap(archive.open(_))
+      val kept = archive.cuts.epochs().flatMap(archive.cuts.open(_))
       assert(kept.exists(_.head.paged.isEmpty) && kept.forall(_.whole.stores.size == Partitions))
     }
   }

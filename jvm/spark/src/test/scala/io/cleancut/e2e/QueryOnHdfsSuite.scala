@@ -41,7 +41,7 @@ class QueryOnHdfsSuite extends AnyFunSuite with MortalRuns with BeforeAndAfterAl
 
   private def checkpoint = new Path(cluster.getFileSystem.getUri.toString, "/queries/sums")
 
-  private def cuts: Seq[Long] = archive.epochs()
+  private def cuts: Seq[Long] = archive.cuts.epochs()
 
   private def archive = new CutArchive(
     HadoopStore.open(new Path(checkpoint, "cleancut"), conf, Clock.System),
@@ -69,7 +69,7 @@ class QueryOnHdfsSuite extends AnyFunSuite with MortalRuns with BeforeAndAfterAl
     (2 until 5).foreach(MortalQuery.write(job, _))
     died(at = "commits/3", Cluster, CutsOn, MortalQuery.ExecutorDeathKey -> "2")
     assert(entries == (0L to 2L) && cuts == (1L to 3L))
-    assert(archive.read(1).get.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
+    assert(archive.cuts.read(1).get.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
 
     // Between the sink and the cut of an epoch without input, for the run before might plan it yet.
     died(at = CutLayout.cut(4).split('/').last, Local)

@@ -130,7 +130,7 @@ class UnalignedCutsSuite extends AnyFunSuite with WithCuts {
           Clock.System
         )
       val archive = new CutArchive(store, Clock.System)
-      archive.epochs().flatMap(archive.read)
+      archive.cuts.epochs().flatMap(archive.cuts.read)
     }
 
     def check(): Assertion = {

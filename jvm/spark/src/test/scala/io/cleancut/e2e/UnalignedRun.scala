@@ -270,9 +270,9 @@ final class UnalignedRun(session: SparkSession, fate: UnalignedFate, root: Path)
     val at = new HadoopPath(root.resolve("cleancut").toUri)
     val conf = session.sparkContext.hadoopConfiguration
     val archive = new CutArchive(HadoopStore.open(at, conf, Clock.System), Clock.System)
-    archive
+    archive.cuts
       .epochs()
-      .flatMap(archive.read)
+      .flatMap(archive.cuts.read)
       .map(cut => cut.epoch -> cut.channels.map(_.deferred.rows).sum)
       .toMap
   }

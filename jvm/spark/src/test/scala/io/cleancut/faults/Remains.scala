@@ -26,13 +26,13 @@ object Remains {
   /** Sweeps the checkpoint of a query that does not run, as if all of it were old. */
   def of(checkpoint: ObjectStore): Remains = {
     val archive = new CutArchive(new RootedStore(checkpoint, Root), Clock.System)
-    val last = archive.epochs().last
+    val last = archive.cuts.epochs().last
     // Nobody is behind whom a base could still be adopted.
     new CutSweep(archive, baseMargin = -1L, () => false).run(last, spared = Set.empty)
     val laterMs = Clock.System.wallMs() + Far
     checkpoint.dropUnfinished(laterMs)
     WriteProbe.dropLeftBehind(checkpoint, laterMs)
-    val cut = archive.open(last).get
+    val cut = archive.cuts.open(last).get
     val named = (cut.segments ++ cut.pages).map(Root + _)
     val kept = named + (Root + CutLayout.cut(last)) + s"${Root}format.json"
     val found = checkpoint.list(ObjectPrefix.All).map(_.key.name).toSet

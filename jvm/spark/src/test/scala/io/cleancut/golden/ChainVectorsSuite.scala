@@ -89,8 +89,8 @@ class ChainVectorsSuite extends AnyFunSuite {
   /** None of a seal, whose chains go on from another cut. */
   private def storedIn(vector: Vectors.Vector, archive: CutArchive): Option[StoredCut] = {
     val name = vector.json.get("root").asText
-    if (name.startsWith(CutLayout.Savepoints)) archive.pinned().headOption.map(_._2)
-    else if (name.endsWith(".cut")) archive.open(vector.json.get("epoch").asLong)
+    if (name.startsWith(CutLayout.Savepoints)) archive.savepoints.all().headOption.map(_._2)
+    else if (name.endsWith(".cut")) archive.cuts.open(vector.json.get("epoch").asLong)
     else None
   }
 
@@ -98,7 +98,7 @@ class ChainVectorsSuite extends AnyFunSuite {
     storedIn(vector, archive).map(_.whole).getOrElse {
       val name = vector.json.get("root").asText.stripPrefix(CutLayout.Cuts)
       val seal = CutLayout.parseSeal(name).get
-      archive.readSeal(seal, archive.read(seal.epoch - 1)).get
+      archive.cuts.readSeal(seal, archive.cuts.read(seal.epoch - 1)).get
     }
 }
 

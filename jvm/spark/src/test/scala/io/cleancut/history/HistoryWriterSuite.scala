@@ -23,7 +23,14 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
       keepMs: Long = 1L << 40,
       keptCuts: Int = 100,
       clock: Clock = Clock.System
-  ) = new HistoryWriter("location", of, new CutArchive(of, clock).head(_), keepMs, keptCuts, clock)
+  ) = new HistoryWriter(
+    "location",
+    of,
+    new CutArchive(of, clock).cuts.head(_),
+    keepMs,
+    keptCuts,
+    clock
+  )
 
   private def epochsOfFiles: Seq[Seq[Long]] =
     files.map(key => HistoryFile.read(store.get(key).get).map(_.fold(fail(_), _.epoch)))

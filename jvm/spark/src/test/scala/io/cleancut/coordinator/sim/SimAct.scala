@@ -82,7 +82,7 @@ final class SimAct(
   }
 
   private def act(): Unit = {
-    val last = process.archive.last().map(_.head.epoch).getOrElse(refuse("there is no cut"))
+    val last = process.archive.cuts.last().map(_.head.epoch).getOrElse(refuse("there is no cut"))
     val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(last)
     if (!entered.contains(last)) refuse(s"epoch $last has no entry")
     val left = epochsIn("offsets").filter(_ > last)
@@ -111,8 +111,8 @@ final class SimAct(
   /** A cut before the last, a savepoint, or the last where something has been begun after it. */
   private def earlier(last: Long, left: Seq[Long]): Source = {
     def isOne(epoch: Long) = epoch < last || left.nonEmpty
-    val cuts = process.archive.epochs().filterNot(invariants.late).map(Source(_, None))
-    val pins = process.archive.pinned().toSeq.sortBy(_._1).map { case (name, cut) =>
+    val cuts = process.archive.cuts.epochs().filterNot(invariants.late).map(Source(_, None))
+    val pins = process.archive.savepoints.all().toSeq.sortBy(_._1).map { case (name, cut) =>
       Source(cut.head.epoch, Some(name))
     }
     val found = (cuts ++ pins).filter(of => isOne(of.epoch))
@@ -123,7 +123,7 @@ final class SimAct(
   }
 
   private def found(source: Source): Option[StoredCut] =
-    source.pin.fold(process.archive.open(source.epoch))(process.archive.savepoint(_))
+    source.pin.fold(process.archive.cuts.open(source.epoch))(process.archive.savepoints.open(_))
 
   private def own(last: Long): Unit = {
     var committed = -1L

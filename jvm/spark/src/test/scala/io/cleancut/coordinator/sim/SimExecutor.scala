@@ -162,7 +162,7 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     }
 
   private def fromCut(store: StoreId, version: Long, id: String): Held = {
-    val part = archive.read(version - 1).flatMap(_.of(store)).getOrElse {
+    val part = archive.cuts.read(version - 1).flatMap(_.of(store)).getOrElse {
       throw new AttemptLost(s"no cut has version $version of $store")
     }
     if (part.version.id != id) throw new AttemptLost(s"${part.version} instead of $id")

@@ -30,11 +30,11 @@ final class SimExpiry(world: World, process: SimProcess, keep: Int) {
 
   private def expire(): Unit = {
     // Before the owner: what a run writes that begins from now on is not in these.
-    val (segments, pages) = (archive.segments(), archive.pages())
+    val (segments, pages) = (archive.segments.keys(), archive.pages.keys())
     val owner = generation()
     if (isEnded(owner)) {
-      val (going, staying) = archive.epochs().splitAt(archive.epochs().size - keep)
-      val kept = staying.flatMap(archive.open(_))
+      val (going, staying) = archive.cuts.epochs().splitAt(archive.cuts.epochs().size - keep)
+      val kept = staying.flatMap(archive.cuts.open(_))
       val named = namesOf(kept)
       invariants.happened(s"an expiry gives up $going")
       world.mayStall(going.toSet)
@@ -43,7 +43,7 @@ final class SimExpiry(world: World, process: SimProcess, keep: Int) {
       if (world.defect != Defect.ExpiredBeside && generation() > owner) {
         faults.count(Fault.ExpiryStopped)
       } else {
-        val needed = named ++ namesOf(archive.pinned().values)
+        val needed = named ++ namesOf(archive.savepoints.all().values)
         def garbage(of: Seq[(Long, ObjectKey)]) = of.collect {
           case (epoch, key) if staying.lastOption.exists(epoch <= _) && !needed(key.name) => key
         }

@@ -292,9 +292,9 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
 
   /** What a fresh reader finds is what the log of commits shows. */
   private def reader(driver: SimProcess): Unit = {
-    val epochs = driver.archive.epochs()
-    epochs.filterNot(invariants.late).flatMap(driver.archive.read(_)).foreach(invariants.check)
-    invariants.checkPins(driver.archive.pinned())
+    val epochs = driver.archive.cuts.epochs()
+    epochs.filterNot(invariants.late).flatMap(driver.archive.cuts.read(_)).foreach(invariants.check)
+    invariants.checkPins(driver.archive.savepoints.all())
     val kept = (invariants.last - plan.keep).max(plan.levelZeroEpochs) to invariants.last
     val wanted = kept.filterNot(invariants.mayLack)
     if (!wanted.forall(epochs.contains(_))) invariants.violated(s"$epochs instead of $wanted")

@@ -93,11 +93,11 @@ final class CommitsView(
   override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
 
   private def epochs(known: Option[Long]): Seq[Long] =
-    archive.epochs().filter(epoch => known.forall(epoch <= _))
+    archive.cuts.epochs().filter(epoch => known.forall(epoch <= _))
 
   private def entry(epoch: Long): Option[String] =
     latest.collect { case (`epoch`, text) => text }.orElse {
-      val found = if (plain.exists(_(epoch))) None else archive.head(epoch).map(_.commit)
+      val found = if (plain.exists(_(epoch))) None else archive.cuts.head(epoch).map(_.commit)
       found.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
       found
     }

@@ -95,7 +95,7 @@ object FileCheckpoint {
       val (archive, _) = CheckpointCuts.onFiles(checkpoint, hadoopConf)
       new WriteProbe(archive.store, Clock.System).run()
       new Leftovers(archive.store, Clock.System).run()
-      archive.last()
+      archive.cuts.last()
     } else None
     last.foreach { cut =>
       QueryMetadata.check(checkpoint, cut.head, files)

@@ -75,7 +75,7 @@ object FileManagers {
           )
           val (archive, _) = CheckpointCuts.inBucket(path, settings, keep)
           val files = new ObjectFileManager(path, store, () => (), Clock.System)
-          val last = archive.last()
+          val last = archive.cuts.last()
           last.foreach { cut =>
             QueryMetadata.check(path, cut.head, files)
             LastOffsets.check(path, cut.head, files)

@@ -34,7 +34,7 @@ object LastOffsets {
    */
   def restore(checkpoint: Path, cuts: CutArchive, files: CheckpointFileManager): Unit = {
     val last = epochIn(checkpoint, files).getOrElse(-1L)
-    for (epoch <- cuts.epochs() if epoch > last; cut <- cuts.head(epoch)) {
+    for (epoch <- cuts.cuts.epochs() if epoch > last; cut <- cuts.cuts.head(epoch)) {
       val log = new Path(checkpoint, CheckpointLogs.Offsets)
       files.mkdirs(log)
       LogEntries.create(new Path(log, epoch.toString), cut.offsets, files)

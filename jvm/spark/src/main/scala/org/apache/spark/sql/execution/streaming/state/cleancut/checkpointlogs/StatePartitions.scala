@@ -24,10 +24,11 @@ object StatePartitions {
   private def partitions(store: ObjectStore, checkpoint: String, operator: Long): Set[Int] = {
     val root = s"$checkpoint${StoreLayout.RootName}/"
     val archive = new CutArchive(new RootedStore(store, root), Clock.System)
-    archive.last().fold(fromStores(store, s"$root${StoreLayout.operatorDirectory(operator)}/")) {
-      last =>
+    archive.cuts
+      .last()
+      .fold(fromStores(store, s"$root${StoreLayout.operatorDirectory(operator)}/")) { last =>
         last.whole.stores.map(_.store).filter(_.operator == operator).map(_.partition).toSet
-    }
+      }
   }
 
   /** Where no epoch was committed by a cut. */

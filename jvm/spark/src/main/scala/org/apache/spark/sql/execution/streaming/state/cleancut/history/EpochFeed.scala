@@ -120,7 +120,7 @@ private[cleancut] object EpochFeed {
       new HistoryWriter(
         location,
         archive.store,
-        archive.head(_),
+        archive.cuts.head(_),
         settings.historyMs,
         kept,
         Clock.System

@@ -44,7 +44,7 @@ private[operations] object CarriedRecords {
     recordsOf(place).write(if (isOther) Lineage.Empty else lineage(from, query))
 
   private def lineage(from: OfflinePlace, query: StoredQuery) = {
-    val last = from.cuts.flatMap(_._1.last())
+    val last = from.cuts.flatMap(_._1.cuts.last())
     val generation = last.fold(0L)(_.head.run.generation)
     recordsOf(from).lineage().and(Origin(from.location, generation, Some(query.begun)))
   }

@@ -74,13 +74,13 @@ final private[operations] class OfflinePlace private (
       // Without the right to write, the cut is read as it is, and a sweep ends the operation.
       val isPinned =
         try {
-          archive.pin(name, epoch)
+          archive.savepoints.pin(name, epoch)
           true
         } catch { case WriteDenied(_) => false }
       try body(Option.when(isPinned)(name))
       finally
         if (isPinned) {
-          archive.unpin(name)
+          archive.savepoints.unpin(name)
           ()
         }
   }
@@ -113,7 +113,7 @@ private[operations] object OfflinePlace {
     // Whatever the session says: it is a matter of what is there.
     conf.unset(Keys.Cuts.name)
     val parts = CutsAtRest.parts(resolved, conf)
-    new OfflinePlace(session, resolved, parts.exists(_._1.last().isDefined))
+    new OfflinePlace(session, resolved, parts.exists(_._1.cuts.last().isDefined))
   }
 
   /** One that is to be made. In a bucket epochs are always committed by cuts. */

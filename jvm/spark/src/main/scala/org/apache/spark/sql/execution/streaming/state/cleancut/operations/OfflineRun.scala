@@ -119,7 +119,7 @@ private[operations] object OfflineRun {
       case None                  => body(new OfflineRun(place.session, id, None))
       case Some((archive, logs)) =>
         // Ownership fences the driver of the query, so a refusal that is known must come before.
-        checkLast(archive.epochs().lastOption.getOrElse(-1L), last, act, place)
+        checkLast(archive.cuts.epochs().lastOption.getOrElse(-1L), last, act, place)
         if (isBack) LastOffsets.restore(new Path(place.location), archive, place.files)
         val known = if (isBack) new CutsAlone(logs) else logs
         val cuts = DriverCuts.beginAct(place.location, id.toString, archive, known)

@@ -59,5 +59,5 @@ object PlannedEpochs {
 
   /** Ascending. */
   private def committed(from: OfflinePlace): Seq[Long] =
-    from.cuts.fold(from.logs.commitLog.listBatchesOnDisk.toSeq)(_._1.epochs()).sorted
+    from.cuts.fold(from.logs.commitLog.listBatchesOnDisk.toSeq)(_._1.cuts.epochs()).sorted
 }

@@ -42,7 +42,7 @@ final private[operations] class StateReference private (
     val archive = place.cuts.get._1
     // The query is owned by now: a sweep that has taken the cut meanwhile has gone before.
     val stored = savepoint
-      .fold(archive.open(query.epoch))(archive.savepoint(_))
+      .fold(archive.cuts.open(query.epoch))(archive.savepoints.open(_))
       .filter(of => query.cut.forall(_.head.token == of.head.token))
       .getOrElse(refused(s"the cut of epoch ${query.epoch} is not there any more"))
     val cut = stored.whole

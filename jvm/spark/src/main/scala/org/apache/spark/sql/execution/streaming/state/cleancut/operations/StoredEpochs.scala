@@ -56,12 +56,12 @@ final private[operations] class StoredEpochs(
   private lazy val commits = new StoredCommits(place)
 
   private lazy val committed: IndexedSeq[Long] =
-    archive.fold(logs.commitLog.listBatchesOnDisk.toSeq)(_.epochs()).sorted.toIndexedSeq
+    archive.fold(logs.commitLog.listBatchesOnDisk.toSeq)(_.cuts.epochs()).sorted.toIndexedSeq
 
   private def epoch(number: Long): StoredEpoch = {
     if (number == last.number && !isOneOfThem) refused(s"epoch $number is its last one already")
     val found = archive match {
-      case Some(cuts) => cuts.open(number).map(ofCut)
+      case Some(cuts) => cuts.cuts.open(number).map(ofCut)
       case None       =>
         for (offsets <- logs.offsetLog.get(number); commit <- logs.commitLog.get(number))
           yield StoredEpoch(number, offsets, commit)
@@ -76,7 +76,7 @@ final private[operations] class StoredEpochs(
   private def savepoint(name: String): StoredEpoch = {
     if (!CutLayout.isSavepoint(name)) refused(s"'$name' cannot be the name of a savepoint")
     val cuts = archive.getOrElse(refused("its epochs are committed without cuts"))
-    val found = cuts.savepoint(name).getOrElse(refused(s"it has no savepoint '$name'"))
+    val found = cuts.savepoints.open(name).getOrElse(refused(s"it has no savepoint '$name'"))
     if (found.head.epoch == last.number && !isOneOfThem) {
       refused(s"the savepoint '$name' is of epoch ${last.number}, which is its last one already")
     }
@@ -100,7 +100,7 @@ final private[operations] class StoredEpochs(
   }
 
   private def timeOf(epoch: Long): Long = archive match {
-    case Some(cuts) => cuts.head(epoch).fold(Long.MaxValue)(_.writtenMs)
+    case Some(cuts) => cuts.cuts.head(epoch).fold(Long.MaxValue)(_.writtenMs)
     case None       => commits.writtenMs(epoch)
   }
 
@@ -109,7 +109,7 @@ final private[operations] class StoredEpochs(
   /** Cuts may be older than what Spark keeps of its log. */
   private def entryOf(epoch: Long): Option[EpochLogs.Offsets] = logs.offsetLog
     .get(epoch)
-    .orElse(archive.flatMap(_.head(epoch)).map(cut => offsets.parse(cut.offsets)))
+    .orElse(archive.flatMap(_.cuts.head(epoch)).map(cut => offsets.parse(cut.offsets)))
 
   private def beforeRollback: Long = committed.reverseIterator
     .flatMap(entryOf(_).flatMap(OfflineEpoch.rolledBackFrom))

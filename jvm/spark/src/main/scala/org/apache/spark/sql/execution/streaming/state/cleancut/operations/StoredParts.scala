@@ -45,7 +45,7 @@ private[operations] object StoredParts {
     }
 
   private def inCut(place: OfflinePlace, epoch: StoredEpoch): Set[Long] = {
-    val cut = epoch.cut.orElse(place.cuts.flatMap(_._1.open(epoch.number)))
+    val cut = epoch.cut.orElse(place.cuts.flatMap(_._1.cuts.open(epoch.number)))
     cut.toSeq
       .flatMap(_.whole.stores.map(_.store))
       .filterNot(Channels.isChannel)

@@ -199,7 +199,7 @@ final private[operations] case class StoredQuery(
 
   /** The cut of its epoch, but for its chains, where there are cuts. */
   def cutIn(place: OfflinePlace): Option[Cut] =
-    cut.map(_.head).orElse(place.cuts.flatMap(_._1.head(epoch)))
+    cut.map(_.head).orElse(place.cuts.flatMap(_._1.cuts.head(epoch)))
 
   /**
    * Refuses rows in flight that come with its epoch.
@@ -370,7 +370,7 @@ private[operations] object StoredQuery {
 
   /** Entries of the logs may have been deleted, and the cut has both. */
   private def lastCut(place: OfflinePlace): Option[StoredEpoch] =
-    place.cuts.flatMap(_._1.last()).map(StoredEpochs.of(place, _))
+    place.cuts.flatMap(_._1.cuts.last()).map(StoredEpochs.of(place, _))
 
   /** Each stateful operator leaves something there, also one that nobody has described. */
   private def hasNoState(location: String, hadoopConf: Configuration): Boolean = {

@@ -92,7 +92,7 @@ abstract class FileCheckpointContract
     val run = RunId(queryId, "r", 1)
     val stores = if (withStore) Seq(store) else Nil
     writeOffsets(epoch)
-    assert(archive.create(Cut(epoch, run, id, 0, text, "offsets", stores, Map.empty)))
+    assert(archive.cuts.create(Cut(epoch, run, id, 0, text, "offsets", stores, Map.empty)))
   }
 
   /** The entry of an epoch, which is there before its cut. */
@@ -118,7 +118,7 @@ abstract class FileCheckpointContract
 
   /** What a run does that has taken the ownership. */
   private def begin(): Unit = {
-    val cut = archive.last()
+    val cut = archive.cuts.last()
     val begun =
       Begun(cut.fold(-1L)(_.head.epoch), cut.map(_.whole), generation = 1L, isAlone = true)
     FileCheckpoint.prepare(checkpoint, archive, new Configuration)(begun)
@@ -213,7 +213,7 @@ abstract class FileCheckpointContract
     val files = new GatedCommits(commits, plain, cutting)
     files.mkdirs(commits)
     write(files, 0, "v1 of 0")
-    assert(read(0).contains("v1 of 0") && archive.epochs() == Seq(0L))
+    assert(read(0).contains("v1 of 0") && archive.cuts.epochs() == Seq(0L))
     // Another driver's roll-forward comes between the cut and its entry.
     val overtaken = new GatedCommits(
       commits,
@@ -243,7 +243,7 @@ abstract class FileCheckpointContract
     out.write("entry 0".getBytes(UTF_8))
     out.cancel()
     out.close()
-    assert(read(0).isEmpty && archive.epochs() == Nil)
+    assert(read(0).isEmpty && archive.cuts.epochs() == Nil)
   }
 
   test("the start of a query with cuts leaves nothing of its probe, and asks for the key's sense") {

@@ -72,8 +72,8 @@ class BaseReportsSuite extends AnyFunSuite with BeforeAndAfterAll with Patience 
         val store = HadoopStore.open(path, new Configuration, Clock.System)
         val archive = new CutArchive(store, Clock.System)
         for {
-          epoch <- archive.epochs()
-          of <- archive.read(epoch).get.stores if of.store.partition == partition
+          epoch <- archive.cuts.epochs()
+          of <- archive.cuts.read(epoch).get.stores if of.store.partition == partition
           (FrameKind.Base, version, _) <- of.frames
         } yield version.number
       }

@@ -216,7 +216,7 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Patience {
       blocked.goOn.countDown()
       eventually(assert(driver.answers.size == Tasks + 3))
       assert(driver.opened == Tasks && blocked.blocked.get == 1)
-      assert(archive.listed().seals.map(_.generation) == Seq(2L))
+      assert(archive.cuts.listed().seals.map(_.generation) == Seq(2L))
     }
   }
 
@@ -236,7 +236,9 @@ class CutsEndpointSuite extends AnyFunSuite with CutsOnDisk with Patience {
       blocked.goOn.countDown()
       sealing.get(Patience.Seconds, TimeUnit.SECONDS)
       driver.cuts.commit("run", 1, "v1\n{}")
-      assert(archive.readSeal(archive.listed().seals.head, before = None).exists(_.isClaim))
+      assert(
+        archive.cuts.readSeal(archive.cuts.listed().seals.head, before = None).exists(_.isClaim)
+      )
     }
   }
 

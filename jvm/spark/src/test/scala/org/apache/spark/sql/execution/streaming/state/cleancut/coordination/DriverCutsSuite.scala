@@ -66,10 +66,10 @@ class DriverCutsSuite extends AnyFunSuite with WithCuts with Patience {
       val archive = new CutArchive(HadoopStore.open(below, conf, Clock.System), Clock.System)
       run(epochs = 2, kept = 100)
       val status = DriverCuts.status(location, session)
-      assert(status.run.isEmpty && status.committed == archive.epochs().lastOption)
+      assert(status.run.isEmpty && status.committed == archive.cuts.epochs().lastOption)
       // It sweeps behind each 20th epoch, by what the run was started with.
       run(epochs = 22, kept = 2)
-      eventually(assert(archive.epochs().head > 10))
+      eventually(assert(archive.cuts.epochs().head > 10))
     }
   }
 

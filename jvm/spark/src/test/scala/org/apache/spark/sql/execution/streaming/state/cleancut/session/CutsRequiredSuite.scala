@@ -23,7 +23,7 @@ class CutsRequiredSuite extends AnyFunSuite {
     val store = HadoopStore.open(root, new Configuration, Clock.System)
     val token = StateVersion.newId(Clock.System)
     val made = Cut(epoch, RunId(None, "r", 1), token, 0, "v1\n{}", "", Nil, Map.empty)
-    assert(new CutArchive(store, Clock.System).create(made))
+    assert(new CutArchive(store, Clock.System).cuts.create(made))
   }
 
   private def refusal(body: => Any): CleancutException = {

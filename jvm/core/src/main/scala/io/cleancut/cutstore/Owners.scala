@@ -1,0 +1,76 @@
+package io.cleancut.cutstore
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import io.cleancut.base.Clock
+import io.cleancut.format.CutLayout
+import io.cleancut.objectstore.{CreateResult, ObjectKey, ObjectPrefix, ObjectStore, WriterToken}
+
+/** The generations of one query: who has taken which, and which have ended. Thread-safe. */
+final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
+  import Owners.mapper
+
+  /** Takes the next generation for this run. */
+  def take(queryId: Option[String], runId: String, host: String): Taken = {
+    val known = root
+      .list(ObjectPrefix(CutLayout.Owners))
+      .map(_.key.name.stripPrefix(CutLayout.Owners))
+      .toSet
+    val latest = known.flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
+    var generation = latest + 1
+    while (!tryTake(queryId, runId, host, generation)) generation += 1
+    val before = CutLayout.ended(generation - 1).stripPrefix(CutLayout.Owners)
+    val isAlone = generation == 1 || known(before)
+    Taken(generation, isAlone, new StoreClock(this, generation, clock))
+  }
+
+  /** Says that the run of a generation does nothing any more. */
+  def end(generation: Long): Unit = {
+    val note = mapper.createObjectNode().put("endedMs", clock.wallMs())
+    val key = ObjectKey(CutLayout.ended(generation))
+    root.create(key, mapper.writeValueAsBytes(note), WriterToken.fresh(clock))
+    ()
+  }
+
+  /** The note of a generation's owner, if there is one. */
+  def find(generation: Long): Option[Owner] =
+    root.get(ObjectKey(CutLayout.owner(generation))).map(Owner.parse)
+
+  /** The owners up to this one, the last one first, as far as they matter to each other. */
+  def latest(last: Long): Seq[Owner] =
+    (last until Math.max(last - Owner.Notes, 0L) by -1L).flatMap(find)
+
+  def isTaken(generation: Long): Boolean = takenMs(generation).isDefined
+
+  /** The time at which a generation was taken, by the clock of the object store. */
+  def takenMs(generation: Long): Option[Long] =
+    root.head(ObjectKey(CutLayout.owner(generation))).map(_.modifiedMs)
+
+  private def tryTake(
+      queryId: Option[String],
+      runId: String,
+      host: String,
+      generation: Long
+  ): Boolean = {
+    val token = WriterToken.fresh(clock)
+    val note = mapper.createObjectNode()
+    note.put("generation", generation).put("queryId", queryId.orNull).put("runId", runId)
+    note.put("host", host).put("startedMs", clock.wallMs()).put("token", token.text)
+    val key = ObjectKey(CutLayout.owner(generation))
+    root.create(key, mapper.writeValueAsBytes(note), token) == CreateResult.Created
+  }
+}
+
+private object Owners {
+  private val mapper = new ObjectMapper
+}
+
+/**
+ * An ownership that was taken.
+ *
+ * @param isAlone
+ *   whether the run before has said that it has ended, or there was none
+ * @param storeClock
+ *   the object store's time, as the owner derives it from its own object
+ */
+final case class Taken(generation: Long, isAlone: Boolean, storeClock: StoreClock)

@@ -1,0 +1,77 @@
+package io.cleancut.cutstore
+
+import io.cleancut.base.Clock
+import io.cleancut.error.Errors
+import io.cleancut.format.{Cut, CutLayout}
+import io.cleancut.objectstore.{
+  CreateResult,
+  ObjectInfo,
+  ObjectKey,
+  ObjectPrefix,
+  ObjectStore,
+  WriterToken
+}
+
+/**
+ * The cuts of one query that are kept under a name. Thread-safe.
+ *
+ * @param readParts
+ *   how what a cut names is read, unless a caller says otherwise
+ */
+final class Savepoints private[cutstore] (root: ObjectStore, clock: Clock, readParts: CutParts) {
+
+  /**
+   * Keeps the cut of an epoch under a name, which no other may have.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_SAVEPOINT_INVALID
+   */
+  def pin(name: String, epoch: Long): Unit = {
+    def invalid(detail: String) = throw Errors.savepointInvalid(name, root.location, detail)
+    if (!CutLayout.isSavepoint(name))
+      invalid("a name has 1 to 64 letters, digits, dashes and underscores")
+    val bytes = root.get(ObjectKey(CutLayout.cut(epoch)))
+    val key = ObjectKey(CutLayout.savepoint(name))
+    bytes match {
+      case None        => invalid(s"there is no cut of epoch $epoch")
+      case Some(bytes) =>
+        val result = root.create(key, bytes, WriterToken.fresh(clock))
+        if (result != CreateResult.Created) invalid("a savepoint has this name already")
+        // A sweep that has not seen the savepoint had deleted the cut before it looked.
+        if (root.head(ObjectKey(CutLayout.cut(epoch))).isEmpty) {
+          root.delete(Seq(key))
+          invalid(s"the cut of epoch $epoch was swept meanwhile")
+        }
+    }
+  }
+
+  /** Gives a savepoint up; whether there was one. */
+  def unpin(name: String): Boolean = CutLayout.isSavepoint(name) && {
+    val key = ObjectKey(CutLayout.savepoint(name))
+    val isThere = root.head(key).isDefined
+    if (isThere) root.delete(Seq(key))
+    isThere
+  }
+
+  /** The cuts that are kept under a name, by name. */
+  def all(): Map[String, StoredCut] =
+    list().flatMap { case (name, _) => open(name).map(name -> _) }.toMap
+
+  /** Every savepoint, by name. */
+  def list(): Seq[(String, ObjectInfo)] = root
+    .list(ObjectPrefix(CutLayout.Savepoints))
+    .flatMap { info =>
+      val name = info.key.name.stripPrefix(CutLayout.Savepoints)
+      CutLayout.parseSavepoint(name).map(_ -> info)
+    }
+    .toSeq
+
+  /** The cut that is kept under this name. */
+  def open(name: String, parts: CutParts = readParts): Option[StoredCut] = {
+    val key = ObjectKey(CutLayout.savepoint(name))
+    root.get(key).map { bytes =>
+      val path = s"${root.location}/${key.name}"
+      new StoredCut(Cut.parse(path, bytes), path, parts)
+    }
+  }
+}
