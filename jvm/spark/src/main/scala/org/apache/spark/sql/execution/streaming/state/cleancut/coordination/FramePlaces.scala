@@ -1,0 +1,88 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.TaskContext
+
+import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.cutstore.{CutArchive, CutCache}
+import io.cleancut.format._
+
+/**
+ * Where the frames of one store are, by the cuts of its query. Thread-safe.
+ *
+ * @param savepoint
+ *   to which all that is read belongs, if it is read from outside of the query
+ */
+final private[coordination] class FramePlaces(
+    store: StoreId,
+    checkpoint: String,
+    archive: CutArchive,
+    runId: String,
+    savepoint: Option[String],
+    clock: Clock
+) {
+  private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
+  // What a seal names of a version that has no cut yet.
+  @volatile private var sealedAs = Option.empty[StoreCut]
+
+  def find(version: StateVersion, kind: FrameKind): Option[FramePlace] =
+    Option(places.get((version, kind)))
+
+  def add(version: StateVersion, kind: FrameKind, place: FramePlace): Unit = {
+    places.put((version, kind), place)
+    ()
+  }
+
+  def add(frames: Seq[(FrameKind, StateVersion, FramePlace)]): Unit =
+    frames.foreach { case (kind, version, place) => add(version, kind, place) }
+
+  /** The seal of an earlier run names the version that is opened. */
+  def takeOver(chain: Option[StoreCut]): Unit = sealedAs = chain
+
+  /** The object of a frame and the offset in it, for messages. */
+  def path(version: StateVersion, kind: FrameKind): String = {
+    val path = find(version, kind).fold(CutLayout.segmentsOf(version.number - 1)) { place =>
+      s"${place.segment} at ${place.offset}"
+    }
+    s"${archive.location}/$path"
+  }
+
+  /**
+   * The chains of the versions from `first` to `last` that have cuts; None for one that its cut
+   * does not name. Their places are known from now on.
+   */
+  def list(first: Long, last: Long, watch: LoadWatch): Seq[Option[StoreCut]] = {
+    val known = archive.bytesRead
+    val ahead = sealedAs.filter(_.version.number == last)
+    val numbers = first to (if (ahead.isDefined) last - 1 else last)
+    val chains = numbers.flatMap(made) ++ ahead.map(Some(_))
+    watch.found(archive.bytesRead - known)
+    add(chains.flatten.flatMap(_.frames))
+    chains
+  }
+
+  /** What made a version, as its cut says; None if there is no cut of it. */
+  private def made(version: Long): Option[Option[StoreCut]] =
+    savepoint match {
+      case Some(name) =>
+        CutCache.savepoint(archive, runId, name, version - 1).map(_.of(store))
+      case None =>
+        askDriver(version)
+          .map(Some(_))
+          .orElse(CutCache.read(archive, runId, version - 1).map(_.of(store)))
+    }
+
+  /** The driver of a run knows its last cut, so that no task of it need read that. */
+  private def askDriver(version: Long): Option[StoreCut] =
+    if (TaskContext.get() == null || runId.isEmpty) None
+    else
+      CutsClient.ask(
+        ChainOf(checkpoint, runId, store, version),
+        clock,
+        archive.store.requestTimeoutMs
+      ) match {
+        case ChainReply(chain) => chain
+        case _                 => None
+      }
+}
