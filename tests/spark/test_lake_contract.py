@@ -230,7 +230,7 @@ class TestIcebergSinkInABucket(SinkContract):
 
 
 @pytest.mark.parametrize("kind", LAKES)
-@pytest.mark.parametrize("keys", [(), ("id",)])
+@pytest.mark.parametrize("keys", [pytest.param((), marks=long), ("id",)])
 def test_a_table_that_was_restored_to_an_earlier_state_has_lost_epochs(
     kind: str, keys: tuple[str, ...], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -187,7 +187,7 @@ class TestPostgresSink(ReplacingContract):
     pass
 
 
-@briefly(DIES, FOLLOWED, SEALED, WENT_BACK, LOST, GONE, MOVED)
+@briefly(DIES, SEALED, LOST)
 class TestPostgresSinkBriefly(ReplacingContract):
     crashes = 3
     pauses = 1

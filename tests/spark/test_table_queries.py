@@ -20,7 +20,7 @@ from tests.support.events import write_events
 from tests.support.file_epochs import PLACES
 from tests.support.queries import Operator
 from tests.support.sessions import start
-from tests.support.tiers import usually
+from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
@@ -224,7 +224,7 @@ def test_a_query_that_gets_cuts_keeps_its_record(spark: SparkSession, tmp_path: 
     assert recorded(tmp_path / "query/checkpoint") == {"table main.counts": ((0, 3),)}
 
 
-@pytest.mark.parametrize("cuts", [True, False])
+@pytest.mark.parametrize("cuts", [True, pytest.param(False, marks=long)])
 def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
     cuts: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
