@@ -449,3 +449,54 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
                     assert records.create(manifest_name(last - 1), late.encode())
                 follow(records, Back(acts))
                 assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)
+
+
+def test_a_manifest_that_is_created_after_a_rollback_is_never_seen(tmp_path: Path) -> None:
+    """A request that was repeated for long arrives, and no run is there to hide its epoch."""
+    records = PlainRecords(str(tmp_path), S3Access())
+    sink = published(tmp_path, 4)
+    before = sink.paths()
+    follow(records, Back([Act(6, 1)]))
+    assert sink.paths() == before[:2]
+    published(tmp_path, 6)
+    assert sink.paths() == before[:2]
+    with pytest.raises(RequestError, match="CLEANCUT_SINK_EPOCHS_MISSING"):
+        sink.paths([5])
+    assert [of.epoch for of in sink.take_back(0)] == [1]
+    assert [of.epoch for of in sink.give_back()] == [1, 2, 3]
+    # The next run decides again.
+    follow(records, Back([Act(6, 1)]))
+    assert sink.paths() == before[:2]
+
+
+@pytest.mark.parametrize("step", range(14))
+def test_a_reader_sees_all_epochs_up_to_one_while_a_rollback_is_followed(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = PlainRecords(str(tmp_path), S3Access())
+    sink = published(tmp_path, 6)
+    steps = [0]
+
+    def between(of: str) -> Callable[..., Any]:
+        real = getattr(storage.Directory, of)
+
+        def change(*asked: Any) -> Any:
+            steps[0] += 1
+            if steps[0] == step + 1:
+                follow(records, Back([Act(7, 1)]))
+            return real(*asked)
+
+        return change
+
+    def one_by_one(function: Callable[[int], Any], epochs: list[int]) -> list[Any]:
+        # Of requests at once any may be the first one.
+        found = {epoch: function(epoch) for epoch in reversed(epochs)}
+        return [found[epoch] for epoch in epochs]
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cleancut.sinks._files.view.mapped", one_by_one)
+        for of in ("read", "list"):
+            patch.setattr(storage.Directory, of, between(of))
+        found = [int(path.split("=")[1][:20]) for path in sink.paths()]
+    assert found in ([0, 1], list(range(6)))
+    assert [of.epoch for of in published_epochs(records)] == ([0, 1] if steps[0] > step else found)

@@ -15,8 +15,11 @@ from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, encoded, read_manifest
 from cleancut.sinks._files.names import (
     EPOCHS,
+    GIVEN_BACK,
     TAKEN_BACK,
     UNDONE,
+    given_back,
+    given_back_name,
     manifest_epochs,
     manifest_name,
     taken_back,
@@ -58,7 +61,9 @@ def follow(
         if epoch > expired and not history.counts(epoch):
             hide_manifest(records, read_manifest(records, epoch))
     if any(of.epoch > expired and history.counts(of.epoch) for of in hidden):
-        show(records, history.counts)
+        _show(records, history.counts, is_by_hand=False)
+    for attempt in given_back(records.names(GIVEN_BACK)):
+        records.delete(given_back_name(attempt))
     return expired, history
 
 
@@ -95,6 +100,9 @@ def hide(records: Records, after: int) -> list[Manifest]:
     manifests = look(records, expired_until(records), after=after)
     for manifest in reversed(manifests):
         hide_manifest(records, manifest)
+    for attempt in given_back(records.names(GIVEN_BACK)):
+        if attempt.epoch > after:
+            records.delete(given_back_name(attempt))
     return manifests
 
 
@@ -108,6 +116,8 @@ def hide_manifest(records: Records, manifest: Manifest | None) -> None:
 def show(records: Records, counts: Callable[[int], bool]) -> list[Manifest]:
     """Has readers see again what was hidden, but for epochs that were published again meanwhile.
 
+    They see it until the next run of the query decides which epochs count.
+
     Args:
         records: of the sink.
         counts: which epochs.
@@ -119,6 +129,11 @@ def show(records: Records, counts: Callable[[int], bool]) -> list[Manifest]:
         RetryableError: CLEANCUT_SINK_CHANGED.
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
+    shown = _show(records, counts, is_by_hand=True)
+    return look(records, expired_until(records), shown, missing_ok=True)
+
+
+def _show(records: Records, counts: Callable[[int], bool], *, is_by_hand: bool) -> list[int]:
     expired = expired_until(records)
     shown = []
     for attempt in taken_back(records.names(TAKEN_BACK)):
@@ -127,11 +142,14 @@ def show(records: Records, counts: Callable[[int], bool]) -> list[Manifest]:
         if body is None:
             continue
         Manifest.decode(body, records.at(name), attempt.epoch)
+        if is_by_hand:
+            # First: by the recorded operations the epoch may not count.
+            records.create(given_back_name(attempt), encoded({}))
         was_made = records.create(manifest_name(attempt.epoch), body)
         if was_made or records.read(manifest_name(attempt.epoch)) == body:
             records.delete(name)
             shown.append(attempt.epoch)
-    return look(records, expired, shown, missing_ok=True)
+    return shown
 
 
 def forget(records: Records) -> int:

@@ -12,6 +12,7 @@ OWNER = "_query.json"
 EPOCHS = "_epochs"
 FILES = "_files"
 TAKEN_BACK = "_taken_back"
+GIVEN_BACK = "_given_back"
 ACTS = "_acts"
 PREPARED = "_prepared"
 EXPIRED = "_expired"
@@ -116,6 +117,16 @@ def taken_back(names: Iterable[str]) -> list[Attempt]:
     """The attempts whose manifests are among the names in `TAKEN_BACK`, by their epochs."""
     matched = filter(None, map(_TAKEN_BACK.fullmatch, names))
     return sorted(Attempt(int(found[1]), found[2]) for found in matched)
+
+
+def given_back_name(attempt: Attempt) -> str:
+    """The place of the record that an attempt was given back by hand, below the sink's path."""
+    return f"{GIVEN_BACK}/{attempt.epoch:020d}-{attempt.token}.json"
+
+
+def given_back(names: Iterable[str]) -> list[Attempt]:
+    """The attempts whose records are among the names in `GIVEN_BACK`, by their epochs."""
+    return taken_back(names)
 
 
 def attempts(names: Iterable[str]) -> Iterator[Attempt]:

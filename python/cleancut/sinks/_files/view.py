@@ -1,12 +1,20 @@
-"""The published epochs of a sink, as readers see them at one moment."""
+"""The published epochs of a sink, as readers see them at one moment.
 
-from collections.abc import Iterable
+Readers see an epoch if it has a manifest and counts by the recorded operations on the checkpoint,
+or was given back by hand. So an operation hides any number of epochs at the moment at which it is
+recorded, and a manifest that is created afterwards is never seen.
+"""
+
+from collections.abc import Iterable, Sequence
 
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import Manifest, read_manifest
-from cleancut.sinks._files.names import EPOCHS, manifest_epochs
+from cleancut.sinks._files.names import EPOCHS, GIVEN_BACK, given_back, manifest_epochs
+from cleancut.sinks._files.operations import read_history
+
+_TRIES = 20
 
 
 def look(
@@ -28,16 +36,40 @@ def look(
 
     Raises:
         RequestError: CLEANCUT_SINK_EPOCHS_MISSING, an epoch that is named is not published.
+        RetryableError: CLEANCUT_SINK_CHANGED.
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
-    listed = manifest_epochs(records.names(EPOCHS)) if epochs is None else sorted(set(epochs))
-    wanted = [epoch for epoch in listed if epoch > max(expired, after)]
-    read = mapped(lambda epoch: read_manifest(records, epoch), wanted)
-    # One that was listed and is gone has been taken back since.
-    found = [manifest for manifest in read if manifest is not None]
-    if epochs is not None and not missing_ok:
-        missing = set(listed) - {manifest.epoch for manifest in found}
-        if missing:
-            texts = ", ".join(map(str, sorted(missing)))
-            raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=records.location, epochs=texts)
+    if epochs is None:
+        return _all_after(records, max(expired, after))
+    named = sorted(set(epochs))
+    read = _read(records, [epoch for epoch in named if epoch > max(expired, after)])
+    found = _visible(records, [manifest for manifest in read if manifest is not None])
+    missing = set(named) - {manifest.epoch for manifest in found}
+    if missing and not missing_ok:
+        texts = ", ".join(map(str, sorted(missing)))
+        raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=records.location, epochs=texts)
     return found
+
+
+def _all_after(records: Records, after: int) -> list[Manifest]:
+    for _ in range(_TRIES):
+        listed = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
+        found = [manifest for manifest in _read(records, listed) if manifest is not None]
+        # One that was listed and is gone was hidden meanwhile, perhaps before an earlier epoch.
+        if len(found) == len(listed):
+            return _visible(records, found)
+    raise error_of("CLEANCUT_SINK_CHANGED", path=records.location, tries=_TRIES)
+
+
+def _read(records: Records, epochs: Sequence[int]) -> list[Manifest | None]:
+    return list(mapped(lambda epoch: read_manifest(records, epoch), epochs))
+
+
+def _visible(records: Records, manifests: list[Manifest]) -> list[Manifest]:
+    """Those that count; the operations are read after the manifests, as `read_history` says."""
+    history = read_history(records, [manifest.epoch for manifest in manifests])
+    uncounted = {of.attempt for of in manifests if not history.counts(of.epoch)}
+    if not uncounted:
+        return manifests
+    hidden = uncounted - set(given_back(records.names(GIVEN_BACK)))
+    return [manifest for manifest in manifests if manifest.attempt not in hidden]
