@@ -68,8 +68,8 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
    */
   def between(from: Option[EpochMark], to: EpochMark): Vector[SentEpoch] =
     known(from, to).getOrElse {
-      val numbers = listed(from)
-      val found = chained(from, numbers.filter(_ <= to.epoch).flatMap(read))
+      val numbers = numbersAfter(from)
+      val found = chained(from, linked(from, numbers.filter(_ <= to.epoch).flatMap(read)))
       if (!found.lastOption.exists(_.mark == to))
         throw gone(to, numbers.find(_ >= to.epoch).flatMap(read))
       found
@@ -86,30 +86,45 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   private def look(last: Option[EpochMark], now: Long): Unit =
     if (now >= nextList) {
       nextList = now + listMs
-      val numbers = listed(last)
+      val numbers = numbersAfter(last)
       // What was taken back meanwhile is not to be read.
       if (pending.map(_.epoch).diff(numbers).nonEmpty) pending = Vector.empty
-      append(last, numbers.drop(pending.size).take(MaxAhead).flatMap(read))
+      val next = numbers.filter(number => pending.lastOption.forall(_.epoch < number))
+      append(last, next.take(MaxAhead).flatMap(read))
     } else {
       val tip = pending.lastOption.map(_.mark).orElse(last)
       val next = Iterator.iterate(tip.fold(0L)(_.epoch + 1))(_ + 1).map(read)
       append(last, next.takeWhile(_.nonEmpty).flatten.take(MaxAhead).toSeq)
     }
 
-  private def append(last: Option[EpochMark], found: Seq[SentEpoch]): Unit = {
+  private def append(last: Option[EpochMark], listed: Seq[SentEpoch]): Unit = {
     val tip = pending.lastOption.map(_.mark).orElse(last)
+    val found = linked(tip, listed)
     val fits = tip.isEmpty || found.headOption.forall(_.after == tip)
     if (fits) pending = pending ++ chained(tip, found)
     // The sender went back behind what was seen, and perhaps not behind what was read.
     else if (pending.nonEmpty) {
       forget()
-      append(last, listed(last).take(MaxAhead).flatMap(read))
+      append(last, numbersAfter(last).take(MaxAhead).flatMap(read))
     } else chained(tip, found): Unit
   }
 
   private def forget(): Unit = {
     pending = Vector.empty
     lookAgain()
+  }
+
+  /**
+   * Without the epochs that a run of the sender from before its rollback has published late: a
+   * later epoch follows the epoch before them.
+   */
+  private def linked(from: Option[EpochMark], epochs: Seq[SentEpoch]): Seq[SentEpoch] = {
+    var tip = from
+    epochs.zipWithIndex.flatMap { case (of, at) =>
+      val isLate = tip.nonEmpty && of.after != tip && epochs.drop(at + 1).exists(_.after == tip)
+      if (!isLate) tip = Some(of.mark)
+      Option.when(!isLate)(of)
+    }
   }
 
   /** Each comes after the one before it. */
@@ -141,7 +156,7 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   }
 
   /** The numbers of what is published after an epoch, and counts. */
-  private def listed(after: Option[EpochMark]): Seq[Long] = {
+  private def numbersAfter(after: Option[EpochMark]): Seq[Long] = {
     val numbers = ChannelLayout.numbersIn(records.names(ChannelLayout.Epochs))
     val bound = after.fold(expiredUntil())(_.epoch)
     numbers.dropWhile(_ <= bound)

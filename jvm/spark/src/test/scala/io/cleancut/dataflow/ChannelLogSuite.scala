@@ -83,6 +83,24 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     refused("CLEANCUT_FLOW_WENT_BACK")(later(reader, last, listMs))
   }
 
+  test("an epoch that a run from before a rollback has published late is passed over") {
+    val channel = new DrawnChannel
+    val sent = Vector.fill(4)(channel.publish())
+    channel.goBack(2)
+    val last = Some(sent(1).mark)
+    val reader = log(channel)
+    assert(reader.after(last).isEmpty)
+    // It had died before it could hide the epoch.
+    channel.put(ChannelLayout.manifest(3), DrawnChannel.json(sent(3)))
+    val next = Vector(channel.publish(epoch = 6), channel.publish(epoch = 7))
+    assert(later(reader, last, listMs) == next)
+    assert(log(channel).after(last) == next)
+    assert(log(channel).after(None) == sent.take(2) ++ next)
+    assert(log(channel).between(last, next.last.mark) == next)
+    val more = channel.publish(epoch = 8)
+    assert(later(reader, last, listMs) == next :+ more)
+  }
+
   test("epochs that were let go are nothing to begin with, and are missed by who needs them") {
     val channel = new DrawnChannel
     val sent = Vector.fill(6)(channel.publish())
