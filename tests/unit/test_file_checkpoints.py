@@ -51,6 +51,6 @@ def test_an_unrelated_checkpoint_is_refused_unless_the_move_is_accepted(records:
 def test_epochs_that_were_published_after_a_copy_are_refused() -> None:
     records: Any = Directory(manifests=(manifest(7, "a"), manifest(8, "b")))
     claim(records, BATCH)
-    with pytest.raises(RequestError, match=r"has published the epochs 8 at file:/ckpt") as refused:
+    with pytest.raises(RequestError, match=r"the query continued at file:/ckpt after") as refused:
         begin_checkpoint(records, replace(MOVED, epoch=9), NOTHING)
     assert refused.value.error_id == "CLEANCUT_SINK_UNDO_REFUSED"

@@ -242,7 +242,9 @@ def begin(
     if recorded.run_id == batch.run_id:
         return lost or Begin(recorded)
     denial = (
-        _order(recorded, batch, owner, expected) or lost or _after_move(recorded, epochs, batch)
+        _order(recorded, batch, owner, expected)
+        or lost
+        or find_used_after_move(recorded.checkpoint, recorded.last, epochs, batch)
     )
     if denial is not None:
         return denial
@@ -305,13 +307,22 @@ def moved_at(checkpoint: str, batch: Batch) -> int | None:
     return known.get(normal(checkpoint))
 
 
-def _after_move(recorded: Run, epochs: Sequence[RecordedEpoch], batch: Batch) -> Refused | None:
-    """Refuses epochs that were published at an earlier checkpoint after it was continued."""
-    until = moved_at(recorded.checkpoint, batch)
-    if until is None or recorded.last <= until:
+def find_used_after_move(
+    checkpoint: str, last: int, epochs: Sequence[RecordedEpoch], batch: Batch
+) -> Refused | None:
+    """Refuses a run if an earlier checkpoint has published epochs after it was continued.
+
+    Args:
+        checkpoint: of the recorded run.
+        last: the last epoch that is published.
+        epochs: that are recorded, ascending.
+        batch: of the run that begins.
+    """
+    until = moved_at(checkpoint, batch)
+    if until is None or last <= until:
         return None
     surplus = tuple(of.epoch for of in epochs if not of.is_undone and of.epoch.epoch > until)
-    reason = f"the query continued at {recorded.checkpoint} after its checkpoint was copied"
+    reason = f"the query continued at {checkpoint} after its checkpoint was copied"
     return Refused(reason, surplus, until)
 
 

@@ -11,7 +11,13 @@ from collections.abc import Iterable
 from cleancut._format.fields import typed
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import Expected
-from cleancut.sinks._core.ledger import Refused, compare_checkpoints, joined, moved_at
+from cleancut.sinks._core.ledger import (
+    NO_EPOCH,
+    RecordedEpoch,
+    compare_checkpoints,
+    find_used_after_move,
+    joined,
+)
 from cleancut.sinks._core.ledger_errors import continued, error_for, unrelated
 from cleancut.sinks._core.lineage import Position
 from cleancut.sinks._files.directory import Records
@@ -44,7 +50,11 @@ def begin_checkpoint(records: Records, batch: Batch, expected: Expected) -> int:
                 raise continued(batch, recorded[-1], records.location)
             case Position.UNRELATED:
                 raise unrelated(batch, recorded[-1], records.location)
-        _check_unused(records, recorded[-1], batch)
+        published = RecordedEpoch.numbered(manifest_epochs(records.names(EPOCHS)), undone=())
+        last = published[-1].epoch.epoch if published else NO_EPOCH
+        refused = find_used_after_move(recorded[-1], last, published, batch)
+        if refused is not None:
+            raise error_for(refused, batch, records.location)
         body = encoded({"checkpoints": list(joined(recorded, batch))})
         if records.create(_name(latest + 1), body):
             return latest + 1
@@ -64,17 +74,6 @@ def check_followed(records: Records, batch: Batch, move: int) -> None:
     latest = _latest(records.names(ACTS))
     if latest > move:
         raise continued(batch, _checkpoints(records, latest)[-1], records.location)
-
-
-def _check_unused(records: Records, checkpoint: str, batch: Batch) -> None:
-    until = moved_at(checkpoint, batch)
-    later = [
-        of for of in manifest_epochs(records.names(EPOCHS)) if until is not None and of > until
-    ]
-    if later and until is not None:
-        named = ", ".join(map(str, later))
-        reason = f"the query has published the epochs {named} at {checkpoint} after that was copied"
-        raise error_for(Refused(reason, (), until), batch, records.location)
 
 
 def _latest(names: Iterable[str]) -> int:
