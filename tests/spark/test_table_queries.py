@@ -16,9 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 import cleancut
 from cleancut._format.cut import read_cut
 from cleancut.sinks import SqlSink
+from cleancut.sinks._core.columns import prepared
+from cleancut.testing._acted_query import ActedQuery
 from tests.support.events import write_events
 from tests.support.file_epochs import PLACES
 from tests.support.queries import Operator
+from tests.support.refusals import refusal
 from tests.support.sessions import start
 from tests.support.tiers import long, usually
 
@@ -269,3 +272,24 @@ def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
     run(accepting)
     run()
     assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+
+
+def test_a_run_whose_staged_rows_a_newer_one_has_deleted_is_fenced(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks fail because the staging table is gone, which no change of the query helps."""
+    played, url = ActedQuery(), f"sqlite:///{tmp_path}/db"
+    older, sink = played.start(), SqlSink(url, "numbers")
+    older.give(sink, spark.range(3), 0)
+
+    def overtaken(columns: Any) -> Any:
+        monkeypatch.undo()
+        played.start().give(SqlSink(url, "numbers"), spark.range(3, 6), 1)
+        return prepared(columns)
+
+    # Between the creation of the staging table and the job that fills it.
+    monkeypatch.setattr("cleancut.sinks._tables.table.prepared", overtaken)
+    error = refusal(lambda: older.give(sink, spark.range(3, 6), 1))
+    assert error.error_id == "CLEANCUT_FENCED"
+    with contextlib.closing(sqlite3.connect(tmp_path / "db")) as database:
+        assert sorted(database.execute("SELECT id FROM numbers")) == [(of,) for of in range(6)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cleancut._display.info_list import InfoList
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError, RequestError, error_of, from_java
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import Form, Forms, StagedColumn, prepared, staged_columns
 from cleancut.sinks._core.database import Database, Transaction, within
@@ -179,6 +179,7 @@ class TableSink(EpochSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, a column has no type, or the table is not one that
                 takes these rows; before anything is written.
+            FencedError: CLEANCUT_FENCED, a newer run has begun, and has deleted what was staged.
         """
         columns = self._checked(rows, batch)
         table: str = self._ledger.within(lambda of: self._make_staging(of, columns, batch.epoch))
@@ -192,7 +193,13 @@ class TableSink(EpochSink):
             batch.epoch,
             seconds=self._retry_for_s,
         )
-        found = rows.select(prepared(columns)).mapInArrow(write, _REPORT).collect()
+        try:
+            found = rows.select(prepared(columns)).mapInArrow(write, _REPORT).collect()
+        except Exception as failure:
+            if isinstance(from_java(failure), RequestError):
+                # A newer run deletes the staging tables of older ones.
+                self._ledger.within(lambda of: self._ledger.lock(of, batch))
+            raise
         return _Staged(table, {row["attempt"]: row["rows"] for row in found}, columns).encode()
 
     def _make_staging(self, of: Transaction, columns: Sequence[StagedColumn], epoch: int) -> str:
