@@ -1,7 +1,6 @@
 """The contract of a sink, held by each sink of this package, and failed by a naive one."""
 
 import contextlib
-import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +11,6 @@ import pytest
 from pyspark.sql import DataFrame
 
 from cleancut.sinks import (
-    Committer,
     EpochFiles,
     FanOut,
     LedgerEpoch,
@@ -40,6 +38,7 @@ from tests.support.contracts import (
     in_a_block,
 )
 from tests.support.tiers import long, usually
+from tests.support.two_phases import Directories
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -263,41 +262,6 @@ class TestLedgerInABlock(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
-
-
-class Directories(Committer):
-    """A target of two phases: a file is prepared under another name than it is seen by."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        home.mkdir(exist_ok=True)
-
-    def _prepared(self, handle: str) -> Path:
-        return self._home / f".{handle}"
-
-    def stage(self, rows: DataFrame, handle: str) -> None:
-        found = [tuple(row) for row in rows.collect()]
-        self._prepared(handle).write_text(json.dumps(found))
-
-    def commit(self, handle: str) -> None:
-        shown = self._home / f"{handle}.json"
-        if not shown.exists():
-            self._prepared(handle).rename(shown)
-
-    def abort(self, handle: str) -> None:
-        assert not (self._home / f"{handle}.json").exists(), "it was committed"
-        self._prepared(handle).unlink(missing_ok=True)
-
-    def is_staged(self, handle: str) -> bool:
-        return self._prepared(handle).exists() or (self._home / f"{handle}.json").exists()
-
-    def undo(self, handle: str) -> None:
-        (self._home / f"{handle}.json").unlink(missing_ok=True)
-
-    def read(self) -> list[Row]:
-        return [
-            tuple(row) for path in self._home.glob("*.json") for row in json.loads(path.read_text())
-        ]
 
 
 class TwoPhasesContract(SinkContract):
