@@ -29,6 +29,7 @@ from tests.support.contracts import (
     FOLLOWED,
     GONE,
     LOST,
+    LOST_MEANWHILE,
     MOVED,
     ROLLED_BACK,
     SEALED,
@@ -87,7 +88,7 @@ class TestEpochFilesInABlockBriefly(FilesContract):
     crashes = 2
 
 
-@briefly(LOST, GONE, MOVED)
+@briefly(LOST, LOST_MEANWHILE, GONE, MOVED)
 class TestEpochFilesThatWereLost(FilesContract):
     pass
 
@@ -115,7 +116,7 @@ class SqlKeysContract(SinkContract):
         return in_sqlite(home / "db")
 
 
-@briefly(LOST, GONE, MOVED)
+@briefly(LOST, LOST_MEANWHILE, GONE, MOVED)
 class TestSqlSinkThatWasLost(SqlKeysContract):
     pass
 
@@ -278,7 +279,7 @@ class TestTwoPhases(TwoPhasesContract):
     pass
 
 
-@briefly(ROLLED_BACK, LOST, GONE, MOVED)
+@briefly(ROLLED_BACK, LOST, LOST_MEANWHILE, GONE, MOVED)
 class TestTwoPhasesBriefly(TwoPhasesContract):
     pauses = 2
 

@@ -19,6 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.ledger import EXPECT_NOTHING
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.sinks._files import epoch_files
 from cleancut.sinks._files.manifest import Manifest
@@ -92,8 +94,10 @@ def doom(fate: Fate) -> None:
                 threading.Thread(target=fate.watch, daemon=True).start()
             return super().stage(df, batch)
 
-        def publish(self, staged: Manifest, batch: Batch) -> Manifest:
-            found = super().publish(staged, batch)
+        def publish(
+            self, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
+        ) -> Manifest:
+            found = super().publish(staged, batch, expected)
             fate.meets(batch.epoch, PUBLISHED)
             return found
 

@@ -27,6 +27,8 @@ from cleancut._format.cut import Cut, read_cut
 from cleancut._format.layout import CUTS
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
+from cleancut.sinks._core.ledger import EXPECT_NOTHING
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.publishing import Publishing
@@ -194,8 +196,10 @@ def doom(query: Unsteady, step: str) -> None:
             meets(side.batch.epoch, FINISHED)
         return found
 
-    def doomed_publish(self: Publishing, staged: Manifest, batch: Batch) -> Manifest:
-        found = publish(self, staged, batch)
+    def doomed_publish(
+        self: Publishing, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
+    ) -> Manifest:
+        found = publish(self, staged, batch, expected)
         meets(batch.epoch, PUBLISHED)
         return found
 

@@ -43,6 +43,7 @@ from cleancut.sinks._files.names import (
 from cleancut.sinks._files.operations import (
     counts_now,
     find_lost_before,
+    find_lost_since,
     last_recorded,
     read_history,
     record_operations,
@@ -137,6 +138,8 @@ class TwoPhaseSink(EpochSink):
         self._path = os.fspath(decisions)
         self._records: Records | None = None
         self._move = NO_MOVE
+        # The last epoch that the run has decided or found.
+        self._last = NO_EPOCH
 
     def __repr__(self) -> str:
         return f"TwoPhaseSink({self._committer!r}, decisions={self._path!r})"
@@ -164,6 +167,7 @@ class TwoPhaseSink(EpochSink):
 
     def _begin(self, side: QuerySide, records: Records) -> None:
         self._records = records
+        self._last = NO_EPOCH
         expected = self._expected(side.batch)
         lost = lost_after(last_recorded(records), side.batch, expected)
         if lost is not None:
@@ -213,6 +217,7 @@ class TwoPhaseSink(EpochSink):
         if found is None:
             return None
         check_input(found, batch, self._of_run().location)
+        self._last = batch.epoch
         return _encoded(found.prepared)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
@@ -234,7 +239,9 @@ class TwoPhaseSink(EpochSink):
         Raises:
             FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch, or a run
                 of a checkpoint has begun that continues this one.
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST since the run has decided its last epoch.
         """
+        self._check_last(batch)
         prepared = _decoded(handle)
         mine = _Decision(prepared, batch.query_id, batch.run_id, batch.planned_ms)
         check_followed(self._of_run(), batch, self._move)
@@ -255,8 +262,16 @@ class TwoPhaseSink(EpochSink):
             # A handle that is decided is never aborted: a newer run may be about to undo it.
             raise rolled_back(batch, self._path)
         self._finish(found.prepared)
+        self._last = batch.epoch
         if found.prepared != prepared:
             self._drop(prepared)
+
+    def _check_last(self, batch: Batch) -> None:
+        if not NO_EPOCH < self._last < batch.epoch:
+            return
+        lost = find_lost_since(self._of_run(), batch, self._expected(batch), self._last)
+        if lost is not None:
+            raise error_for(lost, batch, self.name)
 
     def sweep(self, batch: Batch) -> None:
         """Aborts what was prepared up to this epoch and is not decided."""

@@ -286,6 +286,28 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 9)
         play.check([0, 1, 8, 9], "the loss of epoch 7 was accepted before")
 
+    def test_a_target_that_loses_epochs_during_a_run_is_not_written(self, tmp_path: Path) -> None:
+        """It is restored to an earlier state while a run writes to it; then it is gone."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in (0, 1):
+            play.give(run, sink, epoch)
+        early = self.save(tmp_path)
+        if early is None:
+            return
+        for epoch in (2, 3):
+            play.give(run, sink, epoch)
+        self.restore(tmp_path, early)
+        play.refused(4, "epochs 2 to 3", run=run, sink=sink)
+        play.check([0, 1], "a run was refused whose target has lost epochs 2 and 3")
+        self.drop(tmp_path)
+        try:
+            play.give(run, sink, 4)
+        except Exception:
+            play.check([], "a run has failed whose target was gone")
+        else:
+            raise AssertionError("an epoch was taken after all earlier ones were lost")
+
     def test_a_target_that_is_gone_is_not_created_again(self, tmp_path: Path) -> None:
         """With its ledger; a new query, and one that accepts the loss, create it."""
         play = _Play(self, tmp_path)
@@ -393,11 +415,21 @@ class _Play:
         )
         run.give(sink, made, epoch, sealed)
 
-    def refused(self, epoch: int, *named: str) -> None:
-        """That a new run is refused, and the error names the epochs that the target has lost."""
+    def refused(
+        self, epoch: int, *named: str, run: ActedRun | None = None, sink: Sink | None = None
+    ) -> None:
+        """That a run is refused, and the error names the epochs that the target has lost.
+
+        Args:
+            epoch: that the run has to write.
+            named: what the error has to say.
+            run: None for a new one.
+            sink: None for a new one.
+        """
         text = ""
+        sink = sink or self._contract.make_sink(self._home)
         try:
-            self.give(self.query.start(), self._contract.make_sink(self._home), epoch)
+            self.give(run or self.query.start(), sink, epoch)
         except RequestError as refusal:
             if refusal.error_id != "CLEANCUT_SINK_EPOCHS_LOST":
                 raise

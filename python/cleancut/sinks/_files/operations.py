@@ -8,8 +8,15 @@ published: so an epoch of a run from before a rollback is hidden by one of the t
 from collections.abc import Iterable
 
 from cleancut._format.fields import typed
-from cleancut.sinks._core.expected import Expected
-from cleancut.sinks._core.ledger import NO_EPOCH, EpochsLost, History, lost_between
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import EpochRanges, Expected
+from cleancut.sinks._core.ledger import (
+    NO_EPOCH,
+    EpochsLost,
+    History,
+    lost_after,
+    lost_between,
+)
 from cleancut.sinks._core.query_side import Act, Acted
 from cleancut.sinks._files.directory import Records
 from cleancut.sinks._files.manifest import decoded, encoded
@@ -20,6 +27,7 @@ from cleancut.sinks._files.names import (
     UNDONE,
     act_name,
     manifest_epochs,
+    manifest_name,
     taken_back,
 )
 
@@ -56,6 +64,23 @@ def recorded_epochs(records: Records) -> set[int]:
     """All epochs that were ever published and are recorded, hidden and undone ones included."""
     hidden = {attempt.epoch for attempt in taken_back(records.names(TAKEN_BACK))}
     return hidden.union(*(manifest_epochs(records.names(of)) for of in (EPOCHS, UNDONE)))
+
+
+def find_lost_since(
+    records: Records, batch: Batch, expected: Expected, last: int
+) -> EpochsLost | None:
+    """The epochs that the target has lost since a run has published or found one; one request.
+
+    Args:
+        records: of the target.
+        batch: that is about to be published.
+        expected: the epochs that the target should have.
+        last: the last epoch that the run has published or found.
+    """
+    if records.read(manifest_name(last)) is not None or not counts_now(records, last):
+        return None
+    found = lost_after(last_recorded(records), batch, expected)
+    return EpochsLost(EpochRanges.of([last])) if found is None else found
 
 
 def find_lost_before(

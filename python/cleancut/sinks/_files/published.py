@@ -107,7 +107,8 @@ class PublishedFiles(EpochSink):
 
     def _decide(self, handle: str, batch: Batch) -> Manifest:
         """`publish`; gives what is published, which may be what another run has staged."""
-        return self._of_run().publish(Manifest.decode(handle.encode(), self._path), batch)
+        staged = Manifest.decode(handle.encode(), self._path)
+        return self._of_run().publish(staged, batch, self._expected(batch))
 
     def sweep(self, batch: Batch) -> None:
         """Deletes what tries up to this epoch have left; see `EpochSink`."""

@@ -27,7 +27,13 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
-from cleancut.sinks._files.operations import counts_now, last_recorded, read_history, record_start
+from cleancut.sinks._files.operations import (
+    counts_now,
+    find_lost_since,
+    last_recorded,
+    read_history,
+    record_start,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -204,20 +210,29 @@ class Publishing:
             link=link,
         )
 
-    def publish(self, staged: Manifest, batch: Batch) -> Manifest:
+    def publish(
+        self, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
+    ) -> Manifest:
         """Makes an epoch visible that is sealed, unless another run came first.
 
         An error does not tell whether it is visible, so what is staged stays where it is.
+
+        Args:
+            staged: what was staged.
+            batch: the epoch.
+            expected: the epochs that the place should have.
 
         Returns:
             What is published: the very manifest, or that of the run that came first.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN,
+                CLEANCUT_SINK_EPOCHS_LOST since the run has published its last epoch.
             FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch, or a run
                 of a checkpoint has begun that continues this one.
         """
         attempt = staged.attempt
+        self._check_last(batch, expected)
         if not self._is_claimed:
             claim(self._directory, batch)
             self._is_claimed = True
@@ -245,6 +260,13 @@ class Publishing:
             raise rolled_back(batch, self._directory.location)
         self._seen = self._last = found
         return found
+
+    def _check_last(self, batch: Batch, expected: Expected) -> None:
+        if self._last is None or self._last.epoch >= batch.epoch:
+            return
+        lost = find_lost_since(self._directory, batch, expected, self._last.epoch)
+        if lost is not None:
+            raise error_for(lost, batch, self._directory.location)
 
     def _linked(self, schema: "StructType", batch: Batch) -> Link | None:
         """The link of an epoch whose rows fit the channel; None if this is no channel."""
