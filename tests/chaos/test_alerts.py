@@ -35,7 +35,7 @@ pytestmark = [
 
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
 # What a checkpoint is told of that nobody has drilled.
-UNPROVEN = {"CleancutRestoreNotProven"}
+UNPROVEN = {"CleancutRestoreNotTested"}
 
 
 class Watched:
@@ -144,7 +144,7 @@ def test_a_damaged_cut_is_one_that_is_not_seen(it: Epochs, tmp_path: Path) -> No
         (epoch,) = it.run()
         cut = cut.with_name(f"{epoch:020d}.cut")
         cut.write_bytes(b"damaged")
-        by.fires("CleancutNotSeen")
+        by.fires("CleancutScanFailed")
 
 
 def test_a_query_that_has_stopped_commits_nothing(it: Epochs, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_maintenance_that_does_not_come_leaves_bases_old(tmp_path: Path) -> None
     answer = run_script(WITHOUT_MAINTENANCE, str(tmp_path))
     assert answer.returncode == 0, answer.stdout + answer.stderr
     with watched(tmp_path, str(tmp_path / "checkpoint"), thresholds={"200": "9"}) as by:
-        by.fires("CleancutBaseOld")
+        by.fires("CleancutSnapshotOld")
 
 
 WITHOUT_MAINTENANCE = """
@@ -284,14 +284,14 @@ it.run()
 
 def test_a_restore_that_nobody_has_proven_for_long(it: Epochs, tmp_path: Path) -> None:
     with watched(tmp_path, it.checkpoint, thresholds={"604800": "10"}) as by:
-        by.fires("CleancutRestoreNotProven")
+        by.fires("CleancutRestoreNotTested")
         Checkpoint(it.checkpoint).drill()
         until = time.monotonic() + PATIENCE_S
-        while "CleancutRestoreNotProven" in by.firing():
+        while "CleancutRestoreNotTested" in by.firing():
             assert time.monotonic() < until
             time.sleep(0.2)
         # And again, when the proof is old.
-        by.fires("CleancutRestoreNotProven")
+        by.fires("CleancutRestoreNotTested")
 
 
 def test_a_copy_that_nobody_keeps_up(it: Epochs, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_copy_that_nobody_keeps_up(it: Epochs, tmp_path: Path) -> None:
     it.add(2)
     it.run()
     with watched(tmp_path, it.checkpoint, thresholds={"900": "2"}) as by:
-        by.fires("CleancutReplicaBehind")
+        by.fires("CleancutReplicaLag")
 
 
 def test_a_query_that_costs_more_than_it_may(it: Epochs, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_a_driver_is_told_of_too(it: Epochs, tmp_path: Path) -> None:
             serve_metrics(it.running, port=port, address="127.0.0.1"),
             scraping(tmp_path, port, it.checkpoint, {"1800": "5"}) as by,
         ):
-            by.fires("CleancutRestoreNotProven")
+            by.fires("CleancutRestoreNotTested")
             by.fires("CleancutNoCut")
     finally:
         query.stop()

@@ -43,7 +43,7 @@ def snake(kind: str) -> str:
     return re.sub("([A-Z])", r"_\1", kind).lower()
 
 
-TELLABLE = {of.name for of in metrics().values() if "spark" in of.tellers}
+TELLABLE = {of.name for of in metrics().values() if "spark" in of.sources}
 KINDS = sorted(map(snake, CLASSES))
 # What goes on between two looks, is counted from another moment, or is nothing without labels.
 RUNNING = {of.name for of in metrics().values() if of.type == "counter"} | {
@@ -91,7 +91,7 @@ def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
     name, until = f"cleancut.{query.id}", time.monotonic() + PATIENCE_S
     try:
         query.processAllAvailable()
-        while math.isnan(told(spark, name)["proven_epoch"]) and time.monotonic() < until:
+        while math.isnan(told(spark, name)["restore_test_epoch"]) and time.monotonic() < until:
             time.sleep(0.05)
         # One look serves for a second.
         time.sleep(1)
@@ -128,23 +128,23 @@ def assert_told_of_epochs(
     assert (found["committed_epoch"], found["epochs_total"]) == (2, 1)
     assert found["last_commit_timestamp_seconds"] == cut.info.written.timestamp()
     assert found["epoch_duration_seconds"] * 1000 == pytest.approx(last.duration_ms)
-    assert found["gate_duration_seconds"] * 1000 == pytest.approx(last.gate_ms)
+    assert found["commit_duration_seconds"] * 1000 == pytest.approx(last.gate_ms)
     assert found["cut_write_duration_seconds"] * 1000 == pytest.approx(last.cut_ms)
     assert last.slowest is not None
     assert found["slowest_store_duration_seconds"] * 1000 == pytest.approx(last.slowest[0].ms)
     assert (found["stores"], found["executors"]) == (3, status.executor_count)
     assert (found["owner_generation"], found["aligned_operators"]) == (2, len(status.aligned))
     assert (found["in_flight_rows"], found["in_flight_bytes"]) == (0, 0)
-    assert (found["beyond_bound_rows"], found["overloaded_operators"]) == (0, 0)
+    assert (found["in_flight_over_limit_rows"], found["overloaded_operators"]) == (0, 0)
     assert math.isnan(found["barrier_to_capture_duration_seconds"])
-    assert found["proven_timestamp_seconds"] == proof.proven.timestamp()
-    assert (found["proven_epoch"], found["unproven_epochs"]) == (1, 1)
+    assert found["restore_test_timestamp_seconds"] == proof.proven.timestamp()
+    assert (found["restore_test_epoch"], found["epochs_since_restore_test"]) == (1, 1)
     assert found["replica_lag_epochs"] == 1
     assert 0 < found["replica_lag_seconds"] < time.monotonic()
     chains = [of.chain for of in cut.stores]
     assert found["longest_chain_frames"] == max(map(len, chains))
     bases = [of[0].version if of[0].kind == "base" else 0 for of in chains]
-    assert found["oldest_base_age_epochs"] == cut.info.version - min(bases)
+    assert found["oldest_snapshot_age_epochs"] == cut.info.version - min(bases)
     assert found["chain_bytes"] == cut.info.bytes
 
 
@@ -166,14 +166,14 @@ def assert_told_with_labels(
     scraped: Scraped, found: Mapping[str, float], here: Mapping[str, str]
 ) -> None:
     # With labels by the driver's own endpoint, which has no label for what was not there.
-    own = {of.name: of for of in metrics().values() if "driver" in of.tellers}
+    own = {of.name: of for of in metrics().values() if "driver" in of.sources}
     for metric in own.values():
         values = scraped.get(f"cleancut_{metric.name}", {})
         if metric.name in found and metric.name not in RUNNING:
             labelled = sum(values.values()) if metric.labels else values[frozenset(here.items())]
             assert labelled == pytest.approx(found[metric.name], nan_ok=True), metric.name
     assert set(scraped) <= {f"cleancut_{name}" for name in own}
-    assert scraped["cleancut_look_success"] == {frozenset({("location", "driver")}): 1}
+    assert scraped["cleancut_scan_success"] == {frozenset({("location", "driver")}): 1}
 
 
 def test_the_documented_server_serves(spark: SparkSession, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_documented_server_serves(spark: SparkSession, tmp_path: Path) -> No
     names: dict[str, Any] = {}
     exec(serving, names)
     url = f"http://127.0.0.1:{names['server'].port}/metrics"
-    assert set(scrape(url)) == {"cleancut_look_success", "cleancut_look_timestamp_seconds"}
+    assert set(scrape(url)) == {"cleancut_scan_success", "cleancut_last_scan_timestamp_seconds"}
     exec(f"server.close(){closing}", names)
     with pytest.raises(urllib.error.URLError, match="refused"):
         scrape(url)
@@ -205,8 +205,8 @@ def test_a_process_tells_what_memory_its_state_takes(spark: SparkSession, tmp_pa
     it.add()
     it.run()
     found = told(spark, "cleancut")
-    assert set(found) == {of.name for of in metrics().values() if "process" in of.tellers}
-    assert 0 < found["memory_resident_bytes"] <= found["memory_bound_bytes"]
+    assert set(found) == {of.name for of in metrics().values() if "process" in of.sources}
+    assert 0 < found["memory_resident_bytes"] <= found["memory_limit_bytes"]
     assert found["memory_mapped_bytes"] >= 0
 
 
@@ -234,7 +234,7 @@ def test_sparks_own_sinks_have_what_driver_and_executors_tell(tmp_path: Path) ->
     prefix = "metrics_delays_driver_cleancut_counts_"
     own = {name.removeprefix(prefix): of for name, of in scraped.items() if prefix in name}
     for metric in metrics().values():
-        if "spark" in metric.tellers:
+        if "spark" in metric.sources:
             suffix = "Count" if metric.type == "counter" else "Value"
             assert f"{metric.name}_{suffix}" in own
     assert (own["committed_epoch_Value"], own["epochs_total_Count"]) == (1, 2)
@@ -244,7 +244,7 @@ def test_sparks_own_sinks_have_what_driver_and_executors_tell(tmp_path: Path) ->
     told_by = {path.name.split(".")[1] for path in (tmp_path / "csv").glob("*cleancut.memory*")}
     assert {"0", "1"} <= told_by
     for executor in ("0", "1"):
-        rows = (tmp_path / "csv" / f"delays.{executor}.cleancut.memory_bound_bytes.csv").read_text()
+        rows = (tmp_path / "csv" / f"delays.{executor}.cleancut.memory_limit_bytes.csv").read_text()
         assert int(rows.splitlines()[-1].split(",")[1]) > 0
 
 
@@ -278,7 +278,7 @@ query = it.start()
 query.processAllAvailable()
 
 def has_told(executor):
-    path = home / "csv" / f"delays.{executor}.cleancut.memory_bound_bytes.csv"
+    path = home / "csv" / f"delays.{executor}.cleancut.memory_limit_bytes.csv"
     lines = path.read_text().splitlines() if path.exists() else []
     return len(lines) > 1 and int(lines[-1].split(",")[1]) > 0
 

@@ -91,7 +91,7 @@ def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") ->
 
 
 def _metric(of: Metric) -> dict[str, Any]:
-    return {"type": of.type, "labels": list(of.labels), "from": sorted(of.tellers)}
+    return {"type": of.type, "labels": list(of.labels), "from": sorted(of.sources)}
 
 
 def is_announced(finding: str, release: str, page: str) -> bool:

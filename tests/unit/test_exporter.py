@@ -1,4 +1,4 @@
-"""The exporter, against checkpoints that grow while it looks at them."""
+"""The exporter, on checkpoints that grow between scans."""
 
 import gzip
 import json
@@ -25,11 +25,11 @@ from cleancut._checkpoint.read.prices import PRICES
 from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._cli import main as _cli
 from cleancut._metrics.catalog import metrics
-from cleancut._metrics.looks import Looks
+from cleancut._metrics.checkpoint_scan import CheckpointScan
 from cleancut._metrics.otlp import push
 from cleancut._metrics.prometheus import exposition, serve
 from cleancut._metrics.samples import Sample
-from cleancut._metrics.store_look import StoreLook
+from cleancut._metrics.scans import Scans
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -98,11 +98,11 @@ def commit(cuts: CutFiles, **fields: Any) -> int:
     return cuts.commit(([], 0), ([], 0), **told | fields)
 
 
-def look_at(cuts: CutFiles, clock: Clock, **options: Any) -> tuple[StoreLook, Counted]:
+def scan_of(cuts: CutFiles, clock: Clock, **options: Any) -> tuple[CheckpointScan, Counted]:
     root = open_root(cuts.location)
     counted = Counted(root)
     watched = Root(root.location, counted)
-    return StoreLook(watched, sizes_every_s=600, clock=clock, **options), counted
+    return CheckpointScan(watched, sizes_every_s=600, clock=clock, **options), counted
 
 
 def values(samples: Any, **labels: str) -> dict[str, float]:
@@ -140,19 +140,19 @@ def test_a_look_tells_what_the_last_epoch_was_like(
 ) -> None:
     cuts = three_epochs(version(files))
     commit(cuts, channels=[OVERTAKEN, ARRIVED])
-    look, _ = look_at(cuts, Clock(), budget=5.0)
-    samples = look.look()
+    scan, _ = scan_of(cuts, Clock(), budget=5.0)
+    samples = scan.scan()
     info, history = Checkpoint(cuts.location).cut().info, Checkpoint(cuts.location).history()
     assert {of.labels["query"] for of in samples} == {QUERY_ID}
     assert {of.labels["location"] for of in samples} == {str(cuts.location)}
     plain = values(samples)
     assert (plain["committed_epoch"], plain["stores"]) == (3, 2)
     assert plain["last_commit_timestamp_seconds"] == WRITTEN_MS / 1000 + 3
-    assert (plain["epoch_duration_seconds"], plain["gate_duration_seconds"]) == (0.7, 0.03)
+    assert (plain["epoch_duration_seconds"], plain["commit_duration_seconds"]) == (0.7, 0.03)
     assert plain["cut_write_duration_seconds"] == 0.021
     assert plain["executors"] == costs()["executors"]["count"]
     assert (plain["overloaded_operators"], plain["budget_dollars_per_day"]) == (1, 5)
-    assert (plain["unproven_epochs"], "proven_epoch" in plain) == (4, False)
+    assert (plain["epochs_since_restore_test"], "restore_test_epoch" in plain) == (4, False)
     assert plain["stored_bytes"] == open_root(cuts.location).stored_bytes()
     operator = values(samples, operator="0")
     assert operator == {
@@ -160,13 +160,13 @@ def test_a_look_tells_what_the_last_epoch_was_like(
         "barrier_to_capture_duration_seconds": 0.5,
         "in_flight_rows": 20,
         "in_flight_bytes": 640,
-        "beyond_bound_rows": 7,
+        "in_flight_over_limit_rows": 7,
     }
     slowest = history[-1].slowest
     assert slowest is not None
     stores = values(samples, operator="0", store="default")
     assert stores["slowest_store_duration_seconds"] == slowest[0].ms / 1000
-    assert (stores["longest_chain_frames"], stores["oldest_base_age_epochs"]) == (4, 4)
+    assert (stores["longest_chain_frames"], stores["oldest_snapshot_age_epochs"]) == (4, 4)
     assert stores["chain_bytes"] == info.bytes
     for prices, expected in zip(PRICES, Checkpoint(cuts.location).cost_per_day(), strict=True):
         found = values(samples, prices=prices.name)
@@ -174,14 +174,14 @@ def test_a_look_tells_what_the_last_epoch_was_like(
 
 
 def test_counters_count_from_the_first_look(cuts: CutFiles) -> None:
-    look, _ = look_at(cuts, Clock())
-    first = values(look.look())
+    scan, _ = scan_of(cuts, Clock())
+    first = values(scan.scan())
     counters = {of.name for of in metrics().values() if of.type == "counter" and not of.labels}
     assert {name: first[name] for name in counters} == dict.fromkeys(counters, 0)
     commit(cuts)
     # Of a release that counted nothing.
     cuts.commit(([], 0), ([], 0))
-    samples = look.look()
+    samples = scan.scan()
     used = Checkpoint(cuts.location).cut(3).costs
     assert used is not None
     plain = values(samples)
@@ -202,8 +202,8 @@ def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
     """As the driver notes them: those behind the first cut that was seen, and each once."""
     history = History(cuts.root)
     history.write([record(epoch) for epoch in range(3)])
-    look, counted = look_at(cuts, Clock())
-    samples = look.look()
+    scan, counted = scan_of(cuts, Clock())
+    samples = scan.scan()
     assert "read history" not in counted.asked
     for cause in SLOW_KINDS:
         assert values(samples, cause=cause) == {"slow_epochs_total": 0}
@@ -213,7 +213,7 @@ def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
     del calm["slow"]
     history.write(notes)
     last = history.write([gate, calm])
-    samples = look.look()
+    samples = scan.scan()
     assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
     assert values(samples, cause="gate") == {"slow_epochs_total": 1}
     # Files are put together, and an epoch more is slow.
@@ -222,35 +222,35 @@ def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
     later["slow"] = later["slow"] | {"kind": "of a later release"}
     history.write([*notes, gate, calm, later])
     first = counted.asked.copy()
-    samples = look.look()
+    samples = scan.scan()
     assert (counted.asked - first)["read history"] == 1
     assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
     assert values(samples, cause="of a later release") == {"slow_epochs_total": 1}
     counted.asked.clear()
-    look.look()
+    scan.scan()
     assert "read history" not in counted.asked
 
 
 def test_what_was_read_is_not_read_again(cuts: CutFiles) -> None:
     clock = Clock()
     owner(cuts, 1, "one", NOW_S)
-    look, counted = look_at(cuts, clock)
-    look.look()
+    scan, counted = scan_of(cuts, clock)
+    scan.scan()
     assert counted.asked["read cuts"] == 3
     first = counted.asked.copy()
     clock.s += 60
-    look.look()
+    scan.scan()
     listings = {"list cuts": 1, "list history": 1, "list proofs": 1, "list replicas": 1}
     quiet = {**listings, "read owners": 1}
     assert counted.asked - first == quiet
     commit(cuts)
     first = counted.asked.copy()
-    look.look()
+    scan.scan()
     assert counted.asked - first == {**quiet, "read cuts": 1}
     # Chains and sizes have their turn.
     clock.s += 600
     first = counted.asked.copy()
-    look.look()
+    scan.scan()
     assert (counted.asked - first)["list segments"] == 1
 
 
@@ -258,8 +258,8 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
     clock = Clock()
     for generation, host in enumerate(["one", "two", "one"], 1):
         owner(cuts, generation, host, NOW_S - 700 + 100 * generation)
-    look, _ = look_at(cuts, clock)
-    plain = values(look.look())
+    scan, _ = scan_of(cuts, clock)
+    plain = values(scan.scan())
     assert (plain["owner_generation"], plain["owner_hosts"]) == (3, 2)
     proof = Checkpoint(cuts.location).drill()
     Checkpoint(cuts.location).replicate(tmp_path / "copy")
@@ -267,10 +267,10 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
     commit(cuts)
     clock.s += 300
     owner(cuts, 4, "one", clock.s)
-    samples = look.look()
+    samples = scan.scan()
     plain = values(samples)
-    assert (plain["proven_epoch"], plain["unproven_epochs"]) == (2, 2)
-    assert plain["proven_timestamp_seconds"] == proof.proven.timestamp()
+    assert (plain["restore_test_epoch"], plain["epochs_since_restore_test"]) == (2, 2)
+    assert plain["restore_test_timestamp_seconds"] == proof.proven.timestamp()
     # What is longer ago than ten minutes is no rivalry.
     assert (plain["owner_generation"], plain["owner_hosts"]) == (4, 1)
     assert values(samples, replica=str(tmp_path / "copy")) == {
@@ -279,49 +279,52 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
     }
 
 
-def test_each_metric_of_the_store_is_told_by_one_of_these(cuts: CutFiles, tmp_path: Path) -> None:
+def test_a_scan_reports_each_metric_of_the_exporter(cuts: CutFiles, tmp_path: Path) -> None:
     Checkpoint(cuts.location).drill()
     Checkpoint(cuts.location).replicate(tmp_path / "copy")
     owner(cuts, 1, "one", NOW_S)
-    look, _ = look_at(cuts, Clock(), budget=1)
-    looks = Looks([look])
-    looks.look()
+    scan, _ = scan_of(cuts, Clock(), budget=1)
+    scans = Scans([scan])
+    scans.run()
     commit(cuts, channels=[OVERTAKEN, ARRIVED])
-    looks.look()
-    told = {of.metric for of in looks.samples()}
-    assert told == {of.name for of in metrics().values() if "store" in of.tellers}
+    scans.run()
+    declared = [metric for metric in metrics().values() if "exporter" in metric.sources]
+    assert {sample.metric for sample in scans.samples()} == {metric.name for metric in declared}
+    shown = exposition(scans.samples())
+    helped = [f"# HELP cleancut_{metric.name} {metric.help}" for metric in declared]
+    assert [line for line in shown.splitlines() if line.startswith("# HELP")] == helped
 
 
 def test_a_look_that_fails_keeps_the_last_samples_and_says_so(cuts: CutFiles) -> None:
     clock = Clock()
     failures: list[tuple[str, Any]] = []
-    look, _ = look_at(cuts, clock)
-    looks = Looks([look], lambda location, error: failures.append((location, error)), clock)
-    assert looks.look()
+    scan, _ = scan_of(cuts, clock)
+    scans = Scans([scan], lambda location, error: failures.append((location, error)), clock)
+    assert scans.run()
     epoch = commit(cuts)
     path = cuts.root / f"cuts/{epoch:020d}.cut"
     sound = path.read_bytes()
     path.write_bytes(sound[:-1])
     clock.s += 60
-    assert not looks.look()
+    assert not scans.run()
     ((location, error),) = failures
     assert (location, error.error_id) == (str(cuts.location), "CLEANCUT_CUT_DAMAGED")
-    plain = values(looks.samples())
-    assert (plain["look_success"], plain["committed_epoch"]) == (0, 2)
-    assert plain["look_timestamp_seconds"] == NOW_S
+    plain = values(scans.samples())
+    assert (plain["scan_success"], plain["committed_epoch"]) == (0, 2)
+    assert plain["last_scan_timestamp_seconds"] == NOW_S
     path.write_bytes(sound)
-    assert looks.look()
-    plain = values(looks.samples())
-    assert (plain["look_success"], plain["committed_epoch"]) == (1, 3)
-    assert plain["look_timestamp_seconds"] == NOW_S + 60
+    assert scans.run()
+    plain = values(scans.samples())
+    assert (plain["scan_success"], plain["committed_epoch"]) == (1, 3)
+    assert plain["last_scan_timestamp_seconds"] == NOW_S + 60
 
 
 def test_a_checkpoint_without_cuts_is_told_when_it_has_some(files: CheckpointFiles) -> None:
     cuts = CutFiles(files)
-    look, _ = look_at(cuts, Clock())
-    assert values(look.look()).get("committed_epoch") is None
+    scan, _ = scan_of(cuts, Clock())
+    assert values(scan.scan()).get("committed_epoch") is None
     commit(cuts)
-    assert values(look.look())["committed_epoch"] == 0
+    assert values(scan.scan())["committed_epoch"] == 0
 
 
 def scraped(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -401,7 +404,7 @@ def test_the_command_prints_once_what_a_scrape_would_have(
     status, printed, error = run(capsys, "exporter", str(cuts.location), "--once")
     assert (status, error.count("CLEANCUT_CUT_DAMAGED")) == (_cli.DAMAGED, 1)
     failed = frozenset({("location", str(cuts.location))})
-    assert parsed(printed) == {("cleancut_look_success", failed): 0}
+    assert parsed(printed) == {("cleancut_scan_success", failed): 0}
 
 
 def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
@@ -469,12 +472,12 @@ def test_a_collector_gets_the_same_figures(cuts: CutFiles) -> None:
         ExportMetricsServiceRequest,
     )
 
-    look, _ = look_at(cuts, Clock())
-    looks = Looks([look])
-    looks.look()
+    scan, _ = scan_of(cuts, Clock())
+    scans = Scans([scan])
+    scans.run()
     commit(cuts)
-    looks.look()
-    with collector() as (url, bodies), push(looks.samples, url, every_s=0.2):
+    scans.run()
+    with collector() as (url, bodies), push(scans.samples, url, every_s=0.2):
         until = time.monotonic() + PATIENCE_S
         while not bodies and time.monotonic() < until:
             time.sleep(0.05)
@@ -491,7 +494,7 @@ def test_a_collector_gets_the_same_figures(cuts: CutFiles) -> None:
             labels = frozenset((of.key, of.value.string_value) for of in point.attributes)
             value = point.as_double if point.HasField("as_double") else point.as_int
             found[f"{metric.name}{suffix}", labels] = value
-    assert found == parsed(exposition(looks.samples()))
+    assert found == parsed(exposition(scans.samples()))
 
 
 def expected_counters() -> set[str]:

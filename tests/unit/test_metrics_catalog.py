@@ -17,7 +17,7 @@ def test_python_has_what_the_jar_declares() -> None:
     for name, metric in catalog.metrics().items():
         entry = found[name]
         assert (metric.type, metric.help) == (entry["type"], entry["help"])
-        assert (list(metric.labels), set(metric.tellers)) == (entry["labels"], set(entry["from"]))
+        assert (list(metric.labels), set(metric.sources)) == (entry["labels"], set(entry["from"]))
 
 
 def test_a_sample_has_declared_labels_alone() -> None:

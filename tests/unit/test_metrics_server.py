@@ -9,7 +9,7 @@ import pytest
 from cleancut import RequestError, serve_metrics
 from cleancut._metrics.catalog import metrics
 from cleancut._query import metrics_server
-from cleancut._query.metrics_server import QueriesLook, of_status
+from cleancut._query.metrics_server import DriverScan, of_status
 from cleancut.errors import error_of
 from tests.unit.test_coordinator import Facade, coordinator
 from tests.unit.test_exporter import scraped, values
@@ -40,8 +40,8 @@ def session(facade: Facade) -> Any:
 
 
 def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
-    look = QueriesLook(session)
-    samples = look.look()
+    scan = DriverScan(session)
+    samples = scan.scan()
     assert {(of.labels["query"], of.labels["location"]) for of in samples} == {
         (ID, "s3://bucket/q/cleancut")
     }
@@ -52,8 +52,8 @@ def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
     assert (plain["epoch_duration_seconds"], plain["cut_write_duration_seconds"]) == (0.8, 0.021)
     assert (plain["executors"], plain["aligned_operators"]) == (2, 1)
     assert plain["unreadable_savepoints"] == 1
-    assert (plain["proven_epoch"], plain["unproven_epochs"]) == (41, 1)
-    assert plain["proven_timestamp_seconds"] == 7
+    assert (plain["restore_test_epoch"], plain["epochs_since_restore_test"]) == (41, 1)
+    assert plain["restore_test_timestamp_seconds"] == 7
     assert (plain["sent_bytes_total"], plain["segments_total"]) == (11, 4)
     assert values(samples, kind="put") == {
         "requests_total": 11,
@@ -67,18 +67,18 @@ def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
     assert values(samples, cause="gate") == {"slow_epochs_total": 2}
     assert values(samples, cause="upload") == {"slow_epochs_total": 0}
     facade.committed = [44]
-    assert values(look.look())["epochs_total"] == 2
-    told = {of.metric for of in samples} | {"look_success", "look_timestamp_seconds"}
-    assert told == {of.name for of in metrics().values() if "driver" in of.tellers}
+    assert values(scan.scan())["epochs_total"] == 2
+    told = {of.metric for of in samples} | {"scan_success", "last_scan_timestamp_seconds"}
+    assert told == {of.name for of in metrics().values() if "driver" in of.sources}
 
 
 def test_a_query_before_its_first_epoch_and_after_its_last_is_not_told(
     session: Any, facade: Facade
 ) -> None:
     facade.committed = [None]
-    assert QueriesLook(session).look() == []
+    assert DriverScan(session).scan() == []
     session.streams.active = []
-    assert QueriesLook(session).look() == []
+    assert DriverScan(session).scan() == []
 
 
 def test_a_run_that_has_committed_nothing_itself_tells_its_last_epoch(facade: Facade) -> None:
@@ -92,7 +92,7 @@ def test_each_scrape_asks_the_driver_and_says_when_it_could_not(
     session: Any, facade: Facade
 ) -> None:
     here = frozenset({("query", ID), ("location", "s3://bucket/q/cleancut")})
-    success = "cleancut_look_success", frozenset({("location", "driver")})
+    success = "cleancut_scan_success", frozenset({("location", "driver")})
     with serve_metrics(session, port=0, address="127.0.0.1") as server:
         assert repr(server) == f"MetricsServer(port={server.port})"
         assert scraped(server.port)["cleancut_committed_epoch", here] == 42

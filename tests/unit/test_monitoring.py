@@ -160,7 +160,7 @@ def test_the_dashboard_fits_its_grid_and_chooses_queries() -> None:
 
 
 def test_rules_and_dashboard_know_only_metrics_that_are_told() -> None:
-    told = {of.name for of in metrics().values() if of.tellers & {"store", "driver"}}
+    told = {of.name for of in metrics().values() if of.sources & {"exporter", "driver"}}
     shown = [*expressions(board()), *(of["expr"] for of in rules())]
     shown += [of["query"]["query"] for of in board()["templating"]["list"][1:]]
     assert len(shown) > 40

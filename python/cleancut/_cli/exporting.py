@@ -1,4 +1,4 @@
-"""The command `cleancut exporter`: tells Prometheus, or a collector, of checkpoints."""
+"""The command `cleancut exporter`: metrics of checkpoints for Prometheus or a collector."""
 
 import argparse
 import signal
@@ -12,11 +12,11 @@ from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._checkpoint.read.root import open_root
 from cleancut._cli.arguments import access, add_access, add_location, seconds
 from cleancut._cli.statuses import OK
-from cleancut._metrics.looks import Looks
+from cleancut._metrics.checkpoint_scan import CheckpointScan
 from cleancut._metrics.otlp import push
 from cleancut._metrics.prometheus import exposition, serve
+from cleancut._metrics.scans import Scans
 from cleancut._metrics.span_sender import SpanSender
-from cleancut._metrics.store_look import StoreLook
 from cleancut._storage.access import S3Access
 from cleancut.errors import RetryableError
 
@@ -29,9 +29,9 @@ def add_exporter(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "exporter",
-        help="serve metrics of checkpoints for Prometheus, until it is stopped",
-        description="Looks at checkpoints again and again, and serves what it has seen last as "
-        "metrics for Prometheus. It needs no driver, and writes nothing.",
+        help="serve metrics of checkpoints for Prometheus until it is stopped",
+        description="Scans checkpoints periodically and serves their metrics for Prometheus. Needs "
+        "no driver and writes nothing.",
     )
     add_location(parser, nargs="+")
     add_access(parser)
@@ -40,88 +40,91 @@ def add_exporter(commands: Any) -> None:
     )
     parser.add_argument("--address", default="0.0.0.0", help="default: all interfaces")
     parser.add_argument(
-        "--every", type=seconds, default=_EVERY_S, help="seconds between two looks; default: 60"
+        "--every", type=seconds, default=_EVERY_S, help="seconds between two scans; default: 60"
     )
     parser.add_argument(
         "--sizes-every",
         type=seconds,
         default=_SIZES_EVERY_S,
-        help="seconds between two looks at chains and sizes, which take more; default: 600",
+        help="seconds between two scans of chains and sizes, which take more; default: 600",
     )
     parser.add_argument(
-        "--budget", type=float, metavar="USD", help="dollars a day that each query may cost"
+        "--budget", type=float, metavar="USD", help="budget of each query in US dollars per day"
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--otlp", metavar="URL", help="send to this collector, and serve nothing")
+    where.add_argument("--otlp", metavar="URL", help="push to this collector; serve nothing")
     parser.add_argument(
-        "--spans", action="store_true", help="with --otlp: send a trace of each epoch, too"
+        "--spans", action="store_true", help="with --otlp: also send a trace of each epoch"
     )
-    where.add_argument("--once", action="store_true", help="print them once, and serve nothing")
+    where.add_argument(
+        "--once", action="store_true", help="scan once and print the metrics; serve nothing"
+    )
     parser.set_defaults(run=_export, refuse=parser.error)
 
 
 def _export(parsed: argparse.Namespace) -> int:
     if parsed.spans and parsed.otlp is None:
-        parsed.refuse("--spans go to a collector, which --otlp names")
+        parsed.refuse("--spans needs --otlp, the collector that receives them")
     with ExitStack() as ended:
         noted = None
         if parsed.spans:
             sender = SpanSender(parsed.otlp)
             ended.callback(sender.close)
-            noted = _telling(sender)
+            noted = _sending(sender)
         return _export_with(parsed, noted)
 
 
-def _telling(sender: SpanSender) -> Callable[[Sequence[EpochInfo], Mapping[str, str]], None]:
-    """What sends epochs; one that cannot be sent takes no figures away."""
+def _sending(sender: SpanSender) -> Callable[[Sequence[EpochInfo], Mapping[str, str]], None]:
+    """Sends epochs; an epoch that cannot be sent leaves the metrics as they are."""
 
-    def tell(epochs: Sequence[EpochInfo], query: Mapping[str, str]) -> None:
+    def send(epochs: Sequence[EpochInfo], query: Mapping[str, str]) -> None:
         try:
             sender.send(epochs, query)
         except RetryableError as error:
-            _tell(query["location"], error)
+            _warn(query["location"], error)
 
-    return tell
+    return send
 
 
 def _export_with(
     parsed: argparse.Namespace,
     noted: Callable[[Sequence[EpochInfo], Mapping[str, str]], None] | None,
 ) -> int:
-    roots = [open_root(of, S3Access(access(parsed))) for of in dict.fromkeys(parsed.location)]
-    all_of_them = [
-        StoreLook(root, sizes_every_s=parsed.sizes_every, budget=parsed.budget, noted=noted)
+    locations = dict.fromkeys(parsed.location)
+    roots = [open_root(location, S3Access(access(parsed))) for location in locations]
+    checkpoints = [
+        CheckpointScan(root, sizes_every_s=parsed.sizes_every, budget=parsed.budget, noted=noted)
         for root in roots
     ]
     if parsed.once:
         errors: list[Exception] = []
-        looks = Looks(all_of_them, failed=lambda _, error: errors.append(error))
-        looks.look()
-        print(exposition(looks.samples()), end="", flush=True)
+        scans = Scans(checkpoints, failed=lambda _, error: errors.append(error))
+        scans.run()
+        print(exposition(scans.samples()), end="", flush=True)
         for error in errors:
             raise error
         return OK
-    looks = Looks(all_of_them, failed=_tell)
+    scans = Scans(checkpoints, failed=_warn)
     if parsed.otlp is None:
-        with serve(looks.samples, parsed.address, parsed.port) as server:
+        with serve(scans.samples, parsed.address, parsed.port) as server:
             print(f"serving http://{parsed.address}:{server.port}/metrics", flush=True)
-            _look_on(looks, parsed.every)
+            _run_periodically(scans, parsed.every)
     else:
-        with push(looks.samples, parsed.otlp, parsed.every):
+        with push(scans.samples, parsed.otlp, parsed.every):
             print(f"sending to {parsed.otlp}", flush=True)
-            _look_on(looks, parsed.every)
+            _run_periodically(scans, parsed.every)
     return OK
 
 
-def _tell(location: str, error: Exception) -> None:
+def _warn(location: str, error: Exception) -> None:
     print(f"{location}: {error}", file=sys.stderr, flush=True)
 
 
-def _look_on(looks: Looks, every_s: float) -> None:
-    """Looks until it is interrupted, or told to end."""
-    # The first process of a container has no handler of its own, and would be killed in the end.
+def _run_periodically(scans: Scans, every_s: float) -> None:
+    """Scans until it is interrupted or gets SIGTERM."""
+    # Process 1 of a container has no default handler for SIGTERM; it would be killed later.
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     while not ended.is_set():
-        looks.look()
+        scans.run()
         ended.wait(every_s)

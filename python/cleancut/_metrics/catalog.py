@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-Teller = Literal["spark", "process", "store", "driver"]
+Source = Literal["spark", "process", "exporter", "driver"]
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class Metric:
 
     Attributes:
         name: by the rules of Prometheus.
-        type: "counter" for what only grows.
-        help: what it is.
-        labels: beside those of the query.
-        tellers: who tells it.
+        type: "counter" if it only grows.
+        help: its meaning, readable without the other entries.
+        labels: besides those of the query.
+        sources: what reports it.
     """
 
     name: str
     type: Literal["gauge", "counter"]
     help: str
     labels: tuple[str, ...]
-    tellers: frozenset[Teller]
+    sources: frozenset[Source]
 
 
 @cache

@@ -48,7 +48,7 @@ def push(samples: Callable[[], Iterable[Sample]], url: str, every_s: float) -> I
     provider = MeterProvider(metric_readers=[reader], resource=resource)
     meter = provider.get_meter("cleancut", __version__)
     for metric in metrics().values():
-        if metric.tellers & {"store", "driver"}:
+        if metric.sources & {"exporter", "driver"}:
             is_counter = metric.type == "counter"
             create = (
                 meter.create_observable_counter if is_counter else meter.create_observable_gauge

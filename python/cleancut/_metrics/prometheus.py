@@ -1,4 +1,4 @@
-"""Serves samples as Prometheus scrapes them."""
+"""Serves samples for Prometheus."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ PREFIX = "cleancut_"
 
 
 class MetricsServer:
-    """Answers scrapes at `/metrics` until it is closed, or left as a context."""
+    """Answers scrapes at `/metrics` until `close` is called or its `with` block ends."""
 
     def __init__(self, server: Any, thread: Any, closed: Callable[[], None]) -> None:
         self._server = server
@@ -28,11 +28,11 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port that the server listens on."""
         return int(self._server.server_port)
 
     def close(self) -> None:
-        """Ends it; scrapes are refused from now on."""
+        """Stops the server; later scrapes are refused."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -51,17 +51,17 @@ def serve(
     port: int,
     closed: Callable[[], None] = lambda: None,
 ) -> MetricsServer:
-    """Serves what a function gives, asked for at each scrape.
+    """Serves the samples that a function returns for each scrape.
 
     Args:
-        samples: those of the moment.
-        address: of the interface to listen at.
-        port: to listen at; 0 takes a free one.
-        closed: is called when it has been closed.
+        samples: returns the current samples.
+        address: address of the interface to listen on.
+        port: port to listen on; 0 takes a free one.
+        closed: called after the server was closed.
 
     Raises:
-        RequestError: CLEANCUT_DEPENDENCY_MISSING, or CLEANCUT_METRICS_UNSERVED, another process
-            listens there, or there is no such address.
+        RequestError: CLEANCUT_DEPENDENCY_MISSING; CLEANCUT_METRICS_UNSERVED if the port is in use
+            or the address does not exist.
     """
     registry = _registry(samples)
     from prometheus_client import start_http_server
@@ -76,7 +76,7 @@ def serve(
 
 
 def exposition(samples: Iterable[Sample]) -> str:
-    """Samples as a scrape would answer with them. Raises CLEANCUT_DEPENDENCY_MISSING as `serve`."""
+    """Samples in the text format of Prometheus. Raises CLEANCUT_DEPENDENCY_MISSING as `serve`."""
     registry = _registry(lambda: samples)
     from prometheus_client import generate_latest
 
@@ -103,7 +103,7 @@ def _registry(samples: Callable[[], Iterable[Sample]]) -> "CollectorRegistry":
 
 
 def families(samples: Iterable[Sample]) -> "Iterator[Family]":
-    """The samples by their metrics, in the order of the catalog."""
+    """The samples by metric, in the order of the catalog."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     by_metric: dict[str, list[Sample]] = {}

@@ -1,4 +1,4 @@
-"""Figures of queries as samples of metrics, wherever they are read."""
+"""Samples of metrics, from epochs, restore tests and replicas."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,12 +14,12 @@ _MS = 1000
 
 @dataclass(frozen=True)
 class Sample:
-    """One number of a metric.
+    """One value of a metric.
 
     Attributes:
-        metric: its name, as the catalog has it.
+        metric: name in the catalog.
         value: in base units.
-        labels: beside those of the query, by name.
+        labels: by name, besides those of the query.
     """
 
     metric: str
@@ -32,32 +32,32 @@ class Sample:
             raise ValueError(f"{self.metric} has the labels {declared}, not {self.labels}")
 
     def of(self, query: Mapping[str, str]) -> "Sample":
-        """The same, with the labels that tell the query."""
+        """The sample with the labels of the query."""
         return Sample(self.metric, self.value, {**query, **self.labels})
 
 
 def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
-    """What the last epoch was like; nothing of what its cut does not tell."""
+    """Samples of the last epoch; a value that its cut does not hold has no sample."""
     yield Sample("committed_epoch", epoch.epoch)
     yield Sample("last_commit_timestamp_seconds", epoch.written.timestamp())
     yield Sample("stores", epoch.stores)
     for metric, ms in (
         ("epoch_duration_seconds", epoch.duration_ms),
-        ("gate_duration_seconds", epoch.gate_ms),
+        ("commit_duration_seconds", epoch.gate_ms),
         ("cut_write_duration_seconds", epoch.cut_ms),
     ):
         yield from _seconds(metric, ms)
     overloaded = 0
-    for of in epoch.operators:
-        label = {"operator": str(of.operator)}
-        yield from _seconds("alignment_duration_seconds", of.alignment_ms, label)
-        yield from _seconds("barrier_to_capture_duration_seconds", of.barrier_to_capture_ms, label)
-        yield Sample("in_flight_rows", of.rows_in_flight, label)
-        if of.bytes_in_flight is not None:
-            yield Sample("in_flight_bytes", of.bytes_in_flight, label)
-        if of.rows_beyond_bound is not None:
-            yield Sample("beyond_bound_rows", of.rows_beyond_bound, label)
-            overloaded += of.rows_beyond_bound > 0
+    for cut in epoch.operators:
+        label = {"operator": str(cut.operator)}
+        yield from _seconds("alignment_duration_seconds", cut.alignment_ms, label)
+        yield from _seconds("barrier_to_capture_duration_seconds", cut.barrier_to_capture_ms, label)
+        yield Sample("in_flight_rows", cut.rows_in_flight, label)
+        if cut.bytes_in_flight is not None:
+            yield Sample("in_flight_bytes", cut.bytes_in_flight, label)
+        if cut.rows_beyond_bound is not None:
+            yield Sample("in_flight_over_limit_rows", cut.rows_beyond_bound, label)
+            overloaded += cut.rows_beyond_bound > 0
     yield Sample("overloaded_operators", overloaded)
     longest: dict[tuple[str, str], int] = {}
     for slow in epoch.slowest or ():
@@ -71,12 +71,13 @@ def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
 def of_notes(
     committed: int | None, proven: ProvenCut | None, replicas: Iterable[ReplicaStatus]
 ) -> Iterator[Sample]:
-    """What others have noted."""
+    """Samples of restore tests and replicas."""
     if proven is not None:
-        yield Sample("proven_epoch", proven.epoch)
-        yield Sample("proven_timestamp_seconds", proven.proven.timestamp())
+        yield Sample("restore_test_epoch", proven.epoch)
+        yield Sample("restore_test_timestamp_seconds", proven.proven.timestamp())
     if committed is not None:
-        yield Sample("unproven_epochs", committed - (-1 if proven is None else proven.epoch))
+        tested = -1 if proven is None else proven.epoch
+        yield Sample("epochs_since_restore_test", committed - tested)
     for copy in replicas:
         label = {"replica": copy.location}
         yield Sample("replica_lag_epochs", copy.behind_epochs, label)
@@ -84,11 +85,11 @@ def of_notes(
 
 
 class Counts:
-    """What only grows: counted from when it is made, whatever was used before."""
+    """Counters, from the moment that this object was created."""
 
     def __init__(self) -> None:
         self._counted: Counter[tuple[str, str]] = Counter()
-        # What has no kind, or only few, is told from the beginning.
+        # Counters without labels, or with few label values, start with samples of 0.
         for metric in metrics().values():
             if metric.type == "counter" and not metric.labels:
                 self._counted[metric.name, ""] = 0
@@ -96,15 +97,15 @@ class Counts:
             self.slow(cause, 0)
 
     def epoch(self, count: int = 1) -> None:
-        """So many more are committed."""
+        """Counts committed epochs."""
         self._counted["epochs_total", ""] += count
 
     def slow(self, cause: str, count: int = 1) -> None:
-        """So many more were slow."""
+        """Counts slow epochs."""
         self._counted["slow_epochs_total", cause] += count
 
     def add(self, used: Usage) -> None:
-        """Some more was used."""
+        """Counts requests, bytes and frames."""
         for kind, count in used.requests.items():
             self._counted["requests_total", kind] += count.requests
             self._counted["request_retries_total", kind] += count.retries
@@ -116,9 +117,9 @@ class Counts:
         self._counted["segment_bytes_total", ""] += used.segment_bytes
 
     def samples(self) -> Iterator[Sample]:
-        """What it has come to; the kinds of requests that there were none of are left out."""
-        for (metric, of), value in sorted(self._counted.items()):
-            yield Sample(metric, value, {metrics()[metric].labels[0]: of} if of else {})
+        """The counters; a kind of request that never occurred has no sample."""
+        for (metric, label), value in sorted(self._counted.items()):
+            yield Sample(metric, value, {metrics()[metric].labels[0]: label} if label else {})
 
 
 def _seconds(

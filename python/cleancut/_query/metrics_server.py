@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from cleancut._metrics.looks import Looks
 from cleancut._metrics.prometheus import MetricsServer, serve
 from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
+from cleancut._metrics.scans import Scans
 from cleancut._query.coordinator import CoordinatorStatus, coordinator
 from cleancut._session.running import client_session, running_session
 from cleancut.errors import RequestError, error_of
@@ -19,29 +19,30 @@ _PORT = 9464
 _ADDRESS = "0.0.0.0"
 
 
-class QueriesLook:
-    """What the coordinators of a session's queries tell that run now and are committed by cuts."""
+class DriverScan:
+    """The samples of a session's active queries that are committed by cuts."""
 
     location = "driver"
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
-        # By run, so that its epochs are counted from where it was first met.
+        # By run: its epochs are counted from the first scan that saw it.
         self._first: dict[str, int] = {}
 
-    def look(self) -> Sequence[Sample]:
-        """As a look does; the store is asked for notes alone, once a minute at most."""
-        return [of for query in self._session.streams.active for of in self._of(query)]
+    def scan(self) -> Sequence[Sample]:
+        """The current samples; notes of restore tests and replicas are read once a minute."""
+        active = self._session.streams.active
+        return [sample for query in active for sample in self._of(query)]
 
     def _of(self, query: "StreamingQuery") -> Iterator[Sample]:
         try:
             status = coordinator(query).status()
         except RequestError as error:
-            # It has no cuts, or has just ended.
+            # The query has no cuts, or has just ended.
             if error.error_id != "CLEANCUT_COORDINATOR_MISSING":
                 raise
             return
-        # Before its first epoch only the store would know.
+        # Before the first epoch only the object store holds its figures.
         if status.run_id is not None:
             first = self._first.setdefault(status.run_id, _committed(status))
             labels = {"query": str(query.id), "location": status.location}
@@ -49,11 +50,11 @@ class QueriesLook:
 
 
 def of_status(status: CoordinatorStatus, first: int) -> Iterator[Sample]:
-    """What a coordinator tells, as samples.
+    """The status of a coordinator as samples.
 
     Args:
-        status: of a query that runs.
-        first: the last epoch that had been committed when counting began.
+        status: status of an active query.
+        first: the last epoch committed when the counters started.
     """
     counts = Counts()
     counts.add(status.driver + status.executors)
@@ -78,37 +79,37 @@ def serve_metrics(
 ) -> MetricsServer:
     """Serves metrics for Prometheus of all queries of a session that are committed by cuts.
 
-    Those of another session (`newSession`) are told by a server of their own. Queries come and go
-    while it serves; docs/reference/metrics.md says what is told. A scrape asks
-    the driver, and never waits for the store longer than `Coordinator.status` does.
+    Queries of another session (`newSession`) need a server of their own. Queries may start and
+    stop while it serves. docs/reference/metrics.md lists the metrics. A scrape calls the driver and
+    waits for the object store no longer than `Coordinator.status` does.
 
     Args:
-        session: the session whose queries are told of; None is the active one.
-        port: to listen at, at the path `/metrics`; 0 takes a free one.
-        address: of the interface to listen at; by default all of them.
+        session: the session of the queries; None is the active one.
+        port: port to listen on, with the path `/metrics`; 0 takes a free one.
+        address: address of the interface to listen on; the default is all interfaces.
 
     Returns:
-        What serves, until it is closed, or left as a context.
+        The server; it serves until `close` is called or its `with` block ends.
 
     Raises:
-        RequestError: CLEANCUT_SESSION_MISSING; CLEANCUT_METRICS_UNSERVED, the port is taken;
+        RequestError: CLEANCUT_SESSION_MISSING; CLEANCUT_METRICS_UNSERVED, the port is in use;
             CLEANCUT_DEPENDENCY_MISSING, without the extra `cleancut[exporter]`.
     """
     chosen: Any = session or running_session() or client_session()
     if chosen is None:
         raise error_of("CLEANCUT_SESSION_MISSING", act="serve_metrics")
-    looks = Looks([QueriesLook(chosen)])
-    # Each scrape comes in a thread of its own, and each of these would get one in the JVM.
-    asking = ThreadPoolExecutor(1, thread_name_prefix="cleancut-metrics")
+    scans = Scans([DriverScan(chosen)])
+    # Each scrape has a thread of its own; py4j would create a JVM thread for each of them.
+    executor = ThreadPoolExecutor(1, thread_name_prefix="cleancut-metrics")
 
     def samples() -> list[Sample]:
-        asking.submit(looks.look).result()
-        return looks.samples()
+        executor.submit(scans.run).result()
+        return scans.samples()
 
     try:
-        return serve(samples, address, port, closed=asking.shutdown)
+        return serve(samples, address, port, closed=executor.shutdown)
     except RequestError:
-        asking.shutdown()
+        executor.shutdown()
         raise
 
 

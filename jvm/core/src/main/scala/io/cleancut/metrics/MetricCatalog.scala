@@ -8,42 +8,42 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.cleancut.base.Resources
 
 /**
- * One figure that is told of a query or a process.
+ * A metric of a query or a process.
  *
  * @param name
  *   by the rules of Prometheus: base units, `_total` for what only grows
  * @param isCounter
- *   whether it only grows, as long as its teller lives
+ *   whether it only grows while its source lives
  * @param labels
- *   beside those of the query; where there are none to be had, one figure stands for all
- * @param tellers
- *   who tells it
+ *   besides those of the query; a source that cannot supply them reports one total
+ * @param sources
+ *   that report it
  */
 final case class Metric(
     name: String,
     isCounter: Boolean,
     help: String,
     labels: Seq[String],
-    tellers: Set[MetricTeller]
+    sources: Set[MetricSource]
 )
 
-sealed abstract class MetricTeller(val name: String)
+sealed abstract class MetricSource(val name: String)
 
-object MetricTeller {
+object MetricSource {
 
-  /** Spark's metrics system in the driver, for each query. */
-  case object Spark extends MetricTeller("spark")
+  /** Spark's metrics system in the driver, one source per query. */
+  case object Spark extends MetricSource("spark")
 
-  /** The same, for each process. */
-  case object Process extends MetricTeller("process")
+  /** Spark's metrics system, one source per process. */
+  case object Process extends MetricSource("process")
 
-  /** `cleancut exporter`, from the checkpoint. */
-  case object Store extends MetricTeller("store")
+  /** `cleancut exporter`, which reads the checkpoint. */
+  case object Exporter extends MetricSource("exporter")
 
   /** `cleancut.serve_metrics`, in the driver. */
-  case object Driver extends MetricTeller("driver")
+  case object Driver extends MetricSource("driver")
 
-  val values: Seq[MetricTeller] = Seq(Spark, Process, Store, Driver)
+  val values: Seq[MetricSource] = Seq(Spark, Process, Exporter, Driver)
 }
 
 /** Every metric, as the packaged JSON file declares them. Python reads the same file. */
@@ -52,31 +52,33 @@ object MetricCatalog {
 
   lazy val all: Seq[Metric] = parse(json)
 
-  def of(teller: MetricTeller): Seq[Metric] = all.filter(_.tellers(teller))
+  def of(source: MetricSource): Seq[Metric] = all.filter(_.sources(source))
 
   /** The packaged file as it stands. */
   private[cleancut] def json: String = Resources.text(Resource)
 
-  /** @throws IllegalArgumentException on an unknown type or teller, or a missing field */
+  /** @throws IllegalArgumentException on an unknown type or source, or a missing field */
   private[metrics] def parse(json: String): Seq[Metric] = {
     val mapper = new ObjectMapper
     mapper.enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
-    mapper.readTree(json).properties.asScala.map(of => metric(of.getKey, of.getValue)).toSeq
+    // By the iterator: a Scala view of the set maps to a set, which has no order.
+    val entries = mapper.readTree(json).properties.iterator.asScala
+    entries.map(entry => metric(entry.getKey, entry.getValue)).toSeq
   }
 
-  private def metric(name: String, body: JsonNode): Metric = {
-    def wrong(what: String) = throw new IllegalArgumentException(s"Metric $name has $what.")
+  private def metric(metricName: String, body: JsonNode): Metric = {
+    def wrong(what: String) = throw new IllegalArgumentException(s"Metric $metricName has $what.")
     def texts(field: String) = body.path(field).asScala.map(_.asText).toSeq
     val isCounter = body.path("type").asText match {
       case "counter" => true
       case "gauge"   => false
       case other     => wrong(s"the type $other")
     }
-    val tellers = texts("from").map { of =>
-      MetricTeller.values.find(_.name == of).getOrElse(wrong(s"the teller $of"))
+    val sources = texts("from").map { name =>
+      MetricSource.values.find(_.name == name).getOrElse(wrong(s"the source $name"))
     }
     val help = body.path("help").asText
-    if (help.isEmpty || tellers.isEmpty) wrong("no help, or nobody who tells it")
-    Metric(name, isCounter, help, texts("labels"), tellers.toSet)
+    if (help.isEmpty || sources.isEmpty) wrong("no help text or no source")
+    Metric(metricName, isCounter, help, texts("labels"), sources.toSet)
   }
 }

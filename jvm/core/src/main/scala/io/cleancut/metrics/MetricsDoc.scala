@@ -7,47 +7,48 @@ object MetricsDoc {
     val header =
       s"""|# Metrics
           |
-          |Generated from `cleancut-metrics.json` by `make docs`. [How to scrape them, and what to
-          |be told of](../operations/monitoring.md) is another page.
+          |Generated from `cleancut-metrics.json` by `make docs`.
+          |[Monitoring](../operations/monitoring.md) describes the endpoints and the alerts.
           |
-          || told by | what that is | what a metric is called there |
+          || source | what it is | name of a metric there |
           ||---|---|---|
-          |${MetricTeller.values.map(place).mkString}
-          |`store` and `driver` tell the query by the labels `query` (its id) and `location`, and
-          |the labels below. Spark has no labels: there one figure stands for all, the sum of sizes
-          |and counts, else the greatest. The counts of requests are there for each kind, too, as
-          |`requests_get_range_total`, and those of slow epochs for each cause, as
-          |`slow_epochs_straggler_total`. For Spark's Prometheus endpoint the names of both become
-          |`metrics_<namespace>_driver_cleancut_<query>_<name>_Value`, and those of counters end in
+          |${MetricSource.values.map(place).mkString}
+          |The `exporter` and the `driver` add the labels `query` (its id) and `location` to the
+          |labels below. Spark has no labels: a metric there is the sum over all label values for
+          |sizes and counts, and the maximum otherwise. Spark also has one metric for each kind of
+          |request, such as `requests_get_range_total`, and for each cause of slow epochs, such as
+          |`slow_epochs_straggler_total`. Spark's Prometheus endpoint exposes a gauge as
+          |`metrics_<namespace>_driver_cleancut_<query>_<name>_Value`, and a counter with the suffix
           |`_Count`.
           |
-          |A counter begins at 0 with whoever tells it. A gauge of what is not known is not told;
-          |Spark has to tell something, and tells NaN.
+          |A counter starts at 0 with its source. A gauge whose value is unknown is absent; in
+          |Spark it is NaN.
           |
-          || name | type | meaning | labels | told by |
+          || name | type | meaning | labels | sources |
           ||---|---|---|---|---|
           |""".stripMargin
     header + MetricCatalog.all.map(row).mkString
   }
 
-  private def place(teller: MetricTeller): String = {
-    val (what, name) = teller match {
-      case MetricTeller.Spark =>
+  private def place(source: MetricSource): String = {
+    val (what, name) = source match {
+      case MetricSource.Spark =>
         (
-          "Spark's metrics system in the driver, a source for each query that runs",
+          "Spark's metrics system in the driver, one source per running query",
           "cleancut.<query>.<name>"
         )
-      case MetricTeller.Process =>
-        ("the same, a source in each process, driver and executors", "cleancut.<name>")
-      case MetricTeller.Store  => ("`cleancut exporter`, from the checkpoint", "cleancut_<name>")
-      case MetricTeller.Driver => ("`cleancut.serve_metrics`, in the driver", "cleancut_<name>")
+      case MetricSource.Process =>
+        ("Spark's metrics system, one source per process (driver, executors)", "cleancut.<name>")
+      case MetricSource.Exporter =>
+        ("`cleancut exporter`, which reads the checkpoint", "cleancut_<name>")
+      case MetricSource.Driver => ("`cleancut.serve_metrics`, in the driver", "cleancut_<name>")
     }
-    s"| `${teller.name}` | $what | `$name` |\n"
+    s"| `${source.name}` | $what | `$name` |\n"
   }
 
   private def row(metric: Metric): String = {
     val kind = if (metric.isCounter) "counter" else "gauge"
-    val tellers = MetricTeller.values.filter(metric.tellers).map(_.name).mkString(", ")
-    s"| `${metric.name}` | $kind | ${metric.help} | ${metric.labels.mkString(", ")} | $tellers |\n"
+    val sources = MetricSource.values.filter(metric.sources).map(_.name).mkString(", ")
+    s"| `${metric.name}` | $kind | ${metric.help} | ${metric.labels.mkString(", ")} | $sources |\n"
   }
 }

@@ -62,7 +62,7 @@ class QueryFiguresSuite extends AnyFunSuite {
   test("what the last epoch was like is told in base units") {
     val figures = new QueryFigures(status(Some(cut())), begun = 4, notes = None)
     assert(figures.gauge("epoch_duration_seconds").contains(1.5))
-    assert(figures.gauge("gate_duration_seconds").contains(0.25))
+    assert(figures.gauge("commit_duration_seconds").contains(0.25))
     assert(figures.gauge("cut_write_duration_seconds").contains(0.04))
     assert(figures.gauge("last_commit_timestamp_seconds").contains(60.0))
     assert(figures.gauge("aligned_operators").contains(1.0))
@@ -94,7 +94,7 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(figures.gauge("barrier_to_capture_duration_seconds").contains(0.5))
     assert(figures.gauge("in_flight_bytes").contains(320.0))
     assert(figures.gauge("in_flight_rows").contains(32.0))
-    assert(figures.gauge("beyond_bound_rows").contains(9.0))
+    assert(figures.gauge("in_flight_over_limit_rows").contains(9.0))
     assert(figures.gauge("overloaded_operators").contains(2.0))
     // This run has committed nothing yet.
     assert(figures.gauge("epoch_duration_seconds").isEmpty)
@@ -105,28 +105,28 @@ class QueryFiguresSuite extends AnyFunSuite {
     val based = cut(chain(0, FrameKind.Base, 8 to 10), chain(1, FrameKind.Base, 4 to 10))
     val figures = new QueryFigures(status(Some(based)), begun = 0, notes = None)
     assert(figures.gauge("longest_chain_frames").contains(7.0))
-    assert(figures.gauge("oldest_base_age_epochs").contains(6.0))
+    assert(figures.gauge("oldest_snapshot_age_epochs").contains(6.0))
     assert(figures.gauge("chain_bytes").contains(1000.0))
     assert(figures.gauge("stores").contains(2.0))
     val without = cut(chain(0, FrameKind.Delta, 1 to 10))
     val all = new QueryFigures(status(Some(without)), begun = 0, notes = None)
-    assert(all.gauge("oldest_base_age_epochs").contains(10.0))
+    assert(all.gauge("oldest_snapshot_age_epochs").contains(10.0))
   }
 
   test("proofs and copies are told once somebody has looked") {
     def figures(notes: Option[Notes]) =
       new QueryFigures(status(Some(cut())), begun = 0, notes = notes)
     val told = Seq(
-      "proven_epoch",
-      "proven_timestamp_seconds",
-      "unproven_epochs",
+      "restore_test_epoch",
+      "restore_test_timestamp_seconds",
+      "epochs_since_restore_test",
       "replica_lag_epochs",
       "replica_lag_seconds"
     )
     assert(told.forall(figures(None).gauge(_).isEmpty))
     val never = figures(Some(Notes(Nil, Nil)))
-    assert(told.filter(never.gauge(_).isDefined) == Seq("unproven_epochs"))
-    assert(never.gauge("unproven_epochs").contains(10.0))
+    assert(told.filter(never.gauge(_).isDefined) == Seq("epochs_since_restore_test"))
+    assert(never.gauge("epochs_since_restore_test").contains(10.0))
     val copies = Seq(
       """{"location": "a", "epoch": 9, "writtenMs": 60000}""",
       """{"location": "b", "epoch": 6, "writtenMs": 57500}""",
@@ -134,9 +134,9 @@ class QueryFiguresSuite extends AnyFunSuite {
       "no JSON"
     )
     val noted = figures(Some(Notes(Seq(f"${7}%020d-${5000}%020d.json"), copies)))
-    assert(noted.gauge("proven_epoch").contains(7.0))
-    assert(noted.gauge("proven_timestamp_seconds").contains(5.0))
-    assert(noted.gauge("unproven_epochs").contains(2.0))
+    assert(noted.gauge("restore_test_epoch").contains(7.0))
+    assert(noted.gauge("restore_test_timestamp_seconds").contains(5.0))
+    assert(noted.gauge("epochs_since_restore_test").contains(2.0))
     assert(noted.gauge("replica_lag_epochs").contains(3.0))
     assert(noted.gauge("replica_lag_seconds").contains(2.5))
   }

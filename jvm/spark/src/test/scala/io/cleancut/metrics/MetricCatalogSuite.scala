@@ -27,27 +27,35 @@ class MetricCatalogSuite extends AnyFunSuite {
     MetricCatalog.all.foreach { metric =>
       assert(metric.name.matches("[a-z]+(_[a-z]+)*"))
       assert(metric.isCounter == metric.name.endsWith("_total"), metric)
-      if (!metric.isCounter)
+      if (!metric.isCounter && !metric.name.startsWith("epochs_since_"))
         assert((Units ++ Counts).exists(unit => metric.name.endsWith(unit)), metric)
       assert(metric.help.endsWith("."), metric)
     }
   }
 
-  test("what is declared for a query in Spark is told, and nothing else") {
-    val (counters, gauges) = MetricCatalog.of(MetricTeller.Spark).partition(_.isCounter)
+  test("metrics are in the order of the file, and each text can be read alone") {
+    val declared =
+      MetricCatalog.all.map(metric => MetricCatalog.json.indexOf(s"\"${metric.name}\": {"))
+    assert(declared == declared.sorted)
+    val openings = Seq("Of ", "That ", "The same", "Their ", "Those ", "What ", "When ")
+    MetricCatalog.all.foreach(metric => assert(!openings.exists(metric.help.startsWith), metric))
+  }
+
+  test("Spark reports the metrics that are declared for a query, and no others") {
+    val (counters, gauges) = MetricCatalog.of(MetricSource.Spark).partition(_.isCounter)
     assert(counters.map(_.name).toSet == QueryFigures.Counters)
     // These two come from the query's progress.
     val ofProgress = Set("state_rows", "state_memory_bytes")
     assert(gauges.map(_.name).toSet == QueryFigures.Gauges ++ ofProgress)
   }
 
-  test("what nobody can tell is refused") {
+  test("a metric without a type, a help text or a known source is refused") {
     def parse(kind: String, help: String, from: String) = MetricCatalog.parse(
       s"""{"a": {"type": "$kind", "help": "$help", "labels": [], "from": [$from]}}"""
     )
-    assert(parse("gauge", "A.", "\"store\"").map(_.tellers) == Seq(Set(MetricTeller.Store)))
-    assertThrows[IllegalArgumentException](parse("histogram", "A.", "\"store\""))
-    assertThrows[IllegalArgumentException](parse("gauge", "", "\"store\""))
+    assert(parse("gauge", "A.", "\"exporter\"").map(_.sources) == Seq(Set(MetricSource.Exporter)))
+    assertThrows[IllegalArgumentException](parse("histogram", "A.", "\"exporter\""))
+    assertThrows[IllegalArgumentException](parse("gauge", "", "\"exporter\""))
     assertThrows[IllegalArgumentException](parse("gauge", "A.", ""))
     assertThrows[IllegalArgumentException](parse("gauge", "A.", "\"stars\""))
   }

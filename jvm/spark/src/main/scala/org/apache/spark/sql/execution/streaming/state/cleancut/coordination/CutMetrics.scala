@@ -14,7 +14,7 @@ import org.apache.spark.sql.streaming.StateOperatorProgress
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.{QueryCoordinator, QueryFigures}
 import io.cleancut.history.SlowEpochs
-import io.cleancut.metrics.{Metric, MetricCatalog, MetricTeller}
+import io.cleancut.metrics.{Metric, MetricCatalog, MetricSource}
 import io.cleancut.objectstore.RequestKind
 
 /**
@@ -39,7 +39,7 @@ final private[coordination] class CutMetrics(
 
   private val seen = new AtomicReference(Option.empty[Seen])
 
-  MetricCatalog.of(MetricTeller.Spark).foreach(add)
+  MetricCatalog.of(MetricSource.Spark).foreach(add)
 
   private def add(metric: Metric): Unit = {
     val name = metric.name

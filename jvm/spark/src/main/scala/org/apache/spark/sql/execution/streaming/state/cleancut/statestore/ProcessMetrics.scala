@@ -6,14 +6,14 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.source.Source
 
 import io.cleancut.engine.MemoryAccount
-import io.cleancut.metrics.{MetricCatalog, MetricTeller}
+import io.cleancut.metrics.{MetricCatalog, MetricSource}
 
 /** What Spark's metrics system tells of a process that keeps state, driver or executor. */
 final private class ProcessMetrics extends Source {
   override val sourceName: String = "cleancut"
   override val metricRegistry: MetricRegistry = new MetricRegistry
 
-  MetricCatalog.of(MetricTeller.Process).foreach { metric =>
+  MetricCatalog.of(MetricSource.Process).foreach { metric =>
     val value = ProcessMetrics.values(metric.name)
     val gauge: Gauge[Long] = () => value(MemoryAccount.process)
     metricRegistry.register(metric.name, gauge)
@@ -24,7 +24,7 @@ private[statestore] object ProcessMetrics {
   private val values: Map[String, MemoryAccount => Long] = Map(
     "memory_resident_bytes" -> (_.residentBytes),
     "memory_mapped_bytes" -> (_.mappedBytes),
-    "memory_bound_bytes" -> (_.boundBytes)
+    "memory_limit_bytes" -> (_.boundBytes)
   )
 
   @volatile private var toldIn = Option.empty[SparkEnv]

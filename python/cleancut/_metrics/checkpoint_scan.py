@@ -1,4 +1,4 @@
-"""Looks at a checkpoint again and again, and reads of it what has come since."""
+"""Scans a checkpoint periodically, and reads only the objects that are new since the last scan."""
 
 import json
 import time
@@ -23,20 +23,21 @@ _SOON_S = 600
 _RECENT_OWNERS = 5
 
 
-class StoreLook:
-    """What a checkpoint tells of its query, by looks that read each cut once.
+class CheckpointScan:
+    """The samples that a checkpoint gives for its query; reads each cut once.
 
-    A look lists the cuts, the proofs, and what is noted of epochs and copies, and reads what is
-    new. What takes more, the chains of all stores and the size of all that lies there, is read
-    again no more often than `sizes_every_s`.
+    A scan lists the cuts, the restore tests, the history of epochs and the notes of replicas, and
+    reads the new ones. The chains of all stores and the sizes of all objects take more requests:
+    they are read at most every `sizes_every_s`.
 
     Args:
-        root: of the checkpoint.
-        sizes_every_s: seconds between two looks at sizes.
-        prices: by which costs are told.
-        budget: dollars a day that the query may cost; None tells none.
-        noted: is told of the epochs that drivers note, with the labels that tell the query.
-        clock: seconds since 1970.
+        root: root of the checkpoint.
+        sizes_every_s: seconds between two scans of the sizes.
+        prices: price lists for the cost metrics.
+        budget: budget of the query in US dollars per day; None reports none.
+        noted: called with the epochs that drivers have added to the history, and the labels of the
+            query.
+        clock: Unix time in seconds.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class StoreLook:
         self._sizes_every_s = sizes_every_s
         self._prices = prices
         self._budget = budget
-        self._tell_noted = noted
+        self._on_noted = noted
         self._clock = clock
         self._counts = Counts()
         self._seen = EpochsSeen(root)
@@ -69,12 +70,12 @@ class StoreLook:
         """The checkpoint location as it was given."""
         return self._root.location
 
-    def look(self) -> Sequence[Sample]:
-        """All samples as they are now.
+    def scan(self) -> Sequence[Sample]:
+        """All current samples.
 
         Raises:
-            CleancutError: the store cannot be asked, or what it has is damaged.
-            OSError: likewise of a file system.
+            CleancutError: the object store does not answer, or an object is corrupted.
+            OSError: the same for a file system.
         """
         counts = self._seen.last is not None
         for cut in self._seen.look():
@@ -82,35 +83,35 @@ class StoreLook:
                 self._counts.epoch()
             if counts and cut.costs is not None:
                 self._counts.add(cut.costs.all)
-        noted = self._look_for_notes()
-        found = [*self._counts.samples(), *self._owners.look()]
+        noted = self._read_history()
+        samples = [*self._counts.samples(), *self._owners.scan()]
         last = self._seen.epochs[-1] if self._seen.epochs else None
         if last is not None:
-            # The next cut tells what the write of this one took.
+            # The next cut holds the duration of the write of this one.
             before = self._seen.epochs[-2].cut_ms if len(self._seen.epochs) > 1 else None
-            found += of_epoch(replace(last, cut_ms=before))
+            samples += of_epoch(replace(last, cut_ms=before))
             if last.costs is not None:
-                found.append(Sample("executors", last.costs.executor_count))
-        found += self._notes(last)
-        found += self._sized()
-        found += self._costs()
+                samples.append(Sample("executors", last.costs.executor_count))
+        samples += self._notes(last)
+        samples += self._sized()
+        samples += self._costs()
         if self._seen.last is not None:
             self._query_id = self._seen.last.query_id or self._query_id
         query = {"query": self._query_id, "location": self.location}
-        if self._tell_noted is not None:
-            self._tell_noted(noted, query)
-        return [of.of(query) for of in found]
+        if self._on_noted is not None:
+            self._on_noted(noted, query)
+        return [sample.of(query) for sample in samples]
 
-    def _look_for_notes(self) -> Sequence[EpochInfo]:
-        """Those behind the first cut that was seen, from where all is counted that only grows."""
+    def _read_history(self) -> Sequence[EpochInfo]:
+        """New epochs of the history after the first cut of the first scan, where counters start."""
         if self._noted is None and self._seen.epochs:
             last = self._seen.epochs[-1]
             self._noted = NotedEpochs(self._root.objects, (last.generation, last.epoch))
-        found = [] if self._noted is None else self._noted.look()
-        for info in found:
+        epochs = [] if self._noted is None else self._noted.look()
+        for info in epochs:
             if info.slow is not None:
                 self._counts.slow(info.slow.kind)
-        return found
+        return epochs
 
     def _notes(self, last: EpochInfo | None) -> Iterator[Sample]:
         committed = None if last is None else last.epoch
@@ -150,14 +151,15 @@ def _of_chains(cut: StoredCut) -> Iterator[Sample]:
             by_store[store.operator, store.store].append(chain)
     for (operator, name), chains in sorted(by_store.items()):
         label = {"operator": str(operator), "store": name}
-        bases = [of[0].name.version if of[0].name.kind == "base" else 0 for of in chains]
+        firsts = [chain[0].name for chain in chains]
+        snapshots = [name.version if name.kind == "base" else 0 for name in firsts]
         yield Sample("longest_chain_frames", max(map(len, chains)), label)
-        yield Sample("oldest_base_age_epochs", cut.version - min(bases), label)
+        yield Sample("oldest_snapshot_age_epochs", cut.version - min(snapshots), label)
         yield Sample("chain_bytes", sum(map(chain_bytes, chains)), label)
 
 
 class _Owners:
-    """Who has taken the query. What follows the last note is asked for by its name, not listed."""
+    """The owners of the checkpoint; those after the last known one are read by name, not listed."""
 
     def __init__(self, root: Root, clock: Callable[[], float]) -> None:
         self._root = root
@@ -165,7 +167,7 @@ class _Owners:
         self._last: int | None = None
         self._notes: deque[Mapping[str, object]] = deque(maxlen=_RECENT_OWNERS)
 
-    def look(self) -> Iterator[Sample]:
+    def scan(self) -> Iterator[Sample]:
         if self._last is None:
             self._last = last_generation(self._root.objects.list(OWNERS))
             for generation in range(max(self._last - _RECENT_OWNERS, 0) + 1, self._last + 1):
@@ -175,12 +177,12 @@ class _Owners:
         if self._last > 0:
             yield Sample("owner_generation", self._last)
         since_ms = (self._clock() - _SOON_S) * 1000
-        started = [(of.get("startedMs"), of.get("host")) for of in self._notes]
+        started = [(note.get("startedMs"), note.get("host")) for note in self._notes]
         hosts = {host for at, host in started if isinstance(at, int) and at >= since_ms}
         yield Sample("owner_hosts", len(hosts))
 
     def _read(self, generation: int) -> bool:
-        """Whether it is there; a note that cannot be read, or one of a fence, names no host."""
+        """Whether it exists; an unreadable owner object, or one of a fence, names no host."""
         try:
             note = json.loads(self._root.objects.read(owner_name(generation)))
         except FileNotFoundError:
