@@ -111,7 +111,7 @@ def test_the_jars_know_which_of_it_they_can() -> None:
             folder / path
             for path, folders in shims("main").items()
             for folder in folders
-            if path.endswith("/operations/StoreOperations.scala") and line in versions(folder)
+            if path.endswith("/stored/StoreOperations.scala") and line in versions(folder)
         )
         can = str(STATE_FOR_SPARK.has(line)).lower()
         assert f"CanWriteForSpark: Boolean = {can}" in own.read_text(encoding="utf-8")

@@ -3,10 +3,10 @@ package io.cleancut
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.StartRescale
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.InstalledJars
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.FileManagers
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.DelegatedFiles
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.StartRescale
 
 /**
  * Spark's way to the files of a checkpoint, for

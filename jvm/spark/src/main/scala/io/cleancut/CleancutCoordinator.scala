@@ -7,7 +7,8 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 
-import io.cleancut.coordinator.{CommittedEpoch, Pace}
+import io.cleancut.coordinator.Pace
+import io.cleancut.coordinator.state.CommittedEpoch
 import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelJson, CostsJson}
 import io.cleancut.history.SlowTally

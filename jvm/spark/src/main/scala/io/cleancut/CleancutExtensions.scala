@@ -5,7 +5,7 @@ import scala.collection.mutable.WeakHashMap
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.execution.streaming.state.cleancut.aggregation.AggregationRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators.ChannelRule
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.StartCheckRule
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.StartCheckRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.sequence.SequenceRule
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.{
   ProviderRule,

@@ -7,14 +7,18 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  FirstState,
   OfflineAct,
   OfflineCopy,
-  OfflineEdit,
   OfflinePlan,
+  PlannedEpochs
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows.OfflineEdit
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.{
+  FirstState,
+  StartCheck
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   OfflineSource,
-  PlannedEpochs,
-  StartCheck,
   StateRows
 }
 

@@ -4,11 +4,8 @@ import java.nio.file.{Files, Path}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  OfflineAct,
-  OfflinePlan,
-  OfflineSource
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflinePlan}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
 import org.apache.spark.sql.streaming.Trigger
 
 /**

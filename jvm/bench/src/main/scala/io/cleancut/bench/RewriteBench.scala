@@ -5,11 +5,8 @@ import java.nio.file.{Files, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.execution.streaming.state.{OfflineStateRepartitionRunner, StateStore}
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  OfflineAct,
-  OfflineCopy,
-  OfflineSource
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflineCopy}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 

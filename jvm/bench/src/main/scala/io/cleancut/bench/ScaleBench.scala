@@ -10,8 +10,10 @@ import com.sun.management.OperatingSystemMXBean
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.{Capture, CaptureMode}
-import io.cleancut.coordinator.{Arrival, CutsRuntime, Delivery, QueryCoordinator, TaskStart}
-import io.cleancut.cutstore.{CutArchive, CutParts, CutRetention, SegmentPieces, SparkLogs}
+import io.cleancut.coordinator.{CutsRuntime, QueryCoordinator, SparkLogs}
+import io.cleancut.coordinator.state.{Arrival, Delivery, TaskStart}
+import io.cleancut.cutstore.{CutArchive, CutParts, SegmentPieces}
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.format.{
   ChannelReading,
   ChannelReport,

@@ -3,6 +3,7 @@ package io.cleancut.coordinator
 import org.slf4j.LoggerFactory
 
 import io.cleancut.base.StoreId
+import io.cleancut.coordinator.state.{EarlierRuns, QueryRun}
 import io.cleancut.format.{Cut, StoreCut}
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 

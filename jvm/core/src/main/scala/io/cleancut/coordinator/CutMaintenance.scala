@@ -4,6 +4,7 @@ import java.util.concurrent.RejectedExecutionException
 
 import org.slf4j.LoggerFactory
 
+import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.cutstore.StoredSize
 import io.cleancut.objectstore.Leftovers
 

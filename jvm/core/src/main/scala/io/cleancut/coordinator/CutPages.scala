@@ -10,6 +10,7 @@ import java.util.concurrent.{
 import org.slf4j.LoggerFactory
 
 import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.cutstore.{FrameMerge, PageTurn, Paging}
 import io.cleancut.error.Errors
 import io.cleancut.protocol.{CutWindow, WrittenPages}

@@ -3,7 +3,9 @@ package io.cleancut.coordinator
 import java.util.concurrent.{CompletableFuture, Executor}
 
 import io.cleancut.base.{Clock, DaemonThreads}
-import io.cleancut.cutstore.{CutArchive, CutParts, FramePacker, Paging, Place, SegmentPacker}
+import io.cleancut.coordinator.state.{BudgetedPacker, FrameBudget, QueryLedger}
+import io.cleancut.cutstore.{CutArchive, CutParts, FramePacker, Paging, SegmentPacker}
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.history.EpochWatcher
 import io.cleancut.objectstore.ObjectStore
 

@@ -4,7 +4,8 @@ import java.util.concurrent.CompletableFuture
 
 import org.slf4j.LoggerFactory
 
-import io.cleancut.base.StateVersion
+import io.cleancut.base.{SharedStart, StateVersion}
+import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.format.Paged
 import io.cleancut.protocol.{EpochState, Refusal}
 

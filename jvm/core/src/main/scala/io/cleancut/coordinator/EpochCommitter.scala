@@ -5,6 +5,7 @@ import java.util.concurrent.TimeUnit
 import org.slf4j.LoggerFactory
 
 import io.cleancut.base.StateVersion
+import io.cleancut.coordinator.state.{CommittedEpoch, QueryRun}
 import io.cleancut.cutstore.{NotesWatch, StoredCut}
 import io.cleancut.format.Cut
 import io.cleancut.history.{EpochRecord, EpochTasks}

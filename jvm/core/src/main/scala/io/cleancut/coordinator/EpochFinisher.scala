@@ -3,6 +3,7 @@ package io.cleancut.coordinator
 import org.slf4j.LoggerFactory
 
 import io.cleancut.base.StoreId
+import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.protocol.{CommitEntry, EpochState}

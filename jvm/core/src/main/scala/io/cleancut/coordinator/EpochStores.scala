@@ -3,6 +3,7 @@ package io.cleancut.coordinator
 import java.util.concurrent.TimeUnit
 
 import io.cleancut.base.StoreId
+import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.error.Errors
 import io.cleancut.format.StoreCut
 

@@ -5,7 +5,8 @@ import java.util.concurrent.CompletableFuture
 import scala.util.control.NonFatal
 
 import io.cleancut.base.StoreId
-import io.cleancut.cutstore.Sender
+import io.cleancut.coordinator.state._
+import io.cleancut.cutstore.usage.Sender
 import io.cleancut.protocol.{Ack, Refusal}
 import io.cleancut.format._
 

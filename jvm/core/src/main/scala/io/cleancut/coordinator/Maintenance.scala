@@ -107,3 +107,29 @@ object Maintenance {
     case n => s"${n}th"
   }
 }
+
+/**
+ * How fast the epochs of a query may follow each other, beside what its trigger says.
+ *
+ * @param minPauseMs
+ *   between the commit of an epoch and the next one
+ * @param intervalMs
+ *   between two beginnings
+ * @param dollarsPerDay
+ *   what requests may cost; None for whatever they do
+ * @param tolerableFailures
+ *   how often [[Maintenance]] may fail in a row before the query does; None for however often
+ * @param autopause
+ *   whether that waits while epochs are late
+ */
+final case class Pace(
+    minPauseMs: Long,
+    intervalMs: Long,
+    dollarsPerDay: Option[Double],
+    tolerableFailures: Option[Int] = None,
+    autopause: Boolean = false
+)
+
+object Pace {
+  val Free: Pace = Pace(0L, 0L, None)
+}

@@ -1,6 +1,7 @@
 package io.cleancut.coordinator
 
 import io.cleancut.base.StoreId
+import io.cleancut.coordinator.state.TakenAlong
 import io.cleancut.format._
 
 /**

@@ -5,7 +5,9 @@ import java.util.concurrent.CompletableFuture
 import scala.util.control.NonFatal
 
 import io.cleancut.base.{Clock, StoreId}
-import io.cleancut.cutstore.{CutArchive, Notes, NotesWatch, Sender, SparkLogs}
+import io.cleancut.coordinator.state._
+import io.cleancut.cutstore.{CutArchive, Notes, NotesWatch}
+import io.cleancut.cutstore.usage.Sender
 import io.cleancut.format._
 import io.cleancut.history.SlowTally
 import io.cleancut.protocol.{Ack, EpochPlan, Refusal}

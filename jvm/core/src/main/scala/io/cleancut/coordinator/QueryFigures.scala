@@ -4,6 +4,7 @@ import scala.util.Try
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
+import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.cutstore.Notes
 import io.cleancut.format.{ChannelCourse, PackedChain, StoreCut}
 import io.cleancut.objectstore.{KindCounts, RequestKind}

@@ -5,21 +5,11 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import org.slf4j.LoggerFactory
 
-import io.cleancut.base.Clock
-import io.cleancut.cutstore.{
-  CutAges,
-  CutArchive,
-  CutsListed,
-  GarbageCollector,
-  Owner,
-  Place,
-  Sender,
-  SparkLogs,
-  StoredSize,
-  Taken,
-  Usage,
-  UsageBook
-}
+import io.cleancut.base.{Clock, SharedStart}
+import io.cleancut.coordinator.state.{Begun, EpochMeter, QueryLedger, QueryRun}
+import io.cleancut.cutstore.{CutArchive, CutsListed, Owner, StoredSize, Taken}
+import io.cleancut.cutstore.gc.{CutAges, GarbageCollector}
+import io.cleancut.cutstore.usage.{Place, Sender, Usage, UsageBook}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.protocol.Refusal
 import io.cleancut.format._

@@ -1,6 +1,7 @@
 package io.cleancut.coordinator
 
 import io.cleancut.base.StateVersion
+import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.error.Errors
 import io.cleancut.format.{Cut, SealName, StoreCut}
 

@@ -3,6 +3,7 @@ package io.cleancut.cutstore
 import java.nio.charset.StandardCharsets.UTF_8
 
 import io.cleancut.base.Clock
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.objectstore.{CreateResult, ObjectKey, ObjectPrefix, ObjectStore, WriterToken}

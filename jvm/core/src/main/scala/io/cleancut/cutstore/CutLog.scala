@@ -3,14 +3,7 @@ package io.cleancut.cutstore
 import java.util.concurrent.atomic.LongAdder
 
 import io.cleancut.format._
-import io.cleancut.objectstore.{
-  CreateResult,
-  ObjectInfo,
-  ObjectKey,
-  ObjectPrefix,
-  ObjectStore,
-  WriterToken
-}
+import io.cleancut.objectstore._
 
 /**
  * The cuts and seals of one query, each of which is created once. Thread-safe.

@@ -2,6 +2,7 @@ package io.cleancut.cutstore
 
 import java.util.concurrent.CompletableFuture
 
+import io.cleancut.cutstore.usage.WriteCounts
 import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
 
 /** Makes frames durable, many in one object. */

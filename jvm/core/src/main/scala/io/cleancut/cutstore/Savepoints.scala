@@ -3,14 +3,7 @@ package io.cleancut.cutstore
 import io.cleancut.base.Clock
 import io.cleancut.error.Errors
 import io.cleancut.format.{Cut, CutLayout}
-import io.cleancut.objectstore.{
-  CreateResult,
-  ObjectInfo,
-  ObjectKey,
-  ObjectPrefix,
-  ObjectStore,
-  WriterToken
-}
+import io.cleancut.objectstore._
 
 /**
  * The cuts of one query that are kept under a name. Thread-safe.

@@ -14,6 +14,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.collection.mutable
 
 import io.cleancut.base.{Clock, DaemonThreads, StateVersion}
+import io.cleancut.cutstore.usage.{WriteCounter, WriteCounts}
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 import io.cleancut.format._
 

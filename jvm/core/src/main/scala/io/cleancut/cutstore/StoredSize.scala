@@ -1,5 +1,7 @@
 package io.cleancut.cutstore
 
+import io.cleancut.cutstore.usage.UsageBook
+
 /**
  * About how much of a query lies in its store, as its driver knows without asking for it: what was
  * listed last, what was written after that, and what was deleted.

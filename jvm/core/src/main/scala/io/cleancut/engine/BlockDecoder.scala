@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, Memory}
+
 /**
  * The records of one block, one after another. [[key]] and [[value]] point into the block and hold
  * until the next record.

@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.format.{BlockContent, BlockScratch}
 
 /** The operations of a record in a frame. See `docs/FORMAT.md`, "Records". */

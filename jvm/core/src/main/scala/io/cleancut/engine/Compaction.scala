@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, Memory, MemoryAccount}
 import io.cleancut.format.FamilySchema
 
 /**

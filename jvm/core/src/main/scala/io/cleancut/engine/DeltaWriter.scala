@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.Memory
 import io.cleancut.format.{FamilySchema, FrameWriter}
 
 /**

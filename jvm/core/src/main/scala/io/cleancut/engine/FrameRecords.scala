@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.Bytes
 import io.cleancut.format.{BlockScratch, FrameReader}
 
 /**

@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, Memory, MemoryAccount}
+
 /**
  * Hash table from key to the ref of its newest record, in buckets of one cache line: seven slots,
  * each a word with 32 bits of the key's hash above the ref, and before them a word of control. That

@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{KeyHash, Memory}
+
 /**
  * The rows of a version in the order of their keys' hashes. A base that is written so fills the
  * hash index of its reader from front to back, instead of missing the cache at every key, and has

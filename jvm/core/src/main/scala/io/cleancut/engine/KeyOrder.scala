@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.Bytes
+
 /**
  * Maps a key to its place in the order of a family: two 64-bit numbers, compared as unsigned, the
  * major one first. Where they are the same for two keys, [[compare]] decides; an order whose places

@@ -2,6 +2,8 @@ package io.cleancut.engine
 
 import java.util.Arrays
 
+import io.cleancut.engine.memory.{Bytes, Memory, MemoryAccount}
+
 /**
  * A B+ tree over the keys of a family in off-heap nodes. An entry is the place of a key
  * ([[KeyOrder]]), the ref of a record that holds it, and the hash by which [[HashIndex]] knows it,

@@ -2,6 +2,8 @@ package io.cleancut.engine
 
 import scala.collection.mutable
 
+import io.cleancut.engine.memory.Bytes
+
 /**
  * The newest record of each key from one place of the order to another, as a reader with `bound`
  * sees them. Entries are fetched from the index in pieces, each continuing after the last one, so

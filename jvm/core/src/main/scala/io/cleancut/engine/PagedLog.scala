@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import java.util.Arrays
 
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.Errors
 
 /**

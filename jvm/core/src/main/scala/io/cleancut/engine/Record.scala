@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.Memory
+
 /**
  * How a record lies in the log, 8-byte aligned:
  *

@@ -6,6 +6,7 @@ import java.util.concurrent.locks.ReentrantLock
 import scala.collection.mutable
 
 import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.engine.memory.{Bytes, HashLimit, Memory, MemoryAccount}
 import io.cleancut.format.{
   BaseFrame,
   BlockScratch,

@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, HashLimit, KeyHash, Memory, MemoryAccount}
 import io.cleancut.error.Errors
 import io.cleancut.format.{BaseFrame, BlockPlace, FamilyTotals}
 

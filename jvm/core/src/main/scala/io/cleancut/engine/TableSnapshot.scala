@@ -1,5 +1,7 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.Memory
+
 /**
  * One pass over the rows of a version, in the order in which they were last written. It reads the
  * log only, never an index, so that puts and removes during the pass neither disturb nor show in

@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import java.util.BitSet
 
+import io.cleancut.engine.memory.{KeyHash, Memory}
 import io.cleancut.format.{BaseFrame, BlockPlace, BlockScratch}
 
 /**

@@ -5,6 +5,7 @@ import java.util.concurrent._
 import scala.collection.mutable
 
 import io.cleancut.base.DaemonThreads
+import io.cleancut.objectstore.MultipartUpload
 
 /**
  * Sends the parts of one upload several at a time, so that a large object takes the bandwidth that

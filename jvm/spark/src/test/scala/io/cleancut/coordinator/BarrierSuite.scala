@@ -7,6 +7,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.coordinator.state.Barrier
 import io.cleancut.testkit.Seeded
 
 class BarrierSuite extends AnyFunSuite {

@@ -3,7 +3,8 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StoreId
-import io.cleancut.cutstore.Place
+import io.cleancut.coordinator.driver.BaseHomes
+import io.cleancut.cutstore.usage.Place
 
 class BaseHomesSuite extends AnyFunSuite {
   private val places = (0 until 6).map(i => Place(i.toString, s"host${i / 2}"))

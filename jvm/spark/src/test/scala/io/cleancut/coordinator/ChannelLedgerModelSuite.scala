@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StoreId
 import io.cleancut.conf.{Capture, CaptureMode}
+import io.cleancut.coordinator.state.QueryLedger
 import io.cleancut.format.{ChannelReport, Channels, RowsDigest}
 import io.cleancut.protocol.{Ack, ChannelTask}
 import io.cleancut.testkit.Seeded

@@ -5,7 +5,8 @@ import java.util.concurrent.TimeUnit
 import org.scalatest.{Assertions, Suite}
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
-import io.cleancut.cutstore.{CutArchive, CutRetention, SparkLogs}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.{Patience, StoreOnDisk}

@@ -3,8 +3,11 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
-import io.cleancut.cutstore.{CutArchive, CutRetention, Place}
+import io.cleancut.coordinator.driver.DriverQueries
+import io.cleancut.cutstore.CutArchive
 import io.cleancut.coordinator.OneByOne._
+import io.cleancut.cutstore.gc.CutRetention
+import io.cleancut.cutstore.usage.Place
 
 /** A driver has a coordinator for each run that goes on, and for no other. */
 class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {

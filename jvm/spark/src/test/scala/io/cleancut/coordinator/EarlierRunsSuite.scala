@@ -4,6 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.LedgerFrames._
+import io.cleancut.coordinator.state.EarlierRuns
 import io.cleancut.format._
 
 class EarlierRunsSuite extends AnyFunSuite {

@@ -3,6 +3,7 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.coordinator.state.{EarlyFrames, FrameBudget}
 import io.cleancut.format.{FrameKind, FrameName, SealedFrame}
 
 class EarlyFramesSuite extends AnyFunSuite {

@@ -5,7 +5,8 @@ import java.util.concurrent.TimeUnit.MILLISECONDS
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StoreId
-import io.cleancut.cutstore.{Place, Sender, Usage, UsageBook}
+import io.cleancut.coordinator.state.EpochMeter
+import io.cleancut.cutstore.usage.{Place, Sender, Usage, UsageBook}
 import io.cleancut.format.{SealedFrame, StoreTime}
 import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
 import io.cleancut.coordinator.LedgerFrames._

@@ -4,6 +4,7 @@ import java.util.concurrent.TimeUnit
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.coordinator.driver.EpochPace
 import io.cleancut.testkit.{ManualClock, Patience}
 
 /** The clock moves only when a test says so: an unwanted rest never ends. */

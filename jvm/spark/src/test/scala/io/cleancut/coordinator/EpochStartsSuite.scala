@@ -4,6 +4,7 @@ import java.util.concurrent.{CompletableFuture, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.testkit.Patience
 
 /** Epochs of a query are held back before their entry is written, and not while it is. */

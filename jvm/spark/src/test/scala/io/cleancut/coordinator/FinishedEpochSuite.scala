@@ -6,7 +6,9 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.{Capture, CaptureMode}
-import io.cleancut.cutstore.{CutArchive, CutRetention, SparkLogs}
+import io.cleancut.coordinator.state.Opened
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
 import io.cleancut.format.{ChannelReport, Channels, RowsDigest}
 import io.cleancut.objectstore.ObjectKey

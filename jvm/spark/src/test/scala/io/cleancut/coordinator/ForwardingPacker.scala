@@ -2,7 +2,8 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.CompletableFuture
 
-import io.cleancut.cutstore.{FramePacker, WriteCounts}
+import io.cleancut.cutstore.FramePacker
+import io.cleancut.cutstore.usage.WriteCounts
 import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
 
 /** A packer in front of another one. */

@@ -5,6 +5,7 @@ import java.util.concurrent.TimeUnit
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
+import io.cleancut.coordinator.state.FrameBudget
 import io.cleancut.cutstore.{CutArchive, SegmentPacker}
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.Patience

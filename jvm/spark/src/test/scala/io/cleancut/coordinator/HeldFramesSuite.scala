@@ -3,6 +3,7 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
+import io.cleancut.coordinator.state.{FrameBudget, HeldFrames}
 import io.cleancut.format.{FrameKind, FrameName, SealedFrame}
 
 class HeldFramesSuite extends AnyFunSuite {

@@ -1,7 +1,8 @@
 package io.cleancut.coordinator
 
 import io.cleancut.base.StoreId
-import io.cleancut.cutstore.Place
+import io.cleancut.coordinator.state.{Opened, TaskStart}
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.protocol.{ChannelOpened, ChannelTask, Refusal}
 
 /** Attempts that tell of one thing at a time when they begin. */

@@ -6,6 +6,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Crc, StateVersion, StoreId}
+import io.cleancut.coordinator.state.QueryLedger
 import io.cleancut.cutstore.{CutParts, Paging, StoredCut}
 import io.cleancut.error.CleancutException
 import io.cleancut.protocol.{Ack, CutWindow, WrittenPages}

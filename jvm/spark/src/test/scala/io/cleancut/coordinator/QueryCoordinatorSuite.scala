@@ -7,7 +7,10 @@ import java.util.concurrent.{ExecutionException, TimeUnit}
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion}
-import io.cleancut.cutstore.{CutSweep, Place, SegmentPacker, Sender, Usage, WriteCounts}
+import io.cleancut.coordinator.state.{Opened, QueryLedger}
+import io.cleancut.cutstore.SegmentPacker
+import io.cleancut.cutstore.gc.CutSweep
+import io.cleancut.cutstore.usage.{Place, Sender, Usage, WriteCounts}
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix, RequestKind}
 import io.cleancut.protocol.{Ack, EpochProgress}
 import io.cleancut.testkit.Patience

@@ -3,7 +3,9 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.cutstore.{Notes, Usage, UsageBook}
+import io.cleancut.coordinator.state.{CommittedEpoch, CutsStatus}
+import io.cleancut.cutstore.Notes
+import io.cleancut.cutstore.usage.{Usage, UsageBook}
 import io.cleancut.format.{ChannelCourse, ChannelReport, RowsDigest}
 import io.cleancut.history.{SlowEpochs, SlowReason, SlowTally}
 import io.cleancut.format._

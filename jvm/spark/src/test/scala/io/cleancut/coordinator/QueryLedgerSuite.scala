@@ -3,6 +3,7 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.coordinator.LedgerFrames._
+import io.cleancut.coordinator.state.{Opened, QueryLedger}
 import io.cleancut.format._
 import io.cleancut.protocol.{Ack, BaseLedger, Refusal}
 

@@ -3,7 +3,9 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion}
-import io.cleancut.cutstore.{CutArchive, CutSweep}
+import io.cleancut.coordinator.state.QueryLedger
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.CutSweep
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.Patience

@@ -5,7 +5,8 @@ import scala.collection.mutable
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StoreId
-import io.cleancut.cutstore.Place
+import io.cleancut.coordinator.driver.{BaseHomes, Placements, Standbys}
+import io.cleancut.cutstore.usage.Place
 
 class StandbysSuite extends AnyFunSuite {
   private val tasks = mutable.Queue.empty[Runnable]

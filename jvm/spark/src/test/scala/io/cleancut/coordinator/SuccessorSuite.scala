@@ -3,7 +3,8 @@ package io.cleancut.coordinator
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
-import io.cleancut.cutstore.{CutArchive, CutSweep, Owner}
+import io.cleancut.cutstore.{CutArchive, Owner}
+import io.cleancut.cutstore.gc.CutSweep
 import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, Refusal}

@@ -10,7 +10,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
 import io.cleancut.format.{Cut, RunId}
-import io.cleancut.objectstore.{HadoopStore, ObjectStore, RootedStore}
+import io.cleancut.objectstore.{ObjectStore, RootedStore}
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Patience, TestDirectory}
 
 /** Many tasks of a process read the same cut, and those of another query another one. */

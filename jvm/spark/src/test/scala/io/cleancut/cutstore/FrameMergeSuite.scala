@@ -8,7 +8,8 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
-import io.cleancut.objectstore.{HadoopStore, ObjectKey, RangeResult}
+import io.cleancut.objectstore.{ObjectKey, RangeResult}
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 import io.cleancut.format._
 

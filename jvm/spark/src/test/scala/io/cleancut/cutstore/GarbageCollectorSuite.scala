@@ -9,6 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion}
 import io.cleancut.coordinator.{CutsOnDisk, CutsRuntime, ForwardingStore, QueryCoordinator}
+import io.cleancut.cutstore.gc.SavepointIndex
 import io.cleancut.objectstore.{
   CreateResult,
   ObjectInfo,

@@ -13,7 +13,8 @@ import io.cleancut.base.Clock
 import io.cleancut.coordinator.ForwardingStore
 import io.cleancut.error.Errors
 import io.cleancut.format.FramePlace
-import io.cleancut.objectstore.{HadoopStore, ObjectKey, Piece}
+import io.cleancut.objectstore.{ObjectKey, Piece}
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Seeded, TestDirectory}
 
 /** Frames of many stores side by side in a few segments. */

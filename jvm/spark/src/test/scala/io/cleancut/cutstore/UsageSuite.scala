@@ -6,6 +6,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.cutstore.usage.{Place, Sender, Usage, UsageBook, WriteCounts}
 import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
 
 class UsageSuite extends AnyFunSuite {

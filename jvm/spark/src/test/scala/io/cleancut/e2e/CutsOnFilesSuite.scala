@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.format.{CutLayout, FrameKind}
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{ChildDriver, LongTest, MortalFileSystem, TestDirectory}
 import io.cleancut.e2e.MortalQuery.Job
 

@@ -9,7 +9,8 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, StateRows}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineAct
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.StateRows
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode

@@ -10,8 +10,8 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  OfflineAct,
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineAct
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   OfflineSource,
   StateRows
 }

@@ -7,9 +7,8 @@ import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  OfflineAct,
-  OfflineCopy,
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflineCopy}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   OfflineSource,
   StateRows
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.{count, length, max}
 import org.apache.spark.sql.streaming.StreamingQuery
 
-import io.cleancut.coordinator.QueryLedger
+import io.cleancut.coordinator.state.QueryLedger
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.format.{Cut, FrameKind}
 import io.cleancut.objectstore.{ObjectKey, S3TestStore}

@@ -9,11 +9,8 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  OfflineAct,
-  OfflinePlan,
-  OfflineSource
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflinePlan}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 
 import io.cleancut.conf.Keys

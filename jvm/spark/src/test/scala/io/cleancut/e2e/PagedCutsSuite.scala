@@ -16,7 +16,8 @@ import org.apache.spark.sql.{DataFrame, Encoders}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.objectstore.{HadoopStore, ObjectKey}
+import io.cleancut.objectstore.ObjectKey
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LoadedStores, SmallQueries, TestDirectory}
 import io.cleancut.format._
 

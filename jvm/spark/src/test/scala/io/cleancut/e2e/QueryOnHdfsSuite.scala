@@ -11,7 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.format.{CutLayout, FrameKind}
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LongTest, MortalHdfs, TestDirectory}
 
 /**

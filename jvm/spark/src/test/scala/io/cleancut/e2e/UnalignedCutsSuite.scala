@@ -20,7 +20,7 @@ import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.format.Cut
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LongTest, Patience, TestDirectory}
 
 /** A row of a key, in the order of its number; `slow` keys take their time. */

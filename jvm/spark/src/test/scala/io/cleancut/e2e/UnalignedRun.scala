@@ -18,7 +18,7 @@ import io.cleancut.CleancutSeal
 import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.QueryWaits
 
 /**

@@ -2,6 +2,8 @@ package io.cleancut.engine
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{CheckedMemory, Memory, RawMemory}
+
 class CheckedMemorySuite extends AnyFunSuite {
   private val memory = new CheckedMemory(RawMemory)
 

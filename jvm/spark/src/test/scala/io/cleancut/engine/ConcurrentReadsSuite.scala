@@ -7,6 +7,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.OneFamily._
+import io.cleancut.engine.memory.Memory
 import io.cleancut.testkit.{Blob, Frames, Patience, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 

@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.format.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 

@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.testkit.Blob.Blob
 
 /** Few places, the last one among them, so that many keys of tests share one. */

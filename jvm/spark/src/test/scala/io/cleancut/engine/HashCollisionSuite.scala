@@ -4,6 +4,7 @@ import java.nio.ByteBuffer
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{Bytes, KeyHash, Memory, RawMemory}
 import io.cleancut.testkit.TestMemory
 
 /** Keys whose hashes are the same, which one in some ten thousand of a large store's keys has. */

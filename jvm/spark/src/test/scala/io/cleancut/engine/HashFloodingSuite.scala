@@ -4,6 +4,15 @@ import java.nio.ByteBuffer
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{
+  Bytes,
+  CheckedMemory,
+  HashLimit,
+  KeyHash,
+  MemoryAccount,
+  RawMemory,
+  SeededHash
+}
 import io.cleancut.testkit.TestMemory
 
 /** Keys that are chosen such that all have one hash. Accesses to memory are counted, not time. */

@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.Bytes
 import io.cleancut.testkit.{Seeded, TestMemory}
 
 /**

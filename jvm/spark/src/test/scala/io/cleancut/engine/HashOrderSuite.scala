@@ -3,6 +3,7 @@ package io.cleancut.engine
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.OneFamily._
+import io.cleancut.engine.memory.{KeyHash, RawMemory}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 
 class HashOrderSuite extends AnyFunSuite with Seeded {

@@ -2,6 +2,7 @@ package io.cleancut.engine
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{KeyHash, Memory, RawMemory, SeededHash}
 import io.cleancut.testkit.{Blob, Seeded, TestMemory}
 
 class KeyHashSuite extends AnyFunSuite with Seeded {

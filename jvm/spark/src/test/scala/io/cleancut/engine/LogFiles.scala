@@ -5,6 +5,7 @@ import scala.collection.mutable
 import org.scalatest.Assertions
 
 import io.cleancut.base.StateVersion
+import io.cleancut.engine.memory.Memory
 import io.cleancut.format.FamilyTotals
 import io.cleancut.testkit.Frames
 import io.cleancut.engine.OneFamily._

@@ -5,6 +5,7 @@ import scala.util.Random
 import org.scalatest.Assertions
 
 import io.cleancut.base.StateVersion
+import io.cleancut.engine.memory.{HashLimit, SeededHash}
 import io.cleancut.error.CleancutException
 import io.cleancut.format.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}

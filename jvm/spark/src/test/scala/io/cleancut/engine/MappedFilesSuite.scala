@@ -7,6 +7,7 @@ import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{MappedFiles, MemoryAccount, RawMemory}
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Seeded
 

@@ -1,5 +1,6 @@
 package io.cleancut.engine
 
+import io.cleancut.engine.memory.{Bytes, HashLimit, Memory}
 import io.cleancut.format.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 

@@ -3,6 +3,7 @@ package io.cleancut.engine
 import org.scalatest.{Assertion, Assertions}
 
 import io.cleancut.engine.OneFamily._
+import io.cleancut.engine.memory.Memory
 import io.cleancut.testkit.Blob
 import io.cleancut.testkit.Blob.{Blob, Lists}
 

@@ -7,6 +7,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.testkit.{Seeded, TestMemory}
 
 class OrderedIndexSuite extends AnyFunSuite with Seeded {

@@ -4,6 +4,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{EndlessMemory, Seeded, TestMemory}
 

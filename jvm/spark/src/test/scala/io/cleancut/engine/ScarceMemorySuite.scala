@@ -5,6 +5,7 @@ import scala.util.Random
 import org.scalatest.{Assertion, Assertions}
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, ScarceMemory, Seeded}
 import io.cleancut.testkit.Blob.Rows

@@ -3,6 +3,7 @@ package io.cleancut.engine
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.OneFamily._
+import io.cleancut.engine.memory.Bytes
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Blob

@@ -1,7 +1,8 @@
 package io.cleancut.faults
 
 import io.cleancut.base.Clock
-import io.cleancut.cutstore.{CutArchive, CutSweep}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.CutSweep
 import io.cleancut.format.CutLayout
 import io.cleancut.history.HistoryLayout
 import io.cleancut.objectstore.{ObjectPrefix, ObjectStore, RootedStore, WriteProbe}

@@ -2,7 +2,8 @@ package io.cleancut.format
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.engine.{Bytes, OneFamily}
+import io.cleancut.engine.OneFamily
+import io.cleancut.engine.memory.Bytes
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Draws, Frames}
 import io.cleancut.engine.OneFamily._

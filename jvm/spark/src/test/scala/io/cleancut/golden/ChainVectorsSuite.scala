@@ -13,7 +13,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.cutstore.{CutArchive, StoredCut}
 import io.cleancut.error.CleancutException
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 import io.cleancut.format._
 

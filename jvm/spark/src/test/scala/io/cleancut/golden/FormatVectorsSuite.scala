@@ -9,7 +9,8 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StateVersion
-import io.cleancut.engine.{Memory, Record, StateLog, Table}
+import io.cleancut.engine.{Record, StateLog, Table}
+import io.cleancut.engine.memory.Memory
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, Frames}
 import io.cleancut.format._

@@ -12,6 +12,7 @@ import software.amazon.awssdk.http.SdkHttpRequest
 import io.cleancut.base.Clock
 import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.s3.{RenewedCredentials, RetryPolicy, S3Connection, S3Store}
 import io.cleancut.testkit.TestDirectory
 
 /** What requests to a bucket say, header by header, by the keys that have them say it. */

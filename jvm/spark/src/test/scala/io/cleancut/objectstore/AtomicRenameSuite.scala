@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.Sh
 import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LookingFiles, TestDirectory}
 
 /** Which file systems may decide between two drivers, and what finds out one that cannot. */

@@ -8,6 +8,8 @@ import software.amazon.awssdk.services.s3.S3Client
 import software.amazon.awssdk.services.s3.model.GetObjectRequest
 
 import io.cleancut.base.Clock
+import io.cleancut.objectstore.locations.ObjectStores
+import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.S3Server
 
 /**

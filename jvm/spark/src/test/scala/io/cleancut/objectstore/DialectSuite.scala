@@ -7,6 +7,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.Clock
 import io.cleancut.conf.ObjectStoreSettings
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.locations.ObjectStores
+import io.cleancut.objectstore.s3.{Dialect, S3Connection}
 
 class DialectSuite extends AnyFunSuite {
   private def connection(environment: (String, String)*)(

@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, FilterFileSystem, Path}
 
 import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.hadoop.{HadoopStore, Publication, RenamePublication}
 import io.cleancut.testkit.{LookingFiles, TestDirectory}
 
 /** The Hadoop implementation on a local disk. */

@@ -8,6 +8,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.hadoop.hdfs.MiniDFSCluster
 
 import io.cleancut.base.Clock
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 
 /** The Hadoop implementation on HDFS, whose name node decides who gets a name. */

@@ -10,6 +10,7 @@ import software.amazon.awssdk.services.s3.model.PutObjectRequest
 
 import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.{ProxiedServer, R2Simulator, S3Server}
 
 /**

@@ -1,5 +1,6 @@
 package io.cleancut.objectstore
 
+import io.cleancut.objectstore.s3.{Dialect, RetryPolicy}
 import io.cleancut.testkit.{RadosGateway, S3Server}
 
 /** The S3 client on Ceph's gateway, a server that people run S3 with. For `make nightly`. */

@@ -7,6 +7,7 @@ import software.amazon.awssdk.auth.credentials.{AwsBasicCredentials, AwsCredenti
 import software.amazon.awssdk.core.exception.SdkClientException
 
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.s3.{RenewedCredentials, RetryLoop, RetryPolicy, S3Failures}
 import io.cleancut.testkit.ManualClock
 
 /** Sources of credentials that come and go, and what becomes of requests meanwhile. */

@@ -9,6 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.s3.{Attempt, RetryLoop, RetryPolicy, Verdict}
 
 /** The loop against a clock that only moves when somebody sleeps. */
 class RetryLoopSuite extends AnyFunSuite {

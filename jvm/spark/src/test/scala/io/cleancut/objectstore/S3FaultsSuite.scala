@@ -13,6 +13,7 @@ import software.amazon.awssdk.services.s3.model.{CopyObjectRequest, PutObjectReq
 
 import io.cleancut.base.Clock
 import io.cleancut.error.{CleancutException, ErrorKind}
+import io.cleancut.objectstore.s3.{Dialect, RenewedCredentials, RetryPolicy, S3Store}
 import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, R2Rules, S3Server}
 
 /** A real server behind a proxy that loses, delays and falsifies: what must hold nonetheless. */

@@ -1,5 +1,6 @@
 package io.cleancut.objectstore
 
+import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.{S3ProxyServer, S3Server}
 
 /** The S3 client on s3proxy. */

@@ -6,6 +6,7 @@ import software.amazon.awssdk.core.sync.RequestBody
 import software.amazon.awssdk.services.s3.model.PutObjectRequest
 
 import io.cleancut.base.Clock
+import io.cleancut.objectstore.s3.{Dialect, RetryPolicy}
 import io.cleancut.testkit.S3Server
 
 /** The S3 client on a server, in the words of one dialect. */

@@ -5,6 +5,7 @@ import software.amazon.awssdk.services.s3.S3Client
 import io.cleancut.base.Clock
 import io.cleancut.conf.ObjectStoreSettings
 import io.cleancut.cutstore.CutArchive
+import io.cleancut.objectstore.s3.{Dialect, RenewedCredentials, RetryPolicy, S3Connection, S3Store}
 import io.cleancut.testkit.S3Server
 
 /** Stores as tests open them; the credentials lie where the SDK's default chain finds them. */

@@ -11,6 +11,8 @@ import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
 import io.cleancut.base.Clock
+import io.cleancut.objectstore.hadoop.{HadoopStore, RenamePublication}
+import io.cleancut.objectstore.s3.{RetryLoop, RetryPolicy, Verdict}
 
 /**
  * A simulated file system of Hadoop as one process sees it. Like Hadoop's own clients it repeats

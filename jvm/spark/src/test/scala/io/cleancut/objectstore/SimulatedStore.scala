@@ -5,6 +5,7 @@ import java.io.IOException
 import scala.collection.mutable
 
 import io.cleancut.base.Clock
+import io.cleancut.objectstore.s3.{RetryLoop, RetryPolicy, Verdict}
 
 /** What lies between a process and the bucket. */
 trait SimulatedNetwork {

@@ -2,6 +2,8 @@ package io.cleancut.objectstore
 
 import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.locations.ObjectStores
+import io.cleancut.objectstore.s3.Dialect
 import io.cleancut.testkit.S3Server
 
 /** The main class of a process that opens the bucket at an endpoint, and says what came of it. */

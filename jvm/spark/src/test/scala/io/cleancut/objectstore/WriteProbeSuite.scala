@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
 import io.cleancut.error.CleancutException
+import io.cleancut.objectstore.s3.{RetryPolicy, S3Store}
 import io.cleancut.testkit.{Fault, HttpMessage, ProxiedServer, S3ProxyServer, S3Server}
 
 /** Stores that must not be trusted, made of a good one by a proxy that falsifies. */

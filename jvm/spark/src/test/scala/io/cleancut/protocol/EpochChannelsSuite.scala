@@ -3,7 +3,7 @@ package io.cleancut.protocol
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.QueryLedger
+import io.cleancut.coordinator.state.QueryLedger
 import io.cleancut.format.{ChannelCourse, ChannelReport, Channels, RowsDigest}
 import io.cleancut.format._
 import io.cleancut.conf.Capture

@@ -3,7 +3,8 @@ package io.cleancut.testkit
 import scala.collection.immutable.ArraySeq
 import scala.util.Random
 
-import io.cleancut.engine.{Bytes, Memory, Record}
+import io.cleancut.engine.Record
+import io.cleancut.engine.memory.{Bytes, Memory}
 
 /** Keys and values of tests: byte strings that are compared by content. */
 object Blob {

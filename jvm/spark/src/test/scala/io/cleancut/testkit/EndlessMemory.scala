@@ -1,6 +1,6 @@
 package io.cleancut.testkit
 
-import io.cleancut.engine.Memory
+import io.cleancut.engine.memory.Memory
 
 /** Hands out addresses with nothing behind them, to see what happens at sizes beyond a test's. */
 final class EndlessMemory extends Memory {

@@ -7,7 +7,8 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.{BeforeAndAfterEach, Suite}
 
 import io.cleancut.base.Clock
-import io.cleancut.objectstore.{HadoopStore, ObjectStore}
+import io.cleancut.objectstore.ObjectStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 
 /** Each test has a store of its own, a directory of the local disk. */
 trait StoreOnDisk extends BeforeAndAfterEach { this: Suite =>

@@ -6,7 +6,8 @@ import scala.util.Random
 import scala.util.control.NonFatal
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
-import io.cleancut.coordinator.{InFlightSource, TaskStart, TaskStarted}
+import io.cleancut.coordinator.InFlightSource
+import io.cleancut.coordinator.state.{TaskStart, TaskStarted}
 import io.cleancut.cutstore.StoredCut
 import io.cleancut.format.ChannelReport
 import io.cleancut.objectstore.ObjectKey

@@ -3,7 +3,7 @@ package io.cleancut.coordinator.sim
 import scala.util.control.NonFatal
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.{Opened, TaskStart, TaskStarted}
+import io.cleancut.coordinator.state.{Opened, TaskStart, TaskStarted}
 import io.cleancut.format.{FrameKind, FrameName, StoreCut}
 import io.cleancut.protocol.Refusal
 

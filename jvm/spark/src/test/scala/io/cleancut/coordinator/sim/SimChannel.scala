@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.conf.{Capture, CaptureMode}
-import io.cleancut.coordinator.Arrival
+import io.cleancut.coordinator.state.Arrival
 import io.cleancut.format.{
   ChannelReading,
   ChannelReport,

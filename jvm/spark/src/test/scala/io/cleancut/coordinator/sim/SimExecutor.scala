@@ -6,7 +6,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.{Arrival, Delivery}
+import io.cleancut.coordinator.state.{Arrival, Delivery}
 import io.cleancut.cutstore.{CutArchive, SegmentPacker}
 import io.cleancut.objectstore.{ObjectKey, RangeResult, RootedStore}
 import io.cleancut.protocol.{Ack, ChannelRows, Refusal}

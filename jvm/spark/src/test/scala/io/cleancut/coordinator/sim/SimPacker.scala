@@ -5,7 +5,8 @@ import java.util.concurrent.CompletableFuture
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.cleancut.cutstore.{FramePacker, SegmentPacker, WriteCounter, WriteCounts}
+import io.cleancut.cutstore.{FramePacker, SegmentPacker}
+import io.cleancut.cutstore.usage.{WriteCounter, WriteCounts}
 import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
 import io.cleancut.objectstore.ObjectStore
 

@@ -9,8 +9,11 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.O
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.CheckpointLogs
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.{Begun, CutsRuntime, FrameBudget, QueryCoordinator}
-import io.cleancut.cutstore.{CutArchive, CutParts, CutRetention, Paging, Place}
+import io.cleancut.coordinator.{CutsRuntime, QueryCoordinator}
+import io.cleancut.coordinator.state.{Begun, FrameBudget}
+import io.cleancut.cutstore.{CutArchive, CutParts, Paging}
+import io.cleancut.cutstore.gc.CutRetention
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.objectstore.RootedStore
 
 /** What a task or a query ends with when the other side is gone. */

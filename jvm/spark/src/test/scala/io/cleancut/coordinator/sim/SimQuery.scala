@@ -21,7 +21,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 
 import io.cleancut.base.StoreId
-import io.cleancut.coordinator.{Begun, QueryCoordinator}
+import io.cleancut.coordinator.QueryCoordinator
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.CleancutException
 import io.cleancut.format.Cut

@@ -5,8 +5,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 
-import io.cleancut.coordinator.Begun
-import io.cleancut.cutstore.{CutRetention, CutSweep}
+import io.cleancut.coordinator.state.Begun
+import io.cleancut.cutstore.gc.{CutRetention, CutSweep}
 
 /** What one run of the simulation came to. */
 final case class Outcome(

@@ -5,7 +5,8 @@ import scala.util.Random
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.{BlindToOwners, ForwardingStore}
-import io.cleancut.cutstore.{CutRetention, Paging}
+import io.cleancut.cutstore.Paging
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
 import io.cleancut.objectstore.{
   CreateResult,

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.LogEntries
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.Begun
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.format.Cut
 import io.cleancut.protocol.OffsetEntry
 

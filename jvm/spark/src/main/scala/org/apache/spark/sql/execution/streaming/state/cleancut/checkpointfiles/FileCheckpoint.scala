@@ -4,23 +4,13 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
-  CheckpointCuts,
-  CheckpointLogs,
-  CommitEntries,
-  DelegatedFiles,
-  LastOffsets,
-  QueryMetadata,
-  RecordedProvider,
-  StoredCuts,
-  UnfinishedActs
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs._
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{EndOfRuns, SparkGate}
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDisk
 
 import io.cleancut.base.Clock
 import io.cleancut.conf.{Keys, Settings}
-import io.cleancut.coordinator.Begun
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
 import io.cleancut.objectstore.{Leftovers, WriteProbe}

@@ -6,21 +6,14 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
-  CheckpointCuts,
-  CheckpointLogs,
-  LastOffsets,
-  QueryMetadata,
-  RecordedProvider,
-  SharedStores,
-  UnfinishedActs
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs._
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.SparkGate
 
 import io.cleancut.base.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
-import io.cleancut.cutstore.CutRetention
-import io.cleancut.objectstore.{BucketPath, Leftovers, ObjectStore, ObjectStores, WriteProbe}
+import io.cleancut.cutstore.gc.CutRetention
+import io.cleancut.objectstore.{BucketPath, Leftovers, ObjectStore, WriteProbe}
+import io.cleancut.objectstore.locations.ObjectStores
 
 /** Chooses how the files at a path are reached. */
 object FileManagers {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   DelegatedFiles
 }
 
-import io.cleancut.coordinator.EpochStarts
+import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.error.Errors
 
 /**

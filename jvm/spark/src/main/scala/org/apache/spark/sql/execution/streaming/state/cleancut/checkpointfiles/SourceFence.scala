@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, FileStreamSourceLog}
 
-import io.cleancut.coordinator.Begun
+import io.cleancut.coordinator.state.Begun
 
 /**
  * Adds an entry without files to the log of a file source, for a run that takes over from one which

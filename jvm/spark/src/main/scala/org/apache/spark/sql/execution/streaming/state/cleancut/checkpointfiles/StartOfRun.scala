@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.Begun
+import io.cleancut.coordinator.state.Begun
 
 /**
  * What a run does before Spark reads the logs of its query, in the query's own thread: it takes the

@@ -7,8 +7,9 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 import io.cleancut.base.DaemonThreads
-import io.cleancut.coordinator.Begun
-import io.cleancut.cutstore.{CutArchive, GarbageCollector}
+import io.cleancut.coordinator.state.Begun
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.GarbageCollector
 import io.cleancut.format.Cut
 
 /**

@@ -11,8 +11,10 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
 
 import io.cleancut.base.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
-import io.cleancut.cutstore.{CutArchive, CutRetention}
-import io.cleancut.objectstore.{BucketPath, HadoopStore, RootedStore}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.CutRetention
+import io.cleancut.objectstore.{BucketPath, RootedStore}
+import io.cleancut.objectstore.hadoop.HadoopStore
 
 /** Opens the cuts and the logs of a checkpoint location, without a run. */
 object CheckpointCuts {

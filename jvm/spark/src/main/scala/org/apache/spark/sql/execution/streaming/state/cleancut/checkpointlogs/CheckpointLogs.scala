@@ -7,7 +7,8 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
-import io.cleancut.cutstore.{CutRetention, SparkLogs}
+import io.cleancut.coordinator.SparkLogs
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.Errors
 import io.cleancut.format.FormatNote
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix, ObjectStore}

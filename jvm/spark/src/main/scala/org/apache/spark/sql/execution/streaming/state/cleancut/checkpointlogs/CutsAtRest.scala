@@ -4,8 +4,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.QueryCoordinator
-import io.cleancut.cutstore.{CutArchive, SparkLogs}
+import io.cleancut.coordinator.{QueryCoordinator, SparkLogs}
+import io.cleancut.cutstore.CutArchive
 
 /** What the store knows of a query that does not run here, or has not begun yet. */
 object CutsAtRest {

@@ -8,14 +8,9 @@ import org.apache.hadoop.fs.Path
 import io.cleancut.base.{Clock, HeldValues}
 import io.cleancut.conf.{Keys, ObjectStoreSettings, Settings}
 import io.cleancut.format.StoreLayout
-import io.cleancut.objectstore.{
-  AtomicRename,
-  BucketPath,
-  HadoopStore,
-  ObjectStore,
-  ObjectStores,
-  RootedStore
-}
+import io.cleancut.objectstore.{BucketPath, ObjectStore, RootedStore}
+import io.cleancut.objectstore.hadoop.{AtomicRename, HadoopStore}
+import io.cleancut.objectstore.locations.ObjectStores
 
 /**
  * The stores of this JVM, one for each bucket and way to reach it or directory. Spark makes a file

@@ -7,7 +7,7 @@ import org.slf4j.LoggerFactory
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import io.cleancut.coordinator.Begun
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.error.Errors
 import io.cleancut.protocol.OffsetEntry
 

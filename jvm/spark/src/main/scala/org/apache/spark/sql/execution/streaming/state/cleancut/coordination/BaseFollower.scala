@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.FrameF
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalBases
 
 import io.cleancut.base.{Clock, DaemonThreads}
-import io.cleancut.cutstore.Place
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.format.{FrameName, FramePlace}
 import io.cleancut.objectstore.ObjectStore
 

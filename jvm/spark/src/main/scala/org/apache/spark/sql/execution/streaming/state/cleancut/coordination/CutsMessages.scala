@@ -5,8 +5,8 @@ import java.io._
 import scala.util.Using
 
 import io.cleancut.base.StoreId
-import io.cleancut.coordinator.{Arrival, Delivery, TaskStart, TaskStarted}
-import io.cleancut.cutstore.{Place, Sender, Usage}
+import io.cleancut.coordinator.state.{Arrival, Delivery, TaskStart, TaskStarted}
+import io.cleancut.cutstore.usage.{Place, Sender, Usage}
 import io.cleancut.format.{FrameName, FramePlace, StoreCut}
 import io.cleancut.protocol.{Ack, Refusal}
 

@@ -14,16 +14,10 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 import org.apache.spark.{SparkContext, SparkEnv}
 
 import io.cleancut.base.{Clock, DaemonThreads}
-import io.cleancut.coordinator.{
-  CutsRuntime,
-  CutsStatus,
-  DriverQueries,
-  EpochPace,
-  EpochStarts,
-  Maintenance,
-  QueryCoordinator
-}
-import io.cleancut.cutstore.{CutArchive, SparkLogs}
+import io.cleancut.coordinator.{CutsRuntime, Maintenance, QueryCoordinator, SparkLogs}
+import io.cleancut.coordinator.driver.{DriverQueries, EpochPace, EpochStarts}
+import io.cleancut.coordinator.state.CutsStatus
+import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
 import io.cleancut.objectstore.ObjectStore
 import io.cleancut.protocol.Refusal

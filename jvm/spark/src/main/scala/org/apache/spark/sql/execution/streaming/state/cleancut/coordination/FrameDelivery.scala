@@ -5,8 +5,9 @@ import java.util.concurrent.ExecutionException
 import org.apache.spark.TaskContext
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.{Arrival, Delivery}
-import io.cleancut.cutstore.{Place, SegmentPacker, Sender, Usage}
+import io.cleancut.coordinator.state.{Arrival, Delivery}
+import io.cleancut.cutstore.SegmentPacker
+import io.cleancut.cutstore.usage.{Place, Sender, Usage}
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.{ObjectStore, RequestCounts}
 import io.cleancut.protocol.{Ack, Refusal}

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
 
-import io.cleancut.coordinator.{Begun, EpochStarts}
+import io.cleancut.coordinator.driver.EpochStarts
+import io.cleancut.coordinator.state.Begun
 
 /** Commits epochs of the query whose commit log this is. */
 trait Gate {

@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.{
 }
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
-import io.cleancut.coordinator.Opened
+import io.cleancut.coordinator.state.Opened
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
 import io.cleancut.format._

@@ -9,7 +9,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalB
 import org.apache.spark.util.Utils
 
 import io.cleancut.base.{Clock, HeldValues, StateVersion}
-import io.cleancut.cutstore.{Place, SegmentPacker}
+import io.cleancut.cutstore.SegmentPacker
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format._
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, PartSender, WriterToken}

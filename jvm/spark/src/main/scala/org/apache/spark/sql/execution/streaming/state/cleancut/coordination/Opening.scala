@@ -7,7 +7,7 @@ import org.apache.spark.{SparkContext, TaskContext}
 
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.coordinator.{Opened, TaskStart}
+import io.cleancut.coordinator.state.{Opened, TaskStart}
 import io.cleancut.error.Errors
 import io.cleancut.format.SealedFrame
 

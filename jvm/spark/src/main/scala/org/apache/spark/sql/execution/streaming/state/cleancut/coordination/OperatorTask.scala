@@ -7,7 +7,7 @@ import scala.collection.mutable
 import org.apache.spark.TaskContext
 
 import io.cleancut.base.{Clock, DaemonThreads, StoreId}
-import io.cleancut.coordinator.{Arrival, Opened, TaskStart, TaskStarted}
+import io.cleancut.coordinator.state.{Arrival, Opened, TaskStart, TaskStarted}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}
 
 /**

@@ -9,8 +9,10 @@ import org.apache.spark.sql.execution.streaming.OneTimeTrigger
 import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.{RealTime, RunningQueries}
 
-import io.cleancut.coordinator.{Begun, EpochStarts, QueryCoordinator}
-import io.cleancut.cutstore.{CutArchive, SparkLogs}
+import io.cleancut.coordinator.{QueryCoordinator, SparkLogs}
+import io.cleancut.coordinator.driver.EpochStarts
+import io.cleancut.coordinator.state.Begun
+import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
 
 /** The gate of one commit log, before the coordinator of its query. */

@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.streaming.state.{
 
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.QueryCoordinator
-import io.cleancut.cutstore.Place
+import io.cleancut.cutstore.usage.Place
 import io.cleancut.format.{Cut, StoreCut}
 
 /**

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.framefiles
 import java.io.OutputStream
 
 import io.cleancut.base.StateVersion
-import io.cleancut.coordinator.Opened
+import io.cleancut.coordinator.state.Opened
 import io.cleancut.protocol.StoreListing
 import io.cleancut.format._
 

@@ -20,7 +20,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDisk
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.Opened
+import io.cleancut.coordinator.state.Opened
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.protocol.{Retention, StoreListing}

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQ
 
 import io.cleancut.base.{Clock, DaemonThreads}
 import io.cleancut.conf.{Keys, Settings}
-import io.cleancut.coordinator.EpochPace
+import io.cleancut.coordinator.driver.EpochPace
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.history._
 

@@ -3,6 +3,12 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.RootRecords
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  OfflineMarks,
+  OfflinePlace,
+  OfflineTarget,
+  StoredQuery
+}
 
 import io.cleancut.format.{Lineage, Origin, SinkEpochs, StoredSinkEpochs}
 
@@ -19,8 +25,8 @@ private[operations] object CarriedRecords {
       val later = for {
         number <- record.until + 1 to query.epoch
         entry <- log.get(number)
-        if OfflineEpoch.isOne(entry)
-        source <- OfflineEpoch.sourceOf(entry)
+        if OfflineMarks.isOne(entry)
+        source <- OfflineMarks.sourceOf(entry)
       } yield number -> source
       record.sinks.after(later).upTo(query.epoch)
     }

@@ -10,10 +10,16 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows.{
+  EditableRows,
+  OfflineEdit,
+  PartitionOfKey
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.SerializableConfiguration
 
-import io.cleancut.base.{ClassNames, Clock}
+import io.cleancut.base.ClassNames
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.SinkEpochs
 
@@ -106,7 +112,7 @@ final case class OfflineAct(
   private def behindSink(from: OfflinePlace): Option[(OfflinePlan, SparkFileSink)] = for {
     output <- fileSink
     query = lookedAt(from)
-    source <- OfflineEpoch.sourceOf(query.offsets)
+    source <- OfflineMarks.sourceOf(query.offsets)
     sink = new SparkFileSink(from.session, output)
     if running(from).isEmpty && sink.lacks(query.last)
   } yield {
@@ -128,7 +134,7 @@ final case class OfflineAct(
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
       val isBack = query.isBack && !target.isNew
-      OfflineRun.using(target, name, newId(), isBack) { run =>
+      OfflineRun.using(target, name, OfflinePlace.newId(), isBack) { run =>
         val staged = stagedFor(target, query, run)
         run(s"cleancut: $name ${query.location}") {
           if (!target.isNew) OfflineEpoch.takeBack(target, query)
@@ -436,15 +442,10 @@ object OfflineAct {
       refused(s"the query runs in this application (run $run); stop it first")
     }
 
-  /** No query and no run has it. */
-  private[operations] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
-
   private[cleancut] val Cleancut = ClassNames.StateStoreProvider
 
   /** Of rows in flight that go to other partitions, through the driver; compressed. */
   private val MaxInFlightBytes = 256L << 20
-  private[operations] val HdfsBacked =
-    "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
   /** Makes the state Cleancut's. */
   val Adopt: OfflineAct = OfflineAct("adopt", providerClass = Some(Cleancut))
@@ -472,7 +473,8 @@ object OfflineAct {
     val stores = from.stores(query.confOf(from.session))
     val conf = from.session.sparkContext.broadcast(new SerializableConfiguration(from.hadoopConf))
     val version = query.epoch + 1
-    val read = new OfflineStores(version, version, stores, stores, newId(), conf, query.access)
+    val read =
+      new OfflineStores(version, version, stores, stores, OfflinePlace.newId(), conf, query.access)
     new RowsThere(from.session, read, StateRewrite.tasksOf(query))
   }
 

@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.{
   OperatorStateMetadataV2,
   OperatorStateMetadataWriter
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.SerializableConfiguration
 
@@ -28,19 +29,6 @@ import io.cleancut.protocol.OffsetEntry
  */
 private[operations] object OfflineEpoch {
 
-  def isOne(offsets: EpochLogs.Offsets): Boolean = markIn(offsets, OffsetEntry.Act).isDefined
-
-  /** The epoch whose result this one has, if it is that of an act. */
-  def sourceOf(offsets: EpochLogs.Offsets): Option[Long] =
-    markIn(offsets, OffsetEntry.SourceOfAct).map(_.toLong)
-
-  /** The last epoch before a rollback, if it is the epoch of one. */
-  def rolledBackFrom(offsets: EpochLogs.Offsets): Option[Long] =
-    markIn(offsets, OffsetEntry.LastBeforeAct).map(_.toLong)
-
-  private def markIn(offsets: EpochLogs.Offsets, mark: String): Option[String] =
-    EpochLogs.recorded(offsets).flatMap(_.conf.get(mark))
-
   /**
    * Takes away what a killed act has left in the logs, where there are no cuts. With them it may be
    * about to write its own, which wants these entries: this one then comes behind them.
@@ -52,7 +40,7 @@ private[operations] object OfflineEpoch {
     } else if (query.isHalfDone && !target.place.isWithCuts) {
       retired(target).bringBack()
       val staged =
-        new StagedState(target.place.location, OfflineAct.newId(), target.place.hadoopConf)
+        new StagedState(target.place.location, OfflinePlace.newId(), target.place.hadoopConf)
       staged.deleteMoved(lastVersion(query))
       staged.delete()
       target.place.logs.offsetLog.purgeAfter(query.begun)
@@ -122,7 +110,9 @@ private[operations] object OfflineEpoch {
   ): Unit = {
     val log = (if (target.isNew) target.place.newLogs else target.place.logs).offsetLog
     def add(epoch: Long) = this.add(target, epoch, act) {
-      added(log.add(epoch, entry(target, query, act, settings))) || log.get(epoch).exists(isOne)
+      added(log.add(epoch, entry(target, query, act, settings))) || log
+        .get(epoch)
+        .exists(OfflineMarks.isOne)
     }
     // Behind an act that was not done; a query that lives would plan the next number.
     if (!target.isNew && !query.isBack) add(target.last + 1)

@@ -9,11 +9,16 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.LastOffsets
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.DriverCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  OfflinePlace,
+  OfflineTarget,
+  StoredQuery
+}
 import org.apache.spark.unsafe.Platform
 
 import io.cleancut.base.StoreId
-import io.cleancut.coordinator.{QueryCoordinator, StoredInFlight}
-import io.cleancut.cutstore.{CutRetention, SparkLogs}
+import io.cleancut.coordinator.{QueryCoordinator, SparkLogs, StoredInFlight}
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.Errors
 import io.cleancut.format.{SealedFrame, SinkEpochs, StoreCut}
 

@@ -1,5 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  OfflinePlace,
+  OfflineSource,
+  StoredQuery
+}
+
 /**
  * The state of a checkpoint when an operation was planned. Each check ends an operation whose plan
  * is outdated, before anything is changed.

@@ -12,6 +12,12 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.connector.read.streaming.Offset
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  EpochLogs,
+  NewCheckpoint,
+  OfflinePlace,
+  StoredQuery
+}
 import org.apache.spark.util.ThreadUtils
 
 /**

@@ -1,5 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.operations
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  EpochLogs,
+  NewCheckpoint,
+  StoredQuery
+}
+
 /** What a rollback leaves to its user, by what is known of the query. */
 private[operations] object RollbackNotes {
 

@@ -6,6 +6,8 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.StoredQuery
+
 import io.cleancut.format.StoreLayout
 
 /**

@@ -4,6 +4,9 @@ import java.io.ByteArrayInputStream
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows.PartitionOfKey
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored._
+
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.objectstore.ObjectKey

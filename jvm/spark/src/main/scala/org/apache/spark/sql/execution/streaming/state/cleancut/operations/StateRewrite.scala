@@ -11,29 +11,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.GroupedFiles
-import org.apache.spark.sql.execution.streaming.state.{
-  StateStore,
-  StateStoreCheckpointInfo,
-  StateStoreConf
-}
+import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreCheckpointInfo}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows._
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored._
 import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.error.Errors
-
-/**
- * One side of a rewrite: whose stores, of what provider.
- *
- * @param savepoint
- *   in which they are read
- * @param access
- *   how they are reached
- */
-final private[operations] case class StoresAt(
-    stateRoot: String,
-    conf: StateStoreConf,
-    savepoint: Option[String],
-    access: PlaceAccess
-)
 
 /** A version that was made of a store, which is told by its place among those of its operator. */
 private[operations] trait Written {

@@ -1,11 +1,10 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.sequence
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.InFlightKeys
-
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.{CatalystTypeConverters, InternalRow}
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.InFlightKeys
 import org.apache.spark.sql.streaming._
 import org.apache.spark.sql.types.StructType
 

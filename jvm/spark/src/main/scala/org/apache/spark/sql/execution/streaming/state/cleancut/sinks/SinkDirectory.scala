@@ -10,18 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.CheckpointScheme
 
 import io.cleancut.base.Clock
-import io.cleancut.objectstore.{
-  BucketPath,
-  CreateResult,
-  Leftovers,
-  Listed,
-  ObjectKey,
-  ObjectPrefix,
-  ObjectStore,
-  RootedStore,
-  WriteProbe,
-  WriterToken
-}
+import io.cleancut.objectstore._
 
 /**
  * The place that a sink writes to, for the Python package: what may have many elements is a text

@@ -2,6 +2,10 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.FrameFiles
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  KeyColumns,
+  SparkKeyOrder
+}
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.engine.{Record, StateLog}

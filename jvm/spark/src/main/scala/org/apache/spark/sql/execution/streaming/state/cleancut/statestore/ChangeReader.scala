@@ -2,9 +2,14 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  RowCodec,
+  SparkKeyOrder
+}
 
 import io.cleancut.base.StateVersion
-import io.cleancut.engine.{Bytes, FrameRecords, Memory, RecordOperation}
+import io.cleancut.engine.{FrameRecords, RecordOperation}
+import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.format.{FamilySchema, FrameKind}
 
 /**

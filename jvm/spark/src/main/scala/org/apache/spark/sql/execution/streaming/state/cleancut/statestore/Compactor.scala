@@ -5,6 +5,7 @@ import java.util.concurrent.Executors
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.locks.StoreLock
 
 import io.cleancut.base.DaemonThreads
 import io.cleancut.engine.{Compaction, StateLog}

@@ -2,6 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.FamilyHandle
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.engine.StateLog

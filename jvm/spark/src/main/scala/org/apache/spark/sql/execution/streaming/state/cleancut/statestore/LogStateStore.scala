@@ -10,6 +10,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.PendingFrame
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  FamilyHandle,
+  RangeOrder
+}
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.base.StateVersion

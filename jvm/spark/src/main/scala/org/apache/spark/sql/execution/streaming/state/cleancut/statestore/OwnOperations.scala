@@ -1,6 +1,7 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.RestartableScan
 import org.apache.spark.sql.types.StructType
 
 /** Of what `SparkStoreApi` makes the operations that one line of Spark has and another one not. */

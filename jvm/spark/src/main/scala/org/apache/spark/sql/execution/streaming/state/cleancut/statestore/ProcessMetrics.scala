@@ -5,7 +5,7 @@ import com.codahale.metrics.{Gauge, MetricRegistry}
 import org.apache.spark.SparkEnv
 import org.apache.spark.metrics.source.Source
 
-import io.cleancut.engine.MemoryAccount
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.metrics.{MetricCatalog, MetricSource}
 
 /** What Spark's metrics system tells of a process that keeps state, driver or executor. */

@@ -3,9 +3,11 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.locks.StoreLock
 
 import io.cleancut.base.DaemonThreads
-import io.cleancut.engine.{MemoryAccount, StateLog}
+import io.cleancut.engine.StateLog
+import io.cleancut.engine.memory.MemoryAccount
 
 /**
  * Reads what is left of the bases that stores were opened with, while no task is in them: a block

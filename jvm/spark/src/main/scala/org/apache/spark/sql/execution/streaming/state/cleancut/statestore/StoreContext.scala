@@ -16,12 +16,21 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.{
   StoreFiles
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDirectory
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.locks.{
+  SpinLock,
+  StoreLock
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  FamilyHandle,
+  SparkKeyOrder
+}
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Settings
 import io.cleancut.cutstore.CutsInUse
-import io.cleancut.engine.{KeyOrder, Memory, MemoryAccount, Record, StateLog, Table}
+import io.cleancut.engine.{KeyOrder, Record, StateLog, Table}
+import io.cleancut.engine.memory.{Memory, MemoryAccount}
 import io.cleancut.error.Errors
 import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
 import io.cleancut.objectstore.ObjectStore

@@ -3,9 +3,13 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  FamilyKind,
+  RangeOrder
+}
 import org.apache.spark.sql.types.StructType
 
-import io.cleancut.engine.Memory
+import io.cleancut.engine.memory.Memory
 import io.cleancut.format.FamilySchema
 
 /**

@@ -5,9 +5,17 @@ import java.util.HashMap
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.locks.SpinLock
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  FamilyHandle,
+  InFlightKeys,
+  RestartableScan,
+  SparkKeyOrder
+}
 import org.apache.spark.sql.types.StructType
 
-import io.cleancut.engine.{Memory, StateLog}
+import io.cleancut.engine.StateLog
+import io.cleancut.engine.memory.Memory
 
 /**
  * The reading half of a store that was opened for a task. A row that [[get]] returns stays as it is

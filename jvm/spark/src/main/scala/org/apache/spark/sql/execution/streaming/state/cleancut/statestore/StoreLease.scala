@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.locks.StoreLock
 
 import io.cleancut.engine.StateLog
 

@@ -2,8 +2,13 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state.UnsafeRowPair
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  FamilyHandle,
+  SparkKeyOrder
+}
 
-import io.cleancut.engine.{Memory, Record, RecordScan}
+import io.cleancut.engine.{Record, RecordScan}
+import io.cleancut.engine.memory.Memory
 
 /**
  * Walks the rows of a scan; the pair and its rows are reused from one row to the next.

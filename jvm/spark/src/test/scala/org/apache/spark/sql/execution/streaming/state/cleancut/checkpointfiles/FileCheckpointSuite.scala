@@ -21,11 +21,13 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 import io.cleancut.CleancutCheckpointFileManager
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.coordinator.Begun
-import io.cleancut.cutstore.{CutArchive, CutRetention}
+import io.cleancut.coordinator.state.Begun
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
 import io.cleancut.format._
-import io.cleancut.objectstore.{HadoopStore, ObjectKey}
+import io.cleancut.objectstore.ObjectKey
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 
 /** A checkpoint location on a file system of Hadoop, as Spark sees it through the file manager. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCh
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 
 import io.cleancut.base.{Clock, StoreId}
-import io.cleancut.coordinator.Begun
+import io.cleancut.coordinator.state.Begun
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{ChannelReport, Channels, Cut, RowsDigest, RunId}
 import io.cleancut.testkit.TestDirectory

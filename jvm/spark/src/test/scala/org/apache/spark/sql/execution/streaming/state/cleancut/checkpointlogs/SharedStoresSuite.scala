@@ -3,7 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.objectstore.{BucketPath, Dialect, S3TestStore}
+import io.cleancut.objectstore.{BucketPath, S3TestStore}
+import io.cleancut.objectstore.s3.Dialect
 
 /** Nothing is asked of the store, so that none is there. */
 class SharedStoresSuite extends AnyFunSuite {

@@ -23,7 +23,7 @@ import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.format.{FrameKind, StoreLayout}
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Patience, SmallQueries, TestDirectory}
 
 /** What a query tells of its stores' bases, which maintenance writes beside its epochs. */

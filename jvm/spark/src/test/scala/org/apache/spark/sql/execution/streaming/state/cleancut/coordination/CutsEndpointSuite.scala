@@ -10,8 +10,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.rpc.{RpcAddress, RpcCallContext}
 
 import io.cleancut.base.Clock
-import io.cleancut.coordinator.{CutsOnDisk, Delivery, ForwardingStore, QueryCoordinator, TaskStart}
-import io.cleancut.cutstore.{CutArchive, Usage}
+import io.cleancut.coordinator.{CutsOnDisk, ForwardingStore, QueryCoordinator}
+import io.cleancut.coordinator.state.{Delivery, TaskStart}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.cutstore.usage.Usage
 import io.cleancut.objectstore.{
   CreateResult,
   ObjectInfo,

@@ -14,10 +14,10 @@ import org.apache.spark.sql.streaming.StreamingQuery
 import io.cleancut.CleancutSeal
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.Keys
-import io.cleancut.coordinator.TaskStart
+import io.cleancut.coordinator.state.TaskStart
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.e2e.WithCuts
-import io.cleancut.objectstore.HadoopStore
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.protocol.Refusal
 import io.cleancut.testkit.{Patience, TestDirectory}
 

@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.{Arrival, Opened, TaskStart, TaskStarted}
+import io.cleancut.coordinator.state.{Arrival, Opened, TaskStart, TaskStarted}
 import io.cleancut.format.{
   ChannelReading,
   ChannelReport,

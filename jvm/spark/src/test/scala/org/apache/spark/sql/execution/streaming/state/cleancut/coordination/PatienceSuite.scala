@@ -6,7 +6,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
 import io.cleancut.conf.{Keys, Settings}
-import io.cleancut.objectstore.{ObjectStores, RootedStore}
+import io.cleancut.objectstore.RootedStore
+import io.cleancut.objectstore.locations.ObjectStores
 
 /** How long a task waits for the answer of its coordinator, which waits for the store. */
 class PatienceSuite extends AnyFunSuite {

@@ -15,7 +15,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.ForwardingStore
-import io.cleancut.objectstore.{HadoopStore, ObjectKey, ObjectStore, RangeResult}
+import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
+import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Patience, TestDirectory}
 
 class RangeInputSuite extends AnyFunSuite with BeforeAndAfterAll {

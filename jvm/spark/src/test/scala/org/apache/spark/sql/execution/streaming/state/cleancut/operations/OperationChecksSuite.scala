@@ -11,6 +11,11 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  OfflinePlace,
+  OfflineSource,
+  OfflineTarget
+}
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.streaming.Trigger
 
@@ -100,7 +105,9 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
       val place = OfflinePlace.of(session, at(query), "rescale")
       val target = OfflineTarget(place, last = 0L, epoch = 1L, isNew = false)
       val said = refusal {
-        OfflineRun.using(target, "rescale", OfflineAct.newId())(_ => fail("it took the ownership"))
+        OfflineRun.using(target, "rescale", OfflinePlace.newId())(_ =>
+          fail("it took the ownership")
+        )
       }
       assert(said.contains("epoch 1 has been committed meanwhile"))
       assert(filesIn(query) == before)

@@ -10,10 +10,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.SparkKeyOrder
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.cleancut.engine.Memory
+import io.cleancut.engine.memory.Memory
 import io.cleancut.format.FamilySchema
 import io.cleancut.testkit.Patience
 

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.SparkException
 
-import io.cleancut.engine.MemoryAccount
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 
 /**

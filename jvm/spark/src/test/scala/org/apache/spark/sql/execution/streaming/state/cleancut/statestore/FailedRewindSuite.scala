@@ -9,7 +9,8 @@ import org.apache.spark.sql.execution.streaming.state.{StateStoreConf, StateStor
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.base.Clock
-import io.cleancut.engine.{Bytes, MappedFiles, Memory, MemoryAccount, StateLog}
+import io.cleancut.engine.StateLog
+import io.cleancut.engine.memory.{Bytes, MappedFiles, Memory, MemoryAccount}
 
 /** A rewind of the log that an exception ends at each of its reads of memory. */
 class FailedRewindSuite extends AnyFunSuite {

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.TimedKeys
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.{
 }
 
 import io.cleancut.conf.Keys
-import io.cleancut.engine.{MappedFiles, MemoryAccount}
+import io.cleancut.engine.memory.{MappedFiles, MemoryAccount}
 
 /** State that is many times larger than the memory that it may take. */
 class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.SparkException
 import org.apache.spark.sql.execution.streaming.state._
 
-import io.cleancut.engine.MemoryAccount
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Patience
 

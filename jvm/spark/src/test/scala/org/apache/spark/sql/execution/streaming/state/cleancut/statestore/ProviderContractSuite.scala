@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 
-import io.cleancut.engine.MemoryAccount
+import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Draws, Patience}
 

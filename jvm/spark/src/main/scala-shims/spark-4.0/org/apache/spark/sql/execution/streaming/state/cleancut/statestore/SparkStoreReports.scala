@@ -4,6 +4,7 @@ import scala.annotation.unused
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.StoreContext
 
 import io.cleancut.base.StateVersion
 

@@ -24,26 +24,18 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
   RowBuffer,
   RowsInTurn
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{
-  Arrived,
-  CutsClient,
-  CutsReply,
-  GroupedFrame,
-  OperatorTask
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination._
 import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.StoreFiles
-import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.{
-  BeforeCommit,
-  InFlightKeys
-}
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.BeforeCommit
 import org.apache.spark.sql.execution.streaming.state.{StateStoreConf, StateStoreId}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.InFlightKeys
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.{Capture, ChannelSettings}
-import io.cleancut.coordinator.Arrival
+import io.cleancut.coordinator.state.Arrival
 import io.cleancut.error.Errors
 import io.cleancut.format.{ChannelReading, ChannelReport, Channels, CutLayout, StoreLayout}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}

@@ -14,13 +14,14 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Grou
 import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.StoreFiles
 import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.{
   InitRequest,
-  SparkKeyOrder,
   StoreContext
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.SparkKeyOrder
 import org.apache.spark.sql.types._
 
 import io.cleancut.base.{Clock, StateVersion}
-import io.cleancut.engine.{BlockQueue, Bytes, FrameRecords, Memory, BlockEncoder}
+import io.cleancut.engine.{BlockEncoder, BlockQueue, FrameRecords}
+import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.error.Errors
 import io.cleancut.format._
 import io.cleancut.protocol.ChannelRows

@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.streaming.StateOperatorProgress
 
 import io.cleancut.base.StoreId
-import io.cleancut.coordinator.CutsStatus
+import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.format.{ChannelCourse, ChannelReport}
 
 /**

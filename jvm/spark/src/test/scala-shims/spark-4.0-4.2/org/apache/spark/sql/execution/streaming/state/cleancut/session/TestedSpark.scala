@@ -3,9 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.session
 import scala.annotation.unused
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.BuiltFor
-import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.RestartableScan
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProvider}
 import org.apache.spark.sql.{Dataset, Encoder}
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.RestartableScan
 
 /** What tests ask of Spark 4.2 and earlier lines otherwise than of 4.3. */
 object TestedSpark {

@@ -1,12 +1,11 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.session
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.RestartableScan
-
 import org.apache.spark.sql.{classic, Dataset, Encoder}
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.streaming.{HasStreamingSourceIdentifyingName, UserProvided}
 import org.apache.spark.sql.classic.ClassicConversions.castToImpl
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.RestartableScan
 
 /** What tests ask of Spark 4.3 otherwise than of 4.2. */
 object TestedSpark {

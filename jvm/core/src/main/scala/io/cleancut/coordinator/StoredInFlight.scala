@@ -1,0 +1,206 @@
+package io.cleancut.coordinator
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.nio.{ByteBuffer, ByteOrder}
+
+import scala.collection.mutable
+
+import io.cleancut.base.{Clock, Crc, StateVersion, StoreId}
+import io.cleancut.cutstore.CutArchive
+import io.cleancut.engine.{BlockEncoder, BlockQueue, FrameRecords}
+import io.cleancut.engine.memory.{Bytes, Memory}
+import io.cleancut.error.Errors
+import io.cleancut.format.{ChannelReport, RowsDigest}
+import io.cleancut.objectstore.{ObjectKey, RangeResult}
+import io.cleancut.format._
+
+/** The rows in flight of a cut, for an epoch of an act. */
+trait InFlightSource {
+  def isEmpty: Boolean
+
+  /**
+   * Their frames for another version, and what is to be said of them.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FRAME_DAMAGED, CLEANCUT_FRAME_MISSING
+   */
+  def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport])
+}
+
+/**
+ * Those of a cut in a store.
+ *
+ * @param archive
+ *   of the cut
+ * @param spread
+ *   over how many partitions the rows of an operator go, by their hashes; None leaves them where
+ *   they are
+ * @param hashOf
+ *   a row, for the sums of the cut
+ */
+final case class StoredInFlight(
+    archive: CutArchive,
+    cut: Cut,
+    spread: Option[Long => Int],
+    hashOf: Array[Byte] => Long
+) extends InFlightSource {
+  override def isEmpty: Boolean = cut.inFlight.isEmpty
+
+  override def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport]) = {
+    val rows = new RowsInFlight(archive, version, clock)
+    spread.fold((cut.inFlight.map(rows.again), cut.channels)) { partitions =>
+      val divided = cut.inFlight
+        .groupBy(of => (of.store.operator, of.store.name))
+        .toSeq
+        .sortBy(_._1)
+        .flatMap { case ((operator, _), channels) =>
+          rows.divided(channels.sortBy(_.store.partition), partitions(operator), hashOf)
+        }
+      val (before, after) =
+        (cut.channels.map(_.deferred), divided.map(_._2.deferred))
+      require(
+        before.map(_.rows).sum == after.map(_.rows).sum &&
+          before.map(_.sum).sum == after.map(_.sum).sum,
+        s"the rows in flight of epoch ${cut.epoch} are not those that its cut tells of"
+      )
+      (divided.map(_._1), divided.map(_._2))
+    }
+  }
+}
+
+/** Reads frames of channels, and writes them for another version. */
+final private class RowsInFlight(archive: CutArchive, version: Long, clock: Clock) {
+  import RowsInFlight._
+
+  /** The rows of a channel as they are. */
+  def again(channel: StoreCut): SealedFrame = reading(channel) { (reader, scratch) =>
+    val name = nameOf(channel.store)
+    val out = new ByteArrayOutputStream(FirstBytes)
+    val identity = reader.identity.copy(version = name.version)
+    val writer = new FrameWriter(FrameKind.Base, identity, CompressionLevel, out)
+    var records = reader.nextBlock()
+    while (records > 0) {
+      writer.writeBlock(scratch, reader.rawLength, records)
+      records = reader.nextBlock()
+    }
+    writer.finish(reader.trailer.keys, reader.trailer.index.totals)
+    SealedFrame(name, SealedFrame.Maintenance, out.toByteArray)
+  }
+
+  /**
+   * The rows of one input of an operator in other partitions. Those of a key have one partition
+   * before and one after, so that they stay in their order.
+   *
+   * @param channels
+   *   in the order of their partitions
+   */
+  def divided(
+      channels: Seq[StoreCut],
+      partitions: Int,
+      hashOf: Array[Byte] => Long
+  ): Seq[(SealedFrame, ChannelReport)] = {
+    val found = mutable.TreeMap.empty[Int, mutable.ArrayBuffer[Row]]
+    var first = Option.empty[FrameIdentity]
+    for (channel <- channels) reading(channel) { (reader, scratch) =>
+      first = first.orElse(Some(reader.identity))
+      val records = new FrameRecords(reader, scratch)
+      while (records.advance()) {
+        val hash = keyOf(records.key).getInt(HashAt)
+        val row = Row(hash, records.value.toArray(Memory.access))
+        found.getOrElseUpdate(Math.floorMod(hash, partitions), mutable.ArrayBuffer.empty) += row
+      }
+    }
+    found.toSeq.map { case (partition, rows) =>
+      val channel = channels.head.store.copy(partition = partition)
+      val digest = new RowsDigest.Builder
+      rows.foreach(row => digest.add(hashOf(row.bytes)))
+      val report = ChannelReport(channel, digest.result, digest.result)
+      (written(channel, first.get, rows.toSeq), report)
+    }
+  }
+
+  private def written(channel: StoreId, like: FrameIdentity, rows: Seq[Row]): SealedFrame = {
+    val name = nameOf(channel)
+    val family = like.families.head.id
+    val identity = like.copy(
+      store = channel,
+      version = name.version,
+      keys = Some(rows.size.toLong),
+      familyKeys = Map(family -> rows.size.toLong)
+    )
+    val out = new ByteArrayOutputStream(FirstBytes)
+    val frame = new FrameWriter(FrameKind.Base, identity, CompressionLevel, out)
+    val queue = new BlockQueue(frame)
+    try {
+      val blocks = new BlockEncoder(Memory.access, queue)
+      rows.zipWithIndex.foreach { case (row, number) =>
+        blocks.put(family, Bytes.of(key(number.toLong, row.hash)), Bytes.of(row.bytes))
+      }
+      blocks.flush()
+      queue.finish()
+    } finally queue.close()
+    frame.finish(rows.size.toLong)
+    SealedFrame(name, SealedFrame.Maintenance, out.toByteArray)
+  }
+
+  private def nameOf(store: StoreId) =
+    FrameName(store, StateVersion(version, StateVersion.newId(clock)), FrameKind.Base)
+
+  private def reading[A](channel: StoreCut)(act: (FrameReader, BlockScratch) => A): A = {
+    val (kind, known, place) = channel.frames.last
+    val path = s"${archive.pathOf(place.segment)} at ${place.offset}"
+    val request = FrameRequest(path, channel.store, known, kind)
+    val scratch = BlockScratch.borrow()
+    try
+      act(
+        new FrameReader(request, new ByteArrayInputStream(bytes(request, place)), scratch),
+        scratch
+      )
+    finally scratch.giveBack()
+  }
+
+  private def bytes(request: FrameRequest, place: FramePlace): Array[Byte] =
+    archive.store.getRange(
+      ObjectKey(place.segment),
+      place.offset,
+      place.length.toInt
+    ) match {
+      case RangeResult.Found(found) =>
+        if (Crc.of(found) != place.crc) {
+          throw request.damaged("these are not the bytes that the cut names")
+        }
+        found
+      case _ =>
+        throw Errors.frameMissing(
+          archive.location,
+          request.store.operator,
+          request.store.partition,
+          request.store.name,
+          request.version.number,
+          s"${request.path} is missing"
+        )
+    }
+}
+
+private object RowsInFlight {
+  final case class Row(hash: Int, bytes: Array[Byte])
+
+  /** Level of zstd, as of frames that are small. */
+  private val CompressionLevel = 1
+  private val FirstBytes = 16 << 10
+
+  /** In a row of Spark's of a long and an int: a word of nulls, and one for each. */
+  private val NumberAt = 8
+  private val HashAt = 16
+  private val KeyBytes = 24
+
+  private def keyOf(bytes: Bytes): ByteBuffer = little(bytes.toArray(Memory.access))
+
+  private def key(number: Long, hash: Int): Array[Byte] = {
+    val bytes = new Array[Byte](KeyBytes)
+    little(bytes).putLong(NumberAt, number).putInt(HashAt, hash)
+    bytes
+  }
+
+  private def little(bytes: Array[Byte]) = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
+}

@@ -1,0 +1,177 @@
+package io.cleancut.coordinator.state
+
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import io.cleancut.conf.{Capture, CaptureMode}
+import io.cleancut.cutstore.SegmentPacker
+import io.cleancut.format._
+import io.cleancut.protocol._
+
+/**
+ * The pending checkpoint of one epoch: its state, its ledger with the in-flight rows, the frames
+ * that the driver holds, and the time of its first capture. A run creates one for each epoch, so
+ * that nothing of an earlier epoch is left. Guarded by the lock of the [[RunRegistry]]; it does no
+ * request.
+ *
+ * @param budget
+ *   for the frames that it holds
+ */
+final private[coordinator] class EpochRun(
+    val ledger: EpochLedger,
+    initial: EpochState,
+    budget: FrameBudget
+) {
+  import EpochRun.MaxHeldBytes
+
+  private var current = initial
+  private var held = Option.empty[HeldFrames]
+  private val early = new EarlyFrames(budget.room(MaxHeldBytes), SegmentPacker.FullBytes)
+  private var startNs = Option.empty[Long]
+
+  def epoch: Long = ledger.epoch
+
+  def channels: EpochChannels = ledger.channels
+
+  def state: EpochState = current
+
+  /** Changes the state by [[EpochState.decide]], and does what that decides. */
+  def on(event: EpochState.Event): Unit = {
+    val (next, act) = EpochState.decide(current, event)
+    current = next
+    act match {
+      case EpochState.Act.Nothing    => ()
+      case EpochState.Act.LetGo      => close()
+      case EpochState.Act.KeepFrames =>
+        held = Some(new HeldFrames(epoch, budget.room(MaxHeldBytes)))
+    }
+  }
+
+  /** Whether the driver holds the frame; else it is durable before its task goes on. */
+  def offer(frame: SealedFrame): Boolean =
+    frame.name.version.number - 1 == epoch &&
+      (if (state.isHeld) held.exists(_.offer(frame)) else mayWait(frame) && gathers(frame))
+
+  /** What an earlier run has published already is left to be as durable as it was. */
+  private def mayWait(frame: SealedFrame): Boolean =
+    frame.attempt != SealedFrame.Maintenance && state.sealedBefore.isEmpty &&
+      !Channels.isChannel(frame.name.store)
+
+  private def gathers(frame: SealedFrame): Boolean =
+    if (ledger.isLackingBeside(frame.name.store)) early.offer(frame)
+    else {
+      // The last one is written together with those before it.
+      val isLast = !early.isEmpty
+      if (isLast) early.add(frame)
+      isLast
+    }
+
+  /** The held frames that must be written before the next task goes on. */
+  def due(): Option[EarlyFrames.Write] = {
+    val isLast = ledger.isHeardOf && !early.isEmpty && !state.isHeld
+    Option.when(isLast || early.isFull)(early.take())
+  }
+
+  def wrote(write: EarlyFrames.Write): Unit = early.wrote(write)
+
+  def failed(write: EarlyFrames.Write): Unit = early.failed(write)
+
+  /**
+   * The frames that are not durable yet; no more are held from now on. What the sink has sealed
+   * comes last, and so counts before what an earlier action has made.
+   */
+  def release(): Seq[SealedFrame] = early.close() ++ held.toSeq.flatMap(_.close())
+
+  /** The frames that [[release]] returned are durable. */
+  def released(): Unit = {
+    held.foreach(_.forget())
+    early.forget()
+  }
+
+  /** Forgets all frames. */
+  def close(): Unit = {
+    release()
+    released()
+  }
+
+  /** Whether a task may leave rows of a channel in flight. */
+  def mayDefer(task: ChannelTask): Boolean =
+    state.of(task.epoch).mayDefer(task.capture) && !channels.isWhole(task.channel)
+
+  /**
+   * A task attempt begins to read a channel, which the ledger knows as opened.
+   *
+   * @param stored
+   *   the in-flight rows of the last cut
+   */
+  def openChannel(
+      task: ChannelTask,
+      stored: Option[StoreCut],
+      isDeferring: Boolean,
+      nowNs: Long
+  ): ChannelOpened = {
+    val decided = channels.decision(task.channel)
+    if (isDeferring) {
+      startNs = startNs.orElse(Some(nowNs))
+      channels.stragglers.started(task.attempt, task.channel, task.partitions, nowNs)
+    }
+    ChannelOpened(
+      stored.map(rowsOf),
+      decided.map(d => (d.report, d.frame.flatMap(rowsOf(d, _)))),
+      isDeferring,
+      isDeferring && channels.stragglers.overtaken(task.attempt),
+      state.finishing.isDefined
+    )
+  }
+
+  private def rowsOf(chain: StoreCut): ChannelRows = {
+    val (_, version, place) = chain.frames.last
+    ChannelRows.Placed(version, place)
+  }
+
+  private def rowsOf(decision: Decision, frame: FrameName): Option[ChannelRows] = {
+    def inSeal =
+      state.sealedBefore.flatMap(_.of(frame.store)).filter(_.version == frame.version).map(rowsOf)
+    def placed = ledger
+      .placed(decision.attempt, frame.store)
+      .map(placed => ChannelRows.Placed(frame.version, placed.place))
+    def inMemory =
+      held.flatMap(_.find(decision.attempt, frame)).map(ChannelRows.Held(frame.version, _))
+    inSeal.orElse(placed).orElse(inMemory)
+  }
+
+  /** A task attempt has read a channel to its end. */
+  def arrived(attempt: Long, report: ChannelReport, reading: ChannelReading, nowNs: Long): Unit = {
+    val course = startNs.map { startNs =>
+      def ms(ns: Long) = NANOSECONDS.toMillis(ns - startNs)
+      ChannelCourse(
+        reading.rowsReplayed,
+        reading.bytesInFlight,
+        reading.rowsBeyondBound,
+        ms(nowNs),
+        channels.stragglers.overtakenNs(attempt).map(ms),
+        reading.captureNs.map(NANOSECONDS.toMillis(_))
+      )
+    }
+    channels.report(attempt, report, course)
+    channels.stragglers.arrived(attempt, report.channel, nowNs)
+  }
+
+  /** The task attempts that are overtaken at this time, and have not been returned before. */
+  def tick(capture: Capture, drains: Drains, nowNs: Long): Seq[Long] = {
+    if (channels.stragglers.isRunning) {
+      for (limit <- capture.maxEpochNs; start <- startNs if nowNs - start >= limit)
+        channels.stragglers.cutNow(nowNs)
+      val isDraining = startNs.exists(start => drains.goesOn(capture, nowNs - start))
+      channels.stragglers.tick(if (isDraining) CaptureMode.Aligned else capture.mode, nowNs)
+    }
+    channels.stragglers.takeOvertaken()
+  }
+
+  /** From its first capture to the last arrival of a task that was not overtaken. */
+  def onTimeNs: Option[Long] =
+    for (start <- startNs; end <- channels.stragglers.lastOnTimeNs) yield end - start
+}
+
+private object EpochRun {
+  private val MaxHeldBytes = 64L << 20
+}

@@ -1,0 +1,121 @@
+package io.cleancut.engine.memory
+
+import java.lang.reflect.Field
+
+import sun.misc.Unsafe
+
+import io.cleancut.error.Errors
+
+/**
+ * Every access of the engine to raw memory. A location is either an absolute address (base null) or
+ * an offset into a Java array, as in `sun.misc.Unsafe`.
+ *
+ * Two twins implement it: [[RawMemory]], and [[CheckedMemory]], which refuses what lies outside a
+ * live allocation. Only one of them is loaded in a JVM, so that calls through this class are
+ * inlined.
+ */
+abstract class Memory {
+  def allocate(sizeBytes: Long): Long
+  def free(address: Long, sizeBytes: Long): Unit
+
+  /** Takes memory in mapped files; its content is zeros or what was freed there before. */
+  def allocateMapped(files: MappedFiles, sizeBytes: Long): Long = files.allocate(sizeBytes)
+
+  def freeMapped(files: MappedFiles, address: Long, sizeBytes: Long): Unit =
+    files.free(address, sizeBytes)
+
+  def getByte(base: AnyRef, offset: Long): Byte
+  def getInt(address: Long): Int
+  def putInt(address: Long, value: Int): Unit
+  def getLong(base: AnyRef, offset: Long): Long
+  def putLong(base: AnyRef, offset: Long, value: Long): Unit
+  def zero(address: Long, sizeBytes: Long): Unit
+  def copy(fromBase: AnyRef, from: Long, toBase: AnyRef, to: Long, sizeBytes: Long): Unit
+
+  final def getLong(address: Long): Long = getLong(null, address)
+  final def putLong(address: Long, value: Long): Unit = putLong(null, address, value)
+
+  /**
+   * A copy of what is mostly short, as keys and values are: to call the routine that copies costs
+   * several times what a few words do.
+   */
+  def copyRow(fromBase: AnyRef, from: Long, toBase: AnyRef, to: Long, sizeBytes: Int): Unit =
+    if (sizeBytes > Memory.ShortBytes || (sizeBytes & 7) != 0) {
+      copy(fromBase, from, toBase, to, sizeBytes.toLong)
+    } else {
+      var i = 0
+      while (i < sizeBytes) {
+        putLong(toBase, to + i, getLong(fromBase, from + i))
+        i += 8
+      }
+    }
+
+  /** Whether `sizeBytes` bytes at both places are the same. */
+  final def same(base: AnyRef, offset: Long, address: Long, sizeBytes: Int): Boolean = {
+    var i = 0
+    val words = sizeBytes & ~7
+    while (i < words && getLong(base, offset + i) == getLong(null, address + i)) i += 8
+    if (i < words) return false
+    while (i < sizeBytes && getByte(base, offset + i) == getByte(null, address + i)) i += 1
+    i == sizeBytes
+  }
+}
+
+object Memory {
+
+  /** Offset of the first element of a `byte[]`. */
+  val ByteArrayOffset: Long = Unsafe.ARRAY_BYTE_BASE_OFFSET.toLong
+
+  private val ShortBytes = 64
+
+  /** Of a cache line, or half of one. */
+  private[engine] val LineBytes: Long = 64L
+
+  /** System property that switches the checked twin on. */
+  val CheckedProperty: String = "cleancut.memory.checked"
+
+  val access: Memory =
+    if (java.lang.Boolean.getBoolean(CheckedProperty)) new CheckedMemory(RawMemory) else RawMemory
+}
+
+/** Memory without any check. */
+object RawMemory extends Memory {
+  private val unsafe: Unsafe = {
+    val field: Field = classOf[Unsafe].getDeclaredField("theUnsafe")
+    field.setAccessible(true)
+    field.get(null).asInstanceOf[Unsafe]
+  }
+
+  /**
+   * Memory that begins with a cache line, as buckets of an index and short records want it; the
+   * word before it says where what was really taken begins.
+   */
+  override def allocate(sizeBytes: Long): Long = {
+    val taken =
+      try unsafe.allocateMemory(sizeBytes + Memory.LineBytes)
+      catch {
+        case _: OutOfMemoryError =>
+          throw Errors.offHeapExhausted(sizeBytes, MemoryAccount.process.residentBytes)
+      }
+    val address = (taken + Memory.LineBytes) & -Memory.LineBytes
+    unsafe.putLong(address - 8, taken)
+    address
+  }
+
+  override def free(address: Long, sizeBytes: Long): Unit =
+    unsafe.freeMemory(unsafe.getLong(address - 8))
+
+  override def getByte(base: AnyRef, offset: Long): Byte = unsafe.getByte(base, offset)
+  override def getInt(address: Long): Int = unsafe.getInt(address)
+  override def putInt(address: Long, value: Int): Unit = unsafe.putInt(address, value)
+  override def getLong(base: AnyRef, offset: Long): Long = unsafe.getLong(base, offset)
+
+  override def putLong(base: AnyRef, offset: Long, value: Long): Unit =
+    unsafe.putLong(base, offset, value)
+
+  override def zero(address: Long, sizeBytes: Long): Unit =
+    unsafe.setMemory(address, sizeBytes, 0.toByte)
+
+  override def copy(fromBase: AnyRef, from: Long, toBase: AnyRef, to: Long, sizeBytes: Long): Unit =
+    unsafe.copyMemory(fromBase, from, toBase, to, sizeBytes)
+}

@@ -1,0 +1,344 @@
+package io.cleancut.objectstore.s3
+
+import java.io.IOException
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.jdk.CollectionConverters._
+
+import software.amazon.awssdk.core.ResponseBytes
+import software.amazon.awssdk.core.sync.ResponseTransformer
+import software.amazon.awssdk.services.s3.S3Client
+import software.amazon.awssdk.services.s3.model.{
+  GetObjectResponse,
+  HeadObjectResponse,
+  ListMultipartUploadsResponse,
+  ListObjectsV2Response,
+  NoSuchKeyException,
+  S3Exception,
+  S3Object
+}
+
+import io.cleancut.base.Clock
+import io.cleancut.error.Errors
+import io.cleancut.objectstore._
+
+/**
+ * Objects of an S3 bucket, or of a store that speaks S3.
+ *
+ * Create-if-absent is a PUT with `If-None-Match: *`, the one condition that every store honours
+ * under a race. Neither compare-and-set nor a conditional completion is used: some stores let
+ * several writers win, others ignore the condition.
+ */
+final class S3Store private (
+    where: BucketPath,
+    connection: S3Connection,
+    policy: RetryPolicy,
+    clock: Clock,
+    credentials: RenewedCredentials,
+    client: S3Client,
+    counter: RequestCounter
+) extends ObjectStore {
+  import S3Store._
+
+  private val loop = new RetryLoop(policy, clock, counter, judge)
+  private val requests = new S3Requests(where, connection)
+  private val isClosed = new AtomicBoolean
+
+  /** @param client what it talks through */
+  private[cleancut] def this(
+      where: BucketPath,
+      connection: S3Connection,
+      policy: RetryPolicy,
+      clock: Clock,
+      credentials: RenewedCredentials,
+      client: S3Client
+  ) = this(where, connection, policy, clock, credentials, client, new RequestCounter)
+
+  private[cleancut] def this(
+      where: BucketPath,
+      connection: S3Connection,
+      policy: RetryPolicy,
+      clock: Clock,
+      credentials: RenewedCredentials
+  ) = this(
+    where,
+    connection,
+    policy,
+    clock,
+    credentials,
+    connection.client(where.toString, credentials)
+  )
+
+  /**
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known, or the profile is not there
+   */
+  def this(where: BucketPath, connection: S3Connection, policy: RetryPolicy, clock: Clock) =
+    this(
+      where,
+      connection,
+      policy,
+      clock,
+      connection.profile.fold(RenewedCredentials.ofDefaultChain(clock)) {
+        RenewedCredentials.ofProfile(_, where.toString, clock)
+      }
+    )
+
+  override def location: String = where.toString
+
+  override def counts: RequestCounts = counter.now
+
+  /** It shares the connections: whichever is closed first closes both. */
+  override def counted: ObjectStore =
+    new S3Store(
+      where,
+      connection,
+      policy,
+      clock,
+      credentials,
+      client,
+      new RequestCounter(Some(counter))
+    )
+
+  override def requestTimeoutMs: Long = policy.deadlineMs
+
+  private def judge(failure: Throwable): Verdict = S3Failures.judge(failure) match {
+    case Verdict.Renew(isSure, detail) =>
+      if (credentials.renew() || isSure) Verdict.Retry(0) else Verdict.Refuse(detail)
+    case other => other
+  }
+
+  override def put(key: ObjectKey, body: Array[Byte]): Unit =
+    loop(RequestKind.Put, target(key)) { attempt =>
+      counter.sentBytes(body.length.toLong)
+      client.putObject(requests.put(key, body, attempt).build(), requests.body(body))
+      ()
+    }
+
+  override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
+    loop(RequestKind.Create, target(key)) { attempt =>
+      counter.sentBytes(body.length.toLong)
+      try {
+        client.putObject(requests.create(key, body, token, attempt), requests.body(body))
+        CreateResult.Created
+      } catch {
+        case e: S3Exception if e.statusCode == S3Failures.PreconditionFailed => whose(key, token)
+      }
+    }
+
+  /**
+   * Who has the name that a create was refused. It may be this very call: the answer to an earlier
+   * attempt was lost, or something on the way sent the request twice. So it is asked after every
+   * refusal, not only after one of a repetition.
+   */
+  private def whose(key: ObjectKey, token: WriterToken): CreateResult = {
+    val found = headResponse(key)
+      .getOrElse(throw new IOException(s"what had the name ${target(key)} is gone"))
+    val writer = Option(found.metadata.get(S3Requests.TokenName))
+      .filter(WriterToken.isToken)
+      .map(WriterToken(_))
+    if (writer.contains(token)) CreateResult.Created else CreateResult.Exists(writer)
+  }
+
+  override def get(key: ObjectKey): Option[Array[Byte]] =
+    loop(RequestKind.Get, target(key)) { attempt =>
+      try {
+        val answer = client.getObject(requests.get(key, attempt).build(), toBytes)
+        val bytes = received(answer)
+        checkPlace(key, answer.response)
+        checkWhole(key, answer.response, bytes, attempt)
+        Some(bytes)
+      } catch { case _: NoSuchKeyException => None }
+    }
+
+  override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
+    require(offset >= 0 && length > 0, s"not a range: $length bytes from $offset")
+    val range = s"bytes=$offset-${offset + length - 1}"
+    val found = loop(RequestKind.GetRange, target(key)) { attempt =>
+      try {
+        val request = requests.get(key, attempt).range(range).build()
+        val answer = client.getObject(request, toBytes)
+        Some(S3Requests.within(answer.response, received(answer), offset, length))
+      } catch {
+        case _: NoSuchKeyException => Some(RangeResult.Missing)
+        case e: S3Exception if e.statusCode == S3Failures.RangeNotSatisfiable => None
+      }
+    }
+    // A range that begins behind the end gets an answer without the size.
+    found.getOrElse(head(key).fold[RangeResult](RangeResult.Missing)(tooShort))
+  }
+
+  override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
+    require(offset >= 0 && maxLength > 0, s"not a piece: $maxLength bytes from $offset")
+    val range = s"bytes=$offset-${offset + maxLength - 1}"
+    loop(RequestKind.GetRange, target(key)) { attempt =>
+      try {
+        val request = requests.get(key, attempt).range(range).build()
+        val answer = client.getObject(request, toBytes)
+        val piece = S3Requests.piece(answer.response, received(answer), offset, maxLength)
+        checkPlace(key, answer.response)
+        if (piece.bytes.length == piece.objectBytes)
+          checkWhole(key, answer.response, piece.bytes, attempt)
+        Some(piece)
+      } catch {
+        case _: NoSuchKeyException => None
+        // No range of an empty object can be satisfied, not even the first.
+        case e: S3Exception if e.statusCode == S3Failures.RangeNotSatisfiable && offset == 0 =>
+          Some(Piece(0L, Array.emptyByteArray, 0L))
+      }
+    }
+  }
+
+  /** Somebody may have exchanged two objects, each of which is as it was written. */
+  private def checkPlace(key: ObjectKey, answer: GetObjectResponse): Unit =
+    requests.misplaced(key, answer).foreach { place =>
+      throw Errors.cutDamaged(target(key), s"it was written as $place")
+    }
+
+  /** What differs may have been changed on its way, or in the store for good. */
+  private def checkWhole(
+      key: ObjectKey,
+      answer: GetObjectResponse,
+      bytes: Array[Byte],
+      attempt: Attempt
+  ): Unit =
+    if (!S3Requests.isAsWritten(answer, bytes)) {
+      val detail = "its bytes are not those that it was written with"
+      if (attempt.number < ReadsOfDamaged) throw new IOException(s"${target(key)}: $detail")
+      throw Errors.cutDamaged(target(key), detail)
+    }
+
+  private def tooShort(info: ObjectInfo): RangeResult = RangeResult.TooShort(info.sizeBytes)
+
+  override def head(key: ObjectKey): Option[ObjectInfo] =
+    headResponse(key).map { found =>
+      ObjectInfo(key, found.contentLength, found.lastModified.toEpochMilli)
+    }
+
+  private[objectstore] def headResponse(key: ObjectKey): Option[HeadObjectResponse] =
+    loop(RequestKind.Head, target(key)) { attempt =>
+      try Some(client.headObject(requests.head(key, attempt)))
+      catch { case e: S3Exception if e.statusCode == S3Failures.NotFound => None }
+    }
+
+  override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
+    objects(S3Requests.ListPage(prefix, isOneLevel = false))
+
+  override def listRange(range: ObjectRange): Iterator[ObjectInfo] =
+    if (!requests.listsInOrder) super.listRange(range)
+    else {
+      val first =
+        S3Requests.ListPage(range.prefix, isOneLevel = false, after = Some(range.after))
+      objects(first).takeWhile(_.key.name < range.until)
+    }
+
+  private def objects(first: S3Requests.ListPage): Iterator[ObjectInfo] =
+    pages(first)
+      .flatMap(_.contents.asScala)
+      // What has no key of ours was put there by others, and is none of our business.
+      .flatMap(found => where.keyOf(found.key).map(info(_, found)))
+
+  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] =
+    pages(S3Requests.ListPage(prefix, isOneLevel = true)).flatMap { page =>
+      // Consoles make an object of the prefix itself to show a directory that is empty.
+      val objects = page.contents.asScala.filter(_.key != where.fullName(prefix)).map { found =>
+        where
+          .keyOf(found.key)
+          .fold[Listed](foreign(found.key))(key => Listed.Here(info(key, found)))
+      }
+      val prefixes = page.commonPrefixes.asScala.map { found =>
+        where.prefixOf(found.prefix).fold[Listed](foreign(found.prefix))(Listed.Below(_))
+      }
+      objects ++ prefixes
+    }
+
+  private def info(key: ObjectKey, found: S3Object): ObjectInfo =
+    ObjectInfo(key, found.size, found.lastModified.toEpochMilli)
+
+  private def foreign(fullName: String): Listed = Listed.Foreign(fullName.stripPrefix(where.prefix))
+
+  private def pages(first: S3Requests.ListPage): Iterator[ListObjectsV2Response] =
+    Iterator.unfold(Option(first)) {
+      _.map { page =>
+        val found = loop(RequestKind.ListPage, s"$location/${page.prefix}") { attempt =>
+          client.listObjectsV2(requests.list(page, attempt))
+        }
+        val isLast = !found.isTruncated
+        found -> (if (isLast) None
+                  else Some(page.copy(continuation = Some(found.nextContinuationToken))))
+      }
+    }
+
+  override def delete(keys: Seq[ObjectKey]): Unit =
+    keys.distinct.grouped(S3Requests.MaxDeletes).foreach { batch =>
+      loop(RequestKind.Delete, s"${batch.size} objects below $location") { attempt =>
+        val answer = client.deleteObjects(requests.delete(batch, attempt))
+        answer.errors.asScala.headOption.foreach(error => throw S3Requests.asException(error))
+      }
+    }
+
+  override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload = {
+    val sizes = PartSizes.of(partBytes)
+    val id = loop(RequestKind.UploadStart, target(key)) { attempt =>
+      client.createMultipartUpload(requests.uploadStart(key, token, attempt)).uploadId
+    }
+    new S3Upload(this, client, loop, counter, requests, S3Upload.Id(key, id, token), sizes)
+  }
+
+  private[objectstore] def abort(key: ObjectKey, uploadId: String): Unit =
+    loop(RequestKind.UploadAbort, target(key)) { attempt =>
+      try {
+        client.abortMultipartUpload(requests.uploadAbort(key, uploadId, attempt))
+        ()
+      } catch {
+        // It was complete, or somebody else has aborted it.
+        case e: S3Exception if e.statusCode == S3Failures.NotFound => ()
+      }
+    }
+
+  override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = {
+    val prefix = where.fullName(below)
+    val old = for {
+      page <- uploadPages(below)
+      upload <- page.uploads.asScala
+      // Whatever the store made of the prefix that it was asked for.
+      if upload.key.startsWith(prefix) && upload.initiated.toEpochMilli < beforeMs
+      key <- where.keyOf(upload.key)
+    } yield key -> upload.uploadId
+    old.map { case (key, uploadId) => abort(key, uploadId) }.size
+  }
+
+  private def uploadPages(below: ObjectPrefix): Iterator[ListMultipartUploadsResponse] =
+    Iterator.unfold(Option(Option.empty[(String, String)])) {
+      _.map { from =>
+        val found = loop(RequestKind.ListUploads, location) { attempt =>
+          client.listMultipartUploads(requests.listUploads(below, from, attempt))
+        }
+        val isLast = !found.isTruncated
+        found -> (if (isLast) None
+                  else Some(Some(found.nextKeyMarker -> found.nextUploadIdMarker)))
+      }
+    }
+
+  override def close(): Unit = if (isClosed.compareAndSet(false, true)) {
+    client.close()
+    credentials.close()
+  }
+
+  private[objectstore] def target(key: ObjectKey): String = s"$location/$key"
+
+  private def toBytes: ResponseTransformer[GetObjectResponse, ResponseBytes[GetObjectResponse]] =
+    ResponseTransformer.toBytes()
+
+  private def received(answer: ResponseBytes[GetObjectResponse]): Array[Byte] = {
+    val bytes = answer.asByteArrayUnsafe
+    counter.receivedBytes(bytes.length.toLong)
+    bytes
+  }
+}
+
+private object S3Store {
+
+  /** How often an object is read before it is taken for damaged. */
+  val ReadsOfDamaged = 3
+}

@@ -1,0 +1,8 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
+
+/** How `dropDuplicates` of this Spark version compares floating-point numbers of its keys. */
+private[operations] object DuplicateKeys {
+
+  /** Whether -0.0 is 0.0, and there is one NaN. */
+  val AreNormalized: Boolean = false
+}

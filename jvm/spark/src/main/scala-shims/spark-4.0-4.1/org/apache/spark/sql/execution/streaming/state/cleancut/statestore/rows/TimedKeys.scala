@@ -1,0 +1,22 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows
+
+import scala.annotation.unused
+
+import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
+  RowCodec,
+  SparkKeyOrder
+}
+
+import io.cleancut.engine.memory.Memory
+
+/** Keys with a time beside their columns, which no operator of this line of Spark has. */
+private[cleancut] object TimedKeys {
+  def is(@unused spec: KeyStateEncoderSpec): Boolean = false
+
+  def orderOf(
+      @unused spec: KeyStateEncoderSpec,
+      @unused memory: Memory,
+      @unused codec: => RowCodec
+  ): Option[SparkKeyOrder] = None
+}

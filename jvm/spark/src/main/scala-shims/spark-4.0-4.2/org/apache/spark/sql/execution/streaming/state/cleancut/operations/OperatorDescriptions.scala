@@ -1,8 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.operations
-
-import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
-
-/** Descriptions of a query's operators, which these lines of Spark write while they plan. */
-private[operations] object OperatorDescriptions {
-  def write(planned: IncrementalExecution): Unit = ()
-}

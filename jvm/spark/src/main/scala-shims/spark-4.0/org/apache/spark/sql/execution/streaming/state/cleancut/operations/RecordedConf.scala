@@ -1,9 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.operations
-
-import org.apache.spark.internal.config.ConfigEntry
-
-/** Configuration that an entry of the offset log records. */
-private[cleancut] object RecordedConf {
-  def get(recorded: EpochLogs.Recorded, entry: ConfigEntry[_]): Option[String] =
-    recorded.conf.get(entry.key)
-}

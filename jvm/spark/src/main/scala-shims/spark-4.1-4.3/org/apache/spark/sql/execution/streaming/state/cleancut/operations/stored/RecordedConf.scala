@@ -1,0 +1,10 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
+
+import org.apache.spark.internal.config.ConfigEntry
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
+
+/** Configuration that an entry of the offset log records. */
+private[cleancut] object RecordedConf {
+  def get(recorded: EpochLogs.Recorded, entry: ConfigEntry[_]): Option[String] =
+    OffsetSeqMetadata.readValueOpt(recorded, entry)
+}

@@ -1,8 +1,0 @@
-package org.apache.spark.sql.execution.streaming.state.cleancut.operations
-
-/** How `dropDuplicates` of this Spark version compares floating-point numbers of its keys. */
-private[operations] object DuplicateKeys {
-
-  /** Whether -0.0 is 0.0, and there is one NaN. */
-  val AreNormalized: Boolean = true
-}

@@ -1,0 +1,37 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows.{
+  EditableRows,
+  ExecutorTasks
+}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  FamilyAt,
+  StoredOperator
+}
+
+/** What is stored of a query, for whoever looks into it before an act. */
+final private[operations] class RowsThere(
+    session: SparkSession,
+    stores: OfflineStores,
+    tasks: Seq[StateRewrite.Task]
+) {
+
+  /** Keys and values of one family of an operator. */
+  def of(operator: StoredOperator)(at: FamilyAt): RDD[(UnsafeRow, Seq[UnsafeRow])] = {
+    val own = tasks.filter(_.operator.id == operator.id)
+    val reader = stores
+    ExecutorTasks.each(session.sparkContext, own).flatMap(reader.rowsOf(_, at))
+  }
+
+  def frame(rows: EditableRows): DataFrame = {
+    val stored = of(rows.operator)(rows.families.head)
+    session.internalCreateDataFrame(
+      stored.flatMap { case (key, values) => rows.shown(key, values) },
+      rows.schema
+    )
+  }
+}

@@ -1,0 +1,212 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{Column, DataFrame}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.execution.streaming.state.StateStoreId
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  FamilyAt,
+  StateRows,
+  StoredOperator,
+  StoredQuery
+}
+import org.apache.spark.sql.functions.{col, collect_list, struct}
+import org.apache.spark.sql.types.{BooleanType, StructType}
+
+/**
+ * The rows of one side of a join of two streams: what they are joined by as `key`, the row as
+ * `value`, and from state format 2 on whether it has been `matched`. A key may have many rows.
+ */
+private[operations] trait JoinSide extends EditableRows {
+  import EditableRows._
+  import JoinSide._
+
+  /** Whether it says of each row that it has been matched. */
+  protected def isMatchKept: Boolean = operator.joinFormat.exists(_ > 1)
+
+  // After the key comes the place of the row, and after the row, whether it was matched.
+  protected def keySchema: StructType = StructType(first.schema.keySchema.init)
+  protected def valueSchema: StructType =
+    if (isMatchKept) StructType(first.schema.valueSchema.init) else first.schema.valueSchema
+
+  override def schema: StructType = {
+    val columns = EditableRows.columns(keySchema, valueSchema)
+    if (isMatchKept) columns.add(Matched, BooleanType, nullable = false) else columns
+  }
+
+  override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
+    val own = InternalRow.fromSeq(key.toSeq(first.schema.keySchema).init)
+    values.iterator.map { value =>
+      if (!isMatchKept) InternalRow(own, value)
+      else {
+        val fields = value.toSeq(first.schema.valueSchema)
+        InternalRow(own, InternalRow.fromSeq(fields.init), fields.last)
+      }
+    }
+  }
+
+  override protected def isNone: Column =
+    if (isMatchKept) super.isNone || col(Matched).isNull else super.isNone
+
+  override def grouped(rows: DataFrame): DataFrame = {
+    val own = schema.fieldNames.tail.map(col(_)).toSeq
+    rows.groupBy(col(Key)).agg(collect_list(struct(own: _*)).as(Rows))
+  }
+
+  /** Key and rows, as they are stored. */
+  protected def keyAndRows(): InternalRow => (UnsafeRow, Seq[UnsafeRow]) = {
+    val (keys, width, isKept) = (keySchema.length, valueSchema.length, isMatchKept)
+    val (own, columns) = (valueSchema, schema.length - 1)
+    val stored = projection(first.schema.valueSchema)
+    row => {
+      val values = structs(row, 1, columns).map { of =>
+        val value = of.getStruct(0, width)
+        if (isKept) stored(value.toSeq(own) :+ of.getBoolean(1)) else unsafe(value)
+      }
+      (unsafe(row.getStruct(0, keys)), values)
+    }
+  }
+
+  /** Makes a key of the first family of what is joined by, and the place of a row. */
+  protected def placedKey(): (UnsafeRow, Long) => UnsafeRow = {
+    val (own, project) = (keySchema, projection(first.schema.keySchema))
+    (key, place) => project(key.toSeq(own) :+ place)
+  }
+}
+
+private[operations] object JoinSide {
+  val Matched = "matched"
+  private val Rows = "rows"
+  private val Sides = Set("left", "right")
+
+  /** None if no side is asked for. */
+  def of(operator: StoredOperator, asked: StateRows): Option[JoinSide] = {
+    def at(kind: String, side: String = asked.family) = familyOf(operator, s"$side-$kind")
+    Option.when(Sides(asked.family) && asked.store == StateStoreId.DEFAULT_STORE_NAME) {
+      if (operator.joinFormat.exists(_ >= TimedFormat)) {
+        val rows = at("keyWithTsToValues")
+        val other = at("keyWithTsToValues", (Sides - asked.family).head)
+        TimedSide(operator, rows, at("tsWithKey"), JoinTimes.of(operator, rows, other))
+      } else IndexedSide(operator, at("keyWithIndexToValue"), at("keyToNumValues"))
+    }
+  }
+
+  // The first with another layout than rows by number.
+  private val TimedFormat = 4
+
+  /** Up to format 2 the four are stores, and after that families of one. */
+  private def familyOf(operator: StoredOperator, name: String): FamilyAt = {
+    val store = operator.stores.indexWhere(_.name == name)
+    if (store >= 0) FamilyAt(store, 0)
+    else FamilyAt(0, operator.stores.head.families.indexWhere(_.name == name))
+  }
+}
+
+/**
+ * Formats 1 to 3: the rows of a key have the numbers from 0 on, and beside is how many there are.
+ */
+final private[operations] case class IndexedSide(
+    operator: StoredOperator,
+    rows: FamilyAt,
+    counts: FamilyAt
+) extends JoinSide {
+  import EditableRows._
+
+  override def families: Seq[FamilyAt] = Seq(rows, counts)
+
+  override protected def checkOthers(
+      rows: DataFrame,
+      query: StoredQuery,
+      refused: String => Nothing
+  ): Unit = ()
+
+  override def entries(): InternalRow => Seq[(FamilyAt, Entry)] = {
+    val (read, placed) = (keyAndRows(), placedKey())
+    val count = projection(operator.familyAt(counts).schema.valueSchema)
+    row => {
+      val (key, values) = read(row)
+      val numbered = values.zipWithIndex.map { case (value, index) =>
+        rows -> Entry(placed(key, index.toLong), Seq(value))
+      }
+      (counts -> Entry(key, Seq(count(Seq(values.size.toLong))))) +: numbered
+    }
+  }
+}
+
+/**
+ * Format 4: the rows of a key and a time are one list. An index has an entry for each of them, time
+ * first, where the side has times.
+ *
+ * @param earliestUs
+ *   the first time of the rows that are stored
+ */
+final private[operations] case class TimedSide(
+    operator: StoredOperator,
+    rows: FamilyAt,
+    index: FamilyAt,
+    times: JoinTimes,
+    earliestUs: Long = Long.MaxValue
+) extends JoinSide {
+  import EditableRows._
+
+  override def families: Seq[FamilyAt] = Seq(rows, index)
+
+  override def entries(): InternalRow => Seq[(FamilyAt, Entry)] = {
+    val (read, placed) = (keyAndRows(), placedKey())
+    val empty = projection(operator.familyAt(index).schema.valueSchema)(Seq(null))
+    row => {
+      val (key, values) = read(row)
+      val byPlace = values.zipWithIndex.groupMap { case (value, number) =>
+        times.of(key, value).headOption.getOrElse(JoinTimes.without(number))
+      }(_._1)
+      byPlace.toSeq.flatMap { case (place, own) =>
+        val entry = Entry(placed(key, place), own)
+        val indexed = Option.when(times.areThere)(index -> Entry(entry.key, own.map(_ => empty)))
+        (rows -> entry) +: indexed.toSeq
+      }
+    }
+  }
+
+  override def knowing(
+      stored: FamilyAt => RDD[(UnsafeRow, Seq[UnsafeRow])],
+      refused: String => Nothing
+  ): EditableRows = {
+    val (from, placeAt) = (times, keySchema.length)
+    val all = stored(rows)
+      .map { case (key, values) => from.seen(key, values, key.getLong(placeAt)) }
+    val seen = ExecutorTasks.fold(all)(from.nothing)(_.and(_))
+    copy(times = times.knowing(seen, refused), earliestUs = seen.earliestUs)
+  }
+
+  override protected def checkOthers(
+      rows: DataFrame,
+      query: StoredQuery,
+      refused: String => Nothing
+  ): Unit = if (times.areThere) checkTimes(rows, query, refused)
+
+  private def checkTimes(
+      rows: DataFrame,
+      query: StoredQuery,
+      refused: String => Nothing
+  ): Unit = {
+    val (from, keys, width) = (times, keySchema.length, valueSchema.length)
+    val found = internal(rows)
+      .map(row => from.of(row.getStruct(0, keys), row.getStruct(1, width)))
+      .map(all => (all.min, all.distinct.size > 1))
+    val (earliest, isDivided) = ExecutorTasks.fold(found)((Long.MaxValue, false)) { (a, b) =>
+      (Math.min(a._1, b._1), a._2 || b._2)
+    }
+    if (isDivided) refused("a row has one time in its key, and another one in its value")
+    // Spark evicts from where it has evicted until on, and sees no row before that again.
+    val watermarkMs = query.recorded.batchWatermarkMs
+    if (earliest < earliestUs && earliest <= DateTimeUtils.millisToMicros(watermarkMs)) {
+      val time = DateTimeUtils.microsToInstant(earliest)
+      refused(
+        s"a row has the time $time, which is before the watermark and before all rows of its " +
+          "side; Spark would neither join nor remove it"
+      )
+    }
+  }
+}

@@ -1,0 +1,58 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations.start
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineAct
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
+  EpochLogs,
+  OfflinePlace,
+  StoredQuery
+}
+
+import io.cleancut.conf.Settings
+import io.cleancut.error.CleancutException
+
+/** Spreads the state of a query over as many partitions as its session says, when it is started. */
+object StartRescale extends Logging {
+
+  /**
+   * Before Spark reads anything of the checkpoint: it then goes on behind the epoch that has been
+   * made, as behind any other. What cannot be done now is left to the next start.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_REWRITE_DIFFERS; the checkpoint is as it was
+   */
+  def run(checkpoint: Path, settings: Settings): Unit =
+    for (partitions <- settings.statePartitions; session <- sessionOf()) {
+      val place = OfflinePlace.of(session, checkpoint.toString, "rescale")
+      for (now <- partitionsOf(place) if now != partitions)
+        try {
+          logInfo(s"Rescales ${place.location} from $now to $partitions partitions")
+          OfflineAct.rescale(partitions).run(session, place.location)
+          ()
+        } catch {
+          case e: CleancutException if e.getErrorId == Refused =>
+            logWarning(s"The query starts with $now partitions, and not $partitions", e)
+        }
+    }
+
+  private def sessionOf(): Option[classic.SparkSession] =
+    SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession).collect {
+      case session: classic.SparkSession => session
+    }
+
+  /** None where nothing is committed yet. */
+  private def partitionsOf(place: OfflinePlace): Option[Int] = {
+    val logs = place.logs
+    for {
+      (last, _) <- logs.commitLog.getLatest()
+      offsets <- logs.offsetLog.get(last)
+      recorded <- EpochLogs.recorded(offsets)
+    } yield StoredQuery.partitionsIn(recorded)
+  }
+
+  private val Refused = "CLEANCUT_OFFLINE_REFUSED"
+}

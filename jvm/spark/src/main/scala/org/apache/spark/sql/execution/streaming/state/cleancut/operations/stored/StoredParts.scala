@@ -1,0 +1,55 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
+
+import org.apache.hadoop.fs.Path
+
+import io.cleancut.format.Channels
+
+/**
+ * The parts of a checkpoint that Spark needs when it starts the query. A copy that ended early
+ * lacks some of them, and an operation must not convert it.
+ */
+private[operations] object StoredParts {
+
+  /**
+   * @param refused
+   *   ends the operation for a reason
+   */
+  def check(
+      place: OfflinePlace,
+      epoch: StoredEpoch,
+      operators: Seq[StoredOperator],
+      refused: String => Nothing
+  ): Unit = {
+    def missing(what: String): Nothing =
+      refused(s"$what is missing; the checkpoint is not complete, so copy it again")
+    if (!place.files.exists(new Path(place.location, NewCheckpoint.Metadata)))
+      missing(s"its file ${NewCheckpoint.Metadata} with the ID of the query")
+    for {
+      (source, Some(offset)) <- EpochLogs.bySource(epoch.offsets)
+      last <- NewCheckpoint.logEntryOf(offset) if !hasEntry(place, source, last)
+    } missing(s"entry $last of sources/$source")
+    val ids = operators.map(_.id).toSet
+    val known = epoch.commit.stateUniqueIds.fold(Set.empty[Long])(_.keySet.toSet) ++
+      inCut(place, epoch) ++ ids.flatMap(0L to _)
+    (known -- ids).toSeq.sorted.headOption.foreach { operator =>
+      missing(s"the description of operator $operator below state/$operator")
+    }
+  }
+
+  /** A compacted entry includes all entries before it. */
+  private def hasEntry(place: OfflinePlace, source: String, entry: Long): Boolean =
+    NewCheckpoint.namesIn(place, s"${NewCheckpoint.Sources}/$source").exists { name =>
+      NewCheckpoint.entryNumber(name).exists { number =>
+        number == entry || (number > entry && name.endsWith(NewCheckpoint.Compacted))
+      }
+    }
+
+  private def inCut(place: OfflinePlace, epoch: StoredEpoch): Set[Long] = {
+    val cut = epoch.cut.orElse(place.cuts.flatMap(_._1.cuts.open(epoch.number)))
+    cut.toSeq
+      .flatMap(_.whole.stores.map(_.store))
+      .filterNot(Channels.isChannel)
+      .map(_.operator)
+      .toSet
+  }
+}

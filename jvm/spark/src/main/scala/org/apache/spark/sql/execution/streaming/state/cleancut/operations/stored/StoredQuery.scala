@@ -1,0 +1,488 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
+
+import java.io.FileNotFoundException
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.internal.config.ConfigEntry
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
+  StateVariableType,
+  TransformWithStateOperatorProperties,
+  TransformWithStateVariableInfo
+}
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.TimedKeys
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.util.SerializableConfiguration
+
+import io.cleancut.cutstore.StoredCut
+import io.cleancut.error.Errors
+import io.cleancut.format.Cut
+
+/**
+ * A column family as it was stored.
+ *
+ * @param holdsLists
+ *   whether a key may have several values
+ */
+final private[cleancut] case class StoredFamily(
+    schema: StateStoreColFamilySchema,
+    holdsLists: Boolean
+) {
+  def name: String = schema.colFamilyName
+  def isDefault: Boolean = name == StateStore.DEFAULT_COL_FAMILY_NAME
+
+  /** Whether Spark keeps it beside what a function keeps: timers, and indexes of times. */
+  def isInternal: Boolean = name.startsWith("$")
+
+  /** The variable of a function that it is of, or an index of. */
+  def variable: String =
+    FamilyName.Indexes.find(name.startsWith(_)).fold(name)(name.stripPrefix(_))
+
+  /** Whether keys have a time beside their columns. */
+  def isTimed: Boolean = schema.keyStateEncoderSpec.exists(TimedKeys.is)
+
+  /**
+   * Its keys and its values, each beside those of another one, where Spark takes neither for it.
+   */
+  def differences(now: StoredFamily): Seq[(String, StructType, StructType)] = Seq(
+    ("key", schema.keySchema, now.schema.keySchema),
+    ("value", schema.valueSchema, now.schema.valueSchema)
+  ).filterNot { case (_, before, now) =>
+    DataType.equalsIgnoreNameAndCompatibleNullability(now, before)
+  }
+}
+
+/** Where a column family is in an operator. */
+final private[operations] case class FamilyAt(store: Int, family: Int)
+
+/** How Spark names the column families that it keeps beside those of variables that expire. */
+private[operations] object FamilyName {
+  val Expiry = "$ttl_"
+  val FirstExpiry = "$min_"
+  val Count = "$count_"
+  val Indexes: Seq[String] = Seq(Expiry, FirstExpiry, Count)
+
+  /** Those of processing time and of event time. */
+  val Timers: Seq[String] = Seq("$procTimers", "$eventTimers")
+
+  /** With which the name of that one of the two ends which is ordered by time. */
+  val TimersByTime = "_timestampToKey"
+}
+
+/**
+ * A store of each partition of an operator.
+ *
+ * @param schemaFiles
+ *   of which Spark's readers of Avro rows need all; none where the schema has a place of its own
+ */
+final private[cleancut] case class StoredStore(
+    name: String,
+    families: Seq[StoredFamily],
+    schemaFiles: Seq[String]
+) {
+
+  /** Spark's own rule: whatever has families has one that is not the default one. */
+  def hasFamilies: Boolean = families.exists(!_.isDefault)
+}
+
+/**
+ * @param count
+ *   over how many partitions its state is spread, if it is
+ * @param aggregationFormat
+ *   Spark's state format of an aggregation without sessions
+ */
+final private[cleancut] case class StoredOperator(
+    id: Long,
+    name: String,
+    count: Int,
+    stores: Seq[StoredStore],
+    joinFormat: Option[Int],
+    aggregationFormat: Option[Int],
+    variables: Map[String, TransformWithStateVariableInfo]
+) {
+
+  /** Whether Spark normalizes floating-point numbers of its keys. */
+  def normalizesKeys: Boolean = StoredOperator.Normalizing(name)
+
+  /** Whether the values of its state begin with the columns that it groups by. */
+  def repeatsKeys: Boolean = name == StoredOperator.SessionWindow || aggregationFormat.contains(1)
+
+  def families: Seq[(StateRows, StoredFamily)] =
+    for (store <- stores; family <- store.families)
+      yield StateRows(id, store.name, family.name) -> family
+
+  def familyAt(at: FamilyAt): StoredFamily = stores(at.store).families(at.family)
+
+  def hasSchemaIds: Boolean = StoredOperator.TransformWithState(name)
+
+  /**
+   * Whether its state is spread over partitions by a hash. That of a limit, and of an aggregation
+   * without keys, is in the first one, whatever they are described to have.
+   */
+  def isSpread: Boolean = name != StoredOperator.Limit &&
+    stores.exists(_.families.exists(_.schema.keySchema.nonEmpty))
+
+  /** Those that have stores, all of which are there whatever the state is. */
+  def partitions: Seq[Int] = partitionsOf(count)
+
+  /** Those that would have if it were spread over so many. */
+  def partitionsOf(count: Int): Seq[Int] = 0 until (if (isSpread) count else 1)
+}
+
+private[operations] object StoredOperator {
+
+  // What Spark calls operators in the description of a query.
+  private val Limit = "globalLimit"
+  val Join = "symmetricHashJoin"
+  val Aggregation = "stateStoreSave"
+  val SessionWindow = "sessionWindowStateStoreSaveExec"
+
+  private val Duplicates = Set("dedupe", "dedupeWithinWatermark")
+
+  /** Other operators keep the keys of their rows as they are. */
+  private val Normalizing = Set(Aggregation, SessionWindow, Join) ++
+    Duplicates.filter(_ => DuplicateKeys.AreNormalized)
+
+  val TransformWithState: Set[String] = Set(
+    "transformWithStateExec",
+    "transformWithStateInPandasExec",
+    "transformWithStateInPySparkExec"
+  )
+
+  /** Those that keep state under the very columns that they group by. */
+  val ByGroup: Set[String] =
+    Duplicates ++ Set(Aggregation, "flatMapGroupsWithState", "applyInPandasWithState")
+}
+
+/**
+ * What Spark has written of a query that is stopped: where an epoch of it ended, the last one or an
+ * earlier one, and what state it had then.
+ *
+ * @param location
+ *   as Spark resolves it
+ * @param epoch
+ *   whose result this is; it is committed
+ * @param last
+ *   the last one that is committed
+ * @param begun
+ *   the last one that the query has planned: that, or the next
+ * @param planned
+ *   the last one that the query or an act has planned
+ * @param isHalfDone
+ *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
+ *   has been made of it
+ * @param isBack
+ *   whether it is gone back to that epoch, which leaves behind what has come or begun since
+ * @param cut
+ *   of `epoch`, where there are cuts and it is not the last one, or is gone back to
+ * @param access
+ *   how its location is reached
+ */
+final private[operations] case class StoredQuery(
+    location: String,
+    epoch: Long,
+    last: Long,
+    begun: Long,
+    planned: Long,
+    offsets: EpochLogs.Offsets,
+    commit: EpochLogs.Commit,
+    operators: Seq[StoredOperator],
+    isHalfDone: Boolean,
+    isBack: Boolean,
+    cut: Option[StoredCut],
+    access: PlaceAccess
+) {
+
+  /** The cut of its epoch, but for its chains, where there are cuts. */
+  def cutIn(place: OfflinePlace): Option[Cut] =
+    cut.map(_.head).orElse(place.cuts.flatMap(_._1.cuts.head(epoch)))
+
+  /**
+   * Refuses rows in flight that come with its epoch.
+   *
+   * @param why
+   *   what is wrong with so many bytes of them, if anything is
+   */
+  def checkInFlight(place: OfflinePlace, refused: String => Nothing)(
+      why: Long => Option[String]
+  ): Unit = {
+    val cut = cutIn(place)
+    val rows = cut.fold(0L)(_.channels.map(_.deferred.rows).sum)
+    val bytes = cut.fold(0L)(_.inFlight.flatMap(_.frames).map(_._3.length).sum)
+    if (rows > 0) why(bytes).foreach { what =>
+      refused(
+        s"the cut of epoch $epoch holds $rows rows in flight, $what; run the query as it is with " +
+          "trigger(availableNow=True) first, which takes them up"
+      )
+    }
+  }
+
+  /** The settings that Spark keeps for the query. */
+  def recorded: EpochLogs.Recorded = EpochLogs.recorded(offsets).get
+
+  def stateRoot: String = StoredQuery.stateRoot(location)
+
+  /** In how many partitions state is that is spread by its keys. */
+  def partitions: Int = StoredQuery.partitionsIn(recorded)
+
+  /**
+   * Whether Spark partitions the input of each stateful operator by all columns of its keys. Spark
+   * takes an absent value for false, as in checkpoints from before Spark 3.3: the state may then be
+   * partitioned by fewer columns.
+   */
+  def isStrictlyDistributed: Boolean = RecordedConf
+    .get(recorded, SQLConf.STATEFUL_OPERATOR_USE_STRICT_DISTRIBUTION)
+    .contains("true")
+
+  /** Refuses an operation that moves rows to the partitions of their keys if these are unknown. */
+  def checkPartitioning(refused: String => Nothing): Unit =
+    if (!isStrictlyDistributed && operators.exists(_.isSpread)) {
+      refused(
+        s"its offset log records ${SQLConf.STATEFUL_OPERATOR_USE_STRICT_DISTRIBUTION.key}=false; " +
+          "its state may be partitioned by fewer columns than its keys have, and Spark does not " +
+          "record by which ones; start the query with a new checkpoint instead"
+      )
+    }
+
+  /** The class whose state this is. */
+  def providerClass: String =
+    RecordedConf
+      .get(recorded, SQLConf.STATE_STORE_PROVIDER_CLASS)
+      .getOrElse(SQLConf.STATE_STORE_PROVIDER_CLASS.defaultValueString)
+
+  /** The id under which a version of a store is kept, in checkpoints that have such. */
+  def uniqueId(operator: Long, partition: Int, store: Int): Option[String] =
+    commit.stateUniqueIds.flatMap(_.get(operator)).map(_(partition)(store))
+
+  /** The settings under which the query would run on from its last epoch. */
+  def confOf(session: SparkSession): SQLConf = {
+    val conf = session.sessionState.conf.clone()
+    OffsetSeqMetadata.setSessionConf(recorded, conf)
+    val format = if (commit.stateUniqueIds.isDefined) 2 else 1
+    conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, format.toString)
+    conf
+  }
+}
+
+private[operations] object StoredQuery {
+
+  def stateRoot(location: String): String = new Path(location, "state").toString
+
+  /**
+   * Reads what is there.
+   *
+   * @param isCopied
+   *   whether it stays as it is, and may even run where it has cuts
+   * @param isLookedAt
+   *   whether nothing is made of what is read
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
+   */
+  def read(
+      place: OfflinePlace,
+      act: String,
+      source: OfflineSource,
+      isCopied: Boolean,
+      isLookedAt: Boolean = false
+  ): StoredQuery = {
+    val location = place.location
+    def refused(reason: String) = throw Errors.offlineRefused(act, location, reason)
+    val logs = place.logs
+    // A cut stands for itself, whatever goes on after it; and who goes back leaves that behind.
+    val isBack = source != OfflineSource.Last
+    val ofCut = if (isBack || isLookedAt) lastCut(place) else None
+    val latest =
+      logs.offsetLog.getLatest().filter { case (epoch, _) => ofCut.forall(_.number <= epoch) }
+    val (latestEntry, offsets) = latest
+      .orElse(ofCut.map(epoch => epoch.number -> epoch.offsets))
+      .getOrElse(throw Errors.checkpointNotFound(location, "it has no offset log"))
+    val (last, commit) = ofCut
+      .map(epoch => epoch.number -> epoch.commit)
+      .orElse(logs.commitLog.getLatest())
+      .getOrElse(refused("it has no committed epoch"))
+    val isHalfDone = latestEntry > last && OfflineMarks.isOne(offsets)
+    val begun = (latestEntry until last by -1L)
+      .find(of => logs.offsetLog.get(of).exists(!OfflineMarks.isOne(_)))
+      .getOrElse(last)
+    val isLeft = isLookedAt || isBack || (isCopied && place.isWithCuts)
+    if (begun != last && !isLeft) {
+      val what =
+        if (isHalfDone) "an act that goes back was broken off after that; go back first"
+        else "start the query as it is, let it end the epoch, and stop it"
+      refused(s"epoch $begun has been begun and not committed; $what")
+    }
+    val ended =
+      if (latestEntry == last) offsets
+      else
+        ofCut
+          .fold(logs.offsetLog.get(last))(cut => Some(cut.offsets))
+          .getOrElse(refused(s"its offset log has no entry of epoch $last"))
+    val atEnd = StoredEpoch(last, ended, commit)
+    val isOneOfThem = isCopied || latestEntry != last || latest.isEmpty
+    val of =
+      new StoredEpochs(place, logs, atEnd, isOneOfThem, refused).find(source)
+    val recorded = EpochLogs
+      .recorded(of.offsets)
+      .getOrElse(refused("its offset log does not hold the query's settings"))
+    val described = DescribedEpoch.of(location, of.number, place.hadoopConf)
+    val found = describedOperators(place, described, recorded, refused)
+    // A query that keeps no state can go back and be copied all the same; there is less to do.
+    val maySpare = isBack || isCopied || isLookedAt
+    if (found.isEmpty && !(maySpare && hasNoState(location, place.hadoopConf)))
+      refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
+    if (!isLookedAt) StoredParts.check(place, of, found, refused)
+    for ((archive, _) <- place.cuts; cut <- of.cut if described != of.number)
+      DescribedEpoch.check(archive, cut, found, described, refused)
+    StoredQuery(
+      location,
+      of.number,
+      last,
+      begun,
+      latestEntry,
+      of.offsets,
+      of.commit,
+      found,
+      isHalfDone,
+      isBack,
+      of.cut,
+      place.access
+    )
+  }
+
+  private def describedOperators(
+      place: OfflinePlace,
+      described: Long,
+      recorded: EpochLogs.Recorded,
+      refused: String => Nothing
+  ): Seq[StoredOperator] =
+    try operators(place.location, described, recorded, place.hadoopConf)
+    catch {
+      case e: FileNotFoundException =>
+        refused(
+          s"a file with a schema of its state is missing (${e.getMessage}). Spark does not write " +
+            "the schemas of joins of state format 1; restore other files from a copy"
+        )
+    }
+
+  /** Entries of the logs may have been deleted, and the cut has both. */
+  private def lastCut(place: OfflinePlace): Option[StoredEpoch] =
+    place.cuts.flatMap(_._1.cuts.last()).map(StoredEpochs.of(place, _))
+
+  /** Each stateful operator leaves something there, also one that nobody has described. */
+  private def hasNoState(location: String, hadoopConf: Configuration): Boolean = {
+    val root = new Path(stateRoot(location))
+    !root.getFileSystem(hadoopConf).exists(root)
+  }
+
+  def partitionsIn(recorded: EpochLogs.Recorded): Int =
+    valueIn(recorded, SQLConf.SHUFFLE_PARTITIONS).toInt
+
+  private def valueIn(recorded: EpochLogs.Recorded, entry: ConfigEntry[_]): String =
+    RecordedConf.get(recorded, entry).getOrElse(entry.defaultValueString)
+
+  /** Those that are described at an epoch, under the settings of the query. */
+  def operators(
+      location: String,
+      epoch: Long,
+      recorded: EpochLogs.Recorded,
+      hadoopConf: Configuration
+  ): Seq[StoredOperator] = {
+    val partitions = partitionsIn(recorded)
+    val joinFormat = valueIn(recorded, SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION).toInt
+    val aggregationFormat =
+      valueIn(recorded, SQLConf.STREAMING_AGGREGATION_STATE_FORMAT_VERSION).toInt
+    val reader =
+      new StateMetadataPartitionReader(location, new SerializableConfiguration(hadoopConf), epoch)
+    reader.allOperatorStateMetadata.toSeq.map { metadata =>
+      val info = metadata.operatorInfo
+      val variables = variablesOf(metadata)
+      val lists = variables.values
+        .filter(_.stateVariableType == StateVariableType.ListState)
+        .map(_.stateName)
+        .toSet
+      val stores = storesOf(metadata).map { store =>
+        val files = store match {
+          case v2: StateStoreMetadataV2 =>
+            v2.stateSchemaFilePaths.map(NewCheckpoint.pathBelow(location, _))
+          case _ => Nil
+        }
+        val schemas = schemasOf(stateRoot(location), info.operatorId, store, files, hadoopConf)
+        val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))
+        // `transformWithState` describes a default family that its stores do not have.
+        val isOwn =
+          !StoredOperator.TransformWithState(info.operatorName)
+        StoredStore(store.storeName, families.filter(isOwn || !_.isDefault), files)
+      }
+      val isJoin = info.operatorName == StoredOperator.Join
+      StoredOperator(
+        info.operatorId,
+        info.operatorName,
+        partitions,
+        stores,
+        Option.when(isJoin)(joinFormat),
+        Option.when(info.operatorName == StoredOperator.Aggregation)(aggregationFormat),
+        variables
+      )
+    }
+  }
+
+  private def storesOf(metadata: OperatorStateMetadata): Seq[StateStoreMetadata] = metadata match {
+    case v1: OperatorStateMetadataV1 => v1.stateStoreInfo.toSeq
+    case v2: OperatorStateMetadataV2 => v2.stateStoreInfo.toSeq
+    case other => throw new IllegalArgumentException(s"operators of version ${other.version}")
+  }
+
+  /** Those of `transformWithState`. */
+  private def variablesOf(
+      metadata: OperatorStateMetadata
+  ): Map[String, TransformWithStateVariableInfo] = metadata match {
+    case v2: OperatorStateMetadataV2
+        if StoredOperator.TransformWithState(v2.operatorInfo.operatorName) =>
+      TransformWithStateOperatorProperties
+        .fromJson(v2.operatorPropertiesJson)
+        .stateVariables
+        .map(of => of.stateName -> of)
+        .toMap
+    case _ => Map.empty
+  }
+
+  /** Joins of state format 4 keep the rows of a key and a time together. */
+  private def holdsLists(
+      operator: String,
+      schema: StateStoreColFamilySchema,
+      lists: Set[String]
+  ): Boolean = lists(schema.colFamilyName) ||
+    (operator == StoredOperator.Join && schema.keyStateEncoderSpec.exists(TimedKeys.is))
+
+  private def schemasOf(
+      stateRoot: String,
+      operator: Long,
+      store: StateStoreMetadata,
+      files: Seq[String],
+      hadoopConf: Configuration
+  ): Seq[StateStoreColFamilySchema] = {
+    val id =
+      StateStoreId(stateRoot, operator, StateStore.PARTITION_ID_TO_CHECK_SCHEMA, store.storeName)
+    val checker = new StateSchemaCompatibilityChecker(
+      StateStoreProviderId(id, new UUID(0L, 0L)),
+      hadoopConf,
+      oldSchemaFilePaths = files.map(new Path(_)).toList
+    )
+    checker.readSchemaFile().map { schema =>
+      // Where operators are described in the first form, so are keys.
+      val spec = schema.keyStateEncoderSpec.getOrElse(
+        if (store.numColsPrefixKey > 0)
+          PrefixKeyScanStateEncoderSpec(schema.keySchema, store.numColsPrefixKey)
+        else NoPrefixKeyStateEncoderSpec(schema.keySchema)
+      )
+      schema.copy(keyStateEncoderSpec = Some(spec))
+    }
+  }
+}

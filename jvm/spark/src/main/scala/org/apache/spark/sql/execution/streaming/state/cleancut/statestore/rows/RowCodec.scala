@@ -1,0 +1,81 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.streaming.state._
+
+import io.cleancut.engine.memory.{Bytes, Memory}
+import io.cleancut.format.FamilySchema
+
+/** How the rows of a family become bytes in the log, and rows again. For one thread at a time. */
+abstract private[cleancut] class RowCodec {
+
+  /** Whether rows that are read are copies, so that they need the log's memory no more. */
+  def copies: Boolean
+
+  /** Points `into` at the bytes of a key. */
+  def keyBytes(row: UnsafeRow, into: Bytes): Bytes
+
+  def valueBytes(row: UnsafeRow, into: Bytes): Bytes
+
+  /** The key at a place. `reused` may be what is returned. */
+  def keyAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow
+
+  def valueAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow
+}
+
+private[cleancut] object RowCodec {
+
+  /** `schemas`: where Spark keeps the older schemas of a family, by their ids. */
+  def of(schema: FamilySchema, schemas: Option[StateSchemaProvider]): RowCodec =
+    if (schema.encoding == FamilySchema.UnsafeRow) RawRows else new AvroRows(schema, schemas)
+
+  /** Spark's own row format, not copied when it is read. */
+  object RawRows extends RowCodec {
+    override def copies: Boolean = false
+
+    override def keyBytes(row: UnsafeRow, into: Bytes): Bytes =
+      into.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+
+    override def valueBytes(row: UnsafeRow, into: Bytes): Bytes = keyBytes(row, into)
+
+    override def keyAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow = {
+      reused.pointTo(base, offset, length)
+      reused
+    }
+
+    override def valueAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow =
+      keyAt(base, offset, length, reused)
+  }
+
+  /**
+   * Spark's Avro encoding, by its own encoders: values carry the id of the schema that they were
+   * written with, and are read as rows of the newest.
+   */
+  final private class AvroRows(schema: FamilySchema, schemas: Option[StateSchemaProvider])
+      extends RowCodec {
+    private val spec = SparkKeyOrder.specOf(schema)
+    private val valueSchema = SparkKeyOrder.structOf(schema.valueSchema)
+    private val rows = new AvroStateEncoder(spec, valueSchema, schemas, schema.name)
+    private val keys = RocksDBStateEncoder.getKeyEncoder(rows, spec, useColumnFamilies = true)
+    private val values =
+      RocksDBStateEncoder.getValueEncoder(rows, valueSchema, useMultipleValuesPerKey = false)
+    private val bytes = new Bytes
+
+    override def copies: Boolean = true
+
+    override def keyBytes(row: UnsafeRow, into: Bytes): Bytes = pointTo(into, keys.encodeKey(row))
+
+    override def valueBytes(row: UnsafeRow, into: Bytes): Bytes =
+      pointTo(into, values.encodeValue(row))
+
+    // Spark's decoders reuse their rows, also when they are asked for the place of another key.
+    override def keyAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow =
+      keys.decodeKey(bytes.pointTo(base, offset, length).toArray(Memory.access)).copy()
+
+    override def valueAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow =
+      values.decodeValue(bytes.pointTo(base, offset, length).toArray(Memory.access)).copy()
+
+    private def pointTo(into: Bytes, array: Array[Byte]): Bytes =
+      into.pointTo(array, Memory.ByteArrayOffset, array.length)
+  }
+}

@@ -1,0 +1,230 @@
+package org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows
+
+import org.json4s.jackson.JsonMethods
+
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.{DataType, StructType}
+
+import io.cleancut.engine.{KeyOrder, Place}
+import io.cleancut.engine.memory.{Bytes, KeyHash, Memory}
+import io.cleancut.format.FamilySchema
+
+/**
+ * The order that one of Spark's key encoder specs asks for, over the keys as rows. Places are what
+ * RocksDB's order of encoded keys comes to in the columns that count; keys that are equal there lie
+ * in the order of their hashes. Not thread-safe: it reuses its rows.
+ */
+abstract private[cleancut] class SparkKeyOrder(
+    keySchema: StructType,
+    memory: Memory,
+    codec: RowCodec
+) extends KeyOrder {
+  import SparkKeyOrder._
+
+  private val keyRow = new UnsafeRow(keySchema.length)
+  protected var first = 0L
+  protected var second = 0L
+
+  final override def locate(key: Bytes): Unit =
+    locate(rowOf(key, keyRow))
+
+  override def major: Long = first
+  override def minor: Long = second
+
+  /** Where the rows lie that a prefix scan has to look at. */
+  def prefixStretch(prefix: UnsafeRow): Stretch = throw new IllegalArgumentException(NoPrefix)
+
+  /** Where the rows lie that a range scan has to look at. */
+  def rangeStretch(start: Option[UnsafeRow], end: Option[UnsafeRow]): Stretch =
+    throw new IllegalArgumentException(NoRange)
+
+  /** From the first row that has this prefix, or would have it, to the end of the family. */
+  def from(prefix: UnsafeRow): Stretch = throw new IllegalArgumentException(NoRange)
+
+  /** Whether Spark relies on the order also where it walks through all keys. */
+  def isRanged: Boolean = false
+
+  protected def locate(key: UnsafeRow): Unit
+
+  final protected def rowOf(key: Bytes, reused: UnsafeRow): UnsafeRow =
+    codec.keyAt(key.base, key.offset, key.length, reused)
+
+  final protected def hash(row: UnsafeRow): Long =
+    KeyHash.hash64(memory, row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
+
+  final protected def columns(ordinals: Seq[Int]): UnsafeProjection =
+    UnsafeProjection.create(ordinals.map { i =>
+      BoundReference(i, keySchema(i).dataType, keySchema(i).nullable)
+    })
+
+  /** Whether a key begins with these columns, which `prefixOf` would cut off. */
+  final protected def has(wanted: UnsafeRow, prefixOf: UnsafeProjection): UnsafeRow => Boolean = {
+    val count = wanted.numFields
+    val areWords = keySchema.length <= 64 &&
+      keySchema.take(count).forall(field => UnsafeRow.isFixedLength(field.dataType))
+    if (areWords) beginsWith(_, wanted, count) else prefixOf(_) == wanted
+  }
+
+  final protected def leading(count: Int): UnsafeProjection = columns(0 until count)
+}
+
+private[cleancut] object SparkKeyOrder {
+  private val NoPrefix = "Prefix scan requires setting prefix key!"
+  private val NoRange = "Range scan requires an encoder that supports range scanning!"
+
+  /** A stretch of the order, and which of its rows belong to a scan. `to` is null for the end. */
+  final case class Stretch(from: Place, to: Place, accepts: UnsafeRow => Boolean)
+
+  val All: UnsafeRow => Boolean = _ => true
+
+  /**
+   * The order of a family's keys; none where they are only looked up one by one.
+   *
+   * @param schemas
+   *   where Spark keeps the older schemas of a family
+   */
+  def of(
+      schema: FamilySchema,
+      memory: Memory,
+      schemas: Option[StateSchemaProvider]
+  ): Option[SparkKeyOrder] = {
+    def codec = RowCodec.of(schema, schemas)
+    specOf(schema) match {
+      case _: NoPrefixKeyStateEncoderSpec      => None
+      case spec: PrefixKeyScanStateEncoderSpec =>
+        Some(new PrefixOrder(spec.keySchema, spec.numColsPrefixKey, memory, codec))
+      case spec: RangeKeyScanStateEncoderSpec =>
+        Some(new RangeOrder(spec.keySchema, spec.orderingOrdinals, memory, codec))
+      case spec => TimedKeys.orderOf(spec, memory, codec)
+    }
+  }
+
+  def specOf(schema: FamilySchema): KeyStateEncoderSpec = KeyStateEncoderSpec.fromJson(
+    structOf(schema.keySchema),
+    JsonMethods.parse(schema.encoder).values.asInstanceOf[Map[String, Any]]
+  )
+
+  def structOf(json: String): StructType = DataType.fromJson(json).asInstanceOf[StructType]
+
+  /** Whether the first columns, each in a word of its own, are those of the other row. */
+  private def beginsWith(key: UnsafeRow, wanted: UnsafeRow, count: Int): Boolean = {
+    var i = 0
+    while (
+      i < count && key.isNullAt(i) == wanted.isNullAt(i) &&
+      (key.isNullAt(i) || key.getLong(i) == wanted.getLong(i))
+    ) i += 1
+    i == count
+  }
+
+  /** The order of the bytes of two rows, by which RocksDB orders what no column decides. */
+  def compareBytes(a: UnsafeRow, b: UnsafeRow): Int =
+    java.util.Arrays.compareUnsigned(a.getBytes, b.getBytes)
+
+  /** The place after all those that have this major number. */
+  def after(major: Long): Place = if (major == -1L) null else new Place(major + 1, 0L)
+}
+
+/** Keys with one prefix lie together. */
+final private[cleancut] class PrefixOrder(
+    keySchema: StructType,
+    prefixColumns: Int,
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
+  private val prefixOf = leading(prefixColumns)
+
+  override protected def locate(key: UnsafeRow): Unit = {
+    first = hash(prefixOf(key))
+    second = hash(key)
+  }
+
+  override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch = {
+    // The caller may reuse its row while the scan is open.
+    val wanted = prefix.copy()
+    val place = hash(wanted)
+    // Two prefixes may have one hash.
+    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), has(wanted, prefixOf))
+  }
+}
+
+/** Keys in the order of a timestamp, their last column. */
+final private[cleancut] class TimestampFirstOrder(
+    keySchema: StructType,
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
+  private val column = keySchema.length - 1
+  private val restOf = leading(column)
+
+  override def isRanged: Boolean = true
+
+  override protected def locate(key: UnsafeRow): Unit = {
+    first = timeOf(key)
+    second = hash(key)
+  }
+
+  override def rangeStretch(
+      start: Option[UnsafeRow],
+      end: Option[UnsafeRow]
+  ): SparkKeyOrder.Stretch = {
+    val from = start.map(row => timeOf(row) -> restOf(row).copy())
+    val to = end.map(row => timeOf(row) -> restOf(row).copy())
+    def compare(key: UnsafeRow, end: (Long, UnsafeRow)): Int = {
+      val byTime = java.lang.Long.compareUnsigned(timeOf(key), end._1)
+      if (byTime != 0) byTime else SparkKeyOrder.compareBytes(restOf(key), end._2)
+    }
+    SparkKeyOrder.Stretch(
+      new Place(from.fold(0L)(_._1), 0L),
+      to.map(end => SparkKeyOrder.after(end._1)).orNull,
+      key => from.forall(compare(key, _) >= 0) && to.forall(compare(key, _) < 0)
+    )
+  }
+
+  private def timeOf(key: UnsafeRow): Long = key.getLong(column) ^ Long.MinValue
+}
+
+/** Keys that differ in nothing but their last column, a timestamp, lie together in its order. */
+final private[cleancut] class TimestampLastOrder(
+    keySchema: StructType,
+    memory: Memory,
+    codec: RowCodec
+) extends SparkKeyOrder(keySchema, memory, codec) {
+  private val column = keySchema.length - 1
+  private val prefixOf = leading(column)
+
+  override def isRanged: Boolean = true
+
+  override protected def locate(key: UnsafeRow): Unit = {
+    first = hash(prefixOf(key))
+    second = timeOf(key)
+  }
+
+  override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch = {
+    val wanted = prefix.copy()
+    val place = hash(wanted)
+    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), has(wanted, prefixOf))
+  }
+
+  override def rangeStretch(
+      start: Option[UnsafeRow],
+      end: Option[UnsafeRow]
+  ): SparkKeyOrder.Stretch = {
+    val prefixes = (start ++ end).map(prefixOf(_).copy()).toSet
+    val accepts: UnsafeRow => Boolean =
+      if (start.isDefined && end.isDefined && prefixes.size == 1) prefixOf(_) == prefixes.head
+      else SparkKeyOrder.All
+    SparkKeyOrder.Stretch(
+      start.fold(new Place(0L, 0L))(placeOfRow),
+      end.map(placeOfRow).orNull,
+      accepts
+    )
+  }
+
+  private def placeOfRow(key: UnsafeRow): Place = {
+    locate(key)
+    new Place(first, second)
+  }
+
+  private def timeOf(key: UnsafeRow): Long = key.getLong(column) ^ Long.MinValue
+}
