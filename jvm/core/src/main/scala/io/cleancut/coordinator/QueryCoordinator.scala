@@ -54,131 +54,80 @@ final class QueryCoordinator(
   def this(archive: CutArchive, logs: SparkLogs, host: String, clock: Clock) =
     this(archive, logs, host, CutsRuntime.onThreads(archive.store, clock))
 
-  /** @see [[RunRegistry.begin]] */
+  // Runs: RunRegistry.
   def begin(runId: String): Begun = runs.begin(runId)
-
-  /** @see [[RunRegistry.atStart]] */
   def atStart(runId: String, name: String)(act: => Unit): Unit = runs.atStart(runId, name)(act)
-
-  /** @see [[RunRegistry.ended]] */
   def ended(runId: String): Unit = runs.ended(runId)
-
-  /** @see [[RunRegistry.checkOwner]] */
   def checkOwner(runId: String): Unit = runs.checkOwner(runId)
-
   private[cleancut] def follow(earlier: QueryCoordinator): Unit = runs.follow(earlier.runs)
-
   private[cleancut] def hasFollowed(runId: String): Boolean = runs.hasFollowed(runId)
 
-  /** @see [[EpochClaims.ready]] */
+  // Claims of first epochs: EpochClaims.
   def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
     claims.ready(runId, epoch)
 
-  /** @see [[InFlightBarrier.arrived]] */
+  // Shuffle inputs of tasks: InFlightBarrier.
   def arrived(
       runId: String,
       attempt: Long,
       report: ChannelReport,
       reading: ChannelReading = ChannelReading.Nothing
   ): Either[Refusal, Unit] = barrier.arrived(runId, attempt, report, reading)
-
-  /** @see [[InFlightBarrier.inFlight]] */
   def inFlight(runId: String): Either[Refusal, Seq[StoreCut]] = barrier.inFlight(runId)
-
-  /** @see [[InFlightBarrier.lastTimestampMs]] */
   def lastTimestampMs(runId: String): Option[Long] = barrier.lastTimestampMs(runId)
-
-  /** @see [[InFlightBarrier.isDecidedBefore]] */
   def isDecidedBefore(runId: String, epoch: Long): Boolean = barrier.isDecidedBefore(runId, epoch)
-
-  /** @see [[InFlightBarrier.alignedBecause]] */
   def alignedBecause(runId: String, reasons: Map[Long, String]): Unit =
     barrier.alignedBecause(runId, reasons)
-
   def aligned: Map[Long, String] = barrier.aligned
-
-  /** @see [[InFlightBarrier.awaitOvertaken]] */
   def awaitOvertaken(
       runId: String,
       executor: String,
       known: Set[Long]
   ): CompletableFuture[Set[Long]] = barrier.awaitOvertaken(runId, executor, known)
-
-  /** @see [[InFlightBarrier.cutNow]] */
   def cutNow(): Boolean = barrier.cutNow()
-
-  /** @see [[InFlightBarrier.tick]] */
   def tick(): Boolean = barrier.tick()
 
-  /** @see [[FrameCollector.start]] */
+  // Stores and frames of tasks: FrameCollector.
   def start(runId: String, task: TaskStart): Either[Refusal, TaskStarted] =
     frames.start(runId, task)
-
-  /** @see [[FrameCollector.accepted]] */
   def accepted(store: StoreId, version: Long): Option[String] = frames.accepted(store, version)
-
-  /** @see [[FrameCollector.chain]] */
   def chain(runId: String, store: StoreId, version: Long): Either[Refusal, Option[StoreCut]] =
     frames.chain(runId, store, version)
-
-  /** @see [[FrameCollector.fail]] */
   def fail(runId: String, attempt: Long): Unit = frames.fail(runId, attempt)
-
-  /** @see [[FrameCollector.heard]] */
   def heard(runId: String, attempt: Long, from: Sender): Unit =
     frames.heard(runId, attempt, from)
-
-  /** @see [[FrameCollector.writer]] */
   def writer(runId: String): Either[Refusal, RunId] = frames.writer(runId)
-
-  /** @see [[FrameCollector.announce]] */
   def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
     frames.announce(runId, segment, version)
-
-  /** @see [[FrameCollector.deliver]] */
   def deliver(
       runId: String,
       made: Delivery
   ): Either[Refusal, CompletableFuture[Seq[Option[Ack]]]] = frames.deliver(runId, made)
-
-  /** @see [[FrameCollector.report]] */
   def report(runId: String, frame: PlacedFrame): CompletableFuture[Ack] =
     frames.report(runId, frame)
-
-  /** @see [[FrameCollector.submit]] */
   def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
     frames.submit(runId, frame)
 
-  /** @see [[EpochSealer.hold]] */
+  // The pre-commit: EpochSealer, EpochFinisher.
   def hold(runId: String, epoch: Long): Unit = sealer.hold(runId, epoch)
-
-  /** @see [[EpochSealer.seal]] */
   def seal(runId: String, epoch: Long, output: Option[String] = None): Unit =
     sealer.seal(runId, epoch, output)
-
-  /** @see [[EpochFinisher.sealedOutput]] */
   def sealedOutput(runId: String, epoch: Long): Option[String] =
     finisher.sealedOutput(runId, epoch)
-
-  /** @see [[EpochFinisher.finish]] */
   def finish(runId: String, epoch: Long): Boolean = finisher.finish(runId, epoch)
 
-  /** @see [[EpochCommitter.commit]] */
+  // The commit: EpochCommitter, PublishedSinks.
   def commit(
       runId: String,
       epoch: Long,
       entry: String,
       plan: => Option[EpochPlan] = None
   ): String = committer.commit(runId, epoch, entry, plan)
-
-  /** @see [[PublishedSinks.recorded]] */
   def sinks(runId: String, epoch: Long): SinkEpochs = publishedSinks.recorded(runId, epoch)
-
-  /** @see [[PublishedSinks.add]] */
   def published(runId: String, epoch: Long, sinks: Set[String]): Unit =
     publishedSinks.add(runId, epoch, sinks)
 
-  /** @see [[OfflineEpochRun.replace]] */
+  // Epochs of offline operations: OfflineEpochRun.
   def replace(
       runId: String,
       epoch: Long,
@@ -186,18 +135,12 @@ final class QueryCoordinator(
       inFlight: Option[InFlightSource] = None,
       sinks: SinkEpochs = SinkEpochs.Empty
   ): Unit = operation.replace(runId, epoch, stores, inFlight, sinks)
-
-  /** @see [[OfflineEpochRun.refer]] */
   def refer(runId: String, epoch: Long, bases: Seq[SealedFrame], segments: Set[String]): Unit =
     operation.refer(runId, epoch, bases, segments)
-
-  /** @see [[OfflineEpochRun.settle]] */
   def settle(runId: String, epoch: Long): Unit = operation.settle(runId, epoch)
-
-  /** @see [[OfflineEpochRun.settled]] */
   def settled(runId: String, epoch: Long): Seq[StoreCut] = operation.settled(runId, epoch)
 
-  /** Keeps the cut of an epoch under a name; see [[CutArchive.pin]]. */
+  /** Keeps the cut of an epoch under a name; see [[io.cleancut.cutstore.Savepoints.pin]]. */
   def pin(name: String, epoch: Long): Unit = archive.savepoints.pin(name, epoch)
 
   def unpin(name: String): Boolean = archive.savepoints.unpin(name)
