@@ -118,7 +118,8 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       case Some(of) =>
         of.keys.get(family.name).map { columns =>
           val handle = context.handle(family, table = null, Record.NoBound)
-          val partition = new KeyColumns(family, columns).partition(of.partitions)
+          val key = SparkKeyOrder.structOf(family.keySchema)
+          val partition = KeyColumns.partitionOf(key, columns, of.partitions)
           val row = new UnsafeRow(handle.keyFields)
           address => {
             val own = partition(handle.keyAt(row, address))

@@ -10,32 +10,31 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.types.StructType
 
-import io.cleancut.format.FamilySchema
+/** The columns of a family's keys that rows are divided by. */
+private[cleancut] object KeyColumns {
 
-/**
- * The columns of a family's keys that rows are divided by.
- *
- * @param places
- *   of each, in the key, then in the row that is there, and so on
- */
-final private[cleancut] class KeyColumns(family: FamilySchema, places: Seq[Seq[Int]]) {
-  private val key = SparkKeyOrder.structOf(family.keySchema)
-
-  /** The partition of a key, as Spark's exchange has it. For one thread at a time. */
-  def partition(partitions: Int): UnsafeRow => Int = {
-    val id = HashPartitioning(places.map(column), partitions).partitionIdExpression
+  /**
+   * The partition of a key, as Spark's exchange before the operator has it. For one thread at a
+   * time.
+   *
+   * @param places
+   *   of each column, in the key, then in the row that is there, and so on; a row counts with all
+   *   of its columns
+   */
+  def partitionOf(key: StructType, places: Seq[Seq[Int]], partitions: Int): UnsafeRow => Int = {
+    val id = HashPartitioning(places.map(columnAt(key, _)), partitions).partitionIdExpression
     val project = UnsafeProjection.create(id)
     key => project(key).getInt(0)
   }
 
-  private def column(place: Seq[Int]): Expression = {
+  private def columnAt(key: StructType, place: Seq[Int]): Expression = {
     val first = key(place.head)
     val whole: Expression = BoundReference(place.head, first.dataType, first.nullable)
     place.tail.foldLeft(whole) { (row, index) =>
       row.dataType match {
         case struct: StructType if struct.indices.contains(index) => GetStructField(row, index)
         case other                                                =>
-          throw new IllegalArgumentException(s"no column $index in $other of ${family.name}")
+          throw new IllegalArgumentException(s"no column $index in $other of a key")
       }
     }
   }
