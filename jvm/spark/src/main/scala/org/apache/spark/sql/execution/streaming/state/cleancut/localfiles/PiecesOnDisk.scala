@@ -1,12 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.localfiles
 
-import java.io.{FileNotFoundException, IOException}
+import java.io.IOException
 import java.nio.file.Path
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executor}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
 import io.cleancut.format.FrameBytes
-import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
+import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /**
  * A range of an object in a store that is far away, fetched in pieces into a local file: the piece
@@ -100,13 +100,7 @@ final class PiecesOnDisk(
     val from = piece.toLong * pieceBytes
     val count = Math.min(pieceBytes.toLong, length - from).toInt
     if (isClosed) throw new IOException(s"$key is not read any more")
-    store.getRange(key, offset + from, count) match {
-      case RangeResult.Found(bytes) =>
-        file.write(from, bytes)
-      case RangeResult.TooShort(size) =>
-        throw new IOException(s"$key ends at $size, and is read up to ${offset + from + count}")
-      case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
-    }
+    file.write(from, RangeBytes.read(store, key, offset + from, count))
     if (arrived.add(piece) && left.decrementAndGet() == 0) {
       whole
       atHand.complete(())

@@ -9,11 +9,24 @@ import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
 final class RangeBytes(store: ObjectStore, key: ObjectKey, offset: Long, val length: Long)
     extends FrameBytes {
   override def read(at: Long, into: Array[Byte], count: Int): Unit =
-    store.getRange(key, offset + at, count) match {
-      case RangeResult.Found(bytes)   => System.arraycopy(bytes, 0, into, 0, count)
-      case RangeResult.TooShort(size) => throw new IOException(s"$key ends at $size")
-      case RangeResult.Missing        => throw new FileNotFoundException(s"$key is gone")
-    }
+    System.arraycopy(RangeBytes.read(store, key, offset + at, count), 0, into, 0, count)
 
   override def close(): Unit = ()
+}
+
+private[localfiles] object RangeBytes {
+
+  /**
+   * The bytes of a range.
+   *
+   * @throws java.io.IOException
+   *   the object ends before the range does, or is gone
+   */
+  def read(store: ObjectStore, key: ObjectKey, offset: Long, count: Int): Array[Byte] =
+    store.getRange(key, offset, count) match {
+      case RangeResult.Found(bytes)   => bytes
+      case RangeResult.TooShort(size) =>
+        throw new IOException(s"$key ends at $size, and is read up to ${offset + count}")
+      case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
+    }
 }
