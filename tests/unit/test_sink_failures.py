@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
 
-from cleancut.errors import CleancutError, RequestError, RetryableError, error_of
+from cleancut.errors import CleancutError, FencedError, RequestError, RetryableError, error_of
 from cleancut.sinks import KafkaSink, SqlLedger, exactly_once
 from cleancut.sinks._core.database import retried
 from cleancut.sinks._kafka.cluster import confluent_kafka
@@ -232,6 +233,28 @@ def test_brokers_that_are_away_within_a_commit_are_unreachable() -> None:
     with pytest.raises(RetryableError) as raised:
         sink.publish("", BATCH)
     assert raised.value.error_id == "CLEANCUT_SINK_UNREACHABLE"
+
+
+def test_a_run_that_was_paused_in_a_transaction_and_followed_is_fenced() -> None:
+    """The broker has ended its transaction, which was open for too long."""
+    sink: Any = KafkaSink("broker:9092", topic="t", options={"transaction.timeout.ms": 1})
+    connected(sink, Producer)
+    side: Any = Side(BATCH)
+    sink.begin(side, None)
+
+    class Paused(Producer):
+        def commit_transaction(self, seconds: float) -> None:
+            newer: Any = KafkaSink("broker:9092", topic="t")
+            connected(newer, Producer)
+            newer.begin(Side(replace(BATCH, run_id="newer")), None)
+            time.sleep(0.01)
+            super().commit_transaction(seconds)
+
+    sink._producer = Paused(kafka_error("INVALID_PRODUCER_EPOCH"))
+    sink._rows = Rows([(b"k", b"v", None, None, None)])
+    with pytest.raises(FencedError) as raised:
+        sink.publish("", BATCH)
+    assert raised.value.error_id == "CLEANCUT_FENCED"
 
 
 def test_a_transaction_that_ended_while_brokers_were_away_is_begun_again() -> None:

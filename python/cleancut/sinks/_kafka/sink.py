@@ -242,6 +242,8 @@ class KafkaSink(EpochSink):
             self._give_up()
             problem = too_long(failure, time.monotonic() - began, self._cluster)
             if problem is not None:
+                # A run that was paused is no large epoch, if a newer one has begun meanwhile.
+                self._check_owner(batch)
                 raise self._refusal(f"epoch {batch.epoch} {problem}") from None
             raise
         self._noted = noted
