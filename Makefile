@@ -157,8 +157,9 @@ campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n
 
 campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
-campaign-kills: $(JAR) $(CLASSES)  ## the same on a cluster whose processes are killed, five queries a seed
-	$(PYTEST) tests/chaos/test_sigkill_in_flight.py $(ARGS)
+campaign-kills: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
+campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a cluster whose processes are killed, five queries a seed; and each sink, killed RUNS times
+	$(PYTEST) tests/chaos/test_sigkill_in_flight.py tests/chaos/test_sinks_killed.py $(ARGS)
 
 # All stages run, whichever fails, and the last one reports each. First what needs no jar, next to
 # building them, then what needs one. The tests wait as much as they compute, so that both languages

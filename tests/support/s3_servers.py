@@ -53,14 +53,28 @@ class S3Server:
         self.environment = VARIABLES | {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
         self._port, self._log = port, log
         self.request_log = request_log
-        with log.open("wb") as output:
+        self._command, self._variables = command, variables or {}
+        self._launch()
+
+    def _launch(self) -> None:
+        with self._log.open("wb") as output:
             self._process = subprocess.Popen(
-                command,
+                self._command,
                 cwd=_ROOT,
-                env={**os.environ, **(variables or {})},
+                env={**os.environ, **self._variables},
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+
+    def kill(self) -> None:
+        """Ends it as a crash does."""
+        self._process.kill()
+        self._process.wait()
+
+    def start(self) -> None:
+        """Starts it again after `kill`, and waits until it listens."""
+        self._launch()
+        self.__enter__()
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + _READY_WITHIN_S

@@ -1,0 +1,82 @@
+"""Sinks next to polling readers, while drivers are killed or paused and servers are killed.
+
+Topology: a driver runs a query with state for each of some sinks, which writes to its real target;
+`tests.support.sink_campaign` describes what strikes. Verified for each sink: each answer of its
+reader is that of whole epochs by a batch over their files, never of fewer epochs than before, and
+the last one is that of all; a paused driver that continues is refused as fenced; after the loss
+of a server the query continues, or ends by an error that says to start it again; and all fates have
+happened.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.fates import ENTERED, KILLED, PAUSED, PUBLISHED, SERVER_KILLED, Fate
+from tests.support.kafka_server import needs_kafka
+from tests.support.mariadb import needs_mariadb
+from tests.support.seeds import chaos_runs, hunting
+from tests.support.sink_campaign import Campaign, Verdict, expected_answers, plan
+from tests.support.sink_targets import LOCAL, NAIVE, SERVERS, target_at
+from tests.support.tiers import long
+
+pytestmark = [pytest.mark.spark, pytest.mark.chaos]
+
+SEED = hunting(41)
+FAULTS = 3 if chaos_runs() == 1 else chaos_runs()
+# After so many minutes a campaign begins no other fate.
+MINUTES = float(os.environ.get("CLEANCUT_CAMPAIGN_MINUTES", "inf"))
+
+
+@long
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(LOCAL, id="local"),
+        pytest.param(SERVERS, id="servers", marks=[needs_kafka, needs_mariadb]),
+    ],
+)
+def test_readers_see_whole_epochs_whatever_is_killed(
+    names: Sequence[str], tmp_path: Path, show: Callable[[str], None]
+) -> None:
+    with ExitStack() as stack:
+        targets = {name: target_at(name, tmp_path / name, stack) for name in names}
+        fates = plan(SEED, FAULTS, targets)
+        campaign = Campaign(targets, tmp_path, SEED, fates, limit_s=60 * MINUTES)
+        campaign.run()
+        verdicts = {}
+        for name, target in targets.items():
+            wanted = expected_answers(campaign.checkpoint(name), target)
+            watcher = campaign.watchers[name]
+            verdicts[name] = Verdict.of(watcher.answers, wanted, target)
+            show(
+                f"seed {SEED}, {name}: {campaign.struck[name]}; {len(wanted) - 1} epochs;"
+                f" {watcher.polls} polls ({watcher.away} while away) saw"
+                f" {len(watcher.answers)} answers; {verdicts[name]}"
+            )
+    assert [name for name, verdict in verdicts.items() if not verdict.is_right] == []
+    entered = sum(fate.step == ENTERED for fate in campaign.met)
+    for name, target in targets.items():
+        struck = campaign.struck[name]
+        has_server = target.server is not None
+        planned = [of for of in campaign.met if of.kind != SERVER_KILLED or has_server]
+        assert len(planned) - entered <= struck.kinds.total() <= len(planned), name
+        assert 2 * struck.overtaken >= struck.kinds[PAUSED], name
+        assert len(campaign.watchers[name].answers) > 2, name
+
+
+@long
+def test_the_campaign_finds_what_a_sink_without_a_ledger_does(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        target = target_at(NAIVE, tmp_path / "target", stack)
+        fates = [Fate(number, KILLED, NAIVE, PUBLISHED, 0, 0.0) for number in range(2)]
+        campaign = Campaign({NAIVE: target}, tmp_path, SEED, fates)
+        campaign.run()
+        wanted = expected_answers(campaign.checkpoint(NAIVE), target)
+        verdict = Verdict.of(campaign.watchers[NAIVE].answers, wanted, target)
+    assert verdict.duplicated > 0
+    assert verdict.torn > 0
+    assert not verdict.is_right

@@ -1,0 +1,156 @@
+"""A driver with queries for some sinks, which a campaign kills, pauses, or takes servers from.
+
+`python -m tests.support.fated_driver <specification> <home>` starts Spark, waits for the file `go`
+in its home, and runs the queries of the specification until the file `done` is next to it, and then
+to the end of their input. A query that failed by what is to be retried is started again, unless the
+file `followed` is in the home. For each query the file `ends.json` has what it ended by, an error
+with its kind or "the end", and what it was started again after.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cleancut import RetryableError
+from cleancut.errors import from_java
+from tests.support.fates import FatedSink, Fates
+from tests.support.kills import die_with_the_test
+from tests.support.queries import Operator
+from tests.support.sessions import builder, start, take_out_defaults
+from tests.support.sink_targets import sink_at
+
+END = "the end"
+# An epoch emits the totals of the keys that it meets, so that no two epochs emit equal rows.
+TOTALS = Operator(
+    lambda events: (
+        events()
+        .groupBy("k")
+        .agg(F.count("*").cast("int").alias("n"), F.sum("v").cast("int").alias("v"))
+    ),
+    "update",
+)
+_KEYS = "spark.sql.streaming.stateStore.cleancut."
+_SETTINGS = {
+    f"{_KEYS}cuts": "true",
+    "spark.sql.shuffle.partitions": "2",
+    # The expected rows are computed from all offset entries.
+    "spark.sql.streaming.minBatchesToRetain": "10000",
+}
+_POLL_S = 0.02
+
+
+@dataclass
+class _Query:
+    """One query of the driver.
+
+    Attributes:
+        name: of its sink.
+        place: of its target.
+        root: of its files.
+        retried: what it was started again after.
+        end: what it has ended by; None while it runs.
+    """
+
+    name: str
+    place: str
+    root: Path
+    retried: list[str] = field(default_factory=list)
+    end: str | None = None
+    _running: StreamingQuery | None = None
+
+    def start(self, spark: SparkSession, fates: Fates) -> None:
+        sink = FatedSink(sink_at(self.name, self.place), fates.of(self.name))
+        self._running = start(
+            spark,
+            TOTALS,
+            events=self.root / "events",
+            root=self.root,
+            sink=sink,
+            settings=settings(),
+            ends=False,
+        )
+
+    def look(self, spark: SparkSession, fates: Fates, *, is_followed: bool) -> None:
+        """Notes whether it has ended, and starts it again if its failure is to be retried.
+
+        Args:
+            spark: any session.
+            fates: that strike its sink.
+            is_followed: whether another driver runs the query by now.
+        """
+        assert self._running is not None, "it was never started"
+        if self.end is not None or self._running.isActive:
+            return
+        failure = self._running.exception()
+        assert failure is not None, "nothing but a failure ends it"
+        error = from_java(failure)
+        said = f"{type(error or failure).__name__}: {' '.join(str(error or failure).split())}"
+        if isinstance(error, RetryableError) and not is_followed:
+            self.retried.append(said)
+            self.start(spark, fates)
+        else:
+            self.end = said
+
+    def has_processed_all(self, files: int) -> bool:
+        """Whether it has ended, or taken all files and is idle."""
+        assert self._running is not None, "it was never started"
+        if self.end is not None:
+            return True
+        log = self.root / "checkpoint" / "sources" / "0"
+        text = "".join(of.read_text() for of in log.iterdir() if not of.name.startswith("."))
+        status = self._running.status
+        is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
+        return is_idle and all(f"/{number:05d}.json" in text for number in range(files))
+
+    def stop(self) -> None:
+        assert self._running is not None, "it was never started"
+        if self.end is None:
+            self._running.stop()
+            self.end = END
+
+
+def settings() -> dict[str, str]:
+    """Those of the session, with the endpoint of a bucket if there is one."""
+    endpoint = os.environ.get("CLEANCUT_TEST_ENDPOINT")
+    bucket = {f"{_KEYS}endpoint": endpoint, f"{_KEYS}region": "us-east-1"} if endpoint else {}
+    return _SETTINGS | bucket
+
+
+def main(specification: Path, home: Path) -> None:
+    """Runs the queries."""
+    spark = builder("local[2]").getOrCreate()
+    take_out_defaults(spark)
+    (home / "ready").touch()
+    while not (home / "go").exists():
+        time.sleep(_POLL_S)
+    queries = [
+        _Query(name, place, Path(root))
+        for name, (place, root) in json.loads(specification.read_text()).items()
+    ]
+    fates = Fates(home, [query.name for query in queries])
+    for query in queries:
+        query.start(spark, fates)
+    done = specification.with_name("done")
+    while any(query.end is None for query in queries):
+        for query in queries:
+            query.look(spark, fates, is_followed=(home / "followed").exists())
+        if done.exists():
+            files = json.loads(done.read_text())
+            if all(query.has_processed_all(files[query.name]) for query in queries):
+                for query in queries:
+                    query.stop()
+        time.sleep(_POLL_S)
+    ends = {query.name: [*query.retried, query.end] for query in queries}
+    (home / "ends.json").write_text(json.dumps(ends))
+
+
+if __name__ == "__main__":
+    die_with_the_test()
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

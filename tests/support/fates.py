@@ -1,0 +1,178 @@
+"""A sink whose process meets its fate at one step of an epoch: it is killed, or paused."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from cleancut.sinks import Batch, EpochSink
+from cleancut.sinks._core.query_side import QuerySide
+from tests.support.patience import PATIENCE_S
+
+KILLED = "driver killed"
+PAUSED = "driver paused"
+SERVER_KILLED = "server killed"
+# The steps of a sink in their order, by what has happened. Only a run that begins takes the first.
+ENTERED = "before the run begins"
+BEGUN = "run begun"
+LOOKED = "epoch looked up"
+STAGED = "staged"
+SEALED = "sealed"
+PUBLISHED = "published"
+SWEPT = "swept"
+STEPS = (LOOKED, STAGED, SEALED, PUBLISHED, SWEPT)
+_SIGNALS = {KILLED: signal.SIGKILL, PAUSED: signal.SIGSTOP}
+_POLL_S = 0.005
+_SERVER_WITHIN_S = PATIENCE_S
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What strikes a driver or its server, and when.
+
+    Attributes:
+        number: of the fate in its campaign.
+        kind: what strikes.
+        sink: the name of the sink at whose step it strikes; others are wherever they are.
+        step: the step of the sink after which it strikes.
+        skips: how many times the sink takes the step before.
+        delay_s: how much later it strikes, while the sink continues; 0 strikes at the step.
+    """
+
+    number: int
+    kind: str
+    sink: str
+    step: str
+    skips: int
+    delay_s: float
+
+    def write(self, home: Path) -> None:
+        """Gives it to the driver whose files these are."""
+        staged = home / ".fate"
+        staged.write_text(json.dumps(asdict(self)))
+        staged.rename(home / "fate.json")
+
+    @staticmethod
+    def read(home: Path) -> "Fate | None":
+        """The latest one that a driver was given."""
+        try:
+            return Fate(**json.loads((home / "fate.json").read_text()))
+        except FileNotFoundError:
+            return None
+
+    def mark(self, home: Path) -> Path:
+        """The file that a driver creates when its fate strikes."""
+        return home / f"struck-{self.number}"
+
+    def answer(self, home: Path) -> Path:
+        """The file that says that the server is killed."""
+        return home / f"away-{self.number}"
+
+
+class Fates:
+    """Takes each fate that this process is given, at its step.
+
+    Except before a run begins, a fate waits until the runs of all sinks have begun, so that it
+    strikes all of them.
+    """
+
+    def __init__(self, home: Path, sinks: Sequence[str]) -> None:
+        self._home = home
+        self._waiting = set(sinks)
+        self._lock = threading.Lock()
+        self._taken = -1
+        self._skips: dict[int, int] = {}
+
+    def of(self, sink: str) -> Callable[[str, int], None]:
+        """What a sink calls at its steps."""
+        return lambda step, epoch: self._meets(sink, step, epoch)
+
+    def _meets(self, sink: str, step: str, epoch: int) -> None:
+        fate = self._taken_at(sink, step)
+        if fate is None:
+            return
+        if fate.delay_s == 0:
+            self._strike(fate, epoch)
+        else:
+            threading.Timer(fate.delay_s, self._strike, args=(fate, epoch)).start()
+
+    def _taken_at(self, sink: str, step: str) -> Fate | None:
+        """The fate whose moment this is."""
+        with self._lock:
+            if step == BEGUN:
+                self._waiting.discard(sink)
+                (self._home / f"begun-{sink}").touch()
+            fate = Fate.read(self._home)
+            if fate is None or fate.number <= self._taken or (fate.sink, fate.step) != (sink, step):
+                return None
+            if step != ENTERED and self._waiting:
+                return None
+            skipped = self._skips.setdefault(fate.number, 0)
+            self._skips[fate.number] += 1
+            if skipped < fate.skips:
+                return None
+            self._taken = fate.number
+            return fate
+
+    def _strike(self, fate: Fate, epoch: int) -> None:
+        fate.mark(self._home).write_text(f"epoch {epoch}, {fate.step}")
+        if fate.kind in _SIGNALS:
+            os.killpg(os.getpgrp(), _SIGNALS[fate.kind])
+            return
+        deadline = time.monotonic() + _SERVER_WITHIN_S
+        while not fate.answer(self._home).exists() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+
+class FatedSink(EpochSink):
+    """Runs another sink, and lets a fate strike between its steps."""
+
+    def __init__(self, sink: EpochSink, meets: Callable[[str, int], None]) -> None:
+        self._sink = sink
+        self._meets = meets
+        self.reads_rows_once = sink.reads_rows_once
+
+    @property
+    def name(self) -> str:
+        return self._sink.name
+
+    @property
+    def ledger_key(self) -> str:
+        return self._sink.ledger_key
+
+    def begin(self, side: QuerySide, session: Any) -> None:
+        self._meets(ENTERED, side.batch.epoch)
+        self._sink.begin(side, session)
+        self._meets(BEGUN, side.batch.epoch)
+
+    def published(self, batch: Batch) -> str | None:
+        found = self._sink.published(batch)
+        self._meets(LOOKED, batch.epoch)
+        return found
+
+    def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
+        return self._sink.can_publish(handle, batch, published)
+
+    def stage(self, rows: DataFrame, batch: Batch) -> str:
+        handle = self._sink.stage(rows, batch)
+        self._meets(STAGED, batch.epoch)
+        return handle
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        self._meets(SEALED, batch.epoch)
+        self._sink.publish(handle, batch)
+        self._meets(PUBLISHED, batch.epoch)
+
+    def leaves_record(self, handle: str) -> bool:
+        return self._sink.leaves_record(handle)
+
+    def sweep(self, batch: Batch) -> None:
+        self._sink.sweep(batch)
+        self._meets(SWEPT, batch.epoch)

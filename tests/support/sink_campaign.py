@@ -1,0 +1,488 @@
+"""Kills drivers and servers of sinks next to polling readers, and compares what these saw.
+
+A driver runs a query for each of some sinks, which writes totals of its keys. A fate strikes at a
+step of one sink, wherever the others are: the driver dies by SIGKILL; or all its processes are
+paused, another driver publishes epochs, and the paused one continues; or the servers of the targets
+die by SIGKILL and start again. Each fate that is counted has happened: the exit code is that of
+SIGKILL, the paused processes are in state T until they are continued, the servers were ended, and
+the run of the sink had begun.
+"""
+
+import contextlib
+import json
+import logging
+import math
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from demo.polling import Poller
+from demo.processes import ProcessTree
+from tests.support.events import write_events
+from tests.support.fated_driver import END
+from tests.support.fates import ENTERED, KILLED, PAUSED, SERVER_KILLED, STEPS, Fate
+from tests.support.kills import environment
+from tests.support.patience import wait_until
+from tests.support.sink_targets import Row, Target
+from tests.support.taken import taken
+
+FENCED = "CLEANCUT_FENCED"
+# What a file source says of another driver, before it comes to a commit.
+FENCED_BY_SPARK = "Concurrent update to the log"
+RETRYABLE = "RetryableError"
+_LOG = logging.getLogger("tests.chaos")
+_EVENTS = 30
+# Files that wait for an epoch.
+_AHEAD = 2
+_DELAY_S = 0.06
+_AWAY_S = 2.0
+# A paused driver may hold locks in the target, for which its successor waits.
+_OVERTAKEN_WITHIN_S = 300.0
+_RESTLESS_S = 300.0
+_POLL_S = 0.01
+
+
+def plan(seed: int, faults: int, targets: Mapping[str, Target]) -> list[Fate]:
+    """Fates of a campaign, of each kind about the same number, and led by each sink in turn."""
+    draw = random.Random(seed)
+    kinds = (KILLED, PAUSED, *[SERVER_KILLED] * any(of.server for of in targets.values()))
+    drawn = [kinds[number % len(kinds)] for number in range(faults)]
+    draw.shuffle(drawn)
+    names = sorted(targets)
+    draw.shuffle(names)
+    fates: list[Fate] = []
+    for number, kind in enumerate(drawn):
+        # Only a driver that starts begins a run.
+        is_start = number == 0 or drawn[number - 1] == KILLED
+        step = draw.choice([ENTERED, *STEPS] if is_start else STEPS)
+        skips = 0 if step == ENTERED else draw.randrange(2)
+        delay_s = draw.choice([0.0, draw.random() * _DELAY_S])
+        fates.append(Fate(number, kind, names[number % len(names)], step, skips, delay_s))
+    return fates
+
+
+class Driver:
+    """A process that runs the query as soon as it is let go."""
+
+    def __init__(self, command: list[str], home: Path, variables: dict[str, str]) -> None:
+        home.mkdir(parents=True)
+        self.home = home
+        self._log = home / "log"
+        command = [sys.executable, "-m", "tests.support.fated_driver", *command, str(home)]
+        self.tree = ProcessTree(command, env=environment() | variables, log=self._log)
+
+    def go(self) -> None:
+        """Lets the query start."""
+        (self.home / "go").touch()
+
+    def is_ready(self) -> bool:
+        """Whether it waits to be let go."""
+        return (self.home / "ready").exists()
+
+    def exit_code(self) -> int | None:
+        """That of the process; None while it runs."""
+        return self.tree.exit_code()
+
+    def has_begun(self, sink: str) -> bool:
+        """Whether the run of a sink had begun."""
+        return (self.home / f"begun-{sink}").exists()
+
+    def ends(self) -> dict[str, list[str]]:
+        """What each query was started again after, and what it ended by."""
+        found: dict[str, list[str]] = json.loads((self.home / "ends.json").read_text())
+        return found
+
+    def log(self) -> str:
+        """The end of the log."""
+        return self._log.read_text(errors="replace")[-6000:]
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal to all processes."""
+        for pid in self.tree.members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def is_paused(self) -> bool:
+        """Whether all processes are stopped by a signal."""
+        states = [_state(pid) for pid in self.tree.members()]
+        return bool(states) and set(states) <= {"T", ""}
+
+
+def _state(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+class Watcher(Poller):
+    """Polls a target, and writes the next input when the rows of the last one are there.
+
+    Attributes:
+        answers: what the target had, without repetitions.
+        shown: files of which the target has the rows.
+        written: files that were written.
+        away: polls that failed because the server was dead.
+    """
+
+    def __init__(self, target: Target, events: Path, seed: int) -> None:
+        super().__init__(self._take)
+        self.answers: list[list[Row]] = [[]]
+        self.shown = 0
+        self.away = 0
+        self._target, self._events, self._seed = target, events, seed
+        self.written = 0
+        self._restless_until = 0.0
+        self._is_fed = True
+
+    def expect_failures(self) -> None:
+        """Has polls fail for a while, because the server is killed."""
+        self._restless_until = time.monotonic() + _RESTLESS_S
+
+    def check(self) -> None:
+        """Raises what has ended the polls."""
+        if self._failure is not None:
+            raise self._failure
+
+    def end_input(self) -> None:
+        """Writes no more files."""
+        self._is_fed = False
+
+    def _take(self) -> None:
+        try:
+            rows = self._target.rows()
+        except Exception:
+            if time.monotonic() > self._restless_until:
+                raise
+            self.away += 1
+            return
+        if rows != self.answers[-1]:
+            self.answers.append(rows)
+        last: dict[int, int] = {}
+        for k, n, _ in rows:
+            last[k] = max(last.get(k, 0), n)
+        self.shown = sum(last.values()) // _EVENTS
+        while self._is_fed and self.written < self.shown + _AHEAD:
+            self._write(self.written)
+            self.written += 1
+
+    def _write(self, number: int) -> None:
+        # Spark may list the directory at any moment.
+        staged = self._events.with_name("staged")
+        write_events(staged, seed=self._seed, files=range(number, number + 1), rows=_EVENTS)
+        name = f"{number:05d}.json"
+        (staged / name).rename(self._events / name)
+
+
+@dataclass
+class Struck:
+    """What has happened to one sink.
+
+    Attributes:
+        kinds: fates by their kind, of which each met a run of the sink that had begun.
+        overtaken: paused drivers whose successor published epochs meanwhile.
+        fenced: paused drivers that were refused when they continued.
+        retried: errors after which the query was started again.
+    """
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    overtaken: int = 0
+    fenced: int = 0
+    retried: int = 0
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
+        return (
+            f"{kinds}; {self.overtaken} overtaken, {self.fenced} fenced;"
+            f" {self.retried} started again"
+        )
+
+
+class Campaign:
+    """Drivers that meet their fates one after the other, each with a query for each sink.
+
+    Attributes:
+        struck: what has happened, by the name of the sink.
+        watchers: the readers, by the name of the sink.
+        drivers: how many have started.
+        met: the fates that have struck; all of them, unless the limit came first.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, Target],
+        home: Path,
+        seed: int,
+        fates: Sequence[Fate],
+        *,
+        limit_s: float = math.inf,
+    ) -> None:
+        self.met: list[Fate] = []
+        self._limit_s = limit_s
+        self.struck = {name: Struck() for name in targets}
+        self.drivers = 0
+        self._targets, self._home, self._seed, self._fates = targets, home, seed, fates
+        self._roots = {name: home / f"query-{at}" for at, name in enumerate(targets)}
+        self.watchers = {
+            name: Watcher(target, self._roots[name] / "events", seed)
+            for name, target in targets.items()
+        }
+
+    def checkpoint(self, name: str) -> Path:
+        """That of the query of a sink."""
+        return self._roots[name] / "checkpoint"
+
+    def run(self) -> None:
+        """Runs all fates, and then the queries to the end of their input."""
+        for root in self._roots.values():
+            (root / "events").mkdir(parents=True)
+        specification = {name: (of.place, str(self._roots[name])) for name, of in self._named()}
+        (self._home / "queries.json").write_text(json.dumps(specification))
+        with ExitStack() as self._stack:
+            for watcher in self.watchers.values():
+                self._stack.enter_context(watcher)
+            self._spare = self._made()
+            self._active = self._started()
+            until = time.monotonic() + self._limit_s
+            for fate in self._fates:
+                if time.monotonic() > until:
+                    break
+                self._meet(fate)
+                self.met.append(fate)
+            self._finish()
+
+    def _named(self) -> Iterable[tuple[str, Target]]:
+        return self._targets.items()
+
+    def _finish(self) -> None:
+        if self._active.exit_code() is not None:
+            self._active = self._started()
+        for watcher in self.watchers.values():
+            watcher.end_input()
+        written = {name: watcher.written for name, watcher in self.watchers.items()}
+        staged = self._home / ".done"
+        staged.write_text(json.dumps(written))
+        staged.rename(self._home / "done")
+        self._await_end(self._active)
+        assert self._note_ends(self._active) == [END] * len(self._targets), self._active.log()
+        for watcher in self.watchers.values():
+            watcher.look()
+
+    def _await_end(self, driver: Driver) -> None:
+        wait_until(lambda: driver.exit_code() is not None, otherwise=driver.log)
+        assert driver.exit_code() == 0, driver.log()
+
+    def _note_ends(self, driver: Driver) -> list[str]:
+        """What the queries of a driver ended by."""
+        ends = driver.ends()
+        for name, (*retried, end) in ends.items():
+            self.struck[name].retried += len(retried)
+            self.struck[name].fenced += _is_fenced(end)
+        return [of[-1] for of in ends.values()]
+
+    def _made(self) -> Driver:
+        home = self._home / "drivers" / str(self.drivers)
+        variables = {key: of[key] for _, t in self._named() if (of := t.environment) for key in of}
+        made = Driver([str(self._home / "queries.json")], home, variables)
+        self._stack.enter_context(made.tree)
+        self.drivers += 1
+        return made
+
+    def _started(self, fate: Fate | None = None) -> Driver:
+        """The driver that is ready, which gets a successor; it starts with its fate."""
+        started = self._spare
+        wait_until(started.is_ready, otherwise=started.log)
+        self._spare = self._made()
+        if fate is not None:
+            fate.write(started.home)
+        started.go()
+        return started
+
+    def _meet(self, fate: Fate) -> None:
+        if self._active.exit_code() is None:
+            fate.write(self._active.home)
+        else:
+            self._active = self._started(fate)
+        driver, mark = self._active, fate.mark(self._active.home)
+        self._wait(lambda: mark.exists() or driver.exit_code() is not None, driver)
+        assert mark.exists(), driver.log()
+        match fate.kind:
+            case "driver killed":
+                self._bury(driver)
+            case "driver paused":
+                self._overtake(driver)
+            case _:
+                self._restart_servers(fate, driver)
+        for name, target in self._named():
+            is_met = driver.has_begun(name) or name == fate.sink
+            if is_met and (fate.kind != SERVER_KILLED or target.server is not None):
+                self.struck[name].kinds[fate.kind] += 1
+        _LOG.info("%s of %s at %s: %s", fate.kind, fate.sink, mark.read_text(), self._shown())
+
+    def _wait(self, condition: Callable[[], bool], driver: Driver) -> None:
+        def holds() -> bool:
+            for watcher in self.watchers.values():
+                watcher.check()
+            return condition()
+
+        wait_until(holds, otherwise=driver.log)
+
+    def _bury(self, driver: Driver) -> None:
+        wait_until(lambda: driver.exit_code() is not None, otherwise=driver.log)
+        assert driver.exit_code() == -signal.SIGKILL, driver.log()
+        driver.tree.kill()
+
+    def _overtake(self, paused: Driver) -> None:
+        wait_until(lambda: "T" in map(_state, paused.tree.members()), otherwise=paused.log)
+        # The workers of Python are in no group of the driver.
+        paused.send(signal.SIGSTOP)
+        wait_until(paused.is_paused, otherwise=paused.log)
+        before = self._shown()
+        self._active = self._started()
+        deadline = time.monotonic() + _OVERTAKEN_WITHIN_S
+        while time.monotonic() < deadline and len(self._grown(before)) < len(before):
+            time.sleep(_POLL_S)
+        assert paused.is_paused(), "it was to be paused all the time"
+        for name in self._grown(before):
+            self.struck[name].overtaken += 1
+        (paused.home / "followed").touch()
+        paused.send(signal.SIGCONT)
+        self._await_end(paused)
+        ends = self._note_ends(paused)
+        # Its server may have been away before, for longer than it tries again.
+        wrong = [end for end in ends if not _is_fenced(end) and not end.startswith(RETRYABLE)]
+        assert not wrong, wrong
+
+    def _shown(self) -> dict[str, int]:
+        return {name: watcher.shown for name, watcher in self.watchers.items()}
+
+    def _grown(self, before: Mapping[str, int]) -> list[str]:
+        """The sinks of which readers have seen another epoch."""
+        return [name for name, shown in self._shown().items() if shown > before[name]]
+
+    def _restart_servers(self, fate: Fate, driver: Driver) -> None:
+        servers = {name: of.server for name, of in self._named() if of.server is not None}
+        before = self._shown()
+        for name in servers:
+            self.watchers[name].expect_failures()
+        for server in servers.values():
+            server.kill()
+        fate.answer(driver.home).touch()
+        time.sleep(random.Random(self._seed + fate.number).random() * _AWAY_S)
+        for server in servers.values():
+            server.start()
+        for name in servers:
+            self.watchers[name].expect_failures()
+
+        def is_over() -> bool:
+            assert driver.exit_code() is None, driver.log()
+            return len(self._grown(before)) == len(before)
+
+        self._wait(is_over, driver)
+
+
+def _is_fenced(end: str) -> bool:
+    return FENCED in end or FENCED_BY_SPARK in end
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a reader saw, compared with the batch answers of the epochs.
+
+    Attributes:
+        rows: that were expected at the end.
+        lost: rows that are missing at the end.
+        duplicated: rows that are there more than once at the end.
+        foreign: rows that no epoch has emitted, or that a later epoch had replaced.
+        out_of_order: rows that follow a later one of their key, in a target with an order.
+        torn: answers that are no answer of whole epochs.
+        reverted: answers of fewer epochs than the answer before.
+    """
+
+    rows: int
+    lost: int
+    duplicated: int
+    foreign: int
+    out_of_order: int
+    torn: int
+    reverted: int
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the reader saw whole epochs throughout, and all of them at the end."""
+        wrong = (self.lost, self.duplicated, self.foreign)
+        return self.rows > 0 and not any((*wrong, self.out_of_order, self.torn, self.reverted))
+
+    def __str__(self) -> str:
+        return (
+            f"of {self.rows} rows {self.lost} lost, {self.duplicated} duplicated,"
+            f" {self.foreign} foreign, {self.out_of_order} out of order;"
+            f" {self.torn} answers torn, {self.reverted} reverted"
+        )
+
+    @classmethod
+    def of(cls, answers: list[list[Row]], expected: list[Counter[Row]], target: Target) -> Self:
+        """Compares the answers of a target with those of the batches of each prefix of epochs."""
+        epochs = {_size(rows, target.is_keyed): number for number, rows in enumerate(expected)}
+        seen, torn, reverted = 0, 0, 0
+        for answer in answers:
+            rows = Counter(answer)
+            number = epochs.get(_size(rows, target.is_keyed))
+            if number is None or rows != expected[number]:
+                torn += 1
+            else:
+                reverted += number < seen
+                seen = max(seen, number)
+        got, wanted = Counter(answers[-1]), expected[-1]
+        return cls(
+            rows=wanted.total(),
+            lost=(wanted - got).total(),
+            duplicated=sum(count - 1 for count in got.values()),
+            foreign=len(set(got) - set(wanted)),
+            out_of_order=_out_of_order(answers[-1]) if target.keeps_order else 0,
+            torn=torn,
+            reverted=reverted,
+        )
+
+
+def _size(rows: Counter[Row], is_keyed: bool) -> int:
+    """A number that grows with each epoch."""
+    return sum(n for _, n, _ in rows.elements()) if is_keyed else rows.total()
+
+
+def _out_of_order(rows: list[Row]) -> int:
+    last: dict[int, int] = {}
+    later = 0
+    for k, n, _ in rows:
+        later += n <= last.get(k, 0)
+        last[k] = n
+    return later
+
+
+def expected_answers(checkpoint: Path, target: Target) -> list[Counter[Row]]:
+    """The answer of a batch for each prefix of the epochs, the empty one included."""
+    totals: dict[int, tuple[int, int]] = {}
+    rows: Counter[Row] = Counter()
+    answers = [Counter[Row]()]
+    for [files] in taken(checkpoint):
+        met = set()
+        for k, v in _events(files):
+            n, total = totals.get(k, (0, 0))
+            totals[k] = (n + 1, total + v)
+            met.add(k)
+        rows = rows + Counter((k, *totals[k]) for k in met)
+        every = Counter((k, *of) for k, of in totals.items())
+        answers.append(every if target.is_keyed else rows)
+    return answers
+
+
+def _events(files: list[Path]) -> Iterator[tuple[int, int]]:
+    for event in (json.loads(line) for file in files for line in file.read_text().splitlines()):
+        yield event["k"], event["v"]
