@@ -186,7 +186,7 @@ def simulate(seed: int) -> Simulation:
     made = Simulation(seed)
     try:
         # Threads of their own would come in no order that a seed draws.
-        with patch("cleancut.sinks._files.view.mapped", map):
+        with patch("cleancut.sinks._epoch_log.view.mapped", map):
             made.run()
     except ViolationError as error:
         # Actors that are left would wait for ever.

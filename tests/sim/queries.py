@@ -11,10 +11,10 @@ from cleancut._format.wrapped import unwrapped
 from cleancut._storage.objects import Place
 from cleancut.errors import CleancutError
 from cleancut.sinks._core.query_side import Act, QuerySide
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.going_back import follow
-from cleancut.sinks._files.manifest import read_manifest
-from cleancut.sinks._files.names import EPOCHS, TAKEN_BACK, manifest_epochs, taken_back
+from cleancut.sinks._epoch_log.manifest import read_manifest
+from cleancut.sinks._epoch_log.names import EPOCHS, TAKEN_BACK, manifest_epochs, taken_back
+from cleancut.sinks._epoch_log.records import Records
+from cleancut.sinks._epoch_log.rollback import follow
 from tests.sim.schedule import CrashError, Schedule
 from tests.support.flow_places import (
     Bucket,

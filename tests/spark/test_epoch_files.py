@@ -18,7 +18,7 @@ from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.query_side import RunningSide
-from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._epoch_log.manifest import Manifest
 from cleancut.sinks._files.publishing import Publishing
 from tests.support.documented import blocks
 from tests.support.events import write_closing

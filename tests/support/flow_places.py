@@ -10,8 +10,8 @@ from cleancut._format.layout import CUTS, FORMAT_OBJECT, ROOT
 from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place, Stored
 from cleancut.errors import error_of
-from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
-from cleancut.sinks._files.names import OWNER, Attempt, manifest_name
+from cleancut.sinks._epoch_log.manifest import DataFile, Manifest, Owner
+from cleancut.sinks._epoch_log.names import OWNER, Attempt, manifest_name
 from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import cut_body, cut_name
 

@@ -8,7 +8,7 @@ from cleancut.dataflow._model.names import member_name
 from cleancut.dataflow._model.records import MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
 from cleancut.dataflow._store.store import FlowStore
-from cleancut.sinks._files.going_back import hide
+from cleancut.sinks._epoch_log.rollback import hide
 from tests.support.flow_places import (
     Bucket,
     claim_channel,

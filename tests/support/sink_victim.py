@@ -22,8 +22,8 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import EXPECT_NOTHING
 from cleancut.sinks._core.query_side import RunningSide
+from cleancut.sinks._epoch_log.manifest import Manifest
 from cleancut.sinks._files import epoch_files
-from cleancut.sinks._files.manifest import Manifest
 from cleancut.sinks._files.publishing import Publishing
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._files.manifest import DataFile, Manifest
-from cleancut.sinks._files.names import Attempt, manifest_name
+from cleancut.sinks._epoch_log.manifest import DataFile, Manifest
+from cleancut.sinks._epoch_log.names import Attempt, manifest_name
 
 TOKEN = "0123456789abcdef" * 2
 BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)

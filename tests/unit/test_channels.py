@@ -12,9 +12,9 @@ from cleancut import Channel, DamagedError, RequestError, iterate
 from cleancut._storage.access import S3Access
 from cleancut.dataflow._channel.channel import misfit
 from cleancut.dataflow._channel.readers import registered
-from cleancut.sinks._files.directory import PlainRecords
-from cleancut.sinks._files.manifest import Link, Manifest
-from cleancut.sinks._files.names import Attempt
+from cleancut.sinks._epoch_log.manifest import Link, Manifest
+from cleancut.sinks._epoch_log.names import Attempt
+from cleancut.sinks._epoch_log.records import PlainRecords
 from tests.unit.sink_records import BATCH, MANIFEST, TOKEN
 
 ROWS = StructType().add("k", LongType()).add("s", StringType())

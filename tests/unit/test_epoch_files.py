@@ -17,13 +17,14 @@ from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import batch_of
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
-from cleancut.sinks._files.going_back import follow
-from cleancut.sinks._files.manifest import DataFile, Manifest, Owner
-from cleancut.sinks._files.names import Attempt, attempts, manifest_epochs, manifest_name
+from cleancut.sinks._epoch_log.manifest import DataFile, Manifest, Owner
+from cleancut.sinks._epoch_log.names import Attempt, attempts, manifest_epochs, manifest_name
+from cleancut.sinks._epoch_log.records import PlainRecords
+from cleancut.sinks._epoch_log.retention import published_epochs
+from cleancut.sinks._epoch_log.rollback import follow
+from cleancut.sinks._epoch_log.view import look
+from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.publishing import Output, Publishing
-from cleancut.sinks._files.retention import published_epochs
-from cleancut.sinks._files.view import look
 from tests.support.draws import draws
 from tests.unit.s3_server import BUCKET, s3_server
 from tests.unit.sink_records import BATCH, MANIFEST, TOKEN, Directory, data, manifest
@@ -494,7 +495,7 @@ def test_a_reader_sees_all_epochs_up_to_one_while_a_rollback_is_followed(
         return [found[epoch] for epoch in epochs]
 
     with monkeypatch.context() as patch:
-        patch.setattr("cleancut.sinks._files.view.mapped", one_by_one)
+        patch.setattr("cleancut.sinks._epoch_log.view.mapped", one_by_one)
         for of in ("read", "list"):
             patch.setattr(storage.Directory, of, between(of))
         found = [int(path.split("=")[1][:20]) for path in sink.paths()]

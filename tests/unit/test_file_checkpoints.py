@@ -8,8 +8,8 @@ import pytest
 from cleancut.errors import FencedError, RequestError
 from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.lineage import Origin
-from cleancut.sinks._files.checkpoints import begin_checkpoint, check_followed
-from cleancut.sinks._files.manifest import claim
+from cleancut.sinks._epoch_log.checkpoints import begin_checkpoint, check_followed
+from cleancut.sinks._epoch_log.manifest import claim
 from tests.unit.sink_records import BATCH, Directory, manifest
 
 NOTHING = Expected()

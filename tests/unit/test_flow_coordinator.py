@@ -15,8 +15,8 @@ from cleancut.dataflow._model.records import AnswerRecord, MemberRecord, VectorR
 from cleancut.dataflow._store.log import Pins
 from cleancut.dataflow._store.machinery import Item, Result
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
-from cleancut.sinks._files.manifest import encoded
-from cleancut.sinks._files.names import act_name
+from cleancut.sinks._epoch_log.manifest import encoded
+from cleancut.sinks._epoch_log.names import act_name
 from tests.support.flow_places import nothing, open_records_in, open_root_in
 from tests.support.flow_world import FLOW, Query, Still, World
 

@@ -11,9 +11,8 @@ import pytest
 from cleancut import DamagedError, RequestError
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
-from cleancut.sinks._files.going_back import forget, hide, show
-from cleancut.sinks._files.manifest import Manifest, Owner
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.manifest import Manifest, Owner
+from cleancut.sinks._epoch_log.names import (
     OWNER,
     Attempt,
     attempts,
@@ -22,8 +21,7 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
-from cleancut.sinks._files.publishing import Output, Publishing
-from cleancut.sinks._files.retention import (
+from cleancut.sinks._epoch_log.retention import (
     ExpiryRecord,
     Kept,
     collect,
@@ -31,6 +29,8 @@ from cleancut.sinks._files.retention import (
     expired_until,
     published_epochs,
 )
+from cleancut.sinks._epoch_log.rollback import forget, hide, show
+from cleancut.sinks._files.publishing import Output, Publishing
 from tests.support.draws import draws
 from tests.support.seeds import fixed
 from tests.unit.sink_records import BATCH, MANIFEST, Directory, manifest

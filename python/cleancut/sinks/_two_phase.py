@@ -26,10 +26,9 @@ from cleancut.sinks._core.ledger_errors import (
     undo_refused,
 )
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._files.checkpoints import NO_MOVE, begin_checkpoint, check_followed
-from cleancut.sinks._files.directory import Records, SinkDirectory
-from cleancut.sinks._files.manifest import check_input, claim, decoded, encoded
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.checkpoints import NO_MOVE, begin_checkpoint, check_followed
+from cleancut.sinks._epoch_log.manifest import check_input, claim, decoded, encoded
+from cleancut.sinks._epoch_log.names import (
     EPOCHS,
     PREPARED,
     UNDONE,
@@ -40,7 +39,7 @@ from cleancut.sinks._files.names import (
     undone_epochs,
     undone_name,
 )
-from cleancut.sinks._files.operations import (
+from cleancut.sinks._epoch_log.operations import (
     counts_now,
     find_lost_before,
     find_lost_since,
@@ -49,6 +48,8 @@ from cleancut.sinks._files.operations import (
     record_operations,
     record_start,
 )
+from cleancut.sinks._epoch_log.records import Records
+from cleancut.sinks._files.directory import SinkDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,11 +11,11 @@ from cleancut._storage.access import S3Access, S3Options
 from cleancut.dataflow._channel.readers import ChannelReader, forget_reader, readers_of
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._files.directory import PlainRecords
-from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._epoch_log.manifest import Manifest
+from cleancut.sinks._epoch_log.records import PlainRecords
+from cleancut.sinks._epoch_log.retention import Kept, collect, expire, published_epochs
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
 from cleancut.sinks._files.publishing import Output
-from cleancut.sinks._files.retention import Kept, collect, expire, published_epochs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

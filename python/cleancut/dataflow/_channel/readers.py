@@ -16,8 +16,8 @@ from cleancut._storage.s3 import SCHEMES
 from cleancut.dataflow._model.facts import consumed_in
 from cleancut.dataflow._model.vector import NOT_BEGUN
 from cleancut.errors import CleancutError, error_of
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import decoded
+from cleancut.sinks._epoch_log.manifest import decoded
+from cleancut.sinks._epoch_log.records import Records
 
 READERS = "_readers"
 _OFFSETS = "offsets"

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from cleancut.dataflow._model.records import EdgeCut
 from cleancut.errors import CleancutError
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, Owner, owner_of, read_manifest
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.manifest import Manifest, Owner, owner_of, read_manifest
+from cleancut.sinks._epoch_log.names import (
     ACTS,
     EPOCHS,
     TAKEN_BACK,
@@ -16,8 +15,10 @@ from cleancut.sinks._files.names import (
     taken_back,
     taken_back_name,
 )
-from cleancut.sinks._files.operations import read_operations
-from cleancut.sinks._files.retention import expired_until, published_epochs
+from cleancut.sinks._epoch_log.operations import read_operations
+from cleancut.sinks._epoch_log.records import Records
+from cleancut.sinks._epoch_log.retention import expired_until
+from cleancut.sinks._epoch_log.view import manifests_after
 
 _Key = tuple[int, str]
 
@@ -131,7 +132,6 @@ class FlyingEpoch:
         rows: how many it has.
         bytes: of its files.
         manifest: by which it is, or was, published.
-        is_hidden: whether it was taken back since.
     """
 
     epoch: int
@@ -139,13 +139,12 @@ class FlyingEpoch:
     rows: int
     bytes: int
     manifest: Manifest
-    is_hidden: bool
 
 
 def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
-    """The epochs of a channel after what was consumed, up to what was sent; ascending.
+    """The epochs of a channel after the last consumed one, up to the last sent one; ascending.
 
-    Those are among them that were taken back since: they were in flight all the same.
+    They include epochs that readers do not see any more because the sender was rolled back since.
 
     Raises:
         DamagedError: CLEANCUT_SINK_DAMAGED.
@@ -153,7 +152,8 @@ def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
     if edge.sent is None:
         return []
     found: dict[int, FlyingEpoch] = {}
-    for manifest, is_hidden in [*_hidden(records, edge, edge.sent), *_seen(records, edge.consumed)]:
+    after = max(edge.consumed, expired_until(records))
+    for manifest in [*_hidden(records, edge, edge.sent), *manifests_after(records, after)]:
         epoch = manifest.epoch
         if edge.consumed < epoch <= edge.sent and edge.lineage.counts(epoch):
             found[epoch] = FlyingEpoch(
@@ -162,18 +162,13 @@ def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
                 rows=manifest.rows,
                 bytes=manifest.size_bytes,
                 manifest=manifest,
-                is_hidden=is_hidden,
             )
     return [found[epoch] for epoch in sorted(found)]
 
 
-def _seen(records: Records, consumed: int) -> Iterator[tuple[Manifest, bool]]:
-    return ((manifest, False) for manifest in published_epochs(records, after=consumed))
-
-
-def _hidden(records: Records, edge: EdgeCut, sent: int) -> Iterator[tuple[Manifest, bool]]:
+def _hidden(records: Records, edge: EdgeCut, sent: int) -> Iterator[Manifest]:
     for attempt in taken_back(records.names(TAKEN_BACK)):
         name = taken_back_name(attempt)
         body = records.read(name) if edge.consumed < attempt.epoch <= sent else None
         if body is not None:
-            yield Manifest.decode(body, records.at(name), attempt.epoch), True
+            yield Manifest.decode(body, records.at(name), attempt.epoch)

@@ -16,7 +16,7 @@ from cleancut.dataflow._model.records import MemberCut, VectorRecord
 from cleancut.dataflow._model.vector import NOT_BEGUN
 from cleancut.dataflow._store.places import Places
 from cleancut.errors import CleancutError
-from cleancut.sinks._files.directory import PlainRecords
+from cleancut.sinks._epoch_log.records import PlainRecords
 
 
 @dataclass(frozen=True, repr=False)

@@ -31,7 +31,7 @@ from cleancut.dataflow._store.log import (
 from cleancut.dataflow._store.members import MemberView
 from cleancut.dataflow._store.store import FlowStore
 from cleancut.errors import CleancutError, FencedError, error_of
-from cleancut.sinks._files.directory import Records
+from cleancut.sinks._epoch_log.records import Records
 
 OpenRecords = Callable[[str], Records]
 

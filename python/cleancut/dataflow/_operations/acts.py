@@ -18,8 +18,8 @@ from cleancut.dataflow._store.places import Places
 from cleancut.dataflow._store.store import FlowStore, refused
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._files.going_back import follow
-from cleancut.sinks._files.retention import published_epochs
+from cleancut.sinks._epoch_log.retention import published_epochs
+from cleancut.sinks._epoch_log.rollback import follow
 
 _READ = 64
 

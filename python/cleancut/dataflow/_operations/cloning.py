@@ -16,8 +16,8 @@ from cleancut.dataflow._store.members import looked_at
 from cleancut.dataflow._store.places import Places
 from cleancut.dataflow._store.store import FlowStore
 from cleancut.errors import CleancutError
-from cleancut.sinks._files.manifest import Owner, claim_for, owner_of
-from cleancut.sinks._files.names import manifest_name
+from cleancut.sinks._epoch_log.manifest import Owner, claim_for, owner_of
+from cleancut.sinks._epoch_log.names import manifest_name
 
 # Plans to make a checkpoint of a savepoint of another one, in an empty location.
 Clone = Callable[[str, str, str], MemberPlan]

@@ -10,7 +10,7 @@ from cleancut._storage.objects import Place
 from cleancut._storage.s3 import SCHEMES, open_s3
 from cleancut.dataflow._store.machinery import Machinery
 from cleancut.dataflow._store.store import FlowStore
-from cleancut.sinks._files.directory import PlainRecords
+from cleancut.sinks._epoch_log.records import PlainRecords
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""Epochs as files that manifests publish: `EpochFiles`, its compaction and its expiry."""
+"""Epochs as files of rows that manifests publish: `EpochFiles`."""

@@ -9,10 +9,11 @@ from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms
 from cleancut._storage.access import S3Access, S3Options
 from cleancut.sinks._core.columns import column_names
-from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
+from cleancut.sinks._epoch_log.records import PlainRecords
+from cleancut.sinks._epoch_log.retention import Kept, collect, expire, published_epochs
+from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
 from cleancut.sinks._files.publishing import Output
-from cleancut.sinks._files.retention import Kept, collect, expire, published_epochs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

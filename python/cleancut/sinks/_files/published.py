@@ -15,13 +15,14 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._files.directory import PlainRecords, SinkDirectory
-from cleancut.sinks._files.going_back import forget, hide, show
-from cleancut.sinks._files.manifest import Manifest
+from cleancut.sinks._epoch_log.manifest import Manifest
+from cleancut.sinks._epoch_log.records import PlainRecords
+from cleancut.sinks._epoch_log.retention import expired_until
+from cleancut.sinks._epoch_log.rollback import forget, hide, show
+from cleancut.sinks._epoch_log.view import look
+from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.publishing import Output, Publishing
-from cleancut.sinks._files.retention import expired_until
 from cleancut.sinks._files.rows import RowReader
-from cleancut.sinks._files.view import look
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

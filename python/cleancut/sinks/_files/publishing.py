@@ -13,11 +13,16 @@ from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import EXPECT_NOTHING, NO_EPOCH, EpochsLost, lost_after
 from cleancut.sinks._core.ledger_errors import error_for, rolled_back
 from cleancut.sinks._core.query_side import QuerySide
-from cleancut.sinks._files.checkpoints import NO_MOVE, begin_checkpoint, check_followed
-from cleancut.sinks._files.directory import SinkDirectory
-from cleancut.sinks._files.going_back import follow, hide_manifest, missing
-from cleancut.sinks._files.manifest import DataFile, Link, Manifest, claim, owner_of, read_manifest
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.checkpoints import NO_MOVE, begin_checkpoint, check_followed
+from cleancut.sinks._epoch_log.manifest import (
+    DataFile,
+    Link,
+    Manifest,
+    claim,
+    owner_of,
+    read_manifest,
+)
+from cleancut.sinks._epoch_log.names import (
     EPOCHS,
     FILES,
     TAKEN_BACK,
@@ -27,13 +32,15 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
-from cleancut.sinks._files.operations import (
+from cleancut.sinks._epoch_log.operations import (
     counts_now,
     find_lost_since,
     last_recorded,
     read_history,
     record_start,
 )
+from cleancut.sinks._epoch_log.rollback import follow, hide_manifest, missing
+from cleancut.sinks._files.directory import SinkDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from cleancut.errors import error_of
 from cleancut.sinks._core.columns import quoted
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest
-from cleancut.sinks._files.names import ATTEMPT_COLUMN, FILES
+from cleancut.sinks._epoch_log.manifest import Manifest
+from cleancut.sinks._epoch_log.names import ATTEMPT_COLUMN, FILES
+from cleancut.sinks._epoch_log.records import Records
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

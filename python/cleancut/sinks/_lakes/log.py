@@ -18,7 +18,7 @@ from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import error_for, fenced
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._files.manifest import FORMAT_VERSION, decoded
+from cleancut.sinks._epoch_log.manifest import FORMAT_VERSION, decoded
 from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 
 

@@ -20,9 +20,9 @@ from cleancut.sinks._core.ledger import (
 )
 from cleancut.sinks._core.ledger_errors import continued, error_for, unrelated
 from cleancut.sinks._core.lineage import Position
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import decoded, encoded, owner_of
-from cleancut.sinks._files.names import ACTS, EPOCHS, manifest_epochs
+from cleancut.sinks._epoch_log.manifest import decoded, encoded, owner_of
+from cleancut.sinks._epoch_log.names import ACTS, EPOCHS, manifest_epochs
+from cleancut.sinks._epoch_log.records import Records
 
 _MOVE = re.compile(r"checkpoint-([0-9]{20})\.json")
 NO_MOVE = 0

@@ -18,9 +18,8 @@ from cleancut.sinks._core.ledger import (
     lost_between,
 )
 from cleancut.sinks._core.query_side import Act, Acted
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import decoded, encoded
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.manifest import decoded, encoded
+from cleancut.sinks._epoch_log.names import (
     ACTS,
     EPOCHS,
     TAKEN_BACK,
@@ -30,6 +29,7 @@ from cleancut.sinks._files.names import (
     manifest_name,
     taken_back,
 )
+from cleancut.sinks._epoch_log.records import Records
 
 
 def read_history(records: Records, epochs: Iterable[int]) -> History:

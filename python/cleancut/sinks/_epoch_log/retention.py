@@ -14,9 +14,8 @@ from typing import Any
 from cleancut._format.ages import age_ms
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, decoded, encoded
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.manifest import Manifest, decoded, encoded
+from cleancut.sinks._epoch_log.names import (
     EPOCHS,
     EXPIRED,
     FILES,
@@ -29,7 +28,8 @@ from cleancut.sinks._files.names import (
     taken_back,
     taken_back_name,
 )
-from cleancut.sinks._files.view import look
+from cleancut.sinks._epoch_log.records import Records
+from cleancut.sinks._epoch_log.view import look
 
 _TRIES = 20
 

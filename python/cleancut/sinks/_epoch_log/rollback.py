@@ -11,9 +11,8 @@ from cleancut.sinks._core.ledger import (
     RowsMissing,
 )
 from cleancut.sinks._core.query_side import Acted
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, encoded, read_manifest
-from cleancut.sinks._files.names import (
+from cleancut.sinks._epoch_log.manifest import Manifest, encoded, read_manifest
+from cleancut.sinks._epoch_log.names import (
     EPOCHS,
     GIVEN_BACK,
     TAKEN_BACK,
@@ -27,9 +26,10 @@ from cleancut.sinks._files.names import (
     undone_epochs,
     undone_name,
 )
-from cleancut.sinks._files.operations import find_lost_before, read_history, record_operations
-from cleancut.sinks._files.retention import expired_until
-from cleancut.sinks._files.view import look
+from cleancut.sinks._epoch_log.operations import find_lost_before, read_history, record_operations
+from cleancut.sinks._epoch_log.records import Records
+from cleancut.sinks._epoch_log.retention import expired_until
+from cleancut.sinks._epoch_log.view import look
 
 
 def follow(

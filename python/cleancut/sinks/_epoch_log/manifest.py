@@ -10,8 +10,8 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.ledger_errors import epoch_taken
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.names import OWNER, Attempt, manifest_name
+from cleancut.sinks._epoch_log.names import OWNER, Attempt, manifest_name
+from cleancut.sinks._epoch_log.records import Records
 
 FORMAT_VERSION = 1
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from cleancut._storage.parallel import mapped
 from cleancut.errors import error_of
-from cleancut.sinks._files.directory import Records
-from cleancut.sinks._files.manifest import Manifest, read_manifest
-from cleancut.sinks._files.names import EPOCHS, GIVEN_BACK, given_back, manifest_epochs
-from cleancut.sinks._files.operations import read_history
+from cleancut.sinks._epoch_log.manifest import Manifest, read_manifest
+from cleancut.sinks._epoch_log.names import EPOCHS, GIVEN_BACK, given_back, manifest_epochs
+from cleancut.sinks._epoch_log.operations import read_history
+from cleancut.sinks._epoch_log.records import Records
 
 _TRIES = 20
 
@@ -40,7 +40,7 @@ def look(
         DamagedError: CLEANCUT_SINK_DAMAGED.
     """
     if epochs is None:
-        return _all_after(records, max(expired, after))
+        return _visible(records, manifests_after(records, max(expired, after)))
     named = sorted(set(epochs))
     read = _read(records, [epoch for epoch in named if epoch > max(expired, after)])
     found = _visible(records, [manifest for manifest in read if manifest is not None])
@@ -51,13 +51,19 @@ def look(
     return found
 
 
-def _all_after(records: Records, after: int) -> list[Manifest]:
+def manifests_after(records: Records, after: int) -> list[Manifest]:
+    """The manifests of all epochs after one, whether readers see them or not; ascending.
+
+    Raises:
+        RetryableError: CLEANCUT_SINK_CHANGED.
+        DamagedError: CLEANCUT_SINK_DAMAGED.
+    """
     for _ in range(_TRIES):
         listed = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
         found = [manifest for manifest in _read(records, listed) if manifest is not None]
         # One that was listed and is gone was hidden meanwhile, perhaps before an earlier epoch.
         if len(found) == len(listed):
-            return _visible(records, found)
+            return found
     raise error_of("CLEANCUT_SINK_CHANGED", path=records.location, tries=_TRIES)
 
 
