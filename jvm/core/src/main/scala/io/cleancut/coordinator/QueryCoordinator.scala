@@ -41,7 +41,6 @@ final class QueryCoordinator(
   private val barrier = new InFlightBarrier(runs)
   private val frames = new FrameCollector(runs, claims)
   private val stores = new EpochStores(runs)
-  private val publishedSinks = new PublishedSinks(runs)
   private val pages = new CutPages(runs)
   private val operation = new OfflineEpochRun(runs, frames, stores)
   private val sealer = new EpochSealer(runs, claims, frames, stores, seals, pages)
@@ -116,16 +115,25 @@ final class QueryCoordinator(
     finisher.sealedOutput(runId, epoch)
   def finish(runId: String, epoch: Long): Boolean = finisher.finish(runId, epoch)
 
-  // The commit: EpochCommitter, PublishedSinks.
+  // The commit: EpochCommitter.
   def commit(
       runId: String,
       epoch: Long,
       entry: String,
       plan: => Option[EpochPlan] = None
   ): String = committer.commit(runId, epoch, entry, plan)
-  def sinks(runId: String, epoch: Long): SinkEpochs = publishedSinks.recorded(runId, epoch)
-  def published(runId: String, epoch: Long, sinks: Set[String]): Unit =
-    publishedSinks.add(runId, epoch, sinks)
+
+  /** The epochs that sinks have published, up to the last that is committed. */
+  def sinks(runId: String, epoch: Long): SinkEpochs = {
+    val run = runs.believed(runId, epoch)
+    runs.locked(run.ledger.sinks)
+  }
+
+  /** Sinks, by the keys of their ledgers, have published an epoch; its cut records that. */
+  def published(runId: String, epoch: Long, sinks: Set[String]): Unit = {
+    val run = runs.believed(runId, epoch)
+    runs.locked(run.ledger.published(epoch, sinks))
+  }
 
   // Epochs of offline operations: OfflineEpochRun.
   def replace(

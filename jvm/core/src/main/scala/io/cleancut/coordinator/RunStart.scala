@@ -1,0 +1,109 @@
+package io.cleancut.coordinator
+
+import java.util.concurrent.atomic.AtomicBoolean
+
+import org.slf4j.LoggerFactory
+
+import io.cleancut.coordinator.state.{Begun, EpochMeter, QueryLedger, QueryRun}
+import io.cleancut.cutstore.{CutArchive, CutsListed, Owner, StoredSize, Taken}
+import io.cleancut.cutstore.gc.{CutAges, GarbageCollector}
+import io.cleancut.cutstore.usage.UsageBook
+import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.format._
+
+/**
+ * The start of a run: it takes the ownership, and reads the last cut, the seal after it, and what
+ * garbage collection needs. Holds no lock. For one thread at a time.
+ *
+ * @param host
+ *   for the owner object
+ */
+final private[coordinator] class RunStart(
+    archive: CutArchive,
+    logs: SparkLogs,
+    host: String,
+    runtime: CutsRuntime,
+    usage: () => UsageBook.Shares,
+    isClosed: () => Boolean
+) {
+  import RunStart.logger
+  import runtime.clock
+
+  private val sweepPermit = new AtomicBoolean
+
+  /** Takes the next generation for a run, and reads what it continues from. */
+  def start(runId: String): QueryRun = {
+    val used = usage()
+    val queryId = logs.queryId()
+    val taken = archive.owners.take(queryId, runId, host)
+    // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
+    val plain = logs.lastPlainCommit()
+    val listed = archive.cuts.listed()
+    archive.mark(queryId, if (runtime.paging.isEmpty) FormatNote.Stores else FormatNote.Roots)
+    val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
+    for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
+      throw Errors.cutsOvertaken(archive.location, last, done.epoch)
+    val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
+    logger.info(
+      s"Run $runId owns ${archive.location} as generation ${taken.generation}, behind epoch " +
+        s"$committed"
+    )
+    if (!taken.isAlone) tellOfRivals(taken.generation)
+    val seal =
+      listed.sealOf(committed + 1).flatMap(archive.cuts.readSeal(_, cut)).filterNot(_.isClaim)
+    seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
+    val collector = newCollector(taken, listed)
+    val uncut = if (cut.isEmpty && committed >= 0) archive.uncutSinks() else SinkEpochs.Empty
+    val last = cut.filter(_.epoch == committed)
+    val run = new QueryRun(
+      RunId(queryId, runId, taken.generation),
+      new QueryLedger(committed, cut, runtime.baseMargin, seal, uncut),
+      new EpochMeter(used),
+      seal,
+      Begun(committed, last, taken.generation, taken.isAlone, Some(collector)),
+      collector,
+      runtime.budget
+    )
+    // Of a new query nothing is there yet; of others the first sweep tells.
+    if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))
+    run
+  }
+
+  private def newCollector(taken: Taken, listed: CutsListed): GarbageCollector = {
+    val retention = logs.retention
+    val written = listed.cutInfos.iterator.map { case (epoch, info) => epoch -> info.modifiedMs }
+    val ages = new CutAges(retention.ms, written.to(Iterable), taken.storeClock, clock)
+    def isFollowed() = isClosed() || archive.owners.isTaken(taken.generation + 1)
+    new GarbageCollector(
+      archive,
+      retention,
+      runtime.baseMargin,
+      ages,
+      taken.storeClock,
+      listed.seals,
+      () => isFollowed(),
+      sweepPermit,
+      clock
+    )
+  }
+
+  /** A later owner may have swept what the cut names. */
+  private def wholeCut(generation: Long, epoch: Long): Option[Cut] =
+    try archive.cuts.open(epoch, runtime.parts(archive)).map(_.whole)
+    catch {
+      case e: CleancutException =>
+        archive.owners.find(generation + 1).foreach { owner =>
+          throw Errors.fenced(archive.location, epoch + 1, owner.toString)
+        }
+        throw e
+    }
+
+  private def tellOfRivals(generation: Long): Unit =
+    Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
+      logger.warn(s"At ${archive.location} $rivals")
+    }
+}
+
+private object RunStart {
+  private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
+}
