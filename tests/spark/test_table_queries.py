@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -14,15 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 import cleancut
+from cleancut import Checkpoint
 from cleancut._format.cut import read_cut
-from cleancut.sinks import SqlSink
+from cleancut._provider import PROVIDER_KEY
+from cleancut.sinks import Batch, SqlSink
 from cleancut.sinks._core.columns import prepared
+from cleancut.sinks._core.lineage import normal
 from cleancut.testing._acted_query import ActedQuery
 from tests.support.events import write_events
 from tests.support.file_epochs import PLACES
-from tests.support.queries import Operator
+from tests.support.queries import Events, Operator
 from tests.support.refusals import refusal
-from tests.support.sessions import start
+from tests.support.sessions import CLEANCUT, start
 from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
@@ -272,6 +276,120 @@ def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
     run(accepting)
     run()
     assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+
+
+def migrated(query: Query, former: str, moved: str) -> None:
+    """Writes a checkpoint for the same query, as for a changed one."""
+    session = query.spark.newSession()
+    for key, value in {PROVIDER_KEY: CLEANCUT, **query.settings}.items():
+        session.conf.set(key, value)
+    rows = COUNTS.build(Events(session, query.home / "events"))
+    cleancut.migrate(former, moved, rows, None, "update").apply()
+
+
+def replicated(query: Query, former: str, moved: str) -> None:
+    """Copies the checkpoint with its last epoch, as a replica has it that is up to date."""
+    Checkpoint(former).replicate(moved)
+
+
+@long
+@pytest.mark.parametrize("move", [migrated, replicated])
+def test_a_migrated_query_and_a_replica_continue_and_fence_the_former_checkpoint(
+    move: Callable[[Query, str, str], None], spark: SparkSession, tmp_path: Path
+) -> None:
+    query, files = Query(spark, tmp_path, PLACES["cuts"]), EPOCHS
+
+    def run() -> None:
+        nonlocal files
+        write_events(tmp_path / "events", seed=5, files=range(files, files + 1), rows=ROWS)
+        files += 1
+        query.run(query.sink(keys="k", keep_undo=9))
+
+    for _ in range(3):
+        run()
+    former, moved = tmp_path / "query", tmp_path / "moved"
+    move(query, f"{former}/checkpoint", f"{moved}/checkpoint")
+    query.root = moved
+    for _ in range(2):
+        run()
+        assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+    [(locations,)] = query.rows("SELECT checkpoint FROM cleancut_runs")
+    assert [*map(normal, json.loads(locations))] == [f"{of}/checkpoint" for of in (former, moved)]
+    query.root = former
+    before = query.rows("SELECT * FROM counts ORDER BY k")
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
+        run()
+    assert query.rows("SELECT * FROM counts ORDER BY k") == before
+
+
+@long
+def test_a_replica_that_lacks_published_epochs_continues_once_they_are_deleted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It would choose other input for an epoch that the target has; its error says what to do."""
+    query, files = Query(spark, tmp_path, PLACES["cuts"]), EPOCHS
+
+    def run() -> str:
+        nonlocal files
+        write_events(tmp_path / "events", seed=5, files=range(files, files + 1), rows=ROWS)
+        files += 1
+        return query.run(query.sink(epoch_column="epoch"))
+
+    query_id = run()
+    former, moved = tmp_path / "query", tmp_path / "moved"
+    replicated(query, f"{former}/checkpoint", f"{moved}/checkpoint")
+    run()
+    run()
+    before = query.rows("SELECT * FROM counts ORDER BY k, epoch")
+    query.root = moved
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_TAKEN") as refused:
+        run()
+    assert query.rows("SELECT * FROM counts ORDER BY k, epoch") == before
+    said = re.search("Take back what the target has from epoch ([0-9]+) on", str(refused.value))
+    assert said is not None
+    first = int(said[1])
+    with contextlib.closing(sqlite3.connect(tmp_path / "db")) as database, database:
+        database.execute("DELETE FROM counts WHERE epoch >= ?", [first])
+    assert query.sink(epoch_column="epoch").forget(query_id, first - 1) == 2
+    run()
+    newest = query.rows("SELECT k, n FROM counts GROUP BY k HAVING epoch = max(epoch)")
+    assert dict(newest) == query.batch()
+    assert query.rows("SELECT k, epoch FROM counts GROUP BY k, epoch HAVING count(*) > 1") == []
+
+
+class Dying(SqlSink):
+    """Its driver dies between the publication of an epoch and the cut."""
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        super().publish(handle, batch)
+        raise OSError("the driver has died")
+
+
+@long
+@pytest.mark.parametrize("is_completed", [True, False], ids=["completed", "rolled back"])
+def test_a_sink_is_replaced_after_its_sealed_epoch_as_the_error_says(
+    is_completed: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    query, url = Query(spark, tmp_path, PLACES["cuts"]), f"sqlite:///{tmp_path}/db"
+    query.run(query.sink(keys="k"))
+    write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
+    with pytest.raises(StreamingQueryException, match="the driver has died"):
+        query.run(Dying(url, "counts", keys="k"))
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_REPLACED") as refused:
+        query.run(SqlSink(url, "others", keys="k"))
+    assert query.rows("SELECT name FROM sqlite_master WHERE name = 'others'") == []
+    said = re.search("`cleancut rollback ([^ ]+) --to-epoch ([0-9]+) --apply`", str(refused.value))
+    assert said is not None
+    if is_completed:
+        query.run(query.sink(keys="k"))
+        assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
+    else:
+        cleancut.rollback(said[1], int(said[2]), session=spark).apply()
+    more = range(EPOCHS + 1, EPOCHS + 2)
+    write_events(tmp_path / "events", seed=5, files=more, rows=ROWS)
+    query.run(SqlSink(url, "others", keys="k"))
+    counts, others = (dict(query.rows(f"SELECT k, n FROM {of}")) for of in ("counts", "others"))
+    assert counts | others == query.batch()
 
 
 def test_a_run_whose_staged_rows_a_newer_one_has_deleted_is_fenced(
