@@ -94,6 +94,10 @@ class Bucket:
         found = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
         return bytes(found["Body"].read())
 
+    def write(self, name: str, body: bytes) -> None:
+        """Puts a file, as a person does who restores it."""
+        self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=body)
+
     def delete(self, name: str) -> None:
         self._client.delete_object(Bucket=self._bucket, Key=self._prefix + name)
 
