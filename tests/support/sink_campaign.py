@@ -45,7 +45,7 @@ _AHEAD = 2
 _DELAY_S = 0.06
 _AWAY_S = 2.0
 # A paused driver may hold locks in the target, for which its successor waits.
-_OVERTAKEN_WITHIN_S = 300.0
+_OVERTAKEN_WITHIN_S = 90.0
 _RESTLESS_S = 300.0
 _POLL_S = 0.01
 
