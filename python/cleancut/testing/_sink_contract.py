@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cleancut.errors import CleancutError, FencedError, RequestError
+from cleancut.errors import CleancutError, DamagedError, FencedError, RequestError, from_java
 from cleancut.sinks._core.query_side import Act
 from cleancut.testing._acted_query import ActedQuery, ActedRun
 from cleancut.testing._traced import Lines, Pause, SimulatedCrash, crash
@@ -199,6 +199,7 @@ class SinkContract(ABC):
                 play.give(newer, sink, epoch + 1)
                 play.check(range(epoch + 2), f"while an older run waits at line {line}")
                 pause.go_on()
+            play.check_refusal(f"after an older run had waited at line {line}")
             play.check(range(epoch + 2), f"after an older run had waited at line {line}")
             with contextlib.suppress(FencedError):
                 play.give(older, its_sink, epoch + 2)
@@ -393,6 +394,7 @@ class _Play:
         self._home = home
         self._first = first
         self._given: dict[int, list[Row]] = {}
+        self._failure: Exception | None = None
 
     def give(
         self,
@@ -430,6 +432,11 @@ class _Play:
         sink = sink or self._contract.make_sink(self._home)
         try:
             self.give(run or self.query.start(), sink, epoch)
+        except DamagedError:
+            # A run may know what the target has acknowledged to it.
+            if run is None:
+                raise
+            return
         except RequestError as refusal:
             if refusal.error_id != "CLEANCUT_SINK_EPOCHS_LOST":
                 raise
@@ -454,8 +461,12 @@ class _Play:
 
         def take() -> None:
             # It may be refused, and may die of what the other run has taken away.
-            with contextlib.suppress(Exception), lines:
-                self.give(run, sink, epoch)
+            self._failure = None
+            try:
+                with lines:
+                    self.give(run, sink, epoch)
+            except Exception as failure:
+                self._failure = failure
 
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
@@ -463,6 +474,12 @@ class _Play:
             yield thread
         finally:
             thread.join()
+
+    def check_refusal(self, when: str) -> None:
+        """That the last zombie was not advised to change a query or a target that are right."""
+        failure = self._failure
+        error = None if failure is None else from_java(failure)
+        assert not isinstance(error, RequestError), f"an older run was misled {when}: {error}"
 
     def expected(self, epochs: Iterable[int]) -> list[Row]:
         """The rows after some epochs."""
