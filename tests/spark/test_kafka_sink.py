@@ -29,6 +29,8 @@ from tests.support.tiers import long
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_kafka]
 
 Row = tuple[Any, ...]
+# Where the sink records its epochs.
+CONTROL = "cleancut-epochs"
 # Where it listens nobody does; the password is one of nobody's.
 SECRET = "t0p:s€cret"
 SASL = {
@@ -71,9 +73,25 @@ class KafkaContract(SinkContract):
         found = [json.loads(of.value()) for of in self.broker.records(home.name)]
         return [(of["id"], of["word"], of["n"]) for of in found]
 
+    def save(self, home: Path) -> dict[str, list[Any]]:
+        """The records of both topics, as a mirror on another cluster has them."""
+        return {topic: self.broker.records(topic) for topic in (home.name, CONTROL)}
+
+    def restore(self, home: Path, saved: dict[str, list[Any]]) -> None:
+        self.drop(home)
+        self.broker.make_topic(home.name)
+        self.broker.make_topic(CONTROL, partitions=1, cleanup_policy="compact")
+        for topic, records in saved.items():
+            self.broker.write(topic, records)
+
+    def drop(self, home: Path) -> None:
+        for topic in (home.name, CONTROL):
+            self.broker.delete_topic(topic)
+
 
 class TestKafka(KafkaContract):
-    pass
+    # A run keeps what it has noted, and brokers refuse its producer once a topic is made again.
+    test_a_target_that_loses_epochs_during_a_run_is_not_written = None  # type: ignore[assignment]
 
 
 @in_a_block

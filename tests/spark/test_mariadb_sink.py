@@ -1,6 +1,7 @@
 """`SqlSink` on a server of MariaDB: the contract, types, keys, going back, lost connections."""
 
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -102,6 +103,29 @@ class OnMariaDb(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return self.server.rows(f"SELECT id, word, n FROM {self.table(home)}")
+
+    def save(self, home: Path) -> str:
+        """A copy of the whole database, as a dump has it; other tests do not run meanwhile."""
+        saved = f"saved_{uuid.uuid4().hex}"
+        self.server.rows(f"CREATE DATABASE {saved}")
+        self._copy("shop", saved)
+        return saved
+
+    def restore(self, home: Path, saved: str) -> None:
+        self.drop(home)
+        self._copy(saved, "shop")
+
+    def drop(self, home: Path) -> None:
+        for table in self._tables("shop"):
+            self.server.rows(f"DROP TABLE shop.{quoted(table)}")
+
+    def _tables(self, database: str) -> list[str]:
+        return [table for (table,) in self.server.rows(f"SHOW TABLES FROM {database}")]
+
+    def _copy(self, database: str, into: str) -> None:
+        for table in map(quoted, self._tables(database)):
+            self.server.rows(f"CREATE TABLE {into}.{table} LIKE {database}.{table}")
+            self.server.rows(f"INSERT INTO {into}.{table} SELECT * FROM {database}.{table}")
 
 
 class TestRowsThatReplace(OnMariaDb):

@@ -21,7 +21,16 @@ from cleancut.testing._acted_query import ActedQuery
 from demo.ports import free_port
 from demo.postgres_server import PASSWORD
 from tests.spark.test_sink_pages import Page, counted
-from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
+from tests.support.contracts import (
+    DIES,
+    FOLLOWED,
+    GONE,
+    LOST,
+    LOST_MEANWHILE,
+    SEALED,
+    briefly,
+    in_a_block,
+)
 from tests.support.redis_server import RedisProcess, redis_server
 from tests.support.refusals import refusal
 from tests.support.tiers import long
@@ -83,6 +92,27 @@ class OnRedis(SinkContract):
         # All tests of a run share the server.
         return f"{type(self).__name__}-{home.name}"
 
+    def save(self, home: Path) -> dict[bytes, bytes]:
+        """All keys of the server, as a snapshot has them; other tests do not run meanwhile."""
+        with contextlib.closing(self._raw()) as client:
+            return {key: client.dump(key) for key in client.scan_iter()}
+
+    def restore(self, home: Path, saved: dict[bytes, bytes]) -> None:
+        self.drop(home)
+        with contextlib.closing(self._raw()) as client:
+            for key, value in saved.items():
+                client.restore(key, 0, value)
+
+    def drop(self, home: Path) -> None:
+        with contextlib.closing(self._raw()) as client:
+            client.flushall()
+
+    def _raw(self) -> Any:
+        """A client whose values are bytes."""
+        import redis
+
+        return redis.Redis.from_url(self.server.url)
+
 
 class KeysContract(OnRedis):
     keys = ("id",)
@@ -105,7 +135,7 @@ class TestHashes(KeysContract):
     pass
 
 
-@briefly(DIES)
+@briefly(DIES, LOST, LOST_MEANWHILE, GONE)
 class TestHashesBriefly(KeysContract):
     crashes = 3
     pauses = 1

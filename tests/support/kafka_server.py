@@ -4,14 +4,14 @@ import contextlib
 import importlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from demo.ports import free_port
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, wait_until
 from tests.support.server_process import ServerProcess, home_of
 
 # What `make servers` writes.
@@ -106,15 +106,32 @@ class KafkaBroker(ServerProcess):
         admin.create_topics([topic])[name].result(PATIENCE_S)
 
     def remake_topic(self, name: str, partitions: int) -> None:
-        """Makes a topic anew, without what was in it."""
-        admin = self.admin()
-        admin.delete_topics([name])[name].result(PATIENCE_S)
-        deadline = time.monotonic() + PATIENCE_S
-        # It is deleted a moment after that was acknowledged.
-        while name in admin.list_topics(timeout=PATIENCE_S).topics:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        """Makes a topic again, without what was in it."""
+        self.delete_topic(name)
         self.make_topic(name, partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic, if there is one, and waits until it is gone."""
+        admin = self.admin()
+        if name in admin.list_topics(timeout=PATIENCE_S).topics:
+            admin.delete_topics([name])[name].result(PATIENCE_S)
+        # It is deleted a moment after that was acknowledged.
+        wait_until(lambda: name not in admin.list_topics(timeout=PATIENCE_S).topics, every_s=0.1)
+
+    def write(self, topic: str, records: Iterable[Any]) -> None:
+        """Writes records that were read, with their partitions and headers."""
+        import confluent_kafka as kafka
+
+        producer = kafka.Producer({"bootstrap.servers": self.servers, "log_level": 2})
+        for record in records:
+            producer.produce(
+                topic,
+                record.value(),
+                record.key(),
+                partition=record.partition(),
+                headers=record.headers(),
+            )
+        assert producer.flush(PATIENCE_S) == 0
 
     def records(self, topic: str, isolation: str = "read_committed") -> list[Any]:
         """The messages of a topic, as a reader of its own sees them now."""
