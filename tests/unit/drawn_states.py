@@ -10,7 +10,7 @@ from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.unit.cut_files import CutFiles
 from tests.vectors.cut_encoder import Placed
 from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge, put, remove, version_id
-from tests.vectors.frame_encoder import Change, Index, encode_frame, key_hash, row_size
+from tests.vectors.frame_encoder import NO_TOTALS, Change, Index, encode_frame, key_hash, row_size
 
 OTHER = FAMILY | {"id": 2, "name": "other"}
 NAMES = {"default": 0, "lists": 1, "other": 2}
@@ -133,7 +133,7 @@ class DrawnCheckpoint:
             parent=parent if kind == "delta" else None,
             families=store.families if told else [],
         ) | {"partition": partition}
-        blocks, index = store.blocks(changes), None
+        blocks, index = store.blocks(changes), NO_TOTALS
         if kind == "base" and self._draw.random() < 0.7:
             blocks = in_blocks_of_hashes(self._draw, changes)
             index = Index(store.totals(changes), has_blocks=True)

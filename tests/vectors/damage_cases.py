@@ -17,10 +17,10 @@ from tests.vectors.frame_cases import (
     version_id,
 )
 from tests.vectors.frame_encoder import (
+    TRAILER_SIZE,
     Change,
     Parts,
     encode_block,
-    encode_end,
     encode_header,
     encode_record,
     encode_trailer,
@@ -76,12 +76,12 @@ def _flipped() -> Iterator[FrameCase]:
         "block-key": block + 16 + 30,
         "second-block": second + 20,
         "trailer-mark": trailer,
-        "trailer-block-count": trailer + 4,
-        "trailer-record-count": trailer + 8,
-        "trailer-keys": trailer + 16,
-        "trailer-length": trailer + 24,
-        "trailer-checksum": trailer + 32,
-        "trailer-magic": trailer + 36,
+        "trailer-block-count": trailer + 12,
+        "trailer-record-count": trailer + 16,
+        "trailer-keys": trailer + 24,
+        "trailer-length": trailer + 32,
+        "trailer-checksum": trailer + 44,
+        "trailer-magic": trailer + 48,
     }
     for name, place in places.items():
         data = bytearray(PARTS.joined())
@@ -125,7 +125,8 @@ def _with_header(header: tuple[bytes, bytes]) -> bytes:
         for i, block in enumerate(SOUND.blocks)
     ]
     before = sum(map(len, [*header, *blocks]))
-    trailer = encode_trailer(seed, 2, sum(map(len, SOUND.blocks)), SOUND.keys, before + 40)
+    size = before + len(PARTS.trailer)
+    trailer = encode_trailer(seed, 2, sum(map(len, SOUND.blocks)), SOUND.keys, size)
     return b"".join([*header, *blocks, trailer])
 
 
@@ -137,7 +138,9 @@ def _crafted_header() -> Iterator[FrameCase]:
         return _case(name, f"{doc} All checksums hold.", _with_header(head), error)
 
     yield made("magic-of-another-file", "Another magic.", identity, magic=b"CCF2")
-    yield made("version-unknown", "Format version 4.", identity, UNKNOWN, version=4)
+    yield made("magic-before-0.1.0", "The magic before 0.1.0.", identity, UNKNOWN, magic=b"CCF1")
+    yield made("version-unknown", "Format version 2.", identity, UNKNOWN, version=2)
+    yield made("kind-unknown", "Kind 4.", identity, kind=4)
     yield made("codec-unknown", "Codec 9.", identity, codec=9)
     without_id = {name: value for name, value in identity.items() if name != "id"}
     yield made("identity-without-id", "An identity that lacks its id.", without_id)
@@ -165,7 +168,7 @@ def _sealed(block: bytes, records: int, codec: int = 0) -> bytes:
     """A frame of one given block, with a trailer that fits; the block is sealed with seed and 0."""
     header = encode_header(SOUND.identity, 1, codec)
     seed = int.from_bytes(header[0][12:16], "little")
-    size = len(header[0]) + len(header[1]) + len(block) + 40
+    size = len(header[0]) + len(header[1]) + len(block) + len(PARTS.trailer)
     return b"".join([*header, block, encode_trailer(seed, 1, records, 1, size)])
 
 
@@ -193,7 +196,7 @@ def _crafted_blocks() -> Iterator[FrameCase]:
 
 def _crafted_trailer() -> Iterator[FrameCase]:
     size = len(PARTS.joined())
-    body = PARTS.joined()[:-40]
+    body = PARTS.joined()[: -len(PARTS.trailer)]
     trailers = {
         "trailer-other-block-count": (3, 5, size),
         "trailer-other-record-count": (2, 4, size),
@@ -285,8 +288,8 @@ def _damaged_index() -> Iterator[FrameCase]:
         return FrameCase(f"index-{name}", doc, data, request, error=DAMAGED)
 
     def with_index(index: bytes) -> bytes:
-        size = start + len(index) + 48
-        end = encode_end(parts.header_crc, index, blocks, records, sound.keys, size)
+        size = start + len(index) + TRAILER_SIZE
+        end = encode_trailer(parts.header_crc, blocks, records, sound.keys, size, index)
         return parts.joined()[:start] + end
 
     places = {"length": 4, "family": 12, "keys": 16, "block": 60, "length-again": 8 + len(raw) + 28}

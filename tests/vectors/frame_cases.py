@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.vectors.frame_encoder import (
+    NO_TOTALS,
     Change,
     Index,
     Parts,
@@ -98,7 +99,7 @@ class Source:
     blocks: Sequence[Sequence[Change]]
     keys: int
     codec: str = "none"
-    index: Index | None = None
+    index: Index = NO_TOTALS
 
     def parts(self) -> Parts:
         return encode_frame(
@@ -254,11 +255,8 @@ def _indexed() -> list[Source]:
         replace(
             base,
             name="base-totals",
-            doc="A base of version 2 that has to be read as a whole.",
-            index=Index(base.index.totals) if base.index else None,
+            doc="A base that has to be read as a whole.",
+            index=Index(base.index.totals),
         ),
         replace(delta, index=Index({0: (1, row_size(first))})),
-        replace(
-            delta, name="delta-without-totals", doc="It says nothing of them.", index=Index({})
-        ),
     ]

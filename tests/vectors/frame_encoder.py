@@ -12,7 +12,7 @@ from zlib import crc32
 
 import zstandard
 
-KINDS = {"delta": 1, "base": 2}
+KINDS = {"delta": 1, "base": 2, "reference": 3}
 CODECS = {"none": 0, "zstd": 1}
 
 
@@ -45,6 +45,15 @@ class Index:
     has_blocks: bool = False
 
 
+NO_TOTALS = Index({})
+
+# Of no families and no blocks.
+EMPTY_INDEX = bytes(4)
+
+# Without the index.
+TRAILER_SIZE = 48
+
+
 @dataclass(frozen=True)
 class Parts:
     """The bytes of a frame, cut at the boundaries that the format knows.
@@ -71,11 +80,10 @@ def encode_frame(
     blocks: Sequence[Sequence[Change]],
     keys: int,
     codec: str = "none",
-    index: Index | None = None,
+    index: Index = NO_TOTALS,
 ) -> Parts:
-    """A frame as a writer writes it, of version 2 if it has an index."""
-    version = 1 if index is None else 2
-    header, raw_identity = encode_header(identity, KINDS[kind], CODECS[codec], version)
+    """A frame as a writer writes it."""
+    header, raw_identity = encode_header(identity, KINDS[kind], CODECS[codec])
     seed = int.from_bytes(header[12:16], "little")
     stored = tuple(
         encode_block(b"".join(map(encode_record, block)), len(block), seed, ordinal, codec)
@@ -83,11 +91,9 @@ def encode_frame(
     )
     records = sum(map(len, blocks))
     before = len(header) + len(raw_identity) + sum(map(len, stored))
-    if index is None:
-        trailer = encode_trailer(seed, len(stored), records, keys, before + 40)
-    else:
-        raw = encode_index(index, blocks, stored)
-        trailer = encode_end(seed, raw, len(stored), records, keys, before + len(raw) + 48)
+    raw = encode_index(index, blocks, stored)
+    size = before + len(raw) + TRAILER_SIZE
+    trailer = encode_trailer(seed, len(stored), records, keys, size, raw)
     return Parts(header, raw_identity, stored, trailer)
 
 
@@ -96,7 +102,7 @@ def encode_header(
     kind: int,
     codec: int,
     version: int = 1,
-    magic: bytes = b"CCF1",
+    magic: bytes = b"CCFR",
 ) -> tuple[bytes, bytes]:
     raw = json.dumps(identity, separators=(",", ":"), ensure_ascii=False).encode()
     head = magic + struct.pack("<HBBI", version, kind, codec, len(raw))
@@ -128,19 +134,13 @@ def encode_trailer(
     records: int,
     keys: int,
     size: int,
+    index: bytes = EMPTY_INDEX,
     magic: bytes = b"CCFE",
 ) -> bytes:
-    head = struct.pack("<IIQQQ", 0, blocks, records, keys, size)
-    return head + struct.pack("<I", crc32(struct.pack("<I", header_crc) + head)) + magic
-
-
-def encode_end(
-    header_crc: int, index: bytes, blocks: int, records: int, keys: int, size: int
-) -> bytes:
-    """Index and trailer of a frame of version 2."""
+    """Index and trailer of a frame."""
     raw = struct.pack("<II", 0, len(index)) + index
     raw += struct.pack("<IQQQI", blocks, records, keys, size, len(index))
-    return raw + struct.pack("<I", crc32(struct.pack("<I", header_crc) + raw)) + b"CCFE"
+    return raw + struct.pack("<I", crc32(struct.pack("<I", header_crc) + raw)) + magic
 
 
 def encode_index(

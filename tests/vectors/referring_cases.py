@@ -12,11 +12,13 @@ from tests.vectors.damage_cases import DAMAGED
 from tests.vectors.frame_cases import identity_of, put
 from tests.vectors.frame_encoder import (
     CODECS,
+    EMPTY_INDEX,
     KINDS,
+    TRAILER_SIZE,
     Change,
     encode_block,
-    encode_end,
     encode_header,
+    encode_trailer,
 )
 from tests.vectors.root_encoder import PageBody, page_body
 from tests.vectors.store_cases import ADA_MORE, GRACE, LIN, MISSING, Read
@@ -39,21 +41,19 @@ def referring(
     spread: Mapping[str, Any] | None = None,
     body: PageBody | None = None,
     count: int | None = None,
-    kind: str = "base",
     partition: int = 3,
 ) -> Placed:
     """A base of these chains, in ascending order of their stores."""
     identity = identity_of(version) | {"partition": partition}
     identity |= {"spread": spread} if spread is not None else {}
-    header, raw_identity = encode_header(identity, KINDS[kind], CODECS["none"], version=3)
+    header, raw_identity = encode_header(identity, KINDS["reference"], CODECS["none"])
     seed = int.from_bytes(header[12:16], "little")
     raw = (body or page_body(chains)).joined()
     sources = len(chains) if count is None else count
     block = encode_block(raw, sources, seed, 0, "none")
-    index = (0).to_bytes(4, "little")
-    size = len(header) + len(raw_identity) + len(block) + len(index) + 48
-    end = encode_end(seed, index, 1, sources, 0, size)
-    return Placed(identity, kind, header + raw_identity + block + end, attempt=0)
+    size = len(header) + len(raw_identity) + len(block) + len(EMPTY_INDEX) + TRAILER_SIZE
+    end = encode_trailer(seed, 1, sources, 0, size)
+    return Placed(identity, "base", header + raw_identity + block + end, attempt=0)
 
 
 def act(

@@ -336,7 +336,7 @@ class Checkpoint(Expirable):
         together, and one block of that base; and, for the columns of the key, the deltas of the
         first partition. Where it is not known by what Spark divides the rows of an operator (joins
         of state format 4, keys with a collation), and where the state has been spread over other
-        partitions, it looks into each so. A base of an older release is read whole.
+        partitions, it looks into each so.
 
         Args:
             operator: Spark's operator id.

@@ -1,4 +1,4 @@
-"""Reads a frame, format versions 1 to 3; docs/FORMAT.md draws the bytes.
+"""Reads a frame; docs/FORMAT.md draws the bytes.
 
 All that is returned has been compared with its checksum, and the identity with what was asked for.
 """
@@ -15,6 +15,7 @@ import zstandard
 from cleancut._format.frame_index import FrameIndex, parse_index
 from cleancut._format.identity import Identity, parse_identity
 from cleancut._format.layout import FrameName, Kind, StoreId
+from cleancut._format.magic import check_magic
 from cleancut._format.page import read_sources
 from cleancut._format.placed import Chain
 from cleancut._format.records import Record, parse_records
@@ -24,12 +25,11 @@ Codec = Literal["none", "zstd"]
 
 _HEADER = struct.Struct("<4sHBBII")
 _BLOCK = struct.Struct("<IIII")
-_TRAILER = struct.Struct("<IQQQI4s")
-_TRAILER_WITH_INDEX = struct.Struct("<IQQQII4s")
-_HEADER_MAGIC = b"CCF1"
+_TRAILER = struct.Struct("<IQQQII4s")
+_HEADER_MAGIC = b"CCFR"
 _TRAILER_MAGIC = b"CCFE"
-_WITHOUT_INDEX, _WITH_INDEX, _REFERRING = 1, 2, 3
-_KINDS: dict[int, Kind] = {1: "delta", 2: "base"}
+_REFERENCE = 3
+_KINDS: dict[int, Kind] = {1: "delta", 2: "base", _REFERENCE: "base"}
 _CODECS: dict[int, Codec] = {0: "none", 1: "zstd"}
 
 
@@ -270,7 +270,6 @@ class _Header:
 
     identity: Identity
     codec: Codec
-    has_index: bool
     is_referring: bool
     crc: int
     size: int
@@ -307,12 +306,7 @@ def read_frame(data: bytes, request: FrameRequest) -> Frame:
 def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
     head = _cut(data, 0, _HEADER.size, "the header", request)
     magic, version, kind, codec, length, crc = _HEADER.unpack(head)
-    if magic != _HEADER_MAGIC:
-        raise request.damaged("it does not begin with the magic of a frame")
-    if version not in (_WITHOUT_INDEX, _WITH_INDEX, _REFERRING):
-        raise error_of(
-            "CLEANCUT_FORMAT_UNKNOWN", path=request.path, found=version, supported="1 to 3"
-        )
+    check_magic((magic, version), _HEADER_MAGIC, request.path, request.damaged, "frame")
     raw = _cut(data, _HEADER.size, length, "the identity", request)
     if crc32(raw, crc32(head[:12])) != crc:
         raise request.damaged("the checksum of the header is wrong")
@@ -320,25 +314,21 @@ def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
         raise request.damaged(f"codec {codec} is not known")
     if kind not in _KINDS:
         raise request.damaged(f"kind {kind} is not known")
-    is_referring = version == _REFERRING
-    if is_referring and _KINDS[kind] != "base":
-        raise request.damaged("what refers to others is no base")
+    is_referring = kind == _REFERENCE
     try:
         identity = parse_identity(raw, _KINDS[kind], is_referring=is_referring)
     except ValueError as error:
         raise request.damaged(f"the identity cannot be read: {error}") from error
     if (identity.store, identity.name) != (request.store, request.name):
         raise request.misplaced(identity)
-    has_index, size = version != _WITHOUT_INDEX, _HEADER.size + length
-    return _Header(identity, _CODECS[codec], has_index, is_referring, crc, size)
+    return _Header(identity, _CODECS[codec], is_referring, crc, _HEADER.size + length)
 
 
 def trailer_size(end: bytes) -> int:
     """The length of a trailer with its index, from the last bytes of a frame; 0 has none."""
-    if len(end) < _TRAILER_WITH_INDEX.size or end[-4:] != _TRAILER_MAGIC:
+    if len(end) < _TRAILER.size or end[-4:] != _TRAILER_MAGIC:
         return 0
-    size = _TRAILER_WITH_INDEX.unpack(end[-_TRAILER_WITH_INDEX.size :])[4]
-    return 8 + int(size) + _TRAILER_WITH_INDEX.size
+    return 8 + int(_TRAILER.unpack(end[-_TRAILER.size :])[4]) + _TRAILER.size
 
 
 def header_size(start: bytes) -> int:
@@ -349,12 +339,10 @@ def header_size(start: bytes) -> int:
 
 
 def _read_index(end: bytes, header: _Header, request: FrameRequest, size: int) -> FrameIndex:
-    if not header.has_index:
-        return FrameIndex({}, ())
     raw = end[-trailer_size(end) :]
     if trailer_size(end) == 0 or len(raw) < trailer_size(end):
         raise request.damaged("it does not end with the magic of a frame")
-    *_, length, index_size, crc, _ = _TRAILER_WITH_INDEX.unpack(raw[-_TRAILER_WITH_INDEX.size :])
+    *_, length, index_size, crc, _ = _TRAILER.unpack(raw[-_TRAILER.size :])
     _check_trailer(raw, crc, header, request)
     index = _parse_index(raw[8 : 8 + index_size], request)
     blocks = sum(_BLOCK.size + block.sizes[1] for block in index.blocks)
@@ -408,26 +396,22 @@ def _read_trailer(
     request: FrameRequest,
 ) -> int:
     """The number of live keys. `at` is where the blocks end."""
-    if header.has_index:
-        form, start = _TRAILER_WITH_INDEX, at + 8
-        head = _cut(data, at, 8, "the trailer", request)
-        size = int.from_bytes(head[4:], "little")
-    else:
-        form, start, size = _TRAILER, at + 4, 0
-        head = _cut(data, at, 4, "the trailer", request)
-    end = start + size + form.size
-    raw = head + _cut(data, start, end - start, "the trailer", request)
-    block_count, record_count, keys, length, *same_size, crc, magic = form.unpack(raw[-form.size :])
+    head = _cut(data, at, 8, "the trailer", request)
+    size = int.from_bytes(head[4:], "little")
+    end = at + 8 + size + _TRAILER.size
+    raw = head + _cut(data, at + 8, end - at - 8, "the trailer", request)
+    block_count, record_count, keys, length, same_size, crc, magic = _TRAILER.unpack(
+        raw[-_TRAILER.size :]
+    )
     _check_trailer(raw, crc, header, request)
     if magic != _TRAILER_MAGIC:
         raise request.damaged("it does not end with the magic of a frame")
     found = len(extents), sum(extent.count for extent in extents), end
-    if (block_count, record_count, length) != found or same_size not in ([], [size]):
+    if (block_count, record_count, length) != found or same_size != size:
         raise request.damaged("the trailer does not fit the blocks before it")
     if len(data) != end:
         raise request.damaged(f"bytes follow the trailer, which ends at {end}")
-    if header.has_index:
-        _check_index(raw[8 : 8 + size], keys, extents, request)
+    _check_index(raw[8 : 8 + size], keys, extents, request)
     return int(keys)
 
 

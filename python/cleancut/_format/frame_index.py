@@ -35,7 +35,7 @@ class IndexedBlock:
 
 @dataclass(frozen=True)
 class FrameIndex:
-    """What stands between the blocks of a frame of version 2 and its trailer.
+    """What stands between the blocks of a frame and its trailer.
 
     Attributes:
         totals: of each family by its id; empty if the frame does not say.

@@ -12,7 +12,7 @@ final class FrameLoad(log: StateLog) {
   /** Reads the whole frame; afterwards the log must hold as many keys as the trailer says. */
   def apply(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
     reserve(reader)
-    val isBlind = !log.isComplete && reader.hasIndex
+    val isBlind = !log.isComplete
     val records = new FrameRecords(reader, scratch)
     var family = -1
     var table: Table = null

@@ -74,9 +74,8 @@ object BaseFrame {
   private val EndGuess = 128 << 10
 
   /**
-   * Opens a base. None if its blocks cannot be read one by one: it is of version 1, has no index of
-   * its blocks, or has others' rows. The source is then the caller's still, as it is after an
-   * error.
+   * Opens a base. None if its blocks cannot be read one by one: it has no index of its blocks, or
+   * has others' rows. The source is then the caller's still, as it is after an error.
    */
   def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] =
     try openOnce(request, source)
@@ -88,7 +87,7 @@ object BaseFrame {
     val scratch = BlockScratch.borrow()
     try {
       val reader = readHeader(request, source, scratch)
-      if (!reader.hasIndex || reader.isReferring) None
+      if (reader.isReferring) None
       else {
         val (trailer, firstBlock) = readEnd(request, source, reader)
         val blocks = trailer.index.blocks

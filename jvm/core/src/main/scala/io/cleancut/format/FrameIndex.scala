@@ -28,7 +28,7 @@ final case class BlockPlace(
 )
 
 /**
- * What stands between the blocks of a frame of version 2 and its trailer. See `docs/FORMAT.md`,
+ * What stands between the blocks of a frame and its trailer. See `docs/FORMAT.md`,
  * "Index".
  *
  * @param totals
@@ -72,8 +72,6 @@ final case class FrameIndex(totals: Map[Int, FamilyTotals], blocks: Vector[Block
 }
 
 object FrameIndex {
-  private[format] val Empty = FrameIndex(Map.empty, Vector.empty)
-
   private val TotalsBytes = 20
   private val BlockBytes = 28
 

@@ -7,7 +7,14 @@ object FrameKind {
   case object Delta extends FrameKind(1, "delta")
   case object Base extends FrameKind(2, "base")
 
+  /** In the header of a base that names chains of other stores instead of rows. */
+  val ReferenceCode: Byte = 3
+
   val all: Seq[FrameKind] = Seq(Delta, Base)
+
+  /** By the code in the header of a frame. */
+  def inHeader(code: Byte): Option[FrameKind] =
+    if (code == ReferenceCode) Some(Base) else all.find(_.code == code)
 
   /** By its extension; throws `IllegalArgumentException` where there is none. */
   def named(extension: String): FrameKind = all

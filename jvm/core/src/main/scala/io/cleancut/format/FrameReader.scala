@@ -27,7 +27,7 @@ final case class FrameTrailer(
     blocks: Int,
     records: Long,
     keys: Long,
-    index: FrameIndex = FrameIndex.Empty
+    index: FrameIndex
 )
 
 /**
@@ -51,14 +51,14 @@ final class FrameReader(
   private var end: Option[FrameTrailer] = None
   private[format] var headerCrc = 0
   private var codec: Byte = CodecNone
-  private var formatVersion: Short = FormatVersion
+  private var kindCode: Byte = request.kind.code
   private var firstBlock = 0L
 
   val identity: FrameIdentity = decoding(readHeader())
   private[format] val blockCodec = new BlockCodec(headerCrc, codec, damaged)
 
   /** Whether it names chains of other stores in the place of rows: see [[sources]]. */
-  def isReferring: Boolean = formatVersion == Referring
+  def isReferring: Boolean = kindCode == FrameKind.ReferenceCode
 
   /** Reads to the end of a frame that [[isReferring]]: the chains whose rows are its own. */
   def sources(): Seq[StoreCut] = {
@@ -72,9 +72,6 @@ final class FrameReader(
     }
   }
 
-  /** Whether the trailer tells what each family has, where its writer knew. */
-  def hasIndex: Boolean = formatVersion != WithoutIndex
-
   /**
    * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means
    * that the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
@@ -83,7 +80,7 @@ final class FrameReader(
     val head = read(4, "a block header")
     val raw = wrap(head).getInt
     if (raw == 0) {
-      readTrailer(head)
+      readTrailer()
       0
     } else {
       readBlock(head, raw)
@@ -104,15 +101,10 @@ final class FrameReader(
   private def readHeader(): FrameIdentity = {
     val bytes = read(HeaderBytes, "the header")
     val head = wrap(bytes)
-    if (head.getInt != HeaderMagic) throw damaged("it does not begin with the magic of a frame")
-    val version = head.getShort
-    if (version != FormatVersion && version != WithoutIndex && version != Referring) {
-      throw Errors.formatUnknown(request.path, version.toString, SupportedVersions)
+    FormatMagic.check(head, FormatMagic.Frame, request.path) {
+      damaged("it does not begin with the magic of a frame")
     }
-    formatVersion = version
-    val kind = head.get
-    if (isReferring && kind != FrameKind.Base.code)
-      throw damaged("what refers to others is no base")
+    kindCode = head.get
     codec = head.get
     val length = head.getInt
     headerCrc = head.getInt
@@ -125,20 +117,22 @@ final class FrameReader(
     val found =
       try FrameIdentity.fromJson(json)
       catch { case NonFatal(e) => throw damaged(s"the identity cannot be read: ${e.getMessage}") }
+    val kind = FrameKind.inHeader(kindCode).getOrElse {
+      throw damaged(s"kind $kindCode is not known")
+    }
     checkIdentity(found, kind)
     firstBlock = position
     found
   }
 
-  private def checkIdentity(found: FrameIdentity, kind: Byte): Unit = {
+  private def checkIdentity(found: FrameIdentity, kind: FrameKind): Unit = {
     val isExpected = found.store == request.store && found.version == request.version &&
-      kind == request.kind.code && found.parent.isDefined == (request.kind == FrameKind.Delta)
+      kind == request.kind && found.parent.isDefined == (request.kind == FrameKind.Delta)
     if (!isExpected) {
-      val name = FrameKind.all.find(_.code == kind).fold(s"kind $kind")(_.extension)
       throw Errors.frameMisplaced(
         request.path,
         s"${request.store} ${request.version}.${request.kind.extension}",
-        s"${found.store} ${found.version}.$name"
+        s"${found.store} ${found.version}.${kind.extension}"
       )
     }
   }
@@ -159,14 +153,14 @@ final class FrameReader(
     count
   }
 
-  private def readTrailer(first: Array[Byte]): Unit = {
-    val index = if (hasIndex) readIndex() else Array.emptyByteArray
-    val head = if (hasIndex) buffer(EndBytes).putInt(0).putInt(index.length).array else first
-    val rest = read(TailBytes - (if (hasIndex) 0 else first.length), "the trailer")
+  private def readTrailer(): Unit = {
+    val index = readIndex()
+    val head = buffer(EndBytes).putInt(0).putInt(index.length).array
+    val rest = read(TailBytes, "the trailer")
     val fields = wrap(rest)
     val (count, recordCount, keys) = (fields.getInt, fields.getLong, fields.getLong)
     val length = fields.getLong
-    if (hasIndex && fields.getInt != index.length) throw damaged("the trailer names another index")
+    if (fields.getInt != index.length) throw damaged("the trailer names another index")
     val expected = fields.getInt
     crc.reset()
     updateWithInt(headerCrc)
@@ -188,22 +182,20 @@ final class FrameReader(
     read(length, "the index")
   }
 
-  private def parsed(bytes: Array[Byte], keys: Long): FrameIndex =
-    if (!hasIndex) FrameIndex.Empty
-    else {
-      val index =
-        try FrameIndex.parse(bytes, firstBlock)
-        catch {
-          case e: IllegalArgumentException =>
-            throw damaged(s"the index cannot be read: ${e.getMessage}")
-        }
-      val found = index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
-      if (found.nonEmpty && found != sizes.result()) {
-        throw damaged("the index does not fit the blocks before it")
+  private def parsed(bytes: Array[Byte], keys: Long): FrameIndex = {
+    val index =
+      try FrameIndex.parse(bytes, firstBlock)
+      catch {
+        case e: IllegalArgumentException =>
+          throw damaged(s"the index cannot be read: ${e.getMessage}")
       }
-      index.problem(keys).foreach(detail => throw damaged(detail))
-      index
+    val found = index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
+    if (found.nonEmpty && found != sizes.result()) {
+      throw damaged("the index does not fit the blocks before it")
     }
+    index.problem(keys).foreach(detail => throw damaged(detail))
+    index
+  }
 
   private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
 

@@ -12,7 +12,7 @@ final class FrameWriter(
     identity: FrameIdentity,
     compressionLevel: Int,
     out: OutputStream,
-    formatVersion: Short = FrameLayout.FormatVersion
+    isReferring: Boolean = false
 ) {
   import FrameLayout._
 
@@ -105,8 +105,8 @@ final class FrameWriter(
 
   private def writeHeader(): Int = {
     val json = identity.toJson
-    val head = buffer(HeaderBytes).putInt(HeaderMagic).putShort(formatVersion)
-    head.put(kind.code).put(CodecZstd).putInt(json.length)
+    val head = buffer(HeaderBytes).putInt(FormatMagic.Frame).putShort(FormatMagic.Version)
+    head.put(if (isReferring) FrameKind.ReferenceCode else kind.code).put(CodecZstd).putInt(json.length)
     crc.update(head.array, 0, HeaderCheckedBytes)
     crc.update(json)
     val sum = crc.getValue.toInt

@@ -107,7 +107,7 @@ object ReferringBase {
     val out = new ByteArrayOutputStream
     val identity = FrameIdentity(store, version, None, Nil, spread = spread)
     val frame =
-      new FrameWriter(FrameKind.Base, identity, CompressionLevel, out, FrameLayout.Referring)
+      new FrameWriter(FrameKind.Base, identity, CompressionLevel, out, isReferring = true)
     val body = PackedFrames.encode(sources.map(of => of.store -> of.frames))
     val scratch = BlockScratch.borrow()
     try {
