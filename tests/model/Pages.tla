@@ -1,8 +1,8 @@
 ------------------------------- MODULE Pages -------------------------------
 (***************************************************************************)
-(* What cuts of format 2 name, and what a sweep leaves of it. The rules    *)
-(* are in docs/PROTOCOL.md, Format 2; their numbers are beside the actions *)
-(* here. One owner is enough: who that is, Cuts.tla has.                   *)
+(* What cuts name, and what a sweep leaves of it. The rules are in         *)
+(* docs/PROTOCOL.md, Pages; their numbers are beside the actions here. One *)
+(* owner is enough: who that is, Cuts.tla has.                             *)
 (*                                                                         *)
 (* The segment of an epoch has a frame of each store, a delta or a base.   *)
 (* So the chain of a store is the epochs from that of its last base on.    *)
@@ -31,10 +31,9 @@ VARIABLES
   pages,    \* the pages that are there
   writing,  \* pages whose write is under way
   ready,    \* of each store, the epoch of the last page of which the owner knows that it is there
-  doomed,   \* what a sweep is about to delete: segments and pages
-  note      \* the version in format.json
+  doomed    \* what a sweep is about to delete: segments and pages
 
-vars == <<next, bases, cuts, pins, segments, pages, writing, ready, doomed, note>>
+vars == <<next, bases, cuts, pins, segments, pages, writing, ready, doomed>>
 
 Maximum(numbers) == CHOOSE n \in numbers : \A m \in numbers : m <= n
 Minimum(numbers) == CHOOSE n \in numbers : \A m \in numbers : n <= m
@@ -51,14 +50,12 @@ Init ==
   /\ writing = {}
   /\ ready = [s \in Stores |-> NoPage]
   /\ doomed = Nothing
-  /\ note = 1
 
 Chain(s, e) == Maximum({b \in bases[s] : b <= e})..e
 
 Named(cut) == {[store |-> s, epoch |-> cut.pages[s]] : s \in {t \in Stores : cut.pages[t] # NoPage}}
 
 LastCut == CHOOSE c \in cuts : \A d \in cuts : d.epoch <= c.epoch
-IsOfPages == cuts # {} /\ LastCut.format = 2
 
 -----------------------------------------------------------------------------
 
@@ -66,59 +63,43 @@ IsOfPages == cuts # {} /\ LastCut.format = 2
 Usable(s) ==
   LET known == ready[s]
       under == {p.epoch : p \in {q \in writing : q.store = s}}
-      before == IF IsOfPages THEN LastCut.pages[s] ELSE NoPage
+      before == IF cuts # {} THEN LastCut.pages[s] ELSE NoPage
   IN IF ~Follows("PageBeforeRoot") /\ under # {} THEN Maximum(under)
      ELSE IF known # before /\ known < next - 1 - Margin /\ Follows("PageInTime") THEN before
      ELSE known
 
 (* P2: the window has the epochs after the oldest page. *)
 Window(of) ==
-  LET some == {of[s] : s \in Stores} \ (IF Follows("PagesBeforeFirstRoot") THEN {} ELSE {NoPage})
-      after == IF some = {} THEN NoPage
-               ELSE IF Follows("WholeWindow") THEN Minimum(some) ELSE Maximum(some)
+  LET some == {of[s] : s \in Stores}
+      after == IF Follows("WholeWindow") THEN Minimum(some) ELSE Maximum(some)
   IN (after + 1)..next
-
-(* P7: whether the cut is a root. P8: format.json says so before. A query may begin with either. *)
-Formats(of) ==
-  IF next = 0 /\ note = 2 THEN {1, 2}
-  ELSE IF IsOfPages THEN {2}
-  ELSE IF /\ \A s \in Stores : of[s] # NoPage \/ ~Follows("PagesBeforeFirstRoot")
-          /\ \E s \in Stores : of[s] # NoPage
-          /\ note = 2 \/ ~Follows("NoteBeforeRoot")
-       THEN {2} ELSE {1}
 
 Commit ==
   /\ next <= Last
   /\ \E written \in SUBSET Stores :
        LET of == [s \in Stores |-> Usable(s)]
-       IN \E format \in Formats(of) :
-          /\ IF next = 0 THEN written = Stores ELSE Cardinality(written) < 2
+       IN /\ IF next = 0 THEN written = Stores ELSE Cardinality(written) < 2
           /\ bases' = [s \in Stores |-> IF s \in written THEN bases[s] \cup {next} ELSE bases[s]]
           /\ segments' = segments \cup {next}
-          /\ cuts' = cuts \cup {[epoch |-> next,
-                                 format |-> format,
-                                 pages |-> IF format = 2 THEN of
-                                           ELSE [s \in Stores |-> NoPage],
-                                 window |-> IF format = 2 THEN Window(of) ELSE {}]}
+          /\ cuts' = cuts \cup {[epoch |-> next, pages |-> of, window |-> Window(of)]}
   /\ next' = next + 1
-  /\ UNCHANGED <<pins, pages, writing, ready, doomed, note>>
+  /\ UNCHANGED <<pins, pages, writing, ready, doomed>>
 
 (* P4: the owner writes pages after a cut, as long as that may take. *)
 Begin ==
   /\ cuts # {}
-  /\ note = 2 \/ ~Follows("NoteBeforeRoot")
   /\ \E s \in Stores :
        /\ ready[s] < LastCut.epoch
        /\ \A p \in writing : p.store # s
        /\ writing' = writing \cup {[store |-> s, epoch |-> LastCut.epoch]}
-  /\ UNCHANGED <<next, bases, cuts, pins, segments, pages, ready, doomed, note>>
+  /\ UNCHANGED <<next, bases, cuts, pins, segments, pages, ready, doomed>>
 
 Land ==
   /\ \E p \in writing :
        /\ writing' = writing \ {p}
        /\ pages' = pages \cup {p}
        /\ ready' = [ready EXCEPT ![p.store] = p.epoch]
-  /\ UNCHANGED <<next, bases, cuts, pins, segments, doomed, note>>
+  /\ UNCHANGED <<next, bases, cuts, pins, segments, doomed>>
 
 (* P4: another owner begins, and knows the pages that the last cut names. *)
 Restart ==
@@ -126,25 +107,18 @@ Restart ==
   /\ writing # {} \/ ready # LastCut.pages
   /\ ready' = LastCut.pages
   /\ writing' = {}
-  /\ UNCHANGED <<next, bases, cuts, pins, segments, pages, doomed, note>>
-
-(* P8 *)
-Note ==
-  /\ note = 1
-  /\ note' = 2
-  /\ UNCHANGED <<next, bases, cuts, pins, segments, pages, writing, ready, doomed>>
+  /\ UNCHANGED <<next, bases, cuts, pins, segments, pages, doomed>>
 
 (* K5 *)
 Pin ==
   /\ Cardinality(pins) < Pins
   /\ \E c \in cuts : pins' = pins \cup {c}
-  /\ UNCHANGED <<next, bases, cuts, segments, pages, writing, ready, doomed, note>>
+  /\ UNCHANGED <<next, bases, cuts, segments, pages, writing, ready, doomed>>
 
-(* What a cut names: by itself where it is of format 1, by its pages and its window else. *)
+(* What a cut names by its pages and its window. *)
 SegmentsOf(c) ==
   LET ofPages == IF Follows("SweepByPages") THEN {s \in Stores : c.pages[s] # NoPage} ELSE {}
-  IN IF c.format = 1 THEN UNION {Chain(s, c.epoch) : s \in Stores}
-     ELSE c.window \cup UNION {Chain(s, c.pages[s]) : s \in ofPages}
+  IN c.window \cup UNION {Chain(s, c.pages[s]) : s \in ofPages}
 
 (* K1, P11, P12: the cuts that are not kept go, and then what the oldest and savepoints do not name. *)
 Sweep ==
@@ -159,16 +133,16 @@ Sweep ==
              [segments |-> (old \cap segments) \ UNION {SegmentsOf(c) : c \in roots},
               pages |-> {p \in pages : p.epoch \in old /\
                            (Follows("KeepPages") => p \notin UNION {Named(c) : c \in roots})}]
-  /\ UNCHANGED <<next, bases, pins, segments, pages, writing, ready, note>>
+  /\ UNCHANGED <<next, bases, pins, segments, pages, writing, ready>>
 
 Delete ==
   /\ doomed # Nothing
   /\ segments' = segments \ doomed.segments
   /\ pages' = pages \ doomed.pages
   /\ doomed' = Nothing
-  /\ UNCHANGED <<next, bases, cuts, pins, writing, ready, note>>
+  /\ UNCHANGED <<next, bases, cuts, pins, writing, ready>>
 
-Spec == Init /\ [][Commit \/ Begin \/ Land \/ Restart \/ Note \/ Pin \/ Sweep \/ Delete]_vars
+Spec == Init /\ [][Commit \/ Begin \/ Land \/ Restart \/ Pin \/ Sweep \/ Delete]_vars
 
 Symmetry == Permutations(Stores)
 
@@ -178,7 +152,7 @@ Symmetry == Permutations(Stores)
 Covers(c) ==
   \A s \in Stores :
     LET page == IF c.pages[s] = NoPage THEN {} ELSE Chain(s, c.pages[s])
-    IN c.format = 1 \/ Chain(s, c.epoch) \subseteq page \cup c.window
+    IN Chain(s, c.epoch) \subseteq page \cup c.window
 
 WholeChains == \A c \in cuts \cup pins : Covers(c)
 
@@ -189,11 +163,7 @@ NothingGone ==
     /\ c.window \subseteq segments
     /\ \A s \in Stores : Chain(s, c.epoch) \subseteq segments
 
-(* Who knows format 1 alone is told so before it meets anything else. *)
-Noted == pages \cup writing # {} \/ (\E c \in cuts : c.format = 2) => note = 2
-
 (* To be violated, so that the above says something. *)
-NeverMoved == \A c, d \in cuts : c.format = d.format
 NeverSwept == \A e \in 0..(next - 1) : e \in segments
 NeverPagesSwept == ~(doomed.pages # {})
 =============================================================================

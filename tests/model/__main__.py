@@ -50,7 +50,7 @@ class OfPages:
 
     name: str
     violates: str | None = None
-    invariants: tuple[str, ...] = ("WholeChains", "NothingGone", "Noted")
+    invariants: tuple[str, ...] = ("WholeChains", "NothingGone")
     broken: str = "none"
     last: int = 2
     keep: int = 0
@@ -90,7 +90,6 @@ REACHES: list[Case | OfPages] = [
     reaches("NeverAdopted"),
     reaches("NeverFenced"),
     reaches("NeverSkipped", sinks="skip seal"),
-    OfPages("NeverMoved", "NeverMoved", ("NeverMoved",)),
     OfPages("NeverSwept", "NeverSwept", ("NeverSwept",)),
     OfPages("NeverPagesSwept", "NeverPagesSwept", ("NeverPagesSwept",)),
 ]
@@ -118,8 +117,6 @@ BROKEN: list[Case | OfPages] = [
     without("LatestFrames", "ShownIsCut", sinks="skip seal"),
     without_of_pages("PageBeforeRoot", "NothingGone"),
     without_of_pages("WholeWindow", "WholeChains"),
-    without_of_pages("PagesBeforeFirstRoot", "WholeChains"),
-    without_of_pages("NoteBeforeRoot", "Noted"),
     without_of_pages("SweepByPages", "NothingGone"),
     without_of_pages("KeepPages", "NothingGone"),
     without_of_pages("PageInTime", "NothingGone"),

@@ -313,7 +313,7 @@ def token_in(cut: bytes) -> str:
     """The token of a cut, by its bytes."""
     found = _tokens.get(cut)
     if found is None:
-        _, raw = unwrapped(cut, "cut", "cut", b"CCC1", (1,))
+        raw = unwrapped(cut, "cut", "cut", b"CCCT")
         found = str(json.loads(raw)["token"])
         if len(_tokens) > 10_000:
             _tokens.clear()

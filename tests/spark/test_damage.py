@@ -276,7 +276,7 @@ def test_query_goes_on_from_the_epoch_before_the_damage(
     [
         pytest.param(None, marks=long),
         pytest.param(b"{}", marks=long),
-        b'{"format":"cleancut","formatVersion":99}',
+        b'{"format":"cleancut","version":99}',
     ],
 )
 def test_root_that_is_not_of_a_known_format_is_refused(

@@ -213,10 +213,10 @@ def write_cut(
         "offsets": offsets_with(epoch, consumed or {}, act_source),
         "segments": [] if segment is None else [segment],
     }
-    note = json.dumps({"format": "cleancut", "formatVersion": 1, "queryId": query_id})
+    note = json.dumps({"format": "cleancut", "version": 1, "queryId": query_id})
     if epoch == 0 or not objects.list(f"{ROOT}/{CUTS}"):
         objects.create(f"{ROOT}/{FORMAT_OBJECT}", note.encode())
-    body = encode_cut(cut_body(epoch, [], **fields))
+    body = encode_cut(cut_body(epoch, **fields))
     return objects.create(f"{ROOT}/{cut_name(epoch)}", body)
 
 

@@ -1,4 +1,4 @@
-"""What a seal of either format has sealed."""
+"""What a seal has sealed."""
 
 from cleancut._checkpoint.read.chain_parts import ChainParts
 from cleancut._format.cut import Cut
@@ -9,7 +9,7 @@ from cleancut._storage.objects import Objects
 def sealed_frames(objects: Objects, seal: Cut) -> list[PlacedFrame]:
     """The last frame of each store of a seal, those of rows in flight among them."""
     last = [chain[-1] for chain in seal.held.values()]
-    for part in () if seal.root is None else seal.root.window:
+    for part in seal.root.window:
         frames = ChainParts(objects).frames(part.table)
         last += [of for of in frames if part.counts(of.offset) and not of.store.is_channel]
     return last

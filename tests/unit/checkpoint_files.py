@@ -8,7 +8,7 @@ from typing import Any
 from tests.vectors.frame_cases import FAMILY, version_id
 from tests.vectors.frame_encoder import Change, encode_frame
 
-NOTE = {"format": "cleancut", "formatVersion": 1, "queryId": None}
+NOTE = {"format": "cleancut", "version": 1, "queryId": None}
 
 
 def name_of(version: int, kind: str = "delta", own_id: str | None = None) -> str:

@@ -1,7 +1,6 @@
 """Fixtures of the tests that need no JVM."""
 
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,11 +9,8 @@ from demo.job import Job
 from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
-from tests.unit.root_files import RootFiles
 from tests.vectors.cut_writer import costs
 from tests.vectors.frame_cases import put, remove
-
-Files = TypeVar("Files", bound=CutFiles)
 
 # The one profile: no check depends on the speed of the machine.
 settings.register_profile(
@@ -24,12 +20,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("without-time")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "four_cuts" in metafunc.fixturenames and hasattr(metafunc.module, "IN_BOTH_VERSIONS"):
-        formats = [CutFiles, RootFiles]
-        metafunc.parametrize("four_cuts", formats, ids=["version-1", "version-2"], indirect=True)
 
 
 @pytest.fixture
@@ -56,28 +46,15 @@ def job(tmp_path: Path) -> Job:
 
 
 @pytest.fixture
-def four_cuts(files: CheckpointFiles, request: pytest.FixtureRequest) -> CutFiles:
-    """`four_epochs` of version 1; a module that has `IN_BOTH_VERSIONS` gets those of 2, too."""
-    cuts: CutFiles = getattr(request, "param", CutFiles)(files)
-    return four_epochs(cuts)
-
-
-@pytest.fixture
-def four_cuts_of_version_1(files: CheckpointFiles) -> CutFiles:
-    """`four_epochs` with a chain in each cut."""
+def four_cuts(files: CheckpointFiles) -> CutFiles:
+    """`four_epochs`; the last has a page of epoch 2 for partition 0, one of 0 for partition 1."""
     return four_epochs(CutFiles(files))
 
 
-@pytest.fixture
-def four_roots(files: CheckpointFiles) -> RootFiles:
-    """`four_epochs` with roots; the last has a page of epoch 2 for partition 0, one of 0 for 1."""
-    return four_epochs(RootFiles(files))
-
-
-def four_epochs(cuts: Files) -> Files:
+def four_epochs(cuts: CutFiles) -> CutFiles:
     """Epochs 0 to 3 of two partitions; partition 0 has a base of version 3.
 
-    Only the last two cuts tell their costs, as those of older releases do not.
+    Only the last two cuts have costs.
     """
     ada, grace = put(1, "ada", 3, 1.5), put(2, "grace", 1, 0.5)
     more, lin, emmy = put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(4, "emmy", 2, 8.0)

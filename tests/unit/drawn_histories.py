@@ -8,7 +8,7 @@ from typing import Any
 from tests.vectors.chain_writer import Segment
 from tests.vectors.cut_encoder import Placed, encode_cut
 from tests.vectors.cut_writer import Stored, StoreKey, cut_body, cut_name, write_segment
-from tests.vectors.root_encoder import root_body, write_page
+from tests.vectors.page_encoder import write_page
 
 CHANNEL = "cleancut-channel-0"
 WRITERS = ("driver", "1", "2")
@@ -100,24 +100,22 @@ class History:
             found += zip(own, stored, strict=True)
         return found
 
-    def cut(self, epoch: int) -> dict[str, bytes]:
-        """The cut of an epoch in version 1."""
-        chains = sorted(
-            [*self.chains[epoch].values(), *self.in_flight[epoch]], key=lambda of: of[0].store
-        )
-        return {cut_name(epoch): encode_cut(cut_body(epoch, chains))}
+    def all_chains(self, epoch: int) -> list[list[Stored]]:
+        """Those of stores and channels, in the order of their stores."""
+        chains = [*self.chains[epoch].values(), *self.in_flight[epoch]]
+        return sorted(chains, key=lambda of: of[0].store)
 
-    def root(self, epoch: int) -> dict[str, bytes]:
-        """The same as a root, with pages of any epochs, and all that it names but segments."""
+    def cut(self, epoch: int) -> dict[str, bytes]:
+        """A cut with pages of any epochs, and all that it names but segments."""
         objects: dict[str, bytes] = {}
         pages, oldest = self._pages(epoch, objects)
         first = self.chance.randint(0, oldest + 1)
         window = [part for of in range(first, epoch + 1) for part in self._window(of)]
         chains = self.chains[epoch]
-        body = root_body(
+        body = cut_body(
             epoch, pages, window, store_count=len(chains), in_flight=self.in_flight[epoch]
         )
-        return objects | {cut_name(epoch): encode_cut(body, version=2)}
+        return objects | {cut_name(epoch): encode_cut(body)}
 
     def _pages(self, epoch: int, objects: dict[str, bytes]) -> tuple[list[dict[str, Any]], int]:
         """Pages that begin with any stores, and the oldest of their epochs; -1 without any."""

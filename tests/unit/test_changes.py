@@ -12,8 +12,8 @@ from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import open_root
 from cleancut._storage.access import S3Access
 from tests.unit.checkpoint_files import CheckpointFiles
+from tests.unit.cut_files import CutFiles
 from tests.unit.drawn_states import DrawnCheckpoint, Rows
-from tests.unit.root_files import RootFiles
 from tests.vectors.frame_cases import put, remove
 
 Values = dict[tuple[int, int], list[int]]
@@ -147,13 +147,13 @@ def test_damage_is_an_error_and_no_difference(files: CheckpointFiles) -> None:
 
 
 def test_rows_in_flight_come_in_their_order_and_most_cuts_have_none(
-    four_roots: RootFiles,
+    four_cuts: CutFiles,
 ) -> None:
-    checkpoint = Checkpoint(str(four_roots.location))
+    checkpoint = Checkpoint(str(four_cuts.location))
     last = checkpoint.cuts()[-1].epoch
     none = checkpoint.in_flight(0)
     assert (none.num_rows, none.column_names) == (0, ["row", "number", "partition"])
-    four_roots.in_flight(1, {number: put(0, "x", 10 * number, 0.5) for number in (2, 0, 1)})
+    four_cuts.in_flight(1, {number: put(0, "x", 10 * number, 0.5) for number in (2, 0, 1)})
     assert checkpoint.in_flight(0).to_pylist() == [
         {"row": {"count": 10 * number, "sum": 0.5}, "number": number, "partition": 1}
         for number in range(3)

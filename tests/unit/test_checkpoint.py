@@ -211,8 +211,9 @@ def test_a_text_where_a_number_belongs_is_told(
 @pytest.mark.parametrize(
     ("note", "found"),
     [
-        ('{"format": "cleancut", "formatVersion": 4}', "format cleancut, formatVersion 4"),
-        ('{"format": "other", "formatVersion": 1}', "format other, formatVersion 1"),
+        ('{"format": "cleancut", "version": 2}', "format cleancut, version 2"),
+        ('{"format": "other", "version": 1}', "format other, version 1"),
+        ('{"format": "cleancut", "formatVersion": 3}', "0 (written before release 0.1.0)"),
         ("[]", "no format"),
         ("{", "no format"),
     ],

@@ -12,8 +12,6 @@ from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
 
-IN_BOTH_VERSIONS = True
-
 
 def test_ls_lists_the_cuts(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch

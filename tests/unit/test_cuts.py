@@ -16,7 +16,6 @@ from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import QUERY_ID, RUN_ID, WATERMARK_MS, WRITTEN_MS, segment_name
 from tests.vectors.frame_cases import put, version_id
 
-IN_BOTH_VERSIONS = True
 LAST = [
     (1, "ada", 4, 2.5, 0),
     (2, "grace", 1, 0.5, 0),
@@ -119,17 +118,6 @@ def test_a_savepoint_that_is_not_there_is_told(four_cuts: CutFiles) -> None:
     four_cuts.savepoint("before", 1)
     with pytest.raises(RequestError, match="no savepoint x; it has the savepoints before"):
         checkpoint.state(0, savepoint="x")
-
-
-def test_a_missing_segment_of_a_savepoint_is_told_with_it(
-    four_cuts_of_version_1: CutFiles,
-) -> None:
-    four_cuts = four_cuts_of_version_1
-    path = four_cuts.savepoint("before", 1)
-    (four_cuts.root / segment_name(0)).unlink()
-    with pytest.raises(DamagedError) as raised:
-        Checkpoint(four_cuts.location).state(0, savepoint="before")
-    assert raised.value.params["directory"] == str(path)
 
 
 def test_frames_are_those_that_cuts_name(four_cuts: CutFiles) -> None:
@@ -267,20 +255,6 @@ def test_a_cut_that_says_to_be_longer_than_any_is_damaged(four_cuts: CutFiles) -
     four_cuts.cut_path(3).write_bytes(encode_cut({}, raw_size=2**30 + 1, stored=body))
     with pytest.raises(DamagedError, match="beyond the 1073741824 of a writer"):
         Checkpoint(four_cuts.location).cut(3)
-
-
-def test_a_missing_segment_is_named_with_cut_and_version(
-    four_cuts_of_version_1: CutFiles,
-) -> None:
-    four_cuts = four_cuts_of_version_1
-    path = four_cuts.root / segment_name(1)
-    path.unlink()
-    with pytest.raises(DamagedError) as raised:
-        Checkpoint(four_cuts.location).state(0, epoch=2)
-    assert raised.value.error_id == "CLEANCUT_FRAME_MISSING"
-    assert raised.value.params["directory"] == str(four_cuts.cut_path(2))
-    assert raised.value.params["version"] == "3"
-    assert str(path) in str(raised.value)
 
 
 def test_a_cut_that_retention_deletes_meanwhile_is_passed_over(

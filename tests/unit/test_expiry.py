@@ -27,18 +27,17 @@ from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.conftest import four_epochs
 from tests.unit.cut_files import CutFiles
-from tests.unit.root_files import RootFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.unit.test_cli import run
-from tests.vectors.cut_cases import delta_of
 from tests.vectors.frame_cases import put
 from tests.vectors.frame_encoder import Change
+from tests.vectors.segment_cases import delta_of
 
 DAY_S = 86_400
 
 
-class Turning(RootFiles):
-    """Roots whose pages are written anew, each in turn, and whose windows are no longer."""
+class Turning(CutFiles):
+    """Cuts whose pages are written anew, each in turn, and whose windows are no longer."""
 
     def page_epochs(self, epoch: int) -> dict[int, int]:
         return {} if epoch < 2 else {0: epoch - 1, 1: epoch // 3 * 3 - 1 if epoch > 2 else 1}
@@ -48,18 +47,14 @@ class Turning(RootFiles):
         return [part for part in super().window(epoch) if part["epoch"] > since]
 
     def write(self, name: str, data: bytes) -> None:
-        """A page that several roots name is written once: somebody may just read it."""
+        """A page that several cuts name is written once: somebody may just read it."""
         if not (name.startswith("pages/") and (self.root / name).exists()):
             super().write(name, data)
 
 
-FORMS = [CutFiles, Turning]
-
-
-@pytest.fixture(params=FORMS, ids=["version-1", "version-2"])
-def four_cuts(files: CheckpointFiles, request: pytest.FixtureRequest) -> CutFiles:
-    cuts: CutFiles = request.param(files)
-    return four_epochs(cuts)
+@pytest.fixture
+def four_cuts(files: CheckpointFiles) -> CutFiles:
+    return four_epochs(Turning(files))
 
 
 # What `four_epochs` leaves in its partitions.
@@ -186,7 +181,7 @@ def test_a_savepoint_keeps_all_that_it_needs(four_cuts: CutFiles) -> None:
     assert there.unpin("good")
     found = there.sweep().apply()
     assert found.segments > 2
-    assert (found.epochs, found.pages > 0) == ((), isinstance(four_cuts, RootFiles))
+    assert (found.epochs, found.pages > 0) == ((), True)
     assert digests(four_cuts) == {of: were[of] for of in (8, "same")}
     assert parts(four_cuts.objects()) == named(four_cuts)
 
@@ -448,7 +443,6 @@ def test_a_run_that_begins_at_any_moment_loses_nothing(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
-    form=st.sampled_from(FORMS),
     seed=st.integers(0, 2**32),
     epochs=st.integers(4, 14),
     keep=st.integers(1, 5),
@@ -457,7 +451,6 @@ def test_a_run_that_begins_at_any_moment_loses_nothing(
 )
 def test_whatever_there_was_all_that_is_kept_is_whole(
     tmp_path_factory: pytest.TempPathFactory,
-    form: type[CutFiles],
     seed: int,
     epochs: int,
     keep: int,
@@ -465,7 +458,7 @@ def test_whatever_there_was_all_that_is_kept_is_whole(
     ended: bool,
 ) -> None:
     chance = random.Random(seed)
-    cuts = form(CheckpointFiles(tmp_path_factory.mktemp("drawn") / "checkpoint"))
+    cuts = Turning(CheckpointFiles(tmp_path_factory.mktemp("drawn") / "checkpoint"))
     rows: dict[int, Change] = {}
     for epoch in range(epochs):
         if epoch and chance.random() < 0.4:

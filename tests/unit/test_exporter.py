@@ -33,7 +33,6 @@ from cleancut._metrics.scans import Scans
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
-from tests.unit.root_files import RootFiles
 from tests.unit.test_cli import run
 from tests.unit.test_recorded import History, record
 from tests.vectors.cut_writer import QUERY_ID, WRITTEN_MS, costs
@@ -119,7 +118,7 @@ def values(samples: Any, **labels: str) -> dict[str, float]:
 @pytest.fixture
 def cuts(files: CheckpointFiles) -> CutFiles:
     """Three epochs."""
-    return three_epochs(RootFiles(files))
+    return three_epochs(CutFiles(files))
 
 
 def three_epochs(found: CutFiles) -> CutFiles:
@@ -134,11 +133,8 @@ def owner(cuts: CutFiles, generation: int, host: str, started_s: float) -> None:
     cuts.write(f"owners/{generation:020d}.json", json.dumps(note).encode())
 
 
-@pytest.mark.parametrize("version", [CutFiles, RootFiles], ids=["version-1", "version-2"])
-def test_a_look_tells_what_the_last_epoch_was_like(
-    files: CheckpointFiles, version: type[CutFiles]
-) -> None:
-    cuts = three_epochs(version(files))
+def test_a_look_tells_what_the_last_epoch_was_like(files: CheckpointFiles) -> None:
+    cuts = three_epochs(CutFiles(files))
     commit(cuts, channels=[OVERTAKEN, ARRIVED])
     scan, _ = scan_of(cuts, Clock(), budget=5.0)
     samples = scan.scan()

@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from cleancut import Checkpoint, InfoList
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
-from tests.unit.root_files import RootFiles
+from tests.unit.cut_files import CutFiles
 from tests.unit.shown import Shown
 from tests.vectors.cut_writer import channel, costs
 from tests.vectors.frame_cases import put
@@ -29,7 +29,7 @@ TIMEOUT_S = PATIENCE_S
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of a query: skewed, slower with each epoch, and with rows in flight at its end."""
-    files = RootFiles(CheckpointFiles(tmp_path_factory.mktemp("busy") / "checkpoint"))
+    files = CutFiles(CheckpointFiles(tmp_path_factory.mktemp("busy") / "checkpoint"))
     for epoch in range(EPOCHS):
         many = [put(at, f"name-{at}", epoch, at / 3) for at in range(20 + 40 * (epoch % 5))]
         timings = {"epochMs": 200 + 20 * epoch, "gateMs": 40 + epoch, "previousCutMs": 3}

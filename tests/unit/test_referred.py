@@ -27,11 +27,11 @@ from cleancut._unsafe_rows.stored_cells import stored_cells
 from cleancut.errors import error_of
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
-from tests.vectors.cut_cases import flipped
 from tests.vectors.cut_writer import Stored
 from tests.vectors.frame_cases import KEY, VALUE, put
 from tests.vectors.frame_encoder import Change
 from tests.vectors.referring_cases import referring
+from tests.vectors.segment_cases import flipped
 
 PEOPLE = [put(number, f"person-{number}", number, number / 2) for number in range(1, 41)]
 NAME = {"name": "name", "type": "string"}

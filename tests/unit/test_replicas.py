@@ -18,11 +18,8 @@ from cleancut._storage.objects import Place
 from cleancut.errors import error_of
 from tests.support.documented import blocks, commands
 from tests.unit.cut_files import CutFiles
-from tests.unit.root_files import RootFiles
 from tests.unit.s3_server import S3Server, s3_server
 from tests.vectors.frame_cases import put
-
-IN_BOTH_VERSIONS = True
 
 
 @pytest.fixture
@@ -60,15 +57,15 @@ def test_a_copy_has_all_that_a_restart_needs_and_follows(four_cuts: CutFiles, co
     assert all_is_copied(four_cuts, copy)
 
 
-def test_what_the_checkpoint_gives_up_goes(four_roots: RootFiles, copy: Path) -> None:
-    four_roots.savepoint("drop", 0)
-    again(four_roots, copy)
-    (four_roots.root / "savepoints/drop.cut").unlink()
-    four_roots.cut_path(0).unlink()
-    (four_roots.location / "offsets/0").unlink()
-    old = four_roots.root / "segments" / f"{0:020d}" / f"driver-{'0' * 32}.seg"
+def test_what_the_checkpoint_gives_up_goes(four_cuts: CutFiles, copy: Path) -> None:
+    four_cuts.savepoint("drop", 0)
+    again(four_cuts, copy)
+    (four_cuts.root / "savepoints/drop.cut").unlink()
+    four_cuts.cut_path(0).unlink()
+    (four_cuts.location / "offsets/0").unlink()
+    old = four_cuts.root / "segments" / f"{0:020d}" / f"driver-{'0' * 32}.seg"
     assert not old.exists()
-    found = again(four_roots, copy)
+    found = again(four_cuts, copy)
     assert found.deleted >= 2
     assert [of.epoch for of in Checkpoint(copy).cuts()] == [1, 2, 3]
     assert Checkpoint(copy).savepoints() == []
@@ -245,7 +242,7 @@ def test_what_has_no_cuts_is_not_copied(tmp_path: Path, copy: Path) -> None:
     root = tmp_path / "plain" / "cleancut"
     root.mkdir(parents=True)
     (root / "format.json").write_text(
-        '{"format": "cleancut", "formatVersion": 1, "queryId": null}', encoding="utf-8"
+        '{"format": "cleancut", "version": 1, "queryId": null}', encoding="utf-8"
     )
     with pytest.raises(RequestError, match="CLEANCUT_STATE_NOT_FOUND"):
         Checkpoint(tmp_path / "plain").replicate(copy)

@@ -14,8 +14,6 @@ from tests.unit.cut_files import CutFiles
 
 WIDTH, LINES = 100, 13
 
-IN_BOTH_VERSIONS = True
-
 
 def public_values() -> list[type]:
     places = (cleancut, cleancut.sinks, cleancut.testing)

@@ -5,18 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import Checkpoint, DamagedError, InfoList, RequestError, StoreInfo
+from cleancut import Checkpoint, DamagedError, RequestError
 from cleancut._checkpoint.read import chain_parts
 from cleancut._checkpoint.read.root import open_root
 from cleancut._storage.directory import Directory
-from tests.unit.checkpoint_files import CheckpointFiles
-from tests.unit.cut_files import CutFiles
-from tests.unit.root_files import CHANNEL, RootFiles
+from tests.unit.cut_files import CHANNEL, CutFiles
 from tests.unit.test_checkpoint import rows
 from tests.unit.test_cuts import LAST
-from tests.vectors.cut_cases import flipped
 from tests.vectors.cut_writer import cut_name, segment_name
 from tests.vectors.frame_cases import put
+from tests.vectors.segment_cases import flipped
 
 
 @pytest.fixture
@@ -43,11 +41,11 @@ def by_kind(names: list[str], kind: str) -> list[str]:
 
 
 def test_one_store_needs_its_page_and_newer_tables_alone(
-    four_roots: RootFiles, asked: list[str]
+    four_cuts: CutFiles, asked: list[str]
 ) -> None:
-    checkpoint = Checkpoint(four_roots.location)
+    checkpoint = Checkpoint(four_cuts.location)
     assert rows(checkpoint.state(0, partition=0)) == LAST[:3]
-    page = four_roots.page_path(2, 0).relative_to(four_roots.root).as_posix()
+    page = four_cuts.page_path(2, 0).relative_to(four_cuts.root).as_posix()
     assert by_kind(asked, "cuts") == [cut_name(3)]
     assert by_kind(asked, "pages") == [page]
     # Tables of the last epoch, which adopts a base of the one before, and then the frames.
@@ -60,37 +58,37 @@ def test_one_store_needs_its_page_and_newer_tables_alone(
 
 
 def test_what_is_told_of_every_cut_needs_neither_pages_nor_tables(
-    four_roots: RootFiles, asked: list[str]
+    four_cuts: CutFiles, asked: list[str]
 ) -> None:
-    checkpoint = Checkpoint(four_roots.location)
-    four_roots.savepoint("before", 2)
+    checkpoint = Checkpoint(four_cuts.location)
+    four_cuts.savepoint("before", 2)
     assert [epoch.stores for epoch in checkpoint.history()] == [2, 2, 2, 2]
     assert [savepoint.stores for savepoint in checkpoint.savepoints()] == [2]
     assert by_kind(asked, "pages") == by_kind(asked, "segments") == []
 
 
 def test_cuts_that_follow_each_other_share_what_they_lead_to(
-    four_roots: RootFiles, asked: list[str]
+    four_cuts: CutFiles, asked: list[str]
 ) -> None:
-    assert len(Checkpoint(four_roots.location).cuts()) == 4
+    assert len(Checkpoint(four_cuts.location).cuts()) == 4
     assert len(by_kind(asked, "pages")) == len(set(by_kind(asked, "pages"))) == 3
     assert len(by_kind(asked, "segments")) == len(set(by_kind(asked, "segments"))) == 5
 
 
 def test_what_is_kept_of_them_is_bounded(
-    four_roots: RootFiles, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    four_cuts: CutFiles, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = Checkpoint(four_roots.location).cuts()
+    expected = Checkpoint(four_cuts.location).cuts()
     monkeypatch.setattr(chain_parts, "_KEPT_FRAMES", 1)
     asked.clear()
-    assert Checkpoint(four_roots.location).cuts() == expected
+    assert Checkpoint(four_cuts.location).cuts() == expected
     assert len(by_kind(asked, "segments")) > 5
 
 
-def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_roots: RootFiles) -> None:
-    path = four_roots.page_path(2, 0)
-    four_roots.change(path, lambda data: flipped(data, 50))
-    checkpoint = Checkpoint(four_roots.location)
+def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_cuts: CutFiles) -> None:
+    path = four_cuts.page_path(2, 0)
+    four_cuts.change(path, lambda data: flipped(data, 50))
+    checkpoint = Checkpoint(four_cuts.location)
     assert rows(checkpoint.state(0, partition=1)) == LAST[3:]
     reads: list[Callable[[], object]] = [
         lambda: checkpoint.state(0),
@@ -109,27 +107,27 @@ def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_roots: R
 
 
 @pytest.mark.parametrize("is_page", [True, False])
-def test_what_a_root_names_and_is_gone_is_named(four_roots: RootFiles, is_page: bool) -> None:
-    path = four_roots.page_path(0, 1) if is_page else four_roots.root / segment_name(3)
+def test_what_a_root_names_and_is_gone_is_named(four_cuts: CutFiles, is_page: bool) -> None:
+    path = four_cuts.page_path(0, 1) if is_page else four_cuts.root / segment_name(3)
     path.unlink()
     with pytest.raises(DamagedError, match="it is missing") as raised:
-        Checkpoint(four_roots.location).state(0)
+        Checkpoint(four_cuts.location).state(0)
     assert raised.value.error_id == "CLEANCUT_CUT_DAMAGED"
     assert raised.value.params["path"] == str(path)
 
 
-def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_roots: RootFiles) -> None:
-    (four_roots.root / segment_name(0)).unlink()
+def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_cuts: CutFiles) -> None:
+    (four_cuts.root / segment_name(0)).unlink()
     with pytest.raises(DamagedError) as raised:
-        Checkpoint(four_roots.location).state(0, epoch=2)
+        Checkpoint(four_cuts.location).state(0, epoch=2)
     assert raised.value.error_id == "CLEANCUT_FRAME_MISSING"
-    assert raised.value.params["directory"] == str(four_roots.cut_path(2))
-    assert rows(Checkpoint(four_roots.location).state(0, partition=0)) == LAST[:3]
+    assert raised.value.params["directory"] == str(four_cuts.cut_path(2))
+    assert rows(Checkpoint(four_cuts.location).state(0, partition=0)) == LAST[:3]
 
 
-def test_rows_in_flight_are_read_without_pages(four_roots: RootFiles, asked: list[str]) -> None:
-    four_roots.in_flight(1, {0: put(7, "waiting", 1, 1.0)})
-    checkpoint = Checkpoint(four_roots.location)
+def test_rows_in_flight_are_read_without_pages(four_cuts: CutFiles, asked: list[str]) -> None:
+    four_cuts.in_flight(1, {0: put(7, "waiting", 1, 1.0)})
+    checkpoint = Checkpoint(four_cuts.location)
     asked.clear()
     found = checkpoint.state(0, store=CHANNEL)
     assert found.column("partition").to_pylist() == [1]
@@ -147,55 +145,30 @@ def test_rows_in_flight_are_read_without_pages(four_roots: RootFiles, asked: lis
     assert checkpoint.verify().ok
 
 
-def test_a_checkpoint_goes_over_from_version_1(files: CheckpointFiles) -> None:
-    first = CutFiles(files)
-    first.commit(([put(1, "ada", 1, 1.0)], 1), ([], 0))
-    first.commit(([put(1, "ada", 2, 2.0)], 1), ([put(2, "lin", 1, 1.0)], 1))
-    roots = RootFiles(files, first)
-    roots.commit(([put(3, "grace", 1, 1.0)], 2), ([], 1))
-    roots.commit(([], 2), ([], 1))
-    checkpoint = Checkpoint(files.location)
-    assert [(cut.epoch, cut.frames, cut.segments) for cut in checkpoint.cuts()] == [
-        (0, 2, 1),
-        (1, 4, 2),
-        (2, 6, 3),
-        (3, 8, 4),
-    ]
-    assert checkpoint.versions(0, 0) == checkpoint.versions(0, 1) == (1, 2, 3, 4)
-    assert checkpoint.state(0).num_rows == 3
-    stores: InfoList[StoreInfo] = checkpoint.stores()
-    assert [store.latest_version for store in stores] == [4, 4]
-    report = checkpoint.verify()
-    assert report.ok, report
-    assert (report.cuts, report.loadable) == (4, 8)
-
-
-def test_pages_count_as_stored(four_roots: RootFiles) -> None:
-    root = open_root(four_roots.location)
+def test_pages_count_as_stored(four_cuts: CutFiles) -> None:
+    root = open_root(four_cuts.location)
     kinds = ("cuts", "pages", "segments")
-    sizes = [
-        path.stat().st_size for kind in kinds for path in (four_roots.root / kind).rglob("*.*")
-    ]
+    sizes = [path.stat().st_size for kind in kinds for path in (four_cuts.root / kind).rglob("*.*")]
     assert len(sizes) == 12
     assert root.stored_bytes() == sum(sizes)
 
 
-def test_chains_of_a_cut_are_found_once(four_roots: RootFiles, asked: list[str]) -> None:
-    cut = Checkpoint(four_roots.location).cut()
+def test_chains_of_a_cut_are_found_once(four_cuts: CutFiles, asked: list[str]) -> None:
+    cut = Checkpoint(four_cuts.location).cut()
     assert (cut.info.frames, cut.info.segments) == (6, len(cut.segments)) == (6, 5)
     assert len(by_kind(asked, "pages")) == 2
 
 
-def test_a_root_that_counts_other_stores_is_damaged(four_roots: RootFiles) -> None:
-    four_roots.at.pop(3)
-    four_roots.cut(3, storeCount=3)
-    checkpoint = Checkpoint(four_roots.location)
+def test_a_root_that_counts_other_stores_is_damaged(four_cuts: CutFiles) -> None:
+    four_cuts.at.pop(3)
+    four_cuts.cut(3, storeCount=3)
+    checkpoint = Checkpoint(four_cuts.location)
     with pytest.raises(DamagedError, match="leads to 2 stores, and says 3"):
         checkpoint.cut(3)
     assert rows(checkpoint.state(0, partition=0)) == LAST[:3]
 
 
-def test_pages_lie_where_their_names_say(four_roots: RootFiles) -> None:
-    pages = open_root(four_roots.location).pages()
+def test_pages_lie_where_their_names_say(four_cuts: CutFiles) -> None:
+    pages = open_root(four_cuts.location).pages()
     assert [page.epoch for page in pages] == [0, 1, 2]
-    assert all(Path(four_roots.root, str(page)).exists() for page in pages)
+    assert all(Path(four_cuts.root, str(page)).exists() for page in pages)

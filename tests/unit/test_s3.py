@@ -222,7 +222,7 @@ def test_damage_in_a_bucket_is_named_with_its_object(server: S3Server, four_cuts
     location = server.put("q/damaged", four_cuts.objects())
     name = f"cleancut/{segment_name(1)}"
     server.change(location, name, None)
-    with pytest.raises(DamagedError, match=f"{location}/{name} is missing"):
+    with pytest.raises(DamagedError, match=f"{location}/{name} is damaged: it is missing"):
         Checkpoint(location).state(0, epoch=1)
     report = Checkpoint(location).verify()
     assert [(p.object, p.affects) for p in report.problems] == [(f"{location}/{name}", (2, 3, 4))]
@@ -422,7 +422,7 @@ def cut_short(times: int, body: bytes) -> Answer:
 
 
 def test_a_body_that_breaks_off_is_read_again(answering: Callable[[Answer], list[str]]) -> None:
-    note = json.dumps({"format": "cleancut", "formatVersion": 1}).encode()
+    note = json.dumps({"format": "cleancut", "version": 1}).encode()
     paths = answering(cut_short(2, note))
     assert Checkpoint("s3://bucket/q").location == "s3://bucket/q"
     assert len(paths) == 3

@@ -14,12 +14,10 @@ from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cuts import after_level_0
-from tests.vectors.cut_cases import delta_of, flipped
-from tests.vectors.cut_encoder import encode_cut
-from tests.vectors.cut_writer import Stored, cut_body, cut_name, segment_name
+from tests.vectors.cut_writer import Stored, cut_name, segment_name
 from tests.vectors.frame_cases import put
+from tests.vectors.segment_cases import delta_of, flipped
 
-IN_BOTH_VERSIONS = True
 CUT_DAMAGED = "CLEANCUT_CUT_DAMAGED"
 DAMAGED = "CLEANCUT_FRAME_DAMAGED"
 MISPLACED = "CLEANCUT_FRAME_MISPLACED"
@@ -67,44 +65,11 @@ def test_a_damaged_base_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
     assert found(verify(four_cuts), four_cuts.root) == [(base.segment, DAMAGED, (4,))]
 
 
-def test_a_missing_segment_is_one_problem_of_all_its_stores(
-    four_cuts_of_version_1: CutFiles,
-) -> None:
-    four_cuts = four_cuts_of_version_1
-    (four_cuts.root / segment_name(1)).unlink()
-    report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(segment_name(1), MISSING, (2, 3, 4))]
-    # Partition 0 has a base of version 3, which only the last cut takes up.
-    assert report.loadable == 3
-
-
 def test_a_damaged_cut_affects_its_version_alone(four_cuts: CutFiles) -> None:
     four_cuts.change(four_cuts.cut_path(1), lambda data: flipped(data, 50))
     report = verify(four_cuts)
     assert found(report, four_cuts.root) == [(cut_name(1), CUT_DAMAGED, (2,))]
     assert (report.cuts, report.loadable) == (3, 6)
-
-
-def test_a_damaged_table_affects_nothing_that_cuts_name(four_cuts_of_version_1: CutFiles) -> None:
-    four_cuts = four_cuts_of_version_1
-    name = segment_name(1)
-    four_cuts.change(four_cuts.root / name, lambda data: flipped(data, len(data) - 40))
-    report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(name, CUT_DAMAGED, ())]
-    assert report.loadable == 8
-
-
-def test_a_segment_that_was_cut_short_is_named_with_the_frames_it_lost(
-    four_cuts_of_version_1: CutFiles,
-) -> None:
-    four_cuts = four_cuts_of_version_1
-    name = segment_name(2)
-    offset = four_cuts.chains[1][2].entry["offset"]
-    four_cuts.change(four_cuts.root / name, lambda data: data[: offset + 20])
-    assert found(verify(four_cuts), four_cuts.root) == [
-        (name, CUT_DAMAGED, ()),
-        (name, DAMAGED, (3, 4)),
-    ]
 
 
 def test_exchanged_segments_are_both_named(four_cuts: CutFiles) -> None:
@@ -150,15 +115,6 @@ def test_a_base_in_place_of_a_delta_is_compared_with_it(four_cuts: CutFiles) -> 
     assert found(verify(four_cuts), four_cuts.root) == [(wrong.segment, DAMAGED, (5,))]
 
 
-def test_a_chain_with_a_hole_is_the_fault_of_the_cut(four_cuts: CutFiles) -> None:
-    first, _, *rest = four_cuts.chains[1]
-    body = cut_body(3, [four_cuts.chains[0], [first, *rest]])
-    four_cuts.write(cut_name(3), encode_cut(body))
-    report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
-    assert "do not follow on each other" in report.problems[0].message
-
-
 def test_frames_that_no_cut_names_are_checked_too(four_cuts: CutFiles) -> None:
     (stored,) = four_cuts.segment(4, [delta_of(5, [put(9, "x", 9, 9.0)], 1)], writer="3")
     report = verify(four_cuts)
@@ -180,19 +136,6 @@ def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
     report = verify(four_cuts)
     assert found(report, four_cuts.root) == [("savepoints/before.cut", CUT_DAMAGED, ())]
     assert (report.savepoints, report.loadable) == (1, 6)
-
-
-def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(
-    four_cuts_of_version_1: CutFiles,
-) -> None:
-    four_cuts = four_cuts_of_version_1
-    four_cuts.savepoint("before", 0)
-    for epoch in range(3):
-        four_cuts.cut_path(epoch).unlink()
-    four_cuts.base(1, [put(4, "emmy", 2, 8.0)])
-    four_cuts.cut(3)
-    (four_cuts.root / segment_name(0)).unlink()
-    assert found(verify(four_cuts), four_cuts.root) == [(segment_name(0), MISSING, (1,))]
 
 
 def test_both_levels_are_verified_in_one_report(files: CheckpointFiles) -> None:
@@ -269,9 +212,9 @@ def test_every_flipped_byte_of_a_checkpoint_is_found(four_cuts: CutFiles) -> Non
     assert verify(four_cuts).ok
 
 
-def test_a_report_tells_of_cuts_where_there_are_some(four_cuts_of_version_1: CutFiles) -> None:
-    report = str(verify(four_cuts_of_version_1))
-    assert "4 cuts, 5 segments (0 that no cut names), 2 state stores" in report
+def test_a_report_tells_of_cuts_where_there_are_some(four_cuts: CutFiles) -> None:
+    report = str(verify(four_cuts))
+    assert "4 cuts, 3 pages, 5 segments (0 that no cut names), 2 state stores" in report
 
 
 def test_a_report_of_level_0_tells_of_none(two_partitions: CheckpointFiles) -> None:

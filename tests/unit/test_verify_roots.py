@@ -7,22 +7,22 @@ import pytest
 from cleancut import Checkpoint
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.cuts import CutCheck
+from tests.unit.cut_files import CutFiles
 from tests.unit.memory_objects import MemoryObjects
-from tests.unit.root_files import RootFiles
 from tests.unit.test_verify_cuts import CUT_DAMAGED, DAMAGED, MISSING, found, verify
 from tests.vectors.chain_writer import THREE, Little, base, delta
-from tests.vectors.cut_cases import flipped
 from tests.vectors.cut_encoder import encode_cut
-from tests.vectors.cut_writer import cut_name, segment_name
-from tests.vectors.root_encoder import page_body, root_body, write_page
+from tests.vectors.cut_writer import cut_body, cut_name, segment_name
+from tests.vectors.page_encoder import page_body, write_page
+from tests.vectors.segment_cases import flipped
 
 
-def name_of(path: Path, roots: RootFiles) -> str:
+def name_of(path: Path, roots: CutFiles) -> str:
     return path.relative_to(roots.root).as_posix()
 
 
-def test_a_sound_checkpoint_has_no_problems(four_roots: RootFiles) -> None:
-    report = verify(four_roots)
+def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
+    report = verify(four_cuts)
     assert report.ok, report
     assert (report.cuts, report.pages, report.segments, report.unnamed) == (4, 3, 5, 0)
     assert (report.stores, report.frames, report.loadable) == (2, 9, 8)
@@ -32,142 +32,142 @@ def test_a_sound_checkpoint_has_no_problems(four_roots: RootFiles) -> None:
 
 @pytest.mark.parametrize("is_missing", [True, False])
 def test_a_lost_page_affects_its_stores_in_the_roots_that_name_it(
-    four_roots: RootFiles, is_missing: bool
+    four_cuts: CutFiles, is_missing: bool
 ) -> None:
-    path = four_roots.page_path(0, 1)
+    path = four_cuts.page_path(0, 1)
     if is_missing:
         path.unlink()
     else:
-        four_roots.change(path, lambda data: data[:-1])
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(name_of(path, four_roots), CUT_DAMAGED, (3, 4))]
+        four_cuts.change(path, lambda data: data[:-1])
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_DAMAGED, (3, 4))]
     assert ("is missing" in report.problems[0].message) == is_missing
     # Partition 1 has versions 1 and 2 by older roots, partition 0 all four.
     assert (report.cuts, report.pages, report.loadable) == (4, 2, 6)
 
 
-def test_exchanged_pages_are_both_named(four_roots: RootFiles) -> None:
-    one, other = four_roots.page_path(1, 0), four_roots.page_path(2, 0)
+def test_exchanged_pages_are_both_named(four_cuts: CutFiles) -> None:
+    one, other = four_cuts.page_path(1, 0), four_cuts.page_path(2, 0)
     data = one.read_bytes()
     one.write_bytes(other.read_bytes())
     other.write_bytes(data)
-    assert found(verify(four_roots), four_roots.root) == [
-        (name_of(one, four_roots), CUT_DAMAGED, (3,)),
-        (name_of(other, four_roots), CUT_DAMAGED, (4,)),
+    assert found(verify(four_cuts), four_cuts.root) == [
+        (name_of(one, four_cuts), CUT_DAMAGED, (3,)),
+        (name_of(other, four_cuts), CUT_DAMAGED, (4,)),
     ]
 
 
-def test_a_page_that_no_root_names_is_checked_too(four_roots: RootFiles) -> None:
-    name, data, _ = write_page(3, [four_roots.chains[0]], number=7)
-    four_roots.write(name, data)
-    report = verify(four_roots)
+def test_a_page_that_no_root_names_is_checked_too(four_cuts: CutFiles) -> None:
+    name, data, _ = write_page(3, [four_cuts.chains[0]], number=7)
+    four_cuts.write(name, data)
+    report = verify(four_cuts)
     assert report.ok, report
     assert report.pages == 4
-    four_roots.write(name, flipped(data, 30))
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(name, CUT_DAMAGED, ())]
+    four_cuts.write(name, flipped(data, 30))
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(name, CUT_DAMAGED, ())]
     assert (report.pages, report.loadable) == (3, 8)
 
 
-def test_a_damaged_table_affects_the_roots_that_need_it(four_roots: RootFiles) -> None:
+def test_a_damaged_table_affects_the_roots_that_need_it(four_cuts: CutFiles) -> None:
     name = segment_name(1)
-    four_roots.change(four_roots.root / name, lambda data: flipped(data, len(data) - 40))
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(name, CUT_DAMAGED, (2, 3, 4))]
+    four_cuts.change(four_cuts.root / name, lambda data: flipped(data, len(data) - 40))
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(name, CUT_DAMAGED, (2, 3, 4))]
     # Version 1, and versions 3 and 4 of partition 0, whose pages are newer.
     assert (report.loadable, report.segments) == (4, 4)
 
 
-def test_a_missing_segment_is_one_problem_of_all_its_stores(four_roots: RootFiles) -> None:
-    (four_roots.root / segment_name(1)).unlink()
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(segment_name(1), CUT_DAMAGED, (2, 3, 4))]
+def test_a_missing_segment_is_one_problem_of_all_its_stores(four_cuts: CutFiles) -> None:
+    (four_cuts.root / segment_name(1)).unlink()
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(segment_name(1), CUT_DAMAGED, (2, 3, 4))]
     assert "is missing" in report.problems[0].message
     # Version 1, and of partition 0 version 4, which a base spares that segment.
     assert report.loadable == 3
 
 
-def test_a_segment_that_only_pages_name_is_missed(four_roots: RootFiles) -> None:
+def test_a_segment_that_only_pages_name_is_missed(four_cuts: CutFiles) -> None:
     for epoch in (0, 1):
-        four_roots.cut_path(epoch).unlink()
-    (four_roots.root / segment_name(0)).unlink()
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(segment_name(0), MISSING, (3, 4))]
+        four_cuts.cut_path(epoch).unlink()
+    (four_cuts.root / segment_name(0)).unlink()
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(segment_name(0), MISSING, (3, 4))]
 
 
 def test_a_segment_that_was_cut_short_is_one_problem_where_its_table_is_needed(
-    four_roots: RootFiles,
+    four_cuts: CutFiles,
 ) -> None:
     name = segment_name(2)
-    four_roots.change(four_roots.root / name, lambda data: data[:120])
-    problems = found(verify(four_roots), four_roots.root)
+    four_cuts.change(four_cuts.root / name, lambda data: data[:120])
+    problems = found(verify(four_cuts), four_cuts.root)
     assert problems[0] == (name, CUT_DAMAGED, (3, 4))
     assert {problem[:2] for problem in problems[1:]} <= {(name, DAMAGED)}
 
 
-def test_offsets_of_no_frame_are_the_fault_of_the_root(four_roots: RootFiles) -> None:
-    window = four_roots.window(3)
+def test_offsets_of_no_frame_are_the_fault_of_the_root(four_cuts: CutFiles) -> None:
+    window = four_cuts.window(3)
     window[-1] = window[-1] | {"uncounted": [17]}
-    four_roots.cut(3, window=window)
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
+    four_cuts.cut(3, window=window)
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
     assert (report.cuts, report.loadable) == (4, 6)
 
 
-def test_a_chain_that_does_not_come_out_is_the_fault_of_the_root(four_roots: RootFiles) -> None:
-    segment = four_roots.segments[segment_name(3)]
-    window = [*four_roots.window(3)[:-1], segment.part(3, uncounted=segment.frames[:1])]
-    four_roots.cut(3, window=window)
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
+def test_a_chain_that_does_not_come_out_is_the_fault_of_the_root(four_cuts: CutFiles) -> None:
+    segment = four_cuts.segments[segment_name(3)]
+    window = [*four_cuts.window(3)[:-1], segment.part(3, uncounted=segment.frames[:1])]
+    four_cuts.cut(3, window=window)
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
     assert "end in version 3, not 4" in report.problems[0].message
     assert report.loadable == 7
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_root_that_counts_other_stores_is_named(four_roots: RootFiles, count: int) -> None:
-    four_roots.cut(3, storeCount=count)
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
+def test_a_root_that_counts_other_stores_is_named(four_cuts: CutFiles, count: int) -> None:
+    four_cuts.cut(3, storeCount=count)
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
 
 
-def test_what_a_savepoint_lacks_is_damage_though_its_root_is_gone(four_roots: RootFiles) -> None:
-    four_roots.savepoint("before", 2)
-    four_roots.cut_path(2).unlink()
-    path = four_roots.page_path(1, 0)
+def test_what_a_savepoint_lacks_is_damage_though_its_root_is_gone(four_cuts: CutFiles) -> None:
+    four_cuts.savepoint("before", 2)
+    four_cuts.cut_path(2).unlink()
+    path = four_cuts.page_path(1, 0)
     path.unlink()
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(name_of(path, four_roots), CUT_DAMAGED, (3,))]
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_DAMAGED, (3,))]
     assert report.savepoints == 1
 
 
 @pytest.mark.parametrize("is_page", [True, False])
 def test_what_goes_with_its_root_is_no_damage(
-    four_roots: RootFiles, monkeypatch: pytest.MonkeyPatch, is_page: bool
+    four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch, is_page: bool
 ) -> None:
     """The sweep takes a root and what it alone leads to after the root was read."""
     read = CutCheck._read_cuts
 
     def late(check: CutCheck, reader: object) -> object:
         cuts = read(check, reader)  # type: ignore[arg-type]
-        four_roots.cut_path(3).unlink()
-        (four_roots.root.parent / "commits/3").unlink()
+        four_cuts.cut_path(3).unlink()
+        (four_cuts.root.parent / "commits/3").unlink()
         if is_page:
-            four_roots.page_path(2, 0).unlink()
+            four_cuts.page_path(2, 0).unlink()
         else:
-            (four_roots.root / segment_name(3)).unlink()
+            (four_cuts.root / segment_name(3)).unlink()
         return cuts
 
     monkeypatch.setattr(CutCheck, "_read_cuts", late)
-    report = verify(four_roots)
+    report = verify(four_cuts)
     assert report.ok, report
 
 
-def test_a_savepoint_of_a_root_is_verified(four_roots: RootFiles) -> None:
-    path = four_roots.savepoint("before", 3)
-    assert verify(four_roots).ok
-    four_roots.change(path, lambda data: flipped(data, 50))
-    problems = found(verify(four_roots), four_roots.root)
+def test_a_savepoint_of_a_root_is_verified(four_cuts: CutFiles) -> None:
+    path = four_cuts.savepoint("before", 3)
+    assert verify(four_cuts).ok
+    four_cuts.change(path, lambda data: flipped(data, 50))
+    problems = found(verify(four_cuts), four_cuts.root)
     assert problems == [("savepoints/before.cut", CUT_DAMAGED, ())]
 
 
@@ -177,8 +177,8 @@ def test_every_damaged_byte_of_a_root_and_of_a_page_is_found() -> None:
     second = little.segment(1, delta(2), base(2))
     page = little.page(0, first.frames)
     parts = [second.part(1, uncounted=second.frames[:1])]
-    body = root_body(1, [page], parts, store_count=1, offsets="", commit="", timings={})
-    little.objects[cut_name(1)] = encode_cut(body, version=2, compress=True)
+    body = cut_body(1, [page], parts, store_count=1, offsets="", commit="", timings={})
+    little.objects[cut_name(1)] = encode_cut(body, compress=True)
 
     def problems() -> set[str]:
         check = CutCheck(Root("memory", MemoryObjects(little.objects)), [1])
@@ -201,9 +201,9 @@ def test_every_damaged_byte_of_a_root_and_of_a_page_is_found() -> None:
     assert problems() == set()
 
 
-def test_a_lost_root_spares_the_others(four_roots: RootFiles) -> None:
-    four_roots.change(four_roots.cut_path(2), lambda data: flipped(data, 40))
-    report = verify(four_roots)
-    assert found(report, four_roots.root) == [(cut_name(2), CUT_DAMAGED, (3,))]
+def test_a_lost_root_spares_the_others(four_cuts: CutFiles) -> None:
+    four_cuts.change(four_cuts.cut_path(2), lambda data: flipped(data, 40))
+    report = verify(four_cuts)
+    assert found(report, four_cuts.root) == [(cut_name(2), CUT_DAMAGED, (3,))]
     assert (report.cuts, report.loadable, report.pages) == (3, 6, 3)
-    assert Checkpoint(four_roots.location).state(0).num_rows == 4
+    assert Checkpoint(four_cuts.location).state(0).num_rows == 4

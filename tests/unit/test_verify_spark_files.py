@@ -17,7 +17,7 @@ from cleancut._storage.written import crc32c, place_of
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
-from tests.vectors.cut_cases import flipped
+from tests.vectors.segment_cases import flipped
 
 DAMAGED = "CLEANCUT_CUT_DAMAGED"
 MISSING = "CLEANCUT_METADATA_MISSING"

@@ -1,4 +1,4 @@
-"""Whole checkpoints of format 2, and the chains that their roots lead to."""
+"""Whole checkpoints, and the chains that their cuts lead to."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,11 +6,11 @@ from typing import Any
 from zlib import crc32
 
 from tests.vectors.chain_writer import FOUR, THREE, Chain, Little, Segment, base, delta
-from tests.vectors.cut_cases import CUT_DAMAGED, flipped
 from tests.vectors.cut_encoder import Placed, SegmentParts, encode_segment
 from tests.vectors.cut_writer import StoreKey, cut_name, segment_identity
 from tests.vectors.damage_cases import UNKNOWN
-from tests.vectors.root_encoder import encode_page, page_body, page_element, page_name
+from tests.vectors.page_encoder import encode_page, page_body, page_element, page_name
+from tests.vectors.segment_cases import CUT_DAMAGED, flipped
 
 FIVE: StoreKey = (0, 5, "default")
 CHANNEL: StoreKey = (0, 3, "cleancut-channel-0")
@@ -112,10 +112,6 @@ def _pages_and_windows() -> Iterator[ChainCase]:
     page = of.page(1, *(of.chain(at, 1) for at in (0, 1)))
     root = of.root(3, [page], of.window(2), name="savepoints/before-1.cut")
     yield made("savepoint", "A savepoint whose cut is gone.", of, root)
-    of = _Four()
-    root = of.root(3, of.two_pages(), of.window(1))
-    of.cut(2, of.chain(0, 2), of.chain(1, 2))
-    yield made("after-version-1", "The cut before is one of version 1.", of, root)
     of = _Four()
     root = of.root(0, [], [], store_count=0)
     yield ChainCase("no-store", "A root of no store.", root, 0, of.objects)
@@ -253,8 +249,8 @@ def _seals() -> Iterator[ChainCase]:
     last = of.segment(4, delta(5), delta(5, FOUR), base(5, CHANNEL))
     chains = [last.frames[2:], [*of.chain(0), last.frames[0]], [*of.chain(1), last.frames[1]]]
     root = seal(of, last, in_flight=[last.frames[2:]])
-    doc = "A seal behind a cut of version 1, with rows in flight."
-    yield ChainCase("seal-after-version-1", doc, root, 4, of.objects, chains)
+    doc = "A seal behind a cut of one page, with in-flight rows."
+    yield ChainCase("seal-with-rows-in-flight", doc, root, 4, of.objects, chains)
     of = _Four()
     name = SEALED.format(4, 8)
     root = of.root(4, [], [], name=name, store_count=0, commit="", claim=True)
@@ -308,12 +304,12 @@ def _damaged_pages() -> Iterator[ChainCase]:
     doc = "A page has the first store of the next."
     yield _damaged("page-into-the-next", doc, of, root, readable=[of.chain(1)])
     of = _Four()
-    name, data = page_name(2), encode_page(page_body([of.chain(0, 2)]).joined(), version=3)
+    name, data = page_name(2), encode_page(page_body([of.chain(0, 2)]).joined(), version=2)
     of.objects[name] = data
     pages = [page_element(name, data, THREE, 1), of.two_pages()[1]]
     of.objects[name] = data
     root = of.root(3, pages, of.window(1))
-    doc = "A page of format version 3."
+    doc = "A page of format version 2."
     yield _damaged("page-of-a-later-version", doc, of, root, UNKNOWN, [of.chain(1)])
 
 

@@ -1,4 +1,4 @@
-"""Little checkpoints of format 2, for vectors and tests: segments, pages and roots that fit."""
+"""Little checkpoints, for vectors and tests: segments, pages and cuts that fit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from tests.vectors.cut_encoder import Placed, SegmentParts, encode_cut
 from tests.vectors.cut_writer import Stored, StoreKey, cut_body, cut_name, write_segment
 from tests.vectors.frame_cases import ENCODER, identity_of, version_id
 from tests.vectors.frame_encoder import encode_frame
-from tests.vectors.root_encoder import root_body, window_element, write_page
+from tests.vectors.page_encoder import window_element, write_cut, write_page
 from tests.vectors.row_encoder import struct_type
 
 THREE: StoreKey = (0, 3, "default")
@@ -63,14 +63,14 @@ class Little:
         store_count: int = 2,
         **fields: Any,
     ) -> str:
-        body = root_body(epoch, pages, window, store_count=store_count, **fields)
+        body = cut_body(epoch, pages, window, store_count=store_count, **fields)
         name = cut_name(epoch) if name is None else name
-        self.objects[name] = encode_cut(body, version=2)
+        self.objects[name] = encode_cut(body)
         return name
 
     def cut(self, epoch: int, *chains: Chain) -> str:
-        """A cut of version 1."""
-        self.objects[cut_name(epoch)] = encode_cut(cut_body(epoch, chains))
+        """A cut whose chains are in one page."""
+        self.objects |= write_cut(epoch, chains)
         return cut_name(epoch)
 
 

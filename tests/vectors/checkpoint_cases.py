@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.vectors.cut_cases import CUT_DAMAGED, base_of, delta_of, flipped
-from tests.vectors.cut_encoder import Placed, encode_cut
-from tests.vectors.cut_writer import Stored, cut_body, cut_name, segment_name, write_segment
+from tests.vectors.cut_encoder import Placed
+from tests.vectors.cut_writer import Stored, cut_name, segment_name, write_segment
 from tests.vectors.damage_cases import DAMAGED, MISPLACED
 from tests.vectors.frame_cases import put, remove, version_id
 from tests.vectors.frame_encoder import Change
+from tests.vectors.page_encoder import write_cut
+from tests.vectors.segment_cases import CUT_DAMAGED, base_of, delta_of, flipped
 from tests.vectors.store_cases import (
     ADA,
     ADA_MORE,
@@ -65,7 +66,7 @@ def epochs() -> tuple[dict[str, bytes], dict[int, list[list[Stored]]]]:
             objects[name] = parts.joined()
             before = [placed, before[1]]
         chains[epoch] = [[*before[0], stored[0]], [*before[1], stored[1]]]
-        objects[cut_name(epoch)] = encode_cut(cut_body(epoch, chains[epoch]))
+        objects |= write_cut(epoch, chains[epoch])
     return objects, chains
 
 
@@ -102,10 +103,9 @@ def _after_level_0() -> Iterator[CheckpointCase]:
     older = {name: data for name, data in listed.items() if f"{4:020d}" not in name}
     first = [base_of(3, [EMMY])]
     name, parts, base = write_segment(2, first)
-    objects = older | {name: parts.joined(), cut_name(2): encode_cut(cut_body(2, [base]))}
+    objects = older | {name: parts.joined()} | write_cut(2, [base])
     name, parts, delta = write_segment(3, [delta_of(4, [LIN], 2)])
-    objects |= {name: parts.joined()}
-    objects[cut_name(3)] = encode_cut(cut_body(3, [[*base, *delta]]))
+    objects |= {name: parts.joined()} | write_cut(3, [[*base, *delta]])
     yield CheckpointCase(
         "after-level-0",
         "Versions 1 and 2 lie in stores/, and so does a version 3 that was never committed.",
@@ -164,9 +164,9 @@ def _wrong_chains() -> Iterator[CheckpointCase]:
     first, second = CHAINS[1][0], CHAINS[2][0]
 
     def made(name: str, doc: str, chain: list[Stored], error: str) -> CheckpointCase:
-        cut = encode_cut(cut_body(2, [chain, CHAINS[2][1]]))
+        cut = write_cut(2, [chain, CHAINS[2][1]])
         reads = [*READS[:2], Read(3, error=error), READS[3]]
-        return CheckpointCase(name, doc, OBJECTS | {cut_name(2): cut}, reads)
+        return CheckpointCase(name, doc, OBJECTS | cut, reads)
 
     hole = [second[0], second[2]]
     yield made("chain-with-a-hole", "A delta within the chain is left out.", hole, CUT_DAMAGED)

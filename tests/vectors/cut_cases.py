@@ -1,297 +1,90 @@
-"""Segments and cuts, sound and damaged, and what a reader must make of them."""
+"""Cuts by themselves, sound and damaged: what a reader makes of one without what it names."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tests.vectors.cut_encoder import (
-    Placed,
-    SegmentParts,
-    encode_cut,
-    encode_segment,
-    segment_trailer,
-    stored_json,
-    table_of,
-)
+from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import (
-    Stored,
+    StoreKey,
     channel,
     channels,
     costs,
     cut_body,
     cut_name,
-    segment_identity,
     segment_name,
     share,
-    write_segment,
 )
-from tests.vectors.damage_cases import DAMAGED, MISPLACED, UNKNOWN
-from tests.vectors.frame_cases import FAMILY, identity_of, put, version_id
-from tests.vectors.frame_encoder import Change, encode_frame
+from tests.vectors.damage_cases import UNKNOWN
+from tests.vectors.frame_cases import version_id
+from tests.vectors.page_encoder import page_element, page_name, unwritten
+from tests.vectors.segment_cases import CUT_DAMAGED, EPOCH, ObjectCase, flipped
 
-CUT_DAMAGED = "CLEANCUT_CUT_DAMAGED"
-
-EPOCH = 6
-
-
-@dataclass(frozen=True)
-class ObjectCase:
-    """One vector: the bytes of a cut or a segment, its name, and what must come of it.
-
-    `layer` says how far the reader of a segment gets: "segment" is header, table and trailer,
-    "frame" is the frames at the places that the table tells.
-    """
-
-    name: str
-    doc: str
-    object_name: str
-    data: bytes
-    content: Mapping[str, Any] | None = None
-    error: str | None = None
-    layer: str | None = None
-
-    def expectation(self) -> dict[str, Any]:
-        expected: dict[str, Any] = {"doc": self.doc, "request": {"name": self.object_name}}
-        if self.content is not None:
-            return expected | {"content": dict(self.content)}
-        layer = {} if self.layer is None else {"layer": self.layer}
-        return expected | {"error": self.error} | layer
+CHANNEL: StoreKey = (0, 3, "cleancut-channel-0")
 
 
-def delta_of(
-    version: int, changes: Sequence[Change], keys: int, *, partition: int = 3, codec: str = "none"
-) -> Placed:
-    """The delta from the version before, of a store of operator 0."""
-    parent = (version - 1, version_id(version - 1) if version > 1 else None)
-    families = [FAMILY] if version == 1 else []
-    identity = identity_of(version, parent=parent, families=families) | {"partition": partition}
-    data = encode_frame("delta", identity, [changes] if changes else [], keys, codec).joined()
-    return Placed(identity, "delta", data, attempt=100 + partition)
+def _page(number: int, epoch: int, first: StoreKey, stores: int) -> dict[str, Any]:
+    return page_element(page_name(epoch, number), bytes([number]) * 300, first, stores)
 
 
-def base_of(
-    version: int, rows: Sequence[Change], *, partition: int = 3, codec: str = "none"
-) -> Placed:
-    identity = identity_of(version, families=[FAMILY]) | {"partition": partition}
-    data = encode_frame("base", identity, [rows] if rows else [], len(rows), codec).joined()
-    return Placed(identity, "base", data, attempt=100 + partition)
+def _part(epoch: int, segment: str, **offsets: Any) -> dict[str, Any]:
+    size = {"length": 4000 + epoch, "footer": 500 + epoch, "crc": 0xA000_0000 + epoch}
+    return {"segment": segment, "epoch": epoch} | size | offsets
 
 
-FRAMES = [
-    delta_of(EPOCH + 1, [put(1, "ada", 3, 1.5)], 1),
-    delta_of(EPOCH + 1, [put(2, "grace", 1, 0.5)], 1, partition=4),
+PAGES = [
+    _page(1, 3, (0, 0, "default"), 900),
+    _page(2, EPOCH, (0, 450, "left-keyToNumValues"), 800),
+    _page(3, 3, (7, 0, "default"), 1),
 ]
-SEGMENT = encode_segment(segment_identity(EPOCH), FRAMES)
-
-
-def segments() -> list[ObjectCase]:
-    """All vectors of segments; a name is that of the file."""
-    return [
-        *_sound_segments(),
-        *_flipped_segments(),
-        *_truncated_segments(),
-        *_crafted_segments(),
-        *_crafted_tables(),
-        *_damaged_frames(),
-    ]
-
-
-def _segment(name: str, doc: str, data: bytes, error: str = CUT_DAMAGED) -> ObjectCase:
-    return ObjectCase(name, doc, segment_name(EPOCH), data, error=error, layer="segment")
-
-
-def _sound_segments() -> Iterator[ObjectCase]:
-    rows = [put(i, f"key {i}", i, i / 4) for i in range(40)]
-    many = [base_of(EPOCH + 1, rows, codec="zstd"), *FRAMES]
-    cases = [
-        ("driver", "Deltas of two partitions.", "driver", FRAMES, False),
-        ("executor", "A base before deltas, all compressed.", "17", many, True),
-        ("writer-of-odd-name", "An executor's id that no name can hold.", "h/1.é", FRAMES, False),
-        ("without-frames", "No frame at all.", "driver", [], False),
-    ]
-    plain = {"driver": "driver", "17": "17", "h/1.é": "h1"}
-    for name, doc, writer, frames, compress in cases:
-        identity = segment_identity(EPOCH, writer)
-        parts = encode_segment(identity, frames, compress=compress)
-        first = len(parts.header) + len(parts.identity)
-        data = parts.joined()
-        size = {"bytes": len(data), "compressed": compress}
-        content = size | {"identity": identity, "table": table_of(first, frames)}
-        yield ObjectCase(name, doc, segment_name(EPOCH, plain[writer]), data, content)
-
-
-def _flipped_segments() -> Iterator[ObjectCase]:
-    """One bit of each field; the format version is left out, where either error is right."""
-    frames = 16 + len(SEGMENT.identity)
-    table = frames + len(SEGMENT.frames)
-    trailer = table + len(SEGMENT.table)
-    places = {
-        "header-magic": 1,
-        "header-reserved": 6,
-        "header-identity-length": 8,
-        "header-checksum": 12,
-        "identity": 16 + len(SEGMENT.identity) // 2,
-        "table": table + len(SEGMENT.table) // 2,
-        "trailer-stored-length": trailer,
-        "trailer-raw-length": trailer + 4,
-        "trailer-length": trailer + 8,
-        "trailer-checksum": trailer + 16,
-        "trailer-reserved": trailer + 20,
-        "trailer-magic": trailer + 24,
-    }
-    for name, place in places.items():
-        data = flipped(SEGMENT.joined(), place)
-        yield _segment(f"flipped-{name}", f"One bit flipped at byte {place}.", data)
-
-
-def _truncated_segments() -> Iterator[ObjectCase]:
-    data = SEGMENT.joined()
-    frames = 16 + len(SEGMENT.identity)
-    table = frames + len(SEGMENT.frames)
-    places = {
-        "to-nothing": 0,
-        "in-header": 9,
-        "in-identity": frames - 1,
-        "in-frames": frames + 50,
-        "after-frames": table,
-        "in-table": table + 5,
-        "in-trailer": len(data) - 9,
-        "by-one-byte": len(data) - 1,
-    }
-    for name, place in places.items():
-        yield _segment(f"truncated-{name}", f"Cut to {place} bytes.", data[:place])
-    yield _segment("trailing-byte", "A byte behind the trailer.", data + b"\0")
-
-
-def _crafted_segments() -> Iterator[ObjectCase]:
-    def made(name: str, doc: str, identity: object, error: str = CUT_DAMAGED, **header: Any) -> Any:
-        fields: Any = identity
-        data = encode_segment(fields, FRAMES, **header).joined()
-        return _segment(name, f"{doc} All checksums hold.", data, error)
-
-    sound = segment_identity(EPOCH)
-    yield made("version-unknown", "Format version 2.", sound, UNKNOWN, version=2)
-    yield made("magic-of-another-file", "Another magic.", sound, magic=b"CCS2")
-    yield made("identity-of-another-epoch", "Another epoch.", sound | {"epoch": EPOCH + 1})
-    yield made("identity-of-another-writer", "Another writer.", sound | {"writer": "17"})
-    yield made("identity-not-an-object", "An identity that is a JSON array.", [1, 2])
-    without = {name: value for name, value in sound.items() if name != "epoch"}
-    yield made("identity-without-epoch", "An identity that lacks its epoch.", without)
-
-
-def _with_trailer(stored: bytes, raw_size: int) -> bytes:
-    before = [SEGMENT.header, SEGMENT.identity, SEGMENT.frames]
-    size = sum(map(len, before)) + len(stored) + 28
-    trailer = segment_trailer(SEGMENT.header_crc, stored, raw_size, size)
-    return SegmentParts(before[0], before[1], before[2], stored, trailer).joined()
-
-
-def _crafted_tables() -> Iterator[ObjectCase]:
-    sound = table_of(16 + len(SEGMENT.identity), FRAMES)
-    first, second = sound
-    gap = {"offset": second["offset"] + 1, "length": second["length"] - 1}
-    tables: dict[str, tuple[str, Any]] = {
-        "table-with-a-gap": ("A frame begins too late.", [first, second | gap]),
-        "table-without-a-frame": ("The last frame is left out.", [first]),
-        "table-out-of-order": ("The frames are exchanged.", [second, first]),
-        "table-not-an-array": ("The table is an object.", {"frames": sound}),
-        "table-kind-unknown": ("A kind that is none.", [first | {"kind": "full"}, second]),
-        "table-entry-without-id": (
-            "An element lacks its id.",
-            [{name: value for name, value in first.items() if name != "id"}, second],
-        ),
-    }
-    for name, (doc, table) in tables.items():
-        data = encode_segment(segment_identity(EPOCH), FRAMES, table=table).joined()
-        yield _segment(name, f"{doc} All checksums hold.", data)
-    garbage = b"no zstd" * 5
-    yield _segment("table-not-zstd", "A table that is no zstd.", _with_trailer(garbage, 35))
-    stored = stored_json(sound)
-    yield _segment(
-        "table-longer-than-it-says",
-        "A table that decompresses to more than its length.",
-        _with_trailer(stored, 10),
-    )
-
-
-def _damaged_frames() -> Iterator[ObjectCase]:
-    def made(name: str, doc: str, data: bytes, error: str = DAMAGED) -> ObjectCase:
-        return ObjectCase(name, doc, segment_name(EPOCH), data, error=error, layer="frame")
-
-    place = 16 + len(SEGMENT.identity) + len(FRAMES[0].data) // 2
-    yield made(
-        "frame-flipped", f"One bit flipped at byte {place}.", flipped(SEGMENT.joined(), place)
-    )
-    identity, first = segment_identity(EPOCH), 16 + len(SEGMENT.identity)
-    swapped = [Placed(FRAMES[0].identity, "delta", FRAMES[1].data), FRAMES[1]]
-    doc = "The frame of another partition in its place."
-    table = table_of(first, swapped)
-    yield made(
-        "frame-of-another-partition",
-        f"{doc} All checksums hold.",
-        encode_segment(identity, swapped, table=table).joined(),
-        MISPLACED,
-    )
-    table[0]["crc"] = table_of(first, FRAMES)[0]["crc"]
-    data = encode_segment(identity, swapped, table=table).joined()
-    yield made("frame-of-another-partition-under-its-checksum", doc, data)
-    table = table_of(first, FRAMES)
-    table[1]["crc"] ^= 1
-    yield made(
-        "frame-checksum-of-the-table",
-        "A sound frame whose checksum in the table is another.",
-        encode_segment(identity, FRAMES, table=table).joined(),
-    )
-
-
-def flipped(data: bytes, place: int) -> bytes:
-    changed = bytearray(data)
-    changed[place] ^= 1
-    return bytes(changed)
-
-
-def _chains() -> list[list[Stored]]:
-    """Partition 3 begins with a base in an older segment, partition 4 with version 1."""
-    older = write_segment(EPOCH - 2, [base_of(EPOCH - 1, [])])[2]
-    between = write_segment(EPOCH - 1, [delta_of(EPOCH, [], 0)], writer="17")[2]
-    both = write_segment(EPOCH, FRAMES)[2]
-    deltas = [delta_of(v, [], 0, partition=4) for v in range(1, EPOCH + 1)]
-    first = write_segment(0, deltas)[2]
-    return [[*older, *between, both[0]], [*first, both[1]]]
-
-
-BODY = cut_body(EPOCH, _chains())
-
-
+WINDOW = [
+    _part(4, segment_name(4)),
+    _part(4, segment_name(4, "17"), uncounted=[120, 410]),
+    _part(5, segment_name(5), uncounted=[]),
+    _part(EPOCH, segment_name(4, "17"), counted=[410]),
+    _part(EPOCH, segment_name(EPOCH)),
+]
+IN_FLIGHT = [[unwritten(CHANNEL, EPOCH + 1, "base")]]
+REFERRED = [
+    {"version": 2, "segments": [segment_name(0), segment_name(1, "17")]},
+    {"version": EPOCH + 1, "segments": []},
+]
 SINKS = [
     {"name": "KafkaSink größen", "epochs": [[6, 6]]},
     {"name": "table public.counts", "epochs": [[0, 2], [4, 6]]},
 ]
 
+BODY = cut_body(EPOCH, PAGES, WINDOW, store_count=1701, in_flight=IN_FLIGHT)
+
 
 def cuts() -> list[ObjectCase]:
     """All vectors of cuts; a name is that of the file."""
-    return [*_sound_cuts(), *_damaged_cuts(), *_crafted_cuts()]
+    crafted = [*_crafted(), *_crafted_pages(), *_crafted_window(), *_crafted_parts()]
+    return [*_sound(), *_damaged(), *crafted]
 
 
-def _sound_cuts() -> Iterator[ObjectCase]:
-    first = cut_body(0, [write_segment(0, [delta_of(1, [], 0)])[2]], queryId=None)
+def _sound() -> Iterator[ObjectCase]:
+    first = cut_body(0, [], [_part(0, segment_name(0))], store_count=1, queryId=None)
+    none = cut_body(EPOCH, [], [], store_count=0)
+    later: dict[str, Any] = {"tides": []}
     sides = {"driver": share({"copy": [1, 0, 0]}), "executors": share({}), "tape": {}}
-    later = costs(**sides, slowest=[])
+    costs_of_later = costs(**sides, slowest=[])
+    page, part = PAGES[0] | later, WINDOW[0] | later
+    more = BODY | later | {"pages": [page, *PAGES[1:]], "window": [part, *WINDOW[1:]]}
+    late = [{"segment": segment_name(2, "17"), "since": 3}]
+    counted_none = [_part(EPOCH, segment_name(EPOCH), counted=[])]
     cases = [
-        ("several-stores", "Chains over several segments.", BODY, False),
+        ("pages-and-window", "Pages of two epochs, a window, and a channel.", BODY, False),
         ("compressed", "The same, compressed.", BODY, True),
-        ("first-epoch", "Version 1 of one store; the query's id is not known.", first, False),
-        ("unknown-field", "A field of a later release.", BODY | {"tides": []}, False),
-        ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
+        ("first-epoch", "No page; the query's id is not known.", first, False),
+        ("without-stores", "Neither page nor window, nor stores.", none, False),
+        ("unknown-fields", "Fields of a later release.", more, False),
         ("costs", "What the epoch cost.", BODY | {"costs": costs()}, False),
+        ("costs-of-later", "Of a later release.", BODY | {"costs": costs_of_later}, False),
+        ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
+        ("late", "A base that was adopted late.", BODY | {"late": late}, False),
+        ("referred", "What bases of two versions refer to.", BODY | {"referred": REFERRED}, False),
         ("sinks", "What sinks have published.", BODY | {"sinks": SINKS}, False),
-        (
-            "costs-of-later",
-            "A kind and a field of a later release.",
-            BODY | {"costs": later},
-            False,
-        ),
+        ("counted-none", "No frame of a segment counts.", BODY | {"window": counted_none}, False),
     ]
     for name, doc, body, compress in cases:
         data = encode_cut(body, compress=compress)
@@ -303,7 +96,15 @@ def _cut(name: str, doc: str, data: bytes, error: str = CUT_DAMAGED) -> ObjectCa
     return ObjectCase(name, doc, cut_name(EPOCH), data, error=error)
 
 
-def _damaged_cuts() -> Iterator[ObjectCase]:
+def _made(name: str, doc: str, body: object) -> ObjectCase:
+    return _cut(name, f"{doc} All checksums hold.", encode_cut(body))
+
+
+def _without(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {field: value for field, value in fields.items() if field != name}
+
+
+def _damaged() -> Iterator[ObjectCase]:
     sound = encode_cut(BODY)
     places = {
         "magic": 2,
@@ -315,56 +116,143 @@ def _damaged_cuts() -> Iterator[ObjectCase]:
         "body": 20 + len(sound) // 2,
     }
     for name, place in places.items():
-        doc = f"One bit flipped at byte {place}."
-        yield _cut(f"flipped-{name}", doc, flipped(sound, place))
+        yield _cut(f"flipped-{name}", f"One bit flipped at byte {place}.", flipped(sound, place))
     for name, place in {"to-nothing": 0, "in-header": 19, "by-one-byte": len(sound) - 1}.items():
         yield _cut(f"truncated-{name}", f"Cut to {place} bytes.", sound[:place])
     yield _cut("trailing-byte", "A byte behind the body.", sound + b"\0")
-    yield _cut("version-unknown", "Format version 3.", encode_cut(BODY, version=3), UNKNOWN)
-    yield _cut("magic-of-another-file", "Another magic.", encode_cut(BODY, magic=b"CCC2"))
+    yield _cut("version-unknown", "Format version 2.", encode_cut(BODY, version=2), UNKNOWN)
+    old = encode_cut(BODY, magic=b"CCC1", version=2)
+    yield _cut("magic-before-0.1.0", "The magic before 0.1.0.", old, UNKNOWN)
+    yield _cut("magic-of-a-page", "The magic of a page.", encode_cut(BODY, magic=b"CCPG"))
     yield _cut("codec-unknown", "Codec 9; its checksum holds.", encode_cut(BODY, codec=9))
     yield _cut("not-zstd", "A body that is no zstd.", encode_cut(BODY, stored=b"no zstd" * 5))
     doc = "A body that decompresses to more than its length."
     yield _cut("longer-than-it-says", doc, encode_cut(BODY, raw_size=10))
 
 
-def _crafted_cuts() -> Iterator[ObjectCase]:
-    def made(name: str, doc: str, body: object) -> ObjectCase:
-        return _cut(name, f"{doc} All checksums hold.", encode_cut(body))
+def _crafted() -> Iterator[ObjectCase]:
+    following = BODY | {"epoch": EPOCH + 1, "inFlight": []}
+    yield _made("of-another-epoch", "The root of the next epoch.", following)
+    yield _made("body-not-an-object", "A JSON array.", [1, 2])
+    for name in (
+        *("storeCount", "pages", "window", "inFlight", "segments", "token", "offsets"),
+        *("epoch", "runId", "generation", "commit"),
+    ):
+        yield _made(f"without-{name}", f"The field {name} is missing.", _without(BODY, name))
+    yield _made("store-count-negative", "Less than no store.", BODY | {"storeCount": -1})
+    yield _made("store-count-not-a-number", "A count as text.", BODY | {"storeCount": "1701"})
+    yield _made("pages-not-an-array", "Pages as an object.", BODY | {"pages": {}})
+    yield _made("window-not-an-array", "A window as an object.", BODY | {"window": {}})
+    channel = BODY["inFlight"][0]
+    base = channel["frames"][0]
 
-    def with_chain(frames: list[Any]) -> dict[str, Any]:
-        return BODY | {"stores": [BODY["stores"][0] | {"frames": frames}]}
+    def with_channel(name: str, doc: str, **fields: Any) -> ObjectCase:
+        return _made(f"channel-{name}", doc, BODY | {"inFlight": [channel | fields]})
 
-    base, middle, last = BODY["stores"][0]["frames"]
-    yield made("of-another-epoch", "The cut of the next epoch.", BODY | {"epoch": EPOCH + 1})
-    yield made("body-not-an-object", "A JSON array.", [1, 2])
-    for name in ("epoch", "runId", "generation", "commit", "offsets", "segments", "stores"):
-        body = {field: value for field, value in BODY.items() if field != name}
-        yield made(f"without-{name}", f"The field {name} is missing.", body)
-    stores = BODY["stores"]
-    yield made(
-        "store-twice", "A store stands there twice.", BODY | {"stores": [*stores, stores[0]]}
-    )
-    yield made("chain-empty", "A store without frames.", with_chain([]))
-    beyond = [len(BODY["segments"]), *last[1:]]
-    yield made(
-        "segment-not-named", "An index beyond the segments.", with_chain([base, middle, beyond])
-    )
-    yield made("chain-ends-too-early", "The last delta is missing.", with_chain([base, middle]))
-    later = [*middle[:2], EPOCH + 9, *middle[3:]]
-    yield made("chain-out-of-order", "Versions descend.", with_chain([base, later, last]))
-    inner = [middle[0], "base", *middle[2:]]
-    yield made("base-within-a-chain", "A base after another.", with_chain([base, inner, last]))
-    other = BODY | {"stores": [stores[0] | {"id": version_id(9)}]}
-    yield made("store-of-another-id", "The last frame has another id.", other)
+    yield _made("channel-twice", "A channel twice.", BODY | {"inFlight": [channel, channel]})
+    yield with_channel("of-a-store", "A store that is no channel in flight.", store="default")
+    yield with_channel("without-frames", "A channel without frames.", frames=[])
+    yield with_channel("of-another-id", "The last frame has another id.", id=version_id(9))
+    beyond = [len(BODY["segments"]), *base[1:]]
+    yield with_channel("segment-not-named", "An index beyond the segments.", frames=[beyond])
+    early = [[*base[:2], EPOCH, *base[3:]]]
+    yield with_channel("of-another-version", "A base of the version before.", frames=early)
+
+
+# What a field of an element may not be, beside that it may not be missing.
+_PAGE_FIELDS: Mapping[str, list[Any]] = {
+    "name": [segment_name(3), "pages/3/x.page"],
+    "length": [0, "300"],
+    "crc": [-1, 2**32],
+    "stores": [0, True],
+    "operator": ["0"],
+    "partition": [None],
+    "store": [0],
+}
+_PART_FIELDS: Mapping[str, list[Any]] = {
+    "segment": [page_name(3), 7],
+    "epoch": [-1, "4"],
+    "length": [0, 500.5],
+    # A trailer has 28 bytes, and the header before the table 16.
+    "footer": [27, 4004 - 15],
+    "crc": [-1, 2**32],
+}
+
+
+def _of_fields(
+    what: str,
+    sound: Mapping[str, Any],
+    wrong: Mapping[str, list[Any]],
+    body: Callable[[Any], dict[str, Any]],
+) -> Iterator[ObjectCase]:
+    for name, values in wrong.items():
+        doc = f"A {what} whose field {name} is missing."
+        yield _made(f"{what}-without-{name}", doc, body(_without(sound, name)))
+        for number, value in enumerate(values, start=1):
+            doc = f"A {what} whose field {name} is {value!r}."
+            yield _made(f"{what}-{name}-{number}", doc, body({**sound, name: value}))
+
+
+def _crafted_pages() -> Iterator[ObjectCase]:
+    first, second, third = PAGES
+
+    def with_pages(*pages: object) -> dict[str, Any]:
+        return BODY | {"pages": list(pages)}
+
+    yield from _of_fields("page", first, _PAGE_FIELDS, lambda page: with_pages(page, *PAGES[1:]))
+    yield _made("page-not-an-object", "A page as text.", with_pages(first["name"], second, third))
+    yield _made("pages-out-of-order", "Two are exchanged.", with_pages(second, first, third))
+    twice = with_pages(first, first, second)
+    yield _made("page-twice", "A page stands there twice.", twice)
+    channel = first | {"store": CHANNEL[2]}
+    yield _made("page-of-a-channel", "A page begins with one.", with_pages(channel, second))
+    later = third | {"name": page_name(EPOCH + 1, 3)}
+    yield _made("page-of-a-later-epoch", "A page is newer than the root.", with_pages(first, later))
+
+
+def _crafted_window() -> Iterator[ObjectCase]:
+    first, other, third, late, last = WINDOW
+
+    def with_window(*parts: object) -> dict[str, Any]:
+        return BODY | {"window": list(parts)}
+
+    yield from _of_fields("part", first, _PART_FIELDS, lambda part: with_window(part, *WINDOW[1:]))
+    yield _made("part-not-an-object", "A part as text.", with_window(first["segment"], other))
+    yield _made("window-out-of-order", "Epochs descend.", with_window(third, first, other, last))
+    yield _made("part-twice", "A segment twice under an epoch.", with_window(other, first, other))
+    later = last | {"epoch": EPOCH + 1}
+    yield _made("part-of-a-later-epoch", "Frames that the next adopts.", with_window(first, later))
+    both = late | {"uncounted": [900]}
+    yield _made("part-counted-both-ways", "Both kinds of offsets.", with_window(first, both))
+    wrong: Mapping[str, Any] = {
+        "not-an-array": 410,
+        "not-numbers": ["410"],
+        "negative": [-1],
+        "out-of-order": [410, 120],
+        "twice": [120, 120],
+    }
+    for name, offsets in wrong.items():
+        for field in ("counted", "uncounted"):
+            part = first | {field: offsets}
+            doc = f"Offsets in {field}: {offsets!r}."
+            yield _made(f"{field}-{name}", doc, with_window(part, *WINDOW[1:]))
+
+
+def _crafted_parts() -> Iterator[ObjectCase]:
+    """Costs, sinks, channels and frames in flight that are none."""
     for name, doc, wrong in _wrong_costs():
-        yield made(name, doc, BODY | {"costs": wrong})
+        yield _made(name, doc, BODY | {"costs": wrong})
     for name, doc, wrong in _wrong_sinks():
-        yield made(name, doc, BODY | {"sinks": wrong})
-    whole = channel(3)
-    without = {name: value for name, value in whole.items() if name != "rowsInFlight"}
-    yield made("channel-without-rows", "A channel lacks its rows.", BODY | {"channels": [without]})
-    yield made("frame-of-six-fields", "A frame without checksum.", with_chain([base[:6], last]))
+        yield _made(name, doc, BODY | {"sinks": wrong})
+    without = _without(channel(3), "rowsInFlight")
+    yield _made("channel-without-rows", "It lacks its rows.", BODY | {"channels": [without]})
+    store = BODY["inFlight"][0]
+    frame = store["frames"][0]
+    short = BODY | {"inFlight": [store | {"frames": [frame[:6]]}]}
+    yield _made("frame-of-six-fields", "A frame without checksum.", short)
+    after = [frame[0], "base", EPOCH, version_id(EPOCH), *frame[4:]]
+    twice = BODY | {"inFlight": [store | {"frames": [after, frame]}]}
+    yield _made("base-within-a-chain", "A base after another.", twice)
 
 
 def _wrong_sinks() -> Iterator[tuple[str, str, Any]]:

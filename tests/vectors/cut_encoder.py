@@ -65,7 +65,7 @@ def encode_segment(
 
 
 def segment_header(
-    identity: object, *, version: int = 1, magic: bytes = b"CCS1", reserved: int = 0
+    identity: object, *, version: int = 1, magic: bytes = b"CCSG", reserved: int = 0
 ) -> tuple[bytes, bytes]:
     raw = json_bytes(identity)
     head = magic + struct.pack("<HHI", version, reserved, len(raw))
@@ -102,7 +102,7 @@ def encode_cut(
     body: object,
     *,
     version: int = 1,
-    magic: bytes = b"CCC1",
+    magic: bytes = b"CCCT",
     codec: int = 1,
     reserved: int = 0,
     raw_size: int | None = None,

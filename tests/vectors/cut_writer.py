@@ -60,9 +60,17 @@ def offsets_entry(epoch: int) -> str:
     return f'v1\n{metadata}\n{{"logOffset":{epoch}}}\n-'
 
 
-def cut_body(epoch: int, chains: Sequence[Sequence[Stored]], **fields: Any) -> dict[str, Any]:
-    """The body of a cut of these chains, each of one store."""
-    segments = sorted({frame.segment for chain in chains for frame in chain})
+def cut_body(
+    epoch: int,
+    pages: Sequence[Mapping[str, Any]] = (),
+    window: Sequence[Mapping[str, Any]] = (),
+    *,
+    store_count: int = 0,
+    in_flight: Sequence[Sequence[Stored]] = (),
+    **fields: Any,
+) -> dict[str, Any]:
+    """The body of a cut; `in_flight` are the chains of channels."""
+    segments = sorted({frame.segment for chain in in_flight for frame in chain})
     body = {
         "epoch": epoch,
         "queryId": QUERY_ID,
@@ -74,7 +82,10 @@ def cut_body(epoch: int, chains: Sequence[Sequence[Stored]], **fields: Any) -> d
         "commit": commit_entry(epoch),
         "offsets": offsets_entry(epoch),
         "segments": segments,
-        "stores": [_store(chain, segments) for chain in chains],
+        "storeCount": store_count,
+        "pages": list(pages),
+        "window": list(window),
+        "inFlight": [_store(chain, segments) for chain in in_flight],
         "timings": {"gateMs": 12, "cutMs": 3},
     }
     return body | fields

@@ -19,7 +19,7 @@ from tests.vectors import (
     location_cases,
     page_cases,
     referring_cases,
-    root_cases,
+    segment_cases,
     store_cases,
 )
 
@@ -42,8 +42,11 @@ def contents() -> dict[str, str]:
         hexes[f"frames/{frame.name}.hex"] = frame.data
     for store in store_cases.stores():
         files[f"stores/{store.name}.json"] = store.expectation()
-    cuts = [*cut_cases.cuts(), *root_cases.roots()]
-    folders = {"segments": cut_cases.segments(), "cuts": cuts, "pages": page_cases.pages()}
+    folders = {
+        "segments": segment_cases.segments(),
+        "cuts": cut_cases.cuts(),
+        "pages": page_cases.pages(),
+    }
     for folder, objects in folders.items():
         for case in objects:
             files[f"{folder}/{case.name}.json"] = case.expectation()

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.vectors.cut_cases import CUT_DAMAGED, ObjectCase, flipped
 from tests.vectors.cut_writer import Stored, StoreKey
 from tests.vectors.damage_cases import UNKNOWN
-from tests.vectors.root_encoder import (
+from tests.vectors.page_encoder import (
     PageBody,
     PageStore,
     encode_page,
@@ -16,6 +15,7 @@ from tests.vectors.root_encoder import (
     unwritten,
     uvarint,
 )
+from tests.vectors.segment_cases import CUT_DAMAGED, ObjectCase, flipped
 
 EPOCH = 6
 THREE: StoreKey = (0, 3, "default")
@@ -33,7 +33,7 @@ def pages() -> list[ObjectCase]:
 
 
 def content_of(chains: Sequence[Sequence[Stored]], data: bytes, compress: bool) -> dict[str, Any]:
-    """What a page decodes to, in the shape of a cut of version 1."""
+    """What a page decodes to, in the shape of the in-flight chains of a cut."""
     segments = sorted({frame.segment for chain in chains for frame in chain})
     names = ("kind", "version", "id", "offset", "length", "crc")
     stores = [
@@ -92,9 +92,10 @@ def _damaged() -> Iterator[ObjectCase]:
     for name, place in {"to-nothing": 0, "in-header": 19, "by-one-byte": len(sound) - 1}.items():
         yield _page(f"truncated-{name}", f"Cut to {place} bytes.", sound[:place])
     yield _page("trailing-byte", "A byte behind the body.", sound + b"\0")
-    yield _page("version-1", "Format version 1.", encode_page(raw, version=1), UNKNOWN)
-    yield _page("version-unknown", "Format version 3.", encode_page(raw, version=3), UNKNOWN)
-    yield _page("magic-of-a-cut", "The magic of a cut.", encode_page(raw, magic=b"CCC1"))
+    old = encode_page(raw, magic=b"CCP1", version=2)
+    yield _page("magic-before-0.1.0", "The magic before 0.1.0.", old, UNKNOWN)
+    yield _page("version-unknown", "Format version 2.", encode_page(raw, version=2), UNKNOWN)
+    yield _page("magic-of-a-cut", "The magic of a cut.", encode_page(raw, magic=b"CCCT"))
     yield _page("codec-unknown", "Codec 9; its checksum holds.", encode_page(raw, codec=9))
     yield _page("reserved-set", "A reserved byte is set.", encode_page(raw, reserved=1))
     yield _page("not-zstd", "A body that is no zstd.", encode_page(raw, stored=b"no zstd" * 5))

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.vectors.checkpoint_cases import CHAINS, EMMY, OBJECTS, READS, CheckpointCase
-from tests.vectors.cut_cases import base_of, delta_of, flipped
-from tests.vectors.cut_encoder import Placed, encode_cut
-from tests.vectors.cut_writer import Stored, cut_body, cut_name, write_segment
+from tests.vectors.cut_encoder import Placed
+from tests.vectors.cut_writer import Stored, write_segment
 from tests.vectors.damage_cases import DAMAGED
 from tests.vectors.frame_cases import identity_of, put
 from tests.vectors.frame_encoder import (
@@ -20,7 +19,8 @@ from tests.vectors.frame_encoder import (
     encode_header,
     encode_trailer,
 )
-from tests.vectors.root_encoder import PageBody, page_body
+from tests.vectors.page_encoder import PageBody, page_body, write_cut
+from tests.vectors.segment_cases import base_of, delta_of, flipped
 from tests.vectors.store_cases import ADA_MORE, GRACE, LIN, MISSING, Read
 
 # The act is epoch 5; version 5 was never made.
@@ -61,8 +61,7 @@ def act(
 ) -> tuple[dict[str, bytes], list[list[Stored]]]:
     """The objects of an epoch that has this base alone, and its chains."""
     name, parts, stored = write_segment(epoch, [base])
-    cut = encode_cut(cut_body(epoch, [stored], **fields))
-    return {name: parts.joined(), cut_name(epoch): cut}, [stored]
+    return {name: parts.joined()} | write_cut(epoch, [stored], **fields), [stored]
 
 
 def followed(
@@ -71,7 +70,7 @@ def followed(
     """The objects of the epoch after one, and its chains."""
     name, parts, stored = write_segment(epoch, [delta_of(epoch + 1, changes, keys)])
     after = [[*chains[0], stored[0]]]
-    return {name: parts.joined(), cut_name(epoch): encode_cut(cut_body(epoch, after))}, after
+    return {name: parts.joined()} | write_cut(epoch, after), after
 
 
 def checkpoints() -> list[CheckpointCase]:

@@ -1,4 +1,4 @@
-"""Reads a cut, format versions 1 and 2; docs/FORMAT.md draws the bytes."""
+"""Reads a cut; docs/FORMAT.md draws the bytes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,7 @@ from cleancut._format.root_parts import RootParts, root_parts_of
 from cleancut._format.sink_epochs import sinks_of
 from cleancut._format.wrapped import cut_damaged, unreadable, unwrapped
 
-_MAGIC = b"CCC1"
-_FORMAT_VERSIONS = (1, 2)
-_ROOT_VERSION = 2
+_MAGIC = b"CCCT"
 
 
 class CutRef(NamedTuple):
@@ -55,9 +53,8 @@ class Cut:
         commit: Spark's entry of the commit log.
         offsets: Spark's entry of the offset log.
         segments: the names of the segments that `held` needs, below the root.
-        held: the frames that make up the version of each store that it tells them of, oldest
-            first: of all in format 1, and in format 2 of those that hold rows in flight.
-        root: in format 2, what leads to the frames of all others; None in format 1.
+        held: the frames of each channel that holds in-flight rows, oldest first.
+        root: what leads to the frames of all stores.
         timings: milliseconds by phase of the commit.
         costs: what the epoch asked of the store; None where the cut does not tell.
         channels: what was decided of channels.
@@ -78,7 +75,7 @@ class Cut:
     offsets: str
     segments: tuple[str, ...]
     held: Mapping[StoreId, Chain]
-    root: RootParts | None
+    root: RootParts
     timings: Mapping[str, int]
     costs: Costs | None
     channels: tuple[ChannelInfo, ...]
@@ -93,7 +90,7 @@ class Cut:
     @property
     def store_count(self) -> int:
         """The number of stores, those of rows in flight among them."""
-        return len(self.held) + (0 if self.root is None else self.root.store_count)
+        return len(self.held) + self.root.store_count
 
     @property
     def ref(self) -> CutRef:
@@ -113,9 +110,9 @@ def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
         DamagedError: CLEANCUT_CUT_DAMAGED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
-    version, raw = unwrapped(data, path, "cut", _MAGIC, _FORMAT_VERSIONS)
+    raw = unwrapped(data, path, "cut", _MAGIC)
     try:
-        cut = _cut(json.loads(raw.decode()), path, is_root=version == _ROOT_VERSION)
+        cut = _cut(json.loads(raw.decode()), path)
     except ValueError as error:
         raise unreadable(path, error) from error
     if epoch not in (None, cut.epoch):
@@ -123,7 +120,7 @@ def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
     return cut
 
 
-def _cut(body: Any, path: str, *, is_root: bool) -> Cut:
+def _cut(body: Any, path: str) -> Cut:
     if not isinstance(body, dict):
         raise ValueError("it is not a JSON object")
     segments = tuple(typed(body, "segments", list))
@@ -131,9 +128,9 @@ def _cut(body: Any, path: str, *, is_root: bool) -> Cut:
         raise ValueError("segments holds what is no segment")
     epoch = typed(body, "epoch", int)
     chains: dict[StoreId, Chain] = {}
-    for store in typed(body, "inFlight" if is_root else "stores", list):
+    for store in typed(body, "inFlight", list):
         store_id, chain = _store(store, segments, epoch + 1)
-        if is_root and not store_id.is_channel:
+        if not store_id.is_channel:
             raise ValueError(f"{store_id} holds no rows in flight")
         if store_id in chains:
             raise ValueError(f"{store_id} stands there twice")
@@ -152,7 +149,7 @@ def _cut(body: Any, path: str, *, is_root: bool) -> Cut:
         typed(body, "offsets", str),
         segments,
         dict(sorted(chains.items())),
-        root_parts_of(body, epoch) if is_root else None,
+        root_parts_of(body, epoch),
         typed(body, "timings", dict),
         costs_of(body["costs"]) if "costs" in body else None,
         channels_of(body.get("channels", [])),

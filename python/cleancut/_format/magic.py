@@ -6,6 +6,9 @@ from cleancut.errors import CleancutError, error_of
 
 VERSION = 1
 
+# The version of objects of builds before release 0.1.0, in errors.
+UNRELEASED = "0 (written before release 0.1.0)"
+
 
 def check_magic(
     found: tuple[bytes, int],
@@ -30,12 +33,7 @@ def check_magic(
     """
     begin, version = found
     if begin == magic[:3] + b"1":
-        raise error_of(
-            "CLEANCUT_FORMAT_UNKNOWN",
-            path=path,
-            found="0 (written before release 0.1.0)",
-            supported=VERSION,
-        )
+        raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=UNRELEASED, supported=VERSION)
     if begin != magic:
         raise damaged(f"it does not begin with the magic of a {what}")
     if version != VERSION:

@@ -6,8 +6,7 @@ from cleancut._format.layout import FrameName, Kind, PageName, StoreId, parse_se
 from cleancut._format.placed import Chain, PlacedFrame, check_whole
 from cleancut._format.wrapped import unreadable, unwrapped
 
-_MAGIC = b"CCP1"
-_FORMAT_VERSIONS = (2,)
+_MAGIC = b"CCPG"
 _PLACE = struct.Struct("<qi")
 _KINDS: dict[int, Kind] = {1: "delta", 2: "base"}
 _ID_SIZE = 16
@@ -29,7 +28,7 @@ def read_page(data: bytes, path: str, name: PageName) -> dict[StoreId, Chain]:
         DamagedError: CLEANCUT_CUT_DAMAGED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
-    _, raw = unwrapped(data, path, "page", _MAGIC, _FORMAT_VERSIONS)
+    raw = unwrapped(data, path, "page", _MAGIC)
     try:
         return _Body(raw).chains(name.epoch + 1)
     except ValueError as error:

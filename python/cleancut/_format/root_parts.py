@@ -1,4 +1,4 @@
-"""Reads what a cut of version 2 has in place of chains: pages, and the window of segments."""
+"""Reads what leads to the chains of a cut: pages, and the window of segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Reads what frames a segment's frames, format version 1; docs/FORMAT.md draws the bytes.
-
-A cut of version 1 tells by itself where each frame lies; one of version 2 needs the table.
-"""
+"""Reads what frames a segment's frames; docs/FORMAT.md draws the bytes."""
 
 import json
 import struct
@@ -10,19 +7,19 @@ from zlib import crc32
 
 from cleancut._format.fields import typed
 from cleancut._format.layout import SegmentName, StoreId, writer_of
+from cleancut._format.magic import check_magic
 from cleancut._format.placed import PlacedFrame, placed_frame
 from cleancut._format.wrapped import cut_damaged
 from cleancut._format.zstd_json import parse_zstd_json
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError
 
 HEADER_SIZE = 16
 TRAILER_SIZE = 28
 
 _HEADER = struct.Struct("<4sHHII")
 _TRAILER = struct.Struct("<IIQII4s")
-_HEADER_MAGIC = b"CCS1"
+_HEADER_MAGIC = b"CCSG"
 _TRAILER_MAGIC = b"CCSE"
-_FORMAT_VERSION = 1
 
 
 def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
@@ -41,12 +38,9 @@ def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
     if len(head) < HEADER_SIZE or len(tail) < TRAILER_SIZE:
         raise cut_damaged(path, f"it has {size} bytes, less than any segment")
     magic, version, reserved, identity_size, _ = _HEADER.unpack_from(head)
-    if magic != _HEADER_MAGIC:
-        raise cut_damaged(path, "it does not begin with the magic of a segment")
-    if version != _FORMAT_VERSION:
-        raise error_of(
-            "CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=_FORMAT_VERSION
-        )
+    check_magic(
+        (magic, version), _HEADER_MAGIC, path, lambda detail: cut_damaged(path, detail), "segment"
+    )
     if reserved != 0:
         raise _reserved_set(path)
     before, behind = HEADER_SIZE + identity_size, _behind(tail, path, size)

@@ -1,9 +1,9 @@
 """What cuts and pages have around their bodies; docs/FORMAT.md draws the bytes."""
 
 import struct
-from collections.abc import Collection
 from zlib import crc32
 
+from cleancut._format.magic import check_magic
 from cleancut._format.zstd_json import decompressed
 from cleancut.errors import CleancutError, error_of
 
@@ -17,17 +17,14 @@ def cut_damaged(path: str, detail: str) -> CleancutError:
     return error_of("CLEANCUT_CUT_DAMAGED", path=path, detail=detail)
 
 
-def unwrapped(
-    data: bytes, path: str, what: str, magic: bytes, versions: Collection[int]
-) -> tuple[int, bytes]:
-    """The format version and the body of an object.
+def unwrapped(data: bytes, path: str, what: str, magic: bytes) -> bytes:
+    """The body of an object.
 
     Args:
         data: the whole object.
         path: full path of the object.
         what: kind of object, for messages.
         magic: what it begins with.
-        versions: those that can be read.
 
     Raises:
         DamagedError: CLEANCUT_CUT_DAMAGED.
@@ -36,11 +33,7 @@ def unwrapped(
     if len(data) < _HEADER.size:
         raise cut_damaged(path, f"it ends at byte {len(data)}, inside the header")
     found, version, codec, reserved, raw_size, stored_size, crc = _HEADER.unpack_from(data)
-    if found != magic:
-        raise cut_damaged(path, f"it does not begin with the magic of a {what}")
-    if version not in versions:
-        supported = " and ".join(map(str, versions))
-        raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=version, supported=supported)
+    check_magic((found, version), magic, path, lambda detail: cut_damaged(path, detail), what)
     stored = data[_HEADER.size :]
     if len(stored) != stored_size:
         raise cut_damaged(path, f"its body has {len(stored)} bytes and not {stored_size}")
@@ -49,7 +42,7 @@ def unwrapped(
     if codec != _ZSTD or reserved != 0:
         raise cut_damaged(path, f"codec {codec} is not known")
     try:
-        return version, decompressed(stored, raw_size)
+        return decompressed(stored, raw_size)
     except ValueError as error:
         raise unreadable(path, error) from error
 

@@ -31,6 +31,7 @@ from cleancut._format.layout import (
     parse_segment_name,
     parse_store_directory,
 )
+from cleancut._format.magic import UNRELEASED, VERSION
 from cleancut._storage.access import S3Access
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
@@ -40,8 +41,7 @@ from cleancut.errors import CleancutError, error_of
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Arrow's client for Azure is left out: where it finds no credentials, it ends the process.
 _SCHEMES_OF_ARROW = ("file", "hdfs", "viewfs", "gs", "gcs")
-_KNOWN = tuple(f"format cleancut, formatVersion {version}" for version in (1, 2, 3))
-_SUPPORTED = "format cleancut, formatVersion 1 to 3"
+_SUPPORTED = f"format cleancut, version {VERSION}"
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,14 @@ def _of_uri(location: str) -> tuple[pyarrow.fs.FileSystem, str]:
 def _check_format(raw: bytes, path: str) -> None:
     try:
         note = json.loads(raw)
-        found = f"format {note['format']}, formatVersion {note['formatVersion']}"
+        # Builds before release 0.1.0 called the version formatVersion.
+        is_unreleased = "formatVersion" in note and "version" not in note
+        found = (
+            UNRELEASED if is_unreleased else f"format {note['format']}, version {note['version']}"
+        )
     except (ValueError, KeyError, TypeError):
         found = "no format"
-    if found not in _KNOWN:
+    if found != _SUPPORTED:
         raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=_SUPPORTED)
 
 

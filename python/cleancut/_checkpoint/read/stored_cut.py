@@ -11,7 +11,7 @@ from cleancut._checkpoint.read.chain_parts import ChainParts, Page
 from cleancut._format.cut import Cut
 from cleancut._format.layout import StoreId
 from cleancut._format.placed import Chain, PlacedFrame, assembled
-from cleancut._format.root_parts import PagePart, RootParts, Table, WindowPart
+from cleancut._format.root_parts import PagePart, Table, WindowPart
 from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.parallel import mapped
 from cleancut.errors import CleancutError
@@ -35,10 +35,9 @@ class Survey(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredCut(Cut):
-    """A cut of either format.
+    """A cut that leads to its chains.
 
-    One of format 1 holds all its chains. One of format 2 leads to them: whoever wants the chain of
-    one store has its page read, and the tables of segments that are newer than the page.
+    The chain of one store takes its page, and the tables of segments that are newer than the page.
 
     Attributes:
         parts: reads what it leads to.
@@ -58,10 +57,10 @@ class StoredCut(Cut):
 
     def chain(self, store: StoreId) -> Chain | None:
         """That of one store; None where the cut does not have it. Raises as `chains` does."""
-        if self.root is None or store.is_channel:
+        if store.is_channel:
             return self.held.get(store)
         pages = self._directory.of_range(_key(store), _key(store))
-        return _sound(self._found(self.root, pages, store.__eq__)).get(store)
+        return _sound(self._found(pages, store.__eq__)).get(store)
 
     def chains_of(self, operator: int, store: str) -> Mapping[int, Chain]:
         """Those of one operator's stores of one name, by partition. Raises as `chains` does."""
@@ -70,16 +69,14 @@ class StoredCut(Cut):
             return (found.operator, found.store) == (operator, store)
 
         chains = self.held
-        if self.root is not None and not StoreId(operator, 0, store).is_channel:
+        if not StoreId(operator, 0, store).is_channel:
             pages = self._directory.of_range((operator,), (operator + 1,))
-            chains = _sound(self._found(self.root, pages, wanted))
+            chains = _sound(self._found(pages, wanted))
         return {found.partition: chain for found, chain in chains.items() if wanted(found)}
 
     @property
     def chain_segments(self) -> Sequence[str]:
         """The segments that the chains lie in. Raises as `chains` does."""
-        if self.root is None:
-            return self.segments
         return sorted({frame.segment for chain in self.chains.values() for frame in chain})
 
     def named(self) -> set[str]:
@@ -90,11 +87,10 @@ class StoredCut(Cut):
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         names = {*self.segments, *(name for of in self.referred for name in of.segments)}
-        if self.root is not None:
-            names.update(part.segment for part in self.root.window)
-            names.update(str(page.name) for page in self.root.pages)
-            for page in mapped(self.parts.page, self.root.pages):
-                names.update(frame.segment for chain in page.values() for frame in chain)
+        names.update(part.segment for part in self.root.window)
+        names.update(str(page.name) for page in self.root.pages)
+        for page in mapped(self.parts.page, self.root.pages):
+            names.update(frame.segment for chain in page.values() for frame in chain)
         return names
 
     def survey(self) -> Survey:
@@ -103,9 +99,7 @@ class StoredCut(Cut):
         Raises:
             OSError: the file system fails.
         """
-        if self.root is None:
-            return Survey(self.held, ())
-        found = self._found(self.root, self.root.pages, lambda _: True)
+        found = self._found(self.root.pages, lambda _: True)
         chains = dict(sorted({**found.chains, **self.held}.items()))
         errors = list(found.errors)
         if not errors and len(found.chains) != self.root.store_count:
@@ -115,14 +109,12 @@ class StoredCut(Cut):
 
     @cached_property
     def _directory(self) -> "_Directory":
-        return _Directory(() if self.root is None else self.root.pages)
+        return _Directory(self.root.pages)
 
-    def _found(
-        self, root: RootParts, pages: Sequence[PagePart], wanted: Callable[[StoreId], bool]
-    ) -> Survey:
+    def _found(self, pages: Sequence[PagePart], wanted: Callable[[StoreId], bool]) -> Survey:
         """The chains of the stores of some pages that are wanted, those in flight left out."""
         since = min((page.epoch for page in pages), default=_NO_EPOCH)
-        window = [part for part in root.window if part.epoch > since]
+        window = [part for part in self.root.window if part.epoch > since]
         # A segment may be there under several epochs.
         tables = dict.fromkeys(part.table for part in window)
         leading: list[PagePart | Table] = [*pages, *tables]

@@ -11,12 +11,11 @@ object CompareScale {
       chain: Int,
       delayMs: Int,
       format: Int,
-      version: Int,
       hasInFlight: Boolean
   ) {
     def arguments: Seq[String] = {
       val inFlight = if (hasInFlight) 1 else 0
-      Seq(executors, stores, partitions, chain, delayMs, format, version, inFlight).map(_.toString)
+      Seq(executors, stores, partitions, chain, delayMs, format, inFlight).map(_.toString)
     }
   }
 
@@ -28,7 +27,6 @@ object CompareScale {
     "partitions",
     "stores of each",
     "format",
-    "cuts",
     "in-flight rows",
     "deltas",
     "delay",
@@ -57,8 +55,6 @@ object CompareScale {
    *   the numbers to take, with four stores each
    * @param chains
    *   the deltas between two bases, which is the most that a chain has beside its base
-   * @param versions
-   *   of the format of cuts
    * @param inFlight
    *   whether there are in-flight rows
    */
@@ -67,7 +63,6 @@ object CompareScale {
       delaysMs: Seq[Int],
       chains: Seq[Int],
       format: Int,
-      versions: Seq[Int],
       inFlight: Seq[Boolean]
   ): Unit = {
     println("\n### Scale of the coordinator\n")
@@ -76,9 +71,8 @@ object CompareScale {
       delayMs <- delaysMs
       count <- partitions
       chain <- chains
-      version <- versions
       has <- inFlight
-    } yield Case(Math.max(count / 10, 10), count, 4, chain, delayMs, format, version, has)
+    } yield Case(Math.max(count / 10, 10), count, 4, chain, delayMs, format, has)
     cases.foreach(one => println(Figures.row(measured(one))))
   }
 
@@ -88,8 +82,7 @@ object CompareScale {
       .collect { case Array(figure, _, number) => figure -> number.toLong }
       .groupMap(_._1)(_._2)
     val found = all.map { case (figure, numbers) => figure -> Figures.median(numbers) }
-    val parameters =
-      Seq(one.executors, one.partitions, one.stores, one.format, one.version)
+    val parameters = Seq(one.executors, one.partitions, one.stores, one.format)
     parameters.map(_.toString) ++ Seq(
       if (one.hasInFlight) "yes" else "no",
       one.chain.toString,

@@ -35,8 +35,8 @@ import io.cleancut.protocol.{Ack, ChannelTask}
  * Prints one line `figure<TAB>epoch<TAB>number` for each of the last epochs.
  *
  * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
- * milliseconds that a request of the last epochs takes, checkpoint format of Spark, format version
- * of cuts, 1 for in-flight rows. With in-flight rows each task reads a channel, the mode is
+ * milliseconds that a request of the last epochs takes, checkpoint format of Spark, 1 for in-flight
+ * rows. With in-flight rows each task reads a channel, the mode is
  * unaligned, all tasks are overtaken, and each channel keeps rows.
  */
 object ScaleBench {
@@ -45,7 +45,7 @@ object ScaleBench {
   private val SettleMs = 1000L
 
   def main(args: Array[String]): Unit = {
-    val Array(executors, stores, partitions, chain, delayMs, format, version, inFlight) =
+    val Array(executors, stores, partitions, chain, delayMs, format, inFlight) =
       args.map(_.toInt): @unchecked
     val store = new MemoryStore(delayMs = 0L)
     val query = new ScaledQuery(
@@ -55,7 +55,6 @@ object ScaleBench {
       partitions,
       chain,
       format,
-      version,
       hasInFlight = inFlight == 1
     )
     val last = chain + Counted
@@ -93,7 +92,6 @@ final class ScaledQuery(
     partitions: Int,
     chain: Int,
     format: Int,
-    version: Int,
     hasInFlight: Boolean
 ) {
   import ScaledQuery._
@@ -101,8 +99,7 @@ final class ScaledQuery(
   private val archive = new CutArchive(store, Clock.System)
   private val cuts = {
     val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
-    val paging = runtime.paging.filter(_ => version > 1)
-    new QueryCoordinator(archive, Logs, "host", runtime.copy(paging = paging))
+    new QueryCoordinator(archive, Logs, "host", runtime)
   }
   private val lock = new LockWatch(cuts)
   private val threadsOfTasks = new ConcurrentLinkedQueue[Thread]

@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.QueryRun
-import io.cleancut.cutstore.{FrameMerge, PageTurn, Paging}
+import io.cleancut.cutstore.{FrameMerge, PageTurn}
 import io.cleancut.error.Errors
 import io.cleancut.protocol.{CutWindow, WrittenPages}
 import io.cleancut.format._
@@ -28,14 +28,11 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
   @volatile private var pageTurn = Option.empty[CompletableFuture[Unit]]
 
   /** Says where the chains of a cut are, of which it then holds none itself. */
-  def withPages(run: QueryRun, cut: Cut): Cut =
-    runtime.paging.fold(cut)(withPages(run, cut, _))
-
-  private def withPages(run: QueryRun, cut: Cut, paging: Paging): Cut = {
+  def withPages(run: QueryRun, cut: Cut): Cut = {
     val first = firstIn(run, cut)
-    val (window, moved) = wholeWindow(run, paging)
+    val (window, moved) = runs.locked(run.ledger.turn())
     val stores = if (moved.isEmpty) cut.stores else cut.stores.map(placed(_, moved))
-    cut.copy(stores = stores, paged = Some(window.and(first).paged(cut.stores)))
+    cut.copy(stores = stores, paged = window.and(first).paged(cut.stores))
   }
 
   private def placed(store: StoreCut, moved: Map[StoreId, PackedChain]): StoreCut =
@@ -44,19 +41,16 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
     }
 
   /** The same of a seal, which names what its own epoch has alone. */
-  def withFrames(run: QueryRun, seal: Cut): Cut =
-    if (runtime.paging.isEmpty) seal else withFirst(run, seal)
-
-  private def withFirst(run: QueryRun, seal: Cut): Cut = {
+  def withFrames(run: QueryRun, seal: Cut): Cut = {
     // Bases that it would adopt are adopted by the cut, or a later one.
     val last = seal.stores.map(of => StoreCut(of.store, Vector(of.frames.last)))
-    val window = CutWindow(Nil, firstIn(run, seal.copy(stores = last)), since = -1L)
-    seal.copy(paged = Some(window.paged(seal.stores)))
+    val window = CutWindow(Nil, firstIn(run, seal.copy(stores = last)))
+    seal.copy(paged = window.paged(seal.stores))
   }
 
   /** Writes the pages that are due after a cut, while the query goes on. */
   def turn(run: QueryRun, cut: Cut): Unit =
-    runs.locked(runtime.paging.flatMap(run.pagesDue(cut, _))).foreach { turn =>
+    runs.locked(run.pagesDue(cut, runtime.paging)).foreach { turn =>
       val done = new CompletableFuture[Unit]
       pageTurn = Some(done)
       try runtime.background.execute(() => turnPages(run, turn, done))
@@ -90,16 +84,6 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
       case _: TimeoutException =>
         logger.info(s"Pages of ${archive.location} are being written after the end of its run")
     }
-
-  /** A cut of format version 1 has its chains in itself alone: they come into pages here. */
-  private def wholeWindow(run: QueryRun, paging: Paging): (CutWindow, Map[StoreId, PackedChain]) = {
-    val ((window, moved), before) = runs.locked((run.ledger.turn(), run.ledger.lastCut))
-    val whole = before.filter(_ => !window.isWhole).fold(window) { cut =>
-      logger.info(s"Cuts of ${archive.location} are of format version 2 after epoch ${cut.epoch}")
-      window.turned(paging.whole(cut).write(archive), oldest = cut.epoch)
-    }
-    (whole, moved)
-  }
 
   private def newId(): String = StateVersion.newId(clock)
 

@@ -25,7 +25,7 @@ import io.cleancut.objectstore.ObjectStore
  * @param budget
  *   for the frames that it keeps
  * @param paging
- *   of the chains that cuts name; None for cuts of format version 1, which name none
+ *   of the chains that cuts name
  * @param parts
  *   how what a cut names is read
  * @param beforeWait
@@ -43,7 +43,7 @@ final case class CutsRuntime(
     sweepEpochs: Long,
     baseMargin: Long,
     budget: FrameBudget,
-    paging: Option[Paging] = Some(Paging.Default),
+    paging: Paging = Paging.Default,
     parts: CutArchive => CutParts = CutParts.shared,
     beforeWait: CompletableFuture[_] => Unit = _ => (),
     watcher: Option[EpochWatcher] = None,

@@ -6,7 +6,6 @@ import org.slf4j.LoggerFactory
 
 import io.cleancut.base.{SharedStart, StateVersion}
 import io.cleancut.coordinator.state.QueryRun
-import io.cleancut.format.Paged
 import io.cleancut.protocol.{EpochState, Refusal}
 
 /**
@@ -62,7 +61,7 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
     // written when the epoch is over.
     val anew = seals
       .of(run, epoch, Nil, offsets = "")
-      .copy(isClaim = true, paged = runtime.paging.map(_ => NoChains))
+      .copy(isClaim = true)
     seals.write(
       run,
       followed.fold(anew) { of =>
@@ -77,6 +76,5 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
 }
 
 private object EpochClaims {
-  private val NoChains = Paged(storeCount = 0, pages = Nil, window = Nil)
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
 }

@@ -54,11 +54,10 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
     seal.isDefined
   }
 
-  /** Releases that did not finish epochs left the offsets out. */
   private def sealOf(run: QueryRun, epoch: Long): Option[Cut] =
     runs
       .locked(run.at(epoch).sealedBefore)
-      .filter(seal => seal.offsets.nonEmpty && seal.offsets == runs.logs.offsets(epoch))
+      .filter(_.offsets == runs.logs.offsets(epoch))
 
   private def lackingIn(seal: Cut, previous: Option[Cut]): Set[StoreId] = {
     val known = previous.toSeq.flatMap(_.stores.map(_.store)).filterNot(Channels.isChannel)

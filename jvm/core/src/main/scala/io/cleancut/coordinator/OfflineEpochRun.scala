@@ -14,7 +14,7 @@ final private[coordinator] class OfflineEpochRun(
     frames: FrameCollector,
     stores: EpochStores
 ) {
-  import runs.{archive, clock, runtime, segmentsOf}
+  import runs.{clock, runtime, segmentsOf}
 
   /**
    * An epoch makes all of the state anew, in these stores and no others: it is not one of a query,
@@ -70,8 +70,6 @@ final private[coordinator] class OfflineEpochRun(
   ): Unit = {
     val run = runs.believed(runId, epoch)
     runs.checkOpen(run, epoch)
-    // Who does not know of them would take what they lead to for garbage.
-    archive.mark(run.id.queryId, FormatNote.Referring)
     val placed = runtime.packer.write(segmentsOf(run, epoch), bases)
     runs.locked {
       placed.foreach(run.ledger.ack)

@@ -35,11 +35,11 @@ final private[coordinator] class RunStart(
   def start(runId: String): QueryRun = {
     val used = usage()
     val queryId = logs.queryId()
+    archive.mark(queryId)
     val taken = archive.owners.take(queryId, runId, host)
     // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
     val plain = logs.lastPlainCommit()
     val listed = archive.cuts.listed()
-    archive.mark(queryId, if (runtime.paging.isEmpty) FormatNote.Stores else FormatNote.Roots)
     val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
       throw Errors.cutsOvertaken(archive.location, last, done.epoch)

@@ -50,32 +50,20 @@ final class CutArchive(val store: ObjectStore, clock: Clock) {
     Notes(names(CutLayout.Proofs), replicas)
   }
 
-  /**
-   * Creates `format.json`, before an object that needs this format version. A marker of a lower
-   * version is replaced by one of the highest version, whatever version is needed: a write that
-   * takes effect late then never lowers the version.
-   */
-  def mark(queryId: Option[String], version: Int = FormatNote.Roots): Unit = {
+  /** Creates `format.json`, or checks the one that is there. */
+  def mark(queryId: Option[String]): Unit = {
     val key = ObjectKey(StoreLayout.FormatObject)
-    val known = store.get(key).map(FormatNote.parse)
-    known match {
+    store.get(key).map(FormatNote.parse) match {
       case None =>
-        val marker = FormatNote(queryId, version).toJson
-        val result = store.create(key, marker, WriterToken.fresh(clock))
-        // Another process may have created one of a lower version.
-        if (result != CreateResult.Created) mark(queryId, version)
-      case Some(marker) if isLower(marker, version) => raise(queryId)
-      case Some(Right(_))                           => ()
-      case Some(Left(found))                        =>
+        val result = store.create(key, FormatNote(queryId).toJson, WriterToken.fresh(clock))
+        // Another process may have created one of another version.
+        if (result != CreateResult.Created) mark(queryId)
+      case Some(Right(_))    => ()
+      case Some(Left(found)) =>
         throw Errors.formatUnknown(pathOf(key.name), found, FormatNote.Supported)
     }
   }
 
-  private def isLower(marker: Either[String, FormatNote], version: Int): Boolean =
-    marker.exists(_.version < version)
-
-  private def raise(queryId: Option[String]): Unit =
-    store.put(ObjectKey(StoreLayout.FormatObject), FormatNote(queryId, FormatNote.Latest).toJson)
 
   /** Frames that lie in files of their stores, as they do before the first cut. */
   def storeFiles(): Seq[ObjectKey] =

@@ -11,7 +11,7 @@ import io.cleancut.format._
  * and tables that it names.
  *
  * @param head
- *   all but the chains; of format version 1 these, too
+ *   all but the chains of stores
  * @param path
  *   for messages
  */
@@ -19,26 +19,25 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   import Chains.Frame
 
   /** What a store is made of. Costs its page and the tables of the window. */
-  def of(store: StoreId): Option[StoreCut] = head.paged match {
-    case None                     => head.of(store)
-    case Some(_) if isHeld(store) => head.of(store)
-    case Some(paged)              =>
+  def of(store: StoreId): Option[StoreCut] =
+    if (Channels.isChannel(store)) head.of(store)
+    else {
       val page = paged.pageOf(store)
       val window = paged.window.filter(_.epoch > page.fold(-1L)(_.epoch))
       parts.fetch(page.toSeq, window)
       val frames = page.toSeq.flatMap(pageOf(_).of(store)) ++ window.flatMap(counted(_, store))
       Option.when(frames.nonEmpty)(chain(store, frames))
-  }
+    }
 
   /** The same with all its chains. */
-  def whole: Cut = head.paged.fold(head) { paged =>
+  def whole: Cut = {
     parts.fetch(paged.pages, paged.window)
     val found = mutable.HashMap.empty[StoreId, (Long, Seq[Frame])]
     for (ref <- paged.pages) {
       val page = pageOf(ref)
       page.stores.foreach(store => found(store) = (ref.epoch, page.of(store)))
     }
-    val chains = withWindow(paged, found, store => paged.pageOf(store).fold(-1L)(_.epoch))
+    val chains = withWindow(found, store => paged.pageOf(store).fold(-1L)(_.epoch))
     if (chains.size != paged.storeCount) {
       damaged(s"it has ${paged.storeCount} stores, and its pages and segments ${chains.size}")
     }
@@ -51,9 +50,9 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
    * @param before
    *   the cut before its epoch
    */
-  def after(before: Option[Cut]): Cut = head.paged.fold(head) { paged =>
+  def after(before: Option[Cut]): Cut = {
     val sealedFrames = mutable.HashMap.empty[StoreId, (Long, Seq[Frame])]
-    val chains = withWindow(paged, sealedFrames, _ => -1L, before)
+    val chains = withWindow(sealedFrames, _ => -1L, before)
     if (chains.size != paged.storeCount) {
       damaged(s"it has ${paged.storeCount} stores, and its segments ${chains.size}")
     }
@@ -62,23 +61,20 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
 
   /** The names of the segments that it needs. */
   def segments: Set[String] =
-    head.segments.toSet ++ head.referred.flatMap(_.segments) ++ head.paged.toSeq.flatMap { paged =>
+    head.segments.toSet ++ head.referred.flatMap(_.segments) ++
       paged.pages.flatMap(pageOf(_).segments) ++ paged.window.map(_.segment)
-    }
 
   /** The names of its pages. */
-  def pages: Seq[String] = head.paged.toSeq.flatMap(_.pages.map(_.name))
+  def pages: Seq[String] = paged.pages.map(_.name)
 
   /** What it takes of memory, about. */
   def sizeBytes: Long = StoredCut.HeadBytes + head.commit.length + head.offsets.length +
     head.stores.iterator.map(_.frames.size.toLong).sum * StoredCut.FrameBytes +
-    head.paged.fold(0L)(of => (of.pages.size + of.window.size).toLong * StoredCut.FrameBytes)
+    (paged.pages.size + paged.window.size).toLong * StoredCut.FrameBytes
 
-  /** Those of channels are read with the cut. */
-  private def isHeld(store: StoreId) = io.cleancut.format.Channels.isChannel(store)
+  private def paged = head.paged
 
   private def withWindow(
-      paged: Paged,
       found: mutable.Map[StoreId, (Long, Seq[Frame])],
       epochOf: StoreId => Long,
       before: Option[Cut] = None
@@ -113,7 +109,7 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
 
   private def pageOf(ref: PageRef): CutPage = {
     val page = parts.page(ref)
-    val next = head.paged.flatMap(of => of.pages.lift(of.pages.indexOf(ref) + 1))
+    val next = paged.pages.lift(paged.pages.indexOf(ref) + 1)
     next.filter(of => StoreOrder.gteq(page.stores.last, of.first)).foreach { of =>
       throw Errors.cutDamaged(ref.name, s"it reaches into ${of.name}, which the cut names next")
     }

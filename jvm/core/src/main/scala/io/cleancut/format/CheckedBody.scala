@@ -19,14 +19,11 @@ private[format] object CheckedBody {
   /** Of the body before compression. Beyond it a length is taken for damage. */
   val MaxRawBytes: Int = 1 << 30
 
-  /**
-   * @param magic
-   *   little-endian
-   */
-  def encode(magic: Int, version: Int, body: Array[Byte]): Array[Byte] = {
+  /** @param magic see [[FormatMagic]] */
+  def encode(magic: Int, body: Array[Byte]): Array[Byte] = {
     val stored = Zstd.compress(body, CompressionLevel)
     val out = FrameLayout.buffer(HeaderBytes + stored.length)
-    out.putInt(magic).putShort(version.toShort).put(CodecZstd).put(0.toByte)
+    out.putInt(magic).putShort(FormatMagic.Version).put(CodecZstd).put(0.toByte)
     out.putInt(body.length).putInt(stored.length).putInt(0).put(stored)
     out.putInt(CheckedBytes, crcOf(out.array)).array
   }
@@ -35,24 +32,16 @@ private[format] object CheckedBody {
    * @param what
    *   the magic is that of, for messages
    * @return
-   *   the format version and the body
+   *   the body
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
    */
-  def decode(
-      path: String,
-      what: String,
-      magic: Int,
-      versions: Seq[Int],
-      bytes: Array[Byte]
-  ): (Int, Array[Byte]) = {
+  def decode(path: String, what: String, magic: Int, bytes: Array[Byte]): Array[Byte] = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
     if (bytes.length < HeaderBytes) damaged(s"it has only ${bytes.length} bytes")
     val head = FrameLayout.wrap(bytes)
-    if (head.getInt != magic) damaged(s"it does not begin with the magic of $what")
-    val version = head.getShort.toInt
-    if (!versions.contains(version)) {
-      throw Errors.formatUnknown(path, s"$version", versions.mkString(" or "))
+    FormatMagic.check(head, magic, path) {
+      Errors.cutDamaged(path, s"it does not begin with the magic of $what")
     }
     val codec = head.get
     val reserved = head.get
@@ -64,7 +53,7 @@ private[format] object CheckedBody {
     }
     if (crcOf(bytes) != expected) damaged("its checksum is wrong")
     if (codec != CodecZstd || reserved != 0) damaged(s"unknown codec $codec")
-    (version, decompress(bytes, raw, damaged))
+    decompress(bytes, raw, damaged)
   }
 
   private def crcOf(bytes: Array[Byte]): Int = {

@@ -62,8 +62,7 @@ final case class LateBase(segment: String, since: Long)
  * @param isClaim
  *   of a seal: nothing is sealed, and its run has the epoch begin anew
  * @param paged
- *   of a cut of format version 2: where the chains are that it does not hold itself. As it is read
- *   such a cut has the stores alone that are in flight
+ *   where the chains of its stores are. It has only the channels in `stores` when it is read
  * @param referred
  *   what bases refer to that this cut, or one that is still kept, begins a chain with
  * @param sinks
@@ -84,7 +83,7 @@ final case class Cut(
     output: Option[String] = None,
     late: Seq[LateBase] = Nil,
     isClaim: Boolean = false,
-    paged: Option[Paged] = None,
+    paged: Paged = Paged.Empty,
     referred: Seq[Referred] = Nil,
     sinks: SinkEpochs = SinkEpochs.Empty
 ) {

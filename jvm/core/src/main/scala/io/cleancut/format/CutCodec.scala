@@ -9,32 +9,30 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import io.cleancut.error.Errors
 
-/** The bytes of cuts and seals, in both format versions. See `docs/FORMAT.md`, "Cut". */
+/** The bytes of cuts and seals. See `docs/FORMAT.md`, "Cut". */
 private[format] object CutCodec {
   import Json.required
-
-  private val Magic = 0x31434343 // "CCC1", little-endian
-  private val Whole = 1
-  private val Root = 2
 
   // Entries of Spark's logs are texts of whatever length.
   private val mapper: ObjectMapper = Json.mapperOfLongTexts
 
   def parse(path: String, epoch: Option[Long], bytes: Array[Byte]): Cut = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
-    val (version, body) = CheckedBody.decode(path, "a cut", Magic, Seq(Whole, Root), bytes)
+    val body = CheckedBody.decode(path, "a cut", FormatMagic.Cut, bytes)
     val cut =
-      try read(mapper.readTree(body), version == Root)
+      try read(mapper.readTree(body))
       catch { case NonFatal(e) => damaged(s"its body cannot be read: ${e.getMessage}") }
     if (epoch.exists(_ != cut.epoch)) damaged(s"it is the cut of epoch ${cut.epoch}")
     cut
   }
 
   def encode(cut: Cut, maxRawBytes: Int): Array[Byte] = {
+    val held = cut.stores.size - cut.inFlight.size
+    require(held == 0 || held == cut.paged.storeCount, s"it has $held stores, and no place of all")
     val body = Json.bounded(mapper, write(cut), maxRawBytes).getOrElse {
       throw tooLarge(cut, maxRawBytes)
     }
-    CheckedBody.encode(Magic, if (cut.paged.isDefined) Root else Whole, body)
+    CheckedBody.encode(FormatMagic.Cut, body)
   }
 
   private def tooLarge(cut: Cut, maxRawBytes: Int) = {
@@ -63,12 +61,8 @@ private[format] object CutCodec {
     node.put("mode", if (cut.inFlight.isEmpty) "aligned" else "unaligned")
     node.put("commit", cut.commit)
     node.put("offsets", cut.offsets)
-    cut.paged match {
-      case None        => writeStores(node, "stores", cut.stores)
-      case Some(paged) =>
-        writeStores(node, "inFlight", cut.inFlight)
-        PagedJson.write(paged, node)
-    }
+    writeInFlight(node, cut.inFlight)
+    PagedJson.write(cut.paged, node)
     val timings = node.putObject("timings")
     cut.timings.toSeq.sorted.foreach { case (phase, ms) => timings.put(phase, ms) }
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
@@ -97,22 +91,21 @@ private[format] object CutCodec {
     node
   }
 
-  private def writeStores(node: ObjectNode, field: String, stores: Seq[StoreCut]): Unit = {
+  private def writeInFlight(node: ObjectNode, stores: Seq[StoreCut]): Unit = {
     val segments = stores.flatMap(_.frames.map(_._3.segment)).distinct
     val names = node.putArray("segments")
     segments.foreach(names.add)
     val indexOf = segments.zipWithIndex.toMap
-    node.putRawValue(field, new RawValue(new StoresJson(stores, indexOf)))
+    node.putRawValue("inFlight", new RawValue(new StoresJson(stores, indexOf)))
     ()
   }
 
-  private def read(node: JsonNode, isRoot: Boolean): Cut = {
+  private def read(node: JsonNode): Cut = {
     val epoch = required(node, "epoch").asLong
-    val field = if (isRoot) "inFlight" else "stores"
-    val stores = StoresJson.read(node, field).map(Chains.checked(epoch, _))
+    val stores = StoresJson.read(node, "inFlight").map(Chains.checked(epoch, _))
     val names = stores.map(_.store)
     require(names.distinct.size == names.size, "it names a store twice")
-    require(!isRoot || names.forall(Channels.isChannel), "what is in flight is of no channel")
+    require(names.forall(Channels.isChannel), "what is in flight is of no channel")
     val channels = Option(node.get("channels")).toSeq.flatMap(_.elements.asScala)
     val timings = required(node, "timings").properties.asScala.map(e => e.getKey -> e.getValue)
     Cut(
@@ -136,7 +129,7 @@ private[format] object CutCodec {
         LateBase(required(base, "segment").asText, required(base, "since").asLong)
       },
       node.path("claim").asBoolean(false),
-      Option.when(isRoot)(PagedJson.read(node, epoch)),
+      PagedJson.read(node, epoch),
       Option(node.get("referred")).toSeq.flatMap(readReferred(_, epoch)),
       sinksOf(node, epoch)
     )

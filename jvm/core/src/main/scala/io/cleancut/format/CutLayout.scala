@@ -6,7 +6,7 @@ import io.cleancut.base.StateVersion
  * What a seal is called.
  *
  * @param generation
- *   of the run that wrote it; 0 in names of releases that left it out
+ *   of the run that wrote it
  */
 final case class SealName(epoch: Long, generation: Long)
 
@@ -15,7 +15,7 @@ object CutLayout {
   import NameDigits.padded
 
   private val CutName = """(\d{20})\.cut""".r
-  private val SealForm = """(\d{20})(?:\.(\d{20}))?\.sealed""".r
+  private val SealForm = """(\d{20})\.(\d{20})\.sealed""".r
   private val SegmentName = """segments/(\d{20})/([A-Za-z0-9_-]+)-([0-9a-f]{32})\.seg""".r
   private val PageName = """pages/(\d{20})/([0-9a-f]{32})\.page""".r
   private val SavepointName = """([A-Za-z0-9_-]{1,64})\.cut""".r
@@ -45,17 +45,15 @@ object CutLayout {
   /** The seals of an epoch, of whatever runs, for messages. */
   def sealsOf(epoch: Long): String = s"$Cuts${padded(epoch)}*.sealed"
 
-  def seal(name: SealName): String = {
-    val generation = if (name.generation == 0L) "" else s".${padded(name.generation)}"
-    s"$Cuts${padded(name.epoch)}$generation.sealed"
-  }
+  def seal(name: SealName): String =
+    s"$Cuts${padded(name.epoch)}.${padded(name.generation)}.sealed"
 
   /** Whose seal it is by its name below [[Cuts]]; None for all others. */
   def parseSeal(name: String): Option[SealName] = name match {
     case SealForm(epoch, generation) =>
       for {
         ofEpoch <- epoch.toLongOption
-        ofRun <- Option(generation).fold(Option(0L))(_.toLongOption)
+        ofRun <- generation.toLongOption
       } yield SealName(ofEpoch, ofRun)
     case _ => None
   }

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 import io.cleancut.error.Errors
 
 /**
- * What makes up version *epoch + 1* of each of some stores. Roots name it. See `docs/FORMAT.md`,
+ * What makes up version *epoch + 1* of each of some stores. Cuts name it. See `docs/FORMAT.md`,
  * "Page".
  */
 final class CutPage private (val epoch: Long, frames: PackedFrames) {
@@ -24,9 +24,6 @@ final class CutPage private (val epoch: Long, frames: PackedFrames) {
 }
 
 object CutPage {
-  private val Magic = 0x31504343 // "CCP1", little-endian
-  private val FormatVersion = 2
-
   /**
    * @param chains
    *   ascending by their stores
@@ -35,7 +32,7 @@ object CutPage {
    */
   def encode(chains: Seq[StoreCut]): Array[Byte] = {
     val body = PackedFrames.encode(chains.map(of => of.store -> of.frames))
-    CheckedBody.encode(Magic, FormatVersion, body)
+    CheckedBody.encode(FormatMagic.Page, body)
   }
 
   /**
@@ -45,7 +42,7 @@ object CutPage {
    *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
    */
   def parse(path: String, epoch: Long, bytes: Array[Byte]): CutPage = {
-    val (_, body) = CheckedBody.decode(path, "a page", Magic, Seq(FormatVersion), bytes)
+    val body = CheckedBody.decode(path, "a page", FormatMagic.Page, bytes)
     try {
       val frames = PackedFrames.parse(body)
       require(frames.stores.nonEmpty, "it has no stores")

@@ -9,12 +9,16 @@ import io.cleancut.error.Errors
  * objects of builds before release 0.1.0 are recognized by their magic, and refused.
  */
 private[format] object FormatMagic {
-  val Frame: Int = 0x52464343 // "CCFR", little-endian
+  // Little-endian.
+  val Frame: Int = 0x52464343 // "CCFR"
+  val Segment: Int = 0x47534343 // "CCSG"
+  val Cut: Int = 0x54434343 // "CCCT"
+  val Page: Int = 0x47504343 // "CCPG"
   val Version: Short = 1
 
-  /** Of objects before release 0.1.0: the last letter of the magic was a 1. */
-  private val Unreleased = '1' << 24
-  private val UnreleasedVersion = "0 (written before release 0.1.0)"
+  /** The version of objects of builds before release 0.1.0, in errors. */
+  val Unreleased: String = "0 (written before release 0.1.0)"
+  private val UnreleasedLetter = '1' << 24
 
   /**
    * Reads magic and version.
@@ -29,8 +33,8 @@ private[format] object FormatMagic {
   def check(head: ByteBuffer, magic: Int, path: String)(damaged: => Throwable): Unit = {
     val found = head.getInt
     val version = head.getShort
-    if (found == (magic & 0xffffff | Unreleased)) {
-      throw Errors.formatUnknown(path, UnreleasedVersion, Version.toString)
+    if (found == (magic & 0xffffff | UnreleasedLetter)) {
+      throw Errors.formatUnknown(path, Unreleased, Version.toString)
     }
     if (found != magic) throw damaged
     if (version != Version) {

@@ -4,17 +4,12 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-/**
- * The content of `format.json`: what the directory around it is.
- *
- * @param version
- *   the format version that a reader needs
- */
-final case class FormatNote(queryId: Option[String], version: Int = FormatNote.Stores) {
+/** The content of `format.json`: what the directory around it is. */
+final case class FormatNote(queryId: Option[String]) {
   def toJson: Array[Byte] = {
     val node = FormatNote.mapper.createObjectNode()
     node.put("format", FormatNote.Format)
-    node.put("formatVersion", version)
+    node.put(FormatNote.VersionField, FormatNote.Version)
     node.put("queryId", queryId.orNull)
     FormatNote.mapper.writeValueAsBytes(node)
   }
@@ -23,22 +18,13 @@ final case class FormatNote(queryId: Option[String], version: Int = FormatNote.S
 object FormatNote {
   private val Format = "cleancut"
 
-  /** Frames in files of their stores, and cuts of format version 1. */
-  val Stores = 1
-
-  /** Cuts of format version 2. */
-  val Roots = 2
-
-  /** The same, with bases that refer to other stores. */
-  val Referring = 3
-
-  /** The only version that a replaced marker gets. */
-  val Latest: Int = Referring
-  private val Versions = Seq(Stores, Roots, Referring)
+  // Builds before release 0.1.0 called it formatVersion.
+  private val VersionField = "version"
+  private val Version = 1
   private val mapper = new ObjectMapper
 
   /** What a reader of this release accepts, for messages. */
-  val Supported: String = s"format $Format, formatVersion ${Versions.head} to ${Versions.last}"
+  val Supported: String = s"format $Format, version $Version"
 
   /** The note, or a description of what was found instead. */
   def parse(bytes: Array[Byte]): Either[String, FormatNote] =
@@ -46,10 +32,11 @@ object FormatNote {
       case None       => Left("no JSON object")
       case Some(node) =>
         val format = node.path("format").asText
-        val version = node.path("formatVersion").asInt(-1)
-        if (format == Format && Versions.contains(version))
-          Right(FormatNote(text(node, "queryId"), version))
-        else Left(s"format $format, formatVersion $version")
+        val version = node.path(VersionField)
+        if (format == Format && version.asInt(-1) == Version)
+          Right(FormatNote(text(node, "queryId")))
+        else if (node.has("formatVersion")) Left(FormatMagic.Unreleased)
+        else Left(s"format $format, version ${version.asInt(-1)}")
     }
 
   /** The query's id out of the `metadata` file that Spark keeps in a checkpoint location. */

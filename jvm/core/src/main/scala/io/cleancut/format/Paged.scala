@@ -5,7 +5,7 @@ import java.util.Arrays
 import io.cleancut.base.StoreId
 
 /**
- * Where the chains of a cut of format version 2 are to be found. See `docs/FORMAT.md`, "Root".
+ * Where the chains of a cut are to be found. See `docs/FORMAT.md`, "Cut".
  *
  * @param storeCount
  *   channels aside
@@ -24,6 +24,10 @@ final case class Paged(storeCount: Int, pages: Seq[PageRef], window: Seq[WindowP
 
   /** The epoch up to which no store needs the window; -1 without pages. */
   def pagedTo: Long = pages.iterator.map(_.epoch).minOption.getOrElse(-1L)
+}
+
+object Paged {
+  val Empty: Paged = Paged(storeCount = 0, pages = Nil, window = Nil)
 }
 
 /**

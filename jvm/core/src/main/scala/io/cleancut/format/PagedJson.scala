@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 
 import io.cleancut.base.StoreId
 
-/** What a root says of its pages and its window. See `docs/FORMAT.md`, "Root". */
+/** What a cut says of its pages and its window. See `docs/FORMAT.md`, "Cut". */
 private[format] object PagedJson {
   import Json.required
 
@@ -43,7 +43,7 @@ private[format] object PagedJson {
     offsets.foreach(array.add)
   }
 
-  /** Throws `IllegalArgumentException` where the fields are none of a root of this epoch. */
+  /** Throws `IllegalArgumentException` where the fields are none of a cut of this epoch. */
   def read(node: JsonNode, epoch: Long): Paged = {
     val pages = elements(node, "pages").map(readPage)
     require(pages.map(_.name).distinct.size == pages.size, "it names a page twice")

@@ -91,7 +91,7 @@ final class Segment private[format] (
     node.put("generation", identity.generation).put("runId", identity.runId)
     val json = mapper.writeValueAsBytes(node)
     val out = FrameLayout.buffer(HeaderBytes + json.length)
-    out.putInt(HeaderMagic).putShort(FormatVersion).putShort(0).putInt(json.length)
+    out.putInt(FormatMagic.Segment).putShort(FormatMagic.Version).putShort(0).putInt(json.length)
     headerCrc.update(out.array, 0, HeaderCheckedBytes)
     headerCrc.update(json)
     out.putInt(headerCrc.getValue.toInt).put(json).array
@@ -101,9 +101,7 @@ final class Segment private[format] (
 object Segment {
   import Json.required
 
-  private val HeaderMagic = 0x31534343 // "CCS1", little-endian
   private val TrailerMagic = 0x45534343 // "CCSE"
-  private val FormatVersion: Short = 1
   private[format] val HeaderBytes = 16
   private val HeaderCheckedBytes = 12
   private val TrailerCheckedBytes = 16
@@ -148,12 +146,11 @@ object Segment {
       footer: Array[Byte]
   ): (SegmentIdentity, Seq[PlacedFrame]) = {
     def damaged(detail: String) = throw Errors.cutDamaged(name, detail)
+    if (head.length < HeaderBytes) damaged("its header is cut short")
     val fields = FrameLayout.wrap(head)
-    if (head.length < HeaderBytes || fields.getInt != HeaderMagic) {
-      damaged("it does not begin with the magic of a segment")
+    FormatMagic.check(fields, FormatMagic.Segment, name) {
+      Errors.cutDamaged(name, "it does not begin with the magic of a segment")
     }
-    val version = fields.getShort
-    if (version != FormatVersion) throw Errors.formatUnknown(name, s"$version", s"$FormatVersion")
     fields.getShort
     val length = fields.getInt
     val headerCrc = fields.getInt

@@ -10,22 +10,12 @@ import io.cleancut.format._
  * @param pages
  *   as in [[Paged]]
  * @param parts
- *   what the epochs after `since`, and after the oldest page, have named first
- * @param since
- *   the epoch of a cut whose chains only pages of that epoch or later ones can have; -1 if there is
- *   none
+ *   what the epochs after the oldest page have named first
  */
-final private[cleancut] case class CutWindow(
-    pages: Seq[PageRef],
-    parts: Seq[WindowPart],
-    since: Long
-) {
+final private[cleancut] case class CutWindow(pages: Seq[PageRef], parts: Seq[WindowPart]) {
 
   /** Where the chains of these stores are. */
   def paged(stores: Seq[StoreCut]): Paged = Paged(CutWindow.held(stores).size, pages, parts)
-
-  /** Whether pages and parts have all chains. */
-  def isWhole: Boolean = since < 0 || (pages.nonEmpty && pages.forall(_.epoch >= since))
 
   /** The window of the next epoch, with what that names first. */
   def and(first: Seq[WindowPart]): CutWindow = copy(parts = parts ++ first)
@@ -38,7 +28,7 @@ final private[cleancut] case class CutWindow(
    */
   def turned(by: WrittenPages, oldest: Long): CutWindow = {
     val replaced = by.pages.flatMap(_._1)
-    val isOwn = if (replaced.isEmpty) pages.isEmpty || !isWhole else replaced.forall(pages.contains)
+    val isOwn = if (replaced.isEmpty) pages.isEmpty else replaced.forall(pages.contains)
     if (!isOwn || by.epoch < oldest) this
     else {
       val turned = by.pages.collect { case (Some(old), of) => old -> of }.toMap
@@ -52,14 +42,9 @@ final private[cleancut] case class CutWindow(
 
 private[cleancut] object CutWindow {
 
-  /** After a cut with all its chains. */
-  def after(cut: Option[Cut]): CutWindow = cut.fold(CutWindow(Nil, Nil, -1L)) { of =>
-    of.paged match {
-      case Some(paged)                     => CutWindow(paged.pages, paged.window, -1L)
-      case None if held(of.stores).isEmpty => CutWindow(Nil, Nil, -1L)
-      case None                            => CutWindow(Nil, Nil, of.epoch)
-    }
-  }
+  /** After a cut. */
+  def after(cut: Option[Cut]): CutWindow =
+    cut.fold(CutWindow(Nil, Nil))(of => CutWindow(of.paged.pages, of.paged.window))
 
   /** The offsets of frames that an epoch is the first to name, ascending, by their segments. */
   def first(stores: Seq[StoreCut], before: Option[Cut]): Map[String, Seq[Long]] = {

@@ -27,11 +27,9 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   protected def driver(
       plain: Option[Long] = None,
       keep: Int = 100,
-      keptMs: Long = 0L,
-      hasPages: Boolean = true
+      keptMs: Long = 0L
   ): QueryCoordinator = {
-    val usual = CutsRuntime.onThreads(archive.store, Clock.System)
-    val runtime = if (hasPages) usual else usual.copy(paging = None)
+    val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
     new QueryCoordinator(archive, new Logs(plain, keep, keptMs), "host", runtime)
   }
 

@@ -33,7 +33,7 @@ class PagedChainsSuite extends AnyFunSuite {
         assert(stored.of(StoreId(99, 0, "none")).isEmpty)
         assert(whole.segments.toSet.subsetOf(stored.segments))
         val longest = 4 * (history.paging.epochs + history.paging.longEpochs)
-        assert(root.paged.get.window.map(_.epoch).distinct.size <= longest)
+        assert(root.paged.window.map(_.epoch).distinct.size <= longest)
       }
       assert(history.turns > 0 && history.uncounted > 0 && history.late > 0)
     }
@@ -42,13 +42,13 @@ class PagedChainsSuite extends AnyFunSuite {
     val history = new History(new Random(7))
     val roots = (0L until Epochs).map(epoch => history.next(epoch)._2)
     val broken = roots.flatMap { root =>
-      val paged = root.paged.get
+      val paged = root.paged
       val without = paged.window.indices.map(index => paged.window.patch(index, Nil, 1))
       val counting =
         paged.window.collect { case part if part.counted != Counted.All => part }.map { part =>
           paged.window.map(of => if (of == part) of.copy(counted = Counted.All) else of)
         }
-      (without ++ counting).map(window => root.copy(paged = Some(paged.copy(window = window))))
+      (without ++ counting).map(window => root.copy(paged = paged.copy(window = window)))
     }
     val found = broken.count { root =>
       val stored = new StoredCut(root.copy(stores = root.inFlight), "root", history)
@@ -62,11 +62,11 @@ class PagedChainsSuite extends AnyFunSuite {
   test("a root whose count of stores is another than that of its chains is damaged") {
     val history = new History(new Random(8))
     val root = (0L until Epochs).map(epoch => history.next(epoch)._2).last
-    val paged = root.paged.get
+    val paged = root.paged
     for (more <- Seq(-1, 1)) {
       val other = root.copy(
         stores = Nil,
-        paged = Some(paged.copy(storeCount = paged.storeCount + more))
+        paged = paged.copy(storeCount = paged.storeCount + more)
       )
       val error = intercept[CleancutException](new StoredCut(other, "root", history).whole)
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
@@ -117,8 +117,8 @@ private object PagedChainsSuite {
       val own = ledger.close(epoch, None).fold(lack => throw new AssertionError(s"$lack"), identity)
       val whole = LedgerFrames.cut(epoch, own: _*)
       val window = ledger.turn()._1.and(parts(epoch, own))
-      val root = whole.copy(paged = Some(window.paged(own)))
-      uncounted += root.paged.get.window.count(_.counted != Counted.All)
+      val root = whole.copy(paged = window.paged(own))
+      uncounted += root.paged.window.count(_.counted != Counted.All)
       chains(epoch) = own
       ledger.advance(root)
       turn(root)

@@ -141,16 +141,4 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(isBegun && swept.cuts == 88 && swept.segments == 0)
     assert(areThere(sources) && archive.cuts.epochs() == Seq(88L, 89L, 91L))
   }
-
-  test("a note of the format keeps others from what they do not know") {
-    val query = driver()
-    epoch(query, "r1", 0)
-    query.ended("r1")
-    def note = FormatNote.parse(store.get(ObjectKey(StoreLayout.FormatObject)).get)
-    assert(note.map(_.version) == Right(FormatNote.Roots))
-    goBack(0)
-    assert(note.map(_.version) == Right(FormatNote.Referring))
-    epoch(driver(), "r2", 3)
-    assert(note.map(_.version) == Right(FormatNote.Referring))
-  }
 }

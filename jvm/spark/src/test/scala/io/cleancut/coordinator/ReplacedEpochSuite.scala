@@ -22,7 +22,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
   private def begun(stores: Set[StoreId]): QueryCoordinator = {
     val query = atOnce()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
-    assert(archive.cuts.last().get.head.paged.get.pages.nonEmpty)
+    assert(archive.cuts.last().get.head.paged.pages.nonEmpty)
     query.ended("r1")
     val act = driver()
     assert(act.begin("act").committed == Epochs - 1)
@@ -55,8 +55,8 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     act.settle("act", Epochs)
     act.commit("act", Epochs, "v1\n{}")
     val found = archive.cuts.last().get
-    assert(found.head.epoch == Epochs && found.head.paged.get.pages.isEmpty)
-    assert(found.head.paged.get.window.map(_.epoch).distinct == Seq(Epochs))
+    assert(found.head.epoch == Epochs && found.head.paged.pages.isEmpty)
+    assert(found.head.paged.window.map(_.epoch).distinct == Seq(Epochs))
     assert(found.whole.stores.map(_.store).toSet == stores)
     assert(found.whole.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
     assert(found.of(part(1)).isEmpty && found.of(part(3)).isDefined)
@@ -71,7 +71,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
       next.commit("r2", e, "v1\n{}")
     }
     val last = archive.cuts.last().get
-    assert(last.head.paged.get.pages.nonEmpty && last.whole.stores.map(_.store).toSet == stores)
+    assert(last.head.paged.pages.nonEmpty && last.whole.stores.map(_.store).toSet == stores)
     assert(archive.cuts.epochs().flatMap(archive.cuts.read(_)).forall(_.stores.nonEmpty))
   }
 

@@ -59,8 +59,8 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
   private def counting(ids: Seq[String]) =
     s"""v2\n{"stateUniqueIds":{"0":[${ids.map(id => s"[[\"$id\"]]").mkString(",")}]}}"""
 
-  test("where Spark counts versions tasks go on from their own, and a sweep leaves them these") {
-    val first = driver(hasPages = false)
+  test("where Spark counts versions tasks go on from their own") {
+    val first = driver()
     epoch(first, "r1", 0)
     val of = tasks(first, "r1", 1)
     // The first drops in its cut what the second goes on from.
@@ -74,16 +74,14 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
         ) == Ack.Accepted
       )
     }
-    val second = driver(hasPages = false)
+    val second = driver()
     second.begin("r2")
     val made = tasks(second, "r2", 1)
     assert(errorOf(first.commit("r1", 1, counting(of))).getErrorId == "CLEANCUT_FENCED")
     assert(second.commit("r2", 1, counting(made)) == counting(of))
     for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
     epoch(second, "r2", 2)
-    val (before, after) = (archive.cuts.open(1).get, archive.cuts.open(2).get)
-    val dropped = after.segments -- before.segments
-    assert(dropped.exists(_.startsWith(CutLayout.segmentsOf(0))), "they name the same of epoch 0")
+    val after = archive.cuts.open(2).get
     new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, spared = Set.empty)
     after.segments.foreach(of => assert(store.head(ObjectKey(of)).isDefined, s"$of is gone"))
   }

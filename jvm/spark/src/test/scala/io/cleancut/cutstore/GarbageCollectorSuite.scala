@@ -11,7 +11,6 @@ import io.cleancut.base.{Clock, StateVersion}
 import io.cleancut.coordinator.{CutsOnDisk, CutsRuntime, ForwardingStore, QueryCoordinator}
 import io.cleancut.cutstore.gc.SavepointIndex
 import io.cleancut.objectstore.{
-  CreateResult,
   ObjectInfo,
   ObjectKey,
   ObjectPrefix,
@@ -40,7 +39,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
 
   private def inline(usual: CutsRuntime) = usual.copy(background = _.run())
 
-  private def windowOf(cuts: QueryCoordinator) = cuts.lastCut.get.paged.get.window.size
+  private def windowOf(cuts: QueryCoordinator) = cuts.lastCut.get.paged.window.size
 
   private def directories(name: String) =
     Option(directory.resolve(name).toFile.list).fold(0)(_.length)
@@ -223,31 +222,6 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     isFull = false
     for (e <- 30L until 40L) epoch(cuts, "r1", e)
     assert(windowOf(cuts) <= 16)
-  }
-
-  test("a marker of the format that is written late does not lower its version") {
-    val key = ObjectKey(StoreLayout.FormatObject)
-    def version = FormatNote.parse(store.get(key).get).map(_.version)
-    store.put(key, FormatNote(None, FormatNote.Stores).toJson)
-    var late = () => ()
-    val slow = new ForwardingStore(store) {
-      override def put(key: ObjectKey, body: Array[Byte]): Unit = late = () => super.put(key, body)
-      override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
-        late = () => {
-          super.create(key, body, token)
-          ()
-        }
-        CreateResult.Created
-      }
-    }
-    for (isThere <- Seq(true, false)) {
-      if (!isThere) store.delete(Seq(key))
-      new CutArchive(slow, Clock.System).mark(None, FormatNote.Roots)
-      archive.mark(None, FormatNote.Referring)
-      assert(version == Right(FormatNote.Referring))
-      late()
-      assert(version == Right(FormatNote.Referring), s"there was one: $isThere")
-    }
   }
 }
 

@@ -16,10 +16,8 @@ import org.apache.spark.sql.{DataFrame, Encoders}
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.objectstore.ObjectKey
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LoadedStores, SmallQueries, TestDirectory}
-import io.cleancut.format._
 
 /** A real query through the pages of its cuts, and from cuts of format version 1 on. */
 class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -98,7 +96,7 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
     inDirectory { query =>
       query.run(epochs = 2 * Paging + 3)
       val cut = query.archive.cuts.last().get
-      val paged = cut.head.paged.get
+      val paged = cut.head.paged
       assert(paged.pages.nonEmpty && paged.window.map(_.epoch).min > 0)
       assert(paged.window.map(_.epoch).distinct.size <= 2 * Paging)
       val frames = cut.whole.stores.head.frames
@@ -135,33 +133,6 @@ class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
       Files.delete(cuts)
       Files.move(aside, cuts)
       query.run(epochs = 1)
-    }
-  }
-
-  test("a query goes on from cuts of format version 1, and an older build is told so") {
-    inDirectory { query =>
-      query.run(epochs = Paging + 2)
-      val archive = query.archive
-      archive.cuts.epochs().flatMap(archive.cuts.read(_)).foreach { cut =>
-        archive.store.put(ObjectKey(CutLayout.cut(cut.epoch)), cut.copy(paged = None).toBytes)
-      }
-      archive.delete(archive.pages.keys().map(_._2))
-      val note = ObjectKey(StoreLayout.FormatObject)
-      archive.store.put(note, FormatNote(None, FormatNote.Stores).toJson)
-      val before = archive.cuts.last().get
-      assert(before.head.paged.isEmpty && before.whole.stores.size == Partitions)
-
-      query.run(epochs = 1)
-      assert(FormatNote.parse(archive.store.get(note).get).exists(_.version == FormatNote.Latest))
-      val moved = archive.cuts.last().get
-      val paged = moved.head.paged.get
-      assert(paged.pages.map(_.epoch) == Seq(before.head.epoch))
-      assert(moved.whole.stores.forall(_.frames.size == before.whole.stores.head.frames.size + 1))
-      query.run(epochs = Paging + 2)
-      assert(archive.cuts.last().get.head.paged.get.pages.forall(_.epoch > before.head.epoch))
-      // Both are read as long as they are kept.
-      val kept = archive.cuts.epochs().flatMap(archive.cuts.open(_))
-      assert(kept.exists(_.head.paged.isEmpty) && kept.forall(_.whole.stores.size == Partitions))
     }
   }
 }

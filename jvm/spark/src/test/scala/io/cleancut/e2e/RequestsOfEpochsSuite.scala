@@ -84,7 +84,7 @@ class RequestsOfEpochsSuite extends AnyFunSuite with ProxiedServer {
   test("a run reads its state once, in its first epoch, and a new query nothing at all") {
     val first = run(epochs = 3)
     assert(first == Seq.fill(3)((0, 0)), "a driver read what it had written itself")
-    val tables = archive.cuts.last().flatMap(_.head.paged).get.window.size
+    val tables = archive.cuts.last().get.head.paged.window.size
     val second = run(epochs = 3)
     // The last cut, as the coordinator's and as Spark's entry of the commit log, and the tables
     // that it names. Tasks are told what they need of it; the frames of all stores in a segment

@@ -78,7 +78,7 @@ class CutPageSuite extends AnyFunSuite {
   test("a body cut short anywhere, under a right checksum, is damaged and takes no memory") {
     val body = PackedFrames.encode(chains.map(of => of.store -> of.frames))
     for (length <- body.indices) {
-      val short = CheckedBody.encode(0x31504343, 2, body.take(length))
+      val short = CheckedBody.encode(FormatMagic.Page, body.take(length))
       val error = intercept[CleancutException](CutPage.parse("a", 6, short))
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
     }

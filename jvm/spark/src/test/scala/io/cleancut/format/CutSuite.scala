@@ -26,7 +26,7 @@ class CutSuite extends AnyFunSuite {
     writtenMs = 1700000000000L,
     commit = "v1\n{\"nextBatchWatermarkMs\":7}",
     offsets = "v1\n{\"batchWatermarkMs\":7}\n{\"0\":\"ü\"}",
-    for (partition <- 0 until 20; name <- Seq("default", "left-keyToNumValues"))
+    for (partition <- 0 until 20; name <- Seq(Channels.name(0), Channels.name(1)))
       yield StoreCut(
         StoreId(0, partition, name),
         (FrameKind.Base, StateVersion(39, id()), place(partition % 3)) +:
@@ -46,13 +46,21 @@ class CutSuite extends AnyFunSuite {
   test("a cut is read as it was written") {
     assert(Cut.parse("a", 41, cut.toBytes) == cut)
     assert(cut.segments.size == 6)
-    assert(cut.of(StoreId(0, 7, "default")).map(_.version.number).contains(42L))
-    assert(cut.of(StoreId(1, 7, "default")).isEmpty)
+    assert(cut.of(StoreId(0, 7, Channels.name(0))).map(_.version.number).contains(42L))
+    assert(cut.of(StoreId(1, 7, Channels.name(0))).isEmpty)
   }
 
-  test("a cut of a release that counted nothing is read as one") {
-    val old = cut.copy(costs = None)
-    assert(Cut.parse("a", 41, old.toBytes) == old)
+  test("a cut without costs is read as one") {
+    val free = cut.copy(costs = None)
+    assert(Cut.parse("a", 41, free.toBytes) == free)
+  }
+
+  test("a cut that does not say where its stores are is not written") {
+    val store = cut.stores.head.copy(store = StoreId(0, 7, "default"))
+    val homeless = cut.copy(stores = cut.stores :+ store)
+    intercept[IllegalArgumentException](homeless.toBytes)
+    val whole = homeless.copy(paged = Paged(storeCount = 1, pages = Nil, window = Nil))
+    assert(Cut.parse("a", 41, whole.toBytes) == whole.copy(stores = cut.stores))
   }
 
   test("a cut lists the bases that were adopted late") {

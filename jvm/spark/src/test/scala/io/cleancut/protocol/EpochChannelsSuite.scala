@@ -27,7 +27,12 @@ class EpochChannelsSuite extends AnyFunSuite {
     ChannelReport(channel, input, RowsDigest(inFlight, inFlight * 7))
 
   private def cutOf(stores: StoreCut*) =
-    Cut(Epoch - 1, RunId(None, "r", 1), "t", 0L, "", "", stores, Map.empty)
+    Cut(Epoch - 1, RunId(None, "r", 1), "t", 0L, "", "", stores, Map.empty, paged = paged)
+
+  private def paged = Paged(storeCount = 1, pages = Nil, window = Nil)
+
+  /** As it is read: without the stores whose chains are in pages and in the window. */
+  private def read(cut: Cut): Cut = cut.copy(stores = cut.inFlight)
 
   private def stored(store: StoreId) = StoreCut(
     store,
@@ -137,8 +142,8 @@ class EpochChannelsSuite extends AnyFunSuite {
 
   test("a cut and its reports come back as they were written") {
     val cut = before.copy(channels = Seq(report(3), report(0, RowsDigest(0, -1L))))
-    val read = Cut.parse("x", Epoch - 1, cut.toBytes)
-    assert(read == cut && read.inFlight.map(_.store) == Seq(channel))
+    assert(Cut.parse("x", Epoch - 1, cut.toBytes) == read(cut))
+    assert(read(cut).inFlight.map(_.store) == Seq(channel))
   }
 
   test("a cut and the courses of its channels come back as they were written") {
@@ -151,7 +156,7 @@ class EpochChannelsSuite extends AnyFunSuite {
       channels = Seq(report(3), report(0).copy(channel = other)),
       courses = courses
     )
-    assert(Cut.parse("x", Epoch - 1, cut.toBytes) == cut)
+    assert(Cut.parse("x", Epoch - 1, cut.toBytes) == read(cut))
     assert(ChannelCourse.alignmentMs(courses.values) == 772L)
     assert(courses(channel).barrierToCaptureMs.contains(562L))
   }

@@ -152,9 +152,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   override def written(name: String, body: Array[Byte], replaced: Option[Array[Byte]]): Unit = {
-    // The note on the format says that of the first cut that is new.
-    def isRaised = name == FormatName && version(replaced.get) < version(body)
-    if (replaced.exists(old => !java.util.Arrays.equals(old, body)) && !isRaised) {
+    if (replaced.exists(old => !java.util.Arrays.equals(old, body))) {
       violated(s"$name was written again with other bytes")
     }
     name match {
@@ -525,9 +523,6 @@ private object Invariants {
   private val SavepointName = s"${Names.Root}savepoints/(.*)[.]cut".r
   private val StoreFile = s"${Names.Root}stores/.*/0*(\\d+)-[0-9a-f]{32}[.]delta".r
   private val Named = s"${Names.Root}((?:segments|pages)/.*)".r
-  private val FormatName = s"${Names.Root}format.json"
-
-  private def version(note: Array[Byte]) = FormatNote.parse(note).fold(_ => 0, _.version)
 
   private object SealOf {
     private val Cuts = s"${Names.Root}${CutLayout.Cuts}"

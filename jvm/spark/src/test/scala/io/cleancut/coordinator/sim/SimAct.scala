@@ -40,8 +40,8 @@ final class SimAct(
 
   // Drawn by nothing but its name and the seed, so that all else stays as it is.
   private val ofName = World.randomOf(world.seed, runId)
-  private val isReferring = process.paging.isDefined &&
-    (Defect.ofReferences(defect) || stall.isDefined || runId.hashCode % 2 == 0)
+  private val isReferring =
+    Defect.ofReferences(defect) || stall.isDefined || runId.hashCode % 2 == 0
   private val wantsBack = isReferring && (stall.isDefined || ofName.nextBoolean())
   private var isBack = wantsBack
   private var hasFound = false

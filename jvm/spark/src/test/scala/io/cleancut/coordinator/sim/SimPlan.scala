@@ -119,9 +119,6 @@ final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: O
     Paging(1 + drawn % 3, epochs = 1 + drawn / 3 % 3, longEpochs = 1 + drawn % 4)
   }
 
-  /** How many drivers, from the first on, are of a release that knew no pages. */
-  val olderDrivers: Int = if ((epochs + sweepEpochs + baseMargin) % 4 == 0) 1 + keep % 2 else 0
-
   /** Epochs that were committed without cuts, before the first that is simulated. */
   val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.Ch
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.{CutsRuntime, QueryCoordinator}
 import io.cleancut.coordinator.state.{Begun, FrameBudget}
-import io.cleancut.cutstore.{CutArchive, CutParts, Paging}
+import io.cleancut.cutstore.{CutArchive, CutParts}
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.objectstore.RootedStore
@@ -28,8 +28,7 @@ final class Unreachable(message: String) extends RuntimeException(message)
 final class SimProcess(
     world: World,
     val name: String,
-    retention: CutRetention,
-    val paging: Option[Paging]
+    retention: CutRetention
 ) {
   import world.{baton, faults, plan}
 
@@ -57,7 +56,7 @@ final class SimProcess(
       plan.sweepEpochs,
       plan.baseMargin,
       new FrameBudget(plan.budgetBytes),
-      paging,
+      plan.paging,
       CutParts.read,
       done => baton.yieldUntil(done.isDone)
     )

@@ -5,7 +5,6 @@ import scala.util.Random
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.{BlindToOwners, ForwardingStore}
-import io.cleancut.cutstore.Paging
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
 import io.cleancut.objectstore.{
@@ -171,7 +170,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
 
   def newProcess(retention: CutRetention): SimProcess = {
     processes += 1
-    new SimProcess(this, s"driver-$processes", retention, paging)
+    new SimProcess(this, s"driver-$processes", retention)
   }
 
   /** The clock of a host that is started. */
@@ -246,19 +245,19 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     ()
   }
 
-  /** None in a driver of a release that knew no pages. */
-  private def paging: Option[Paging] = Option.when(processes > plan.olderDrivers)(plan.paging)
-
   /** What becomes of a root that is about to be written. */
-  private def rewritten(cut: Cut): Cut = cut.paged match {
-    case Some(paged) if defect == Defect.ShortWindow && paged.window.size > 1 =>
-      cut.copy(paged = Some(paged.copy(window = paged.window.drop(1))))
-    case Some(paged) if defect == Defect.AllCounted =>
-      val all = paged.window.map(_.copy(counted = Counted.All))
-      cut.copy(paged = Some(paged.copy(window = all)))
-    case _ if defect == Defect.ReferredForgotten =>
-      cut.copy(referred = cut.referred.filter(_.since == cut.epoch))
-    case _ => cut
+  private def rewritten(cut: Cut): Cut = {
+    val window = cut.paged.window
+    defect match {
+      case Defect.ShortWindow if window.size > 1 =>
+        cut.copy(paged = cut.paged.copy(window = window.drop(1)))
+      case Defect.AllCounted =>
+        val all = window.map(_.copy(counted = Counted.All))
+        cut.copy(paged = cut.paged.copy(window = all))
+      case Defect.ReferredForgotten =>
+        cut.copy(referred = cut.referred.filter(_.since == cut.epoch))
+      case _ => cut
+    }
   }
 
   /** Where the log of offsets is what goes wrong, it is its entries that come late. */

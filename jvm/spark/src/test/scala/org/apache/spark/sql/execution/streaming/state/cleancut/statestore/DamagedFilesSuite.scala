@@ -229,8 +229,9 @@ object DamagedFilesSuite {
     "gone" -> None,
     "empty" -> Some(""),
     "no JSON" -> Some("{\"format\":\"cleancut\","),
-    "of another format" -> Some("{\"format\":\"other\",\"formatVersion\":1}"),
-    "of a later version" -> Some("{\"format\":\"cleancut\",\"formatVersion\":4}")
+    "of another format" -> Some("{\"format\":\"other\",\"version\":1}"),
+    "of a later version" -> Some("{\"format\":\"cleancut\",\"version\":2}"),
+    "of an older build" -> Some("{\"format\":\"cleancut\",\"formatVersion\":3}")
   )
 
   private def copyOf(setup: Setup): Setup = {
