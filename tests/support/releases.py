@@ -6,6 +6,7 @@ along with a checkpoint.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cleancut
-from cleancut._session.installed import spark_line
+from cleancut._session.installed import SPARK, spark_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +32,11 @@ PARTITIONS = 2
 MODES = ("level-0", "cuts")
 CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
 KINDS = ("aggregation", "join", "python")
+
+# Of a checkpoint whose cuts have pages and merged frames. It is kept for its state alone.
+PAGES = "pages"
+PAGED_EPOCHS = 33
+PAGED_RUNS = (20, 13)
 
 
 def names() -> list[str]:
@@ -111,6 +117,40 @@ def run(spark: "SparkSession", kind: str, checkpoint: Path) -> Counter[tuple[int
     return Counter(tuple(row) for row in given)
 
 
+def write_paged(spark: "SparkSession", home: Path, checkpoint: Path) -> None:
+    """Two runs that count the rows of files, file *n* in epoch *n*."""
+    from pyspark.sql import functions as f
+
+    state = "spark.sql.streaming.stateStore"
+    settings = {f"{state}.minDeltasForSnapshot": "12", CUTS: "true"}
+    settings |= {"spark.sql.streaming.minBatchesToRetain": "4", "spark.sql.shuffle.partitions": "3"}
+    session = spark.newSession()
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    files = home / "files"
+    files.mkdir()
+    for count in PAGED_RUNS:
+        begun = len(list(files.iterdir()))
+        for number in range(begun, begun + count):
+            rows = [{"k": f"k{(7 * v + number) % 23}", "v": v} for v in range(ROWS)]
+            path = files / f"{number:02}.json"
+            path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+            # The source takes files in the order of their times.
+            os.utime(path, (1_767_225_479 + number, 1_767_225_479 + number))
+        source = session.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
+        counted = source.json(str(files)).groupBy("k").agg(f.count("*"), f.sum("v"))
+        writer = counted.toDF("k", "n", "total").writeStream.outputMode("update").format("noop")
+        writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        writer.start().awaitTermination()
+
+
+def keep_paged(checkpoint: Path, place: Path) -> None:
+    """What Cleancut has written there; owners and history are left out."""
+    shutil.rmtree(place, ignore_errors=True)
+    left_out = shutil.ignore_patterns("owners", "history", ".*")
+    shutil.copytree(checkpoint / "cleancut", place / "cleancut", ignore=left_out)
+
+
 def zipped(files: Iterable[Path], root: Path, to: Path) -> None:
     """In one order and without times."""
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -139,8 +179,13 @@ def main() -> None:
                     given = run(spark, kind, home)
                     assert given == expected(kind, batch), (kind, batch, given)
                 left[f"{mode}-{kind}.zip"] = home
-        # After it nobody writes there.
+        paged = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if spark_line() == SPARK[-1]:
+            write_paged(spark, paged, paged / "checkpoint")
+        # No process writes there after it.
         spark.stop()
+        if spark_line() == SPARK[-1]:
+            keep_paged(paged / "checkpoint", place.parent / PAGES)
         for name, home in left.items():
             zipped((path for path in home.rglob("*") if path.is_file()), home, place / name)
     print(place, file=sys.stderr)

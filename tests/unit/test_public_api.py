@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_S
 from tests.unit.installations import install
 
 ROOT = Path(__file__).resolve().parents[2]
-STORED = ROOT / "tests/checkpoints/level-1"
+STORED = ROOT / "tests/checkpoints/0.1.0/pages"
 READING = """
 import importlib.abc, sys
 

@@ -6,13 +6,25 @@ from pathlib import Path
 
 import pytest
 
+import cleancut
 from cleancut import Checkpoint
-from tests.support.releases import BATCHES, expected, kind_of, names, unpacked
+from tests.support.releases import (
+    BATCHES,
+    PAGED_EPOCHS,
+    PAGED_RUNS,
+    PAGES,
+    STORED,
+    expected,
+    kind_of,
+    names,
+    unpacked,
+)
 
-# As the file source took them: some of them have the same time.
-FILES = (1, 0, 2, 4, 3, 5, 6, 7)
-LEVEL_1 = Path(__file__).parents[1] / "checkpoints" / "level-1"
-ROOTS = Path(__file__).parents[1] / "checkpoints" / "roots"
+
+@pytest.fixture(scope="module")
+def paged() -> Checkpoint:
+    """A checkpoint whose cuts have pages and merged frames."""
+    return Checkpoint(STORED / cleancut.__version__ / PAGES)
 
 
 def counted(files: Iterable[int]) -> dict[str, tuple[int, int]]:
@@ -24,14 +36,6 @@ def counted(files: Iterable[int]) -> dict[str, tuple[int, int]]:
             count, total = totals[key]
             totals[key] = (count + 1, total + value)
     return dict(totals)
-
-
-@pytest.mark.parametrize("epoch", range(9))
-def test_every_epoch_of_level_1_has_its_rows(epoch: int) -> None:
-    table = Checkpoint(LEVEL_1).state(0, epoch=epoch)
-    rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
-    assert rows == counted(FILES[: epoch + 1])
-    assert set(table.column("partition").to_pylist()) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("name", names())
@@ -49,41 +53,31 @@ def test_what_a_release_has_left_for_a_query_is_sound_and_has_its_rows(
             assert sorted(there) == sorted(totals)
 
 
-def test_level_1_is_sound() -> None:
-    report = Checkpoint(LEVEL_1).verify()
-    # It was kept for its state: no query is to go on from it.
+def test_every_epoch_of_cuts_with_pages_has_its_rows(paged: Checkpoint) -> None:
+    epochs = [cut.epoch for cut in paged.cuts()]
+    assert epochs[-1] == PAGED_EPOCHS - 1
+    assert epochs == list(range(epochs[0], PAGED_EPOCHS))
+    for epoch in epochs:
+        table = paged.state(0, epoch=epoch)
+        rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
+        assert rows == counted(range(epoch + 1))
+        assert set(table.column("partition").to_pylist()) == {0, 1, 2}
+
+
+def test_cuts_with_pages_are_sound(paged: Checkpoint) -> None:
+    report = paged.verify()
+    # It was kept for its state: no query is to continue from it.
     assert [problem.error_id for problem in report.problems] == ["CLEANCUT_METADATA_MISSING"]
-    assert report.spark_files == 0
-    assert (report.cuts, report.segments, report.unnamed) == (9, 27, 2)
-    assert (report.stores, report.frames, report.loadable) == (3, 40, 27)
+    assert (report.spark_files, report.stores) == (0, 3)
+    assert report.loadable == 3 * report.cuts
+    assert report.pages > 1
 
 
-def test_the_cuts_of_level_1_tell_their_runs() -> None:
-    cuts = Checkpoint(LEVEL_1).cuts()
-    assert [cut.generation for cut in cuts] == [1] * 5 + [2] * 4
+def test_the_cuts_tell_their_runs(paged: Checkpoint) -> None:
+    cuts = paged.cuts()
+    first = PAGED_RUNS[0]
+    assert [cut.generation for cut in cuts] == [1 if cut.epoch < first else 2 for cut in cuts]
     assert len({cut.run_id for cut in cuts}) == 2
-    last = Checkpoint(LEVEL_1).cut()
-    assert last.offsets == {"0": '{"logOffset":7}'}
-    assert last.watermark_ms == last.next_watermark_ms == 1_767_225_479_000
+    last = paged.cut()
+    assert last.offsets == {"0": f'{{"logOffset":{PAGED_EPOCHS - 1}}}'}
     assert "nextBatchWatermarkMs" in last.commit_entry
-
-
-@pytest.mark.parametrize("epoch", range(15, 33))
-def test_every_epoch_of_roots_has_its_rows(epoch: int) -> None:
-    table = Checkpoint(ROOTS).state(0, epoch=epoch)
-    rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
-    assert rows == counted(range(epoch + 1))
-    assert set(table.column("partition").to_pylist()) == {0, 1, 2}
-
-
-def test_roots_are_sound() -> None:
-    report = Checkpoint(ROOTS).verify()
-    assert [problem.error_id for problem in report.problems] == ["CLEANCUT_METADATA_MISSING"]
-    assert (report.cuts, report.pages, report.stores, report.loadable) == (18, 4, 3, 54)
-
-
-def test_the_cuts_of_roots_tell_their_runs() -> None:
-    cuts = Checkpoint(ROOTS).cuts()
-    assert [(cut.epoch, cut.generation) for cut in cuts] == [
-        (epoch, 1 if epoch < 20 else 2) for epoch in range(15, 33)
-    ]

@@ -13,11 +13,10 @@ package io.cleancut.bench
  * of their own time), `inflight=100` (auctions open at a time), `people=1000` (active at a time),
  * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
  * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
- * Spark's checkpoint), `inflight=0,1` (in-flight rows). Of
- * `acts`: `partitions=24,2400,10000` (of four stores each). Of `grown`: `partitions=40`,
- * `fills=100` (epochs before). Of `watching`: `partitions=4,40`; its turns are pairs. Of
- * `sequence`: `events=1000000`, `keys=10,1000`. Those of `capture` are in
- * [[CompareCapture.Options]].
+ * Spark's checkpoint), `inflight=0,1` (in-flight rows). Of `acts`: `partitions=24,2400,10000` (of
+ * four stores each). Of `grown`: `partitions=40`, `fills=100` (epochs before). Of `watching`:
+ * `partitions=4,40`; its turns are pairs. Of `sequence`: `events=1000000`, `keys=10,1000`. Those of
+ * `capture` are in [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(

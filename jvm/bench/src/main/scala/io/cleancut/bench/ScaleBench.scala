@@ -36,8 +36,8 @@ import io.cleancut.protocol.{Ack, ChannelTask}
  *
  * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
  * milliseconds that a request of the last epochs takes, checkpoint format of Spark, 1 for in-flight
- * rows. With in-flight rows each task reads a channel, the mode is
- * unaligned, all tasks are overtaken, and each channel keeps rows.
+ * rows. With in-flight rows each task reads a channel, the mode is unaligned, all tasks are
+ * overtaken, and each channel keeps rows.
  */
 object ScaleBench {
   private val Counted = 5

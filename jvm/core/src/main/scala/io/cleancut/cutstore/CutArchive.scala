@@ -64,7 +64,6 @@ final class CutArchive(val store: ObjectStore, clock: Clock) {
     }
   }
 
-
   /** Frames that lie in files of their stores, as they do before the first cut. */
   def storeFiles(): Seq[ObjectKey] =
     store.list(ObjectPrefix(StoreLayout.Stores)).map(_.key).toSeq

@@ -20,9 +20,10 @@ final case class Paging(storesPerPage: Int, epochs: Int, longEpochs: Int) {
     // Without a page before them: none of a query without stores, which has no part either.
     val first = window.parts.iterator.map(_.epoch).minOption
     if (window.pages.nonEmpty) some(window.pages, cut)
-    else Option.when(first.exists(cut.epoch - _ >= epochs - 1)) {
-      PageTurn(cut.epoch, Seq(None -> split(ordered(cut))))
-    }
+    else
+      Option.when(first.exists(cut.epoch - _ >= epochs - 1)) {
+        PageTurn(cut.epoch, Seq(None -> split(ordered(cut))))
+      }
   }
 
   private def ordered(cut: Cut): Seq[StoreCut] =

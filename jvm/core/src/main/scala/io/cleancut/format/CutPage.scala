@@ -24,6 +24,7 @@ final class CutPage private (val epoch: Long, frames: PackedFrames) {
 }
 
 object CutPage {
+
   /**
    * @param chains
    *   ascending by their stores

@@ -28,8 +28,7 @@ final case class BlockPlace(
 )
 
 /**
- * What stands between the blocks of a frame and its trailer. See `docs/FORMAT.md`,
- * "Index".
+ * What stands between the blocks of a frame and its trailer. See `docs/FORMAT.md`, "Index".
  *
  * @param totals
  *   of each family by its id; empty if the frame does not say

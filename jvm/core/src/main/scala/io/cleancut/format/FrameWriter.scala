@@ -106,7 +106,8 @@ final class FrameWriter(
   private def writeHeader(): Int = {
     val json = identity.toJson
     val head = buffer(HeaderBytes).putInt(FormatMagic.Frame).putShort(FormatMagic.Version)
-    head.put(if (isReferring) FrameKind.ReferenceCode else kind.code).put(CodecZstd).putInt(json.length)
+    val code = if (isReferring) FrameKind.ReferenceCode else kind.code
+    head.put(code).put(CodecZstd).putInt(json.length)
     crc.update(head.array, 0, HeaderCheckedBytes)
     crc.update(json)
     val sum = crc.getValue.toInt

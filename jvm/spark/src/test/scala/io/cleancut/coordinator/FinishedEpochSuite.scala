@@ -169,7 +169,8 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     if (Channels.isChannel(store)) paged
     else {
       val window = paged.window.map { part =>
-        val frames = archive.segments.framesIn(part.segment).filterNot(of => Channels.isChannel(of.name.store))
+        val frames =
+          archive.segments.framesIn(part.segment).filterNot(of => Channels.isChannel(of.name.store))
         part.copy(counted =
           Counted.Only(frames.filterNot(_.name.store == store).map(_.place.offset))
         )

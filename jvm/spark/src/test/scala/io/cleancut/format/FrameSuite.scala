@@ -34,7 +34,14 @@ class FrameSuite extends AnyFunSuite with Seeded {
         }
         assert(reader.nextBlock() == 0)
         val records = blocks.map(_._1.toLong).sum
-        assert(reader.trailer == FrameTrailer(blocks.size, records, keys, FrameIndex(Map.empty, Vector.empty)))
+        assert(
+          reader.trailer == FrameTrailer(
+            blocks.size,
+            records,
+            keys,
+            FrameIndex(Map.empty, Vector.empty)
+          )
+        )
         assert(reader.sizeBytes == frame.bytes.length)
       }
     }
