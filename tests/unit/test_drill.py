@@ -107,4 +107,6 @@ def test_the_command_says_what_was_proven_and_fails_on_damage(
     )
     (four_cuts.root / segment).unlink()
     assert _cli.main(["drill", location, *form]) == _cli.DAMAGED
-    assert "CLEANCUT_FRAME_MISSING" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "CLEANCUT_CUT_DAMAGED" in error
+    assert segment in error

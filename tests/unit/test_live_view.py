@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 from tests.unit.shown import Shown
 from tests.unit.test_coordinator import Facade, coordinator
 
-ROOTS = Path(__file__).parents[1] / "checkpoints" / "roots"
+ROOTS = Path(__file__).parents[1] / "checkpoints/0.1.0/pages"
 
 
 class Watched:

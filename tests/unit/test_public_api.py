@@ -35,9 +35,9 @@ from cleancut._cli import main as _cli
 
 location = sys.argv[1]
 checkpoint = cleancut.Checkpoint(location)
-assert len(checkpoint.cuts()) == 9
+assert len(checkpoint.cuts()) == 18
 assert checkpoint.state(0, limit=3).num_rows == 3
-assert checkpoint.history() and checkpoint.verify().frames == 40
+assert checkpoint.history() and checkpoint.verify().frames == 195
 for command in ("ls", "show", "history"):
     assert _cli.main([command, location]) == _cli.OK
 assert _cli.main(["state", location, "--operator", "0", "--limit", "3"]) == _cli.OK

@@ -58,6 +58,13 @@ class Acts(CutFiles):
         self.rows: dict[bytes, Change] = {}
         self.referred: list[dict[str, Any]] = []
 
+    def page_epochs(self, epoch: int) -> dict[int, int]:
+        """Each cut has pages of its epoch, as stores come and go."""
+        return {0: epoch} | ({1: epoch} if 1 in self.at[epoch] else {})
+
+    def window(self, epoch: int) -> list[dict[str, Any]]:
+        return []
+
     def put(self, rows: Sequence[Change]) -> None:
         """An epoch that puts these rows where they belong."""
         self.rows |= {row.key: row for row in rows}

@@ -187,11 +187,12 @@ def test_a_count_of_keys_that_is_wrong_is_damage(files: CheckpointFiles) -> None
 
 
 def test_a_frame_that_another_version_has_led_to_is_damage(cuts: CutFiles) -> None:
-    stored = [
+    identity = identity_of(2, parent=(0, None), families=[FAMILY]) | {"partition": 0}
+    other = encode_frame("delta", identity, [[put(2, "lin", 1, 0.5)]], 1).joined()
+    cuts.chains[0] = [
         cuts.segment(0, [encoded("base", 1, [[put(1, "ada", 1, 0.5)]], 0)], number=1)[0],
-        cuts.segment(2, [encoded("delta", 3, [[put(2, "lin", 1, 0.5)]], 0)], number=2)[0],
+        cuts.segment(1, [Placed(identity, "delta", other)], number=2)[0],
     ]
-    cuts.chains[0] = stored
-    cuts.cut(2)
-    with pytest.raises(DamagedError, match="applies to version 2 and not to 1"):
+    cuts.cut(1)
+    with pytest.raises(DamagedError, match="applies to version 0 and not to 1"):
         Checkpoint(cuts.location).state(0)

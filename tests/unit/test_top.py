@@ -25,7 +25,7 @@ from tests.unit.test_exporter import ARRIVED, OVERTAKEN, commit, cuts
 from tests.unit.test_recorded import History, record
 
 __all__ = ["cuts"]
-ROOTS = Path(__file__).parents[1] / "checkpoints" / "roots"
+ROOTS = Path(__file__).parents[1] / "checkpoints/0.1.0/pages"
 
 
 def text_of(view: TopView, height: int | None = None) -> str:

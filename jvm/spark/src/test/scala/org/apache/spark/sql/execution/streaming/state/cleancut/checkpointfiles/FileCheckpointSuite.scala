@@ -90,7 +90,7 @@ abstract class FileCheckpointContract
   ): Assertion = {
     val place = FramePlace(CutLayout.segment(epoch, "driver", id), 0L, 1L, 0)
     val version = StateVersion(epoch + 1, id)
-    val store = StoreCut(StoreId(0, 0, "default"), Seq((FrameKind.Base, version, place)))
+    val store = StoreCut(StoreId(0, 0, Channels.name(0)), Seq((FrameKind.Base, version, place)))
     val run = RunId(queryId, "r", 1)
     val stores = if (withStore) Seq(store) else Nil
     writeOffsets(epoch)
