@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from cleancut._checkpoint.verify.drill import DrillInfo
     from cleancut._checkpoint.verify.report import Problem, VerifyReport
     from cleancut._display.info_list import InfoList
-    from cleancut._format.channels import ChannelInfo, OperatorCut
-    from cleancut._format.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
+    from cleancut._format.cut.channels import ChannelInfo, OperatorCut
+    from cleancut._format.cut.costs import Costs, RequestCount, RequestsByKind, StoreTime, Usage
     from cleancut._metrics.prometheus import MetricsServer
     from cleancut._operations.compatible import Compatibility, Difference, compatible
     from cleancut._operations.first_state import bootstrap, migrate
@@ -105,8 +105,8 @@ else:
             "dataflow._cuts.running": ("FlowRun",),
             "_checkpoint.read.epoch_history": ("EpochHistory",),
             "_display.info_list": ("InfoList",),
-            "_format.channels": ("ChannelInfo", "OperatorCut"),
-            "_format.costs": ("Costs", "RequestCount", "RequestsByKind", "StoreTime", "Usage"),
+            "_format.cut.channels": ("ChannelInfo", "OperatorCut"),
+            "_format.cut.costs": ("Costs", "RequestCount", "RequestsByKind", "StoreTime", "Usage"),
             "_metrics.prometheus": ("MetricsServer",),
             "_checkpoint.read.changes": ("DiffInfo",),
             "_checkpoint.read.cut_info": (

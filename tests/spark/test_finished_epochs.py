@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 from cleancut import Checkpoint
-from cleancut._format.channels import ChannelInfo
-from cleancut._format.cut import Cut, read_cut
+from cleancut._format.cut.channels import ChannelInfo
+from cleancut._format.cut.cut import Cut, read_cut
 from cleancut._storage.directory import Directory
 from cleancut.sinks import sealing
 from cleancut.sinks._core.query_side import RunningSide

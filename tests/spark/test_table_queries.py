@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 
 import cleancut
 from cleancut import Checkpoint
-from cleancut._format.cut import read_cut
+from cleancut._format.cut.cut import read_cut
 from cleancut._provider import PROVIDER_KEY
 from cleancut.sinks import Batch, SqlSink
 from cleancut.sinks._core.columns import prepared

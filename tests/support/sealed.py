@@ -1,7 +1,7 @@
 """What a seal has sealed."""
 
 from cleancut._checkpoint.read.chain_parts import ChainParts
-from cleancut._format.cut import Cut
+from cleancut._format.cut.cut import Cut
 from cleancut._format.placed import PlacedFrame
 from cleancut._storage.objects import Objects
 

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import CleancutError, coordinator
 from cleancut._checkpoint.read.root import Root, open_root
-from cleancut._format.cut import Cut, read_cut
+from cleancut._format.cut.cut import Cut, read_cut
 from cleancut._format.layout import CUTS
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cleancut._checkpoint.replicate.followed import ProvenCut
-from cleancut._format.costs import RequestCount
+from cleancut._format.cut.costs import RequestCount
 from cleancut._provider import PROVIDER_CLASS
 from cleancut._query.coordinator import Coordinator, EpochProgress
 from cleancut._query.coordinator import coordinator as coordinator_of

@@ -13,7 +13,7 @@ from cleancut import Checkpoint, EpochInfo, PriceList, RequestError
 from cleancut._checkpoint.read.epoch_info import SLOW_KINDS
 from cleancut._checkpoint.read.prices import CLASSES, PRICES, daily_costs
 from cleancut._cli import main as _cli
-from cleancut._format.costs import RequestCount
+from cleancut._format.cut.costs import RequestCount
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.shown import Shown

@@ -11,9 +11,10 @@ from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.segments import check_segments
-from cleancut._format.channels import ChannelInfo
-from cleancut._format.costs import Usage
-from cleancut._format.cut import Cut, read_cut
+from cleancut._format.cut.channels import ChannelInfo
+from cleancut._format.cut.costs import Usage
+from cleancut._format.cut.cut import Cut, read_cut
+from cleancut._format.cut.root_parts import RootParts
 from cleancut._format.layout import (
     SegmentName,
     cut_name,
@@ -24,7 +25,6 @@ from cleancut._format.layout import (
     writer_of,
 )
 from cleancut._format.placed import PlacedFrame
-from cleancut._format.root_parts import RootParts
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of

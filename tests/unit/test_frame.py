@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleancut._format.frame import FrameRequest, read_frame
+from cleancut._format.frame.frame import FrameRequest, read_frame
+from cleancut._format.frame.records import Record, parse_records
 from cleancut._format.layout import FrameName, Kind, StoreId
-from cleancut._format.records import Record, parse_records
 from cleancut.errors import CleancutError
 from tests.vectors.frame_cases import FAMILY, Source, sources
 from tests.vectors.frame_encoder import Change, encode_frame, encode_record

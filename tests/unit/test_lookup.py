@@ -18,7 +18,7 @@ from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.lookup import Operator, rows_of_key
 from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._cli import main as _cli
-from cleancut._format.key_hash import key_hash
+from cleancut._format.frame.key_hash import key_hash
 from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place, Stored
 from cleancut._unsafe_rows.encoded import Texts, cells_of, encoded

@@ -17,7 +17,7 @@ from cleancut._checkpoint.read.root import open_root
 from cleancut._checkpoint.retain import expiry
 from cleancut._checkpoint.retain.expiry import _MARGIN_EPOCHS
 from cleancut._cli import main as _cli
-from cleancut._format.identity import Family, Identity, Spread
+from cleancut._format.frame.identity import Family, Identity, Spread
 from cleancut._format.layout import FrameName, StoreId
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.encoded import cells_of, encoded

@@ -12,7 +12,7 @@ from cleancut import Checkpoint, RequestError
 from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._checkpoint.replicate.replicas import ReplicaInfo, replicate
 from cleancut._cli import main as _cli
-from cleancut._format.lineage import lineage_of
+from cleancut._format.cut.lineage import lineage_of
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
 from cleancut.errors import error_of

@@ -7,8 +7,10 @@ import pytest
 
 from cleancut import Checkpoint, RequestError
 from cleancut._checkpoint.read.root import open_root
-from cleancut._format.cut import read_cut
-from cleancut._format.frame import FrameRequest, read_frame
+from cleancut._format.cut.cut import read_cut
+from cleancut._format.cut.page import read_page
+from cleancut._format.cut.segment import extents
+from cleancut._format.frame.frame import FrameRequest, read_frame
 from cleancut._format.layout import (
     FrameName,
     StoreId,
@@ -16,8 +18,6 @@ from cleancut._format.layout import (
     parse_page_name,
     parse_segment_name,
 )
-from cleancut._format.page import read_page
-from cleancut._format.segment import extents
 
 LOCATION = Path(__file__).parents[1] / "checkpoints" / "unreleased"
 ROOT = LOCATION / "cleancut"

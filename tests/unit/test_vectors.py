@@ -10,7 +10,7 @@ import pytest
 from cleancut._checkpoint.read.listing import Listing
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.store_reader import StoreReader
-from cleancut._format.frame import Frame, FrameRequest, read_frame
+from cleancut._format.frame.frame import Frame, FrameRequest, read_frame
 from cleancut._format.layout import FrameName, StoreId, parse_frame_name, parse_store_directory
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError

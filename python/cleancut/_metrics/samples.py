@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cleancut._checkpoint.read.epoch_info import SLOW_KINDS, EpochInfo
 from cleancut._checkpoint.replicate.followed import ProvenCut, ReplicaStatus
-from cleancut._format.costs import Usage
+from cleancut._format.cut.costs import Usage
 from cleancut._metrics.catalog import metrics
 
 _MS = 1000

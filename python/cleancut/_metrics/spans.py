@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo
-from cleancut._format.costs import StoreTime
+from cleancut._format.cut.costs import StoreTime
 
 Value = str | int
 # One behind the other; docs/FORMAT.md has what they are.

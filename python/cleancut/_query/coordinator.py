@@ -22,8 +22,8 @@ from cleancut._checkpoint.replicate.followed import (
 from cleancut._checkpoint.retain.kept_savepoints import UnreadableSavepoint
 from cleancut._display import html, tables
 from cleancut._format.ages import moment
-from cleancut._format.channels import channels_of
-from cleancut._format.costs import (
+from cleancut._format.cut.channels import channels_of
+from cleancut._format.cut.costs import (
     RequestsByKind,
     StoreTimes,
     Usage,

@@ -5,11 +5,11 @@ from threading import Lock
 from typing import Generic, TypeVar
 from zlib import crc32
 
+from cleancut._format.cut.page import read_page
+from cleancut._format.cut.root_parts import PagePart, Table
+from cleancut._format.cut.segment import read_footer
 from cleancut._format.layout import StoreId
-from cleancut._format.page import read_page
 from cleancut._format.placed import Chain, PlacedFrame
-from cleancut._format.root_parts import PagePart, Table
-from cleancut._format.segment import read_footer
 from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.objects import Objects
 from cleancut.errors import CleancutError

@@ -18,7 +18,7 @@ from cleancut._brief import Brief
 from cleancut._checkpoint.read.batches import BATCH_ROWS, unreadable
 from cleancut._checkpoint.read.history import CutVersion, History, StoredVersion
 from cleancut._display.tables import rank
-from cleancut._format.identity import UNSAFE_ROW, Family
+from cleancut._format.frame.identity import UNSAFE_ROW, Family
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import error_of

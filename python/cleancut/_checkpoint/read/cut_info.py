@@ -13,16 +13,16 @@ from cleancut._display import charts, html, tables
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, class_name, rank
 from cleancut._format.ages import moment
-from cleancut._format.channels import ChannelInfo, operator_cuts
-from cleancut._format.costs import Costs
+from cleancut._format.cut.channels import ChannelInfo, operator_cuts
+from cleancut._format.cut.costs import Costs
 from cleancut._format.layout import Kind, StoreId
-from cleancut._format.log_entries import (
+from cleancut._format.placed import Chain
+from cleancut._format.spark.log_entries import (
     next_watermark_of,
     offsets_of,
     provider_of,
     watermark_of,
 )
-from cleancut._format.placed import Chain
 from cleancut._provider import PROVIDER_CLASS
 
 

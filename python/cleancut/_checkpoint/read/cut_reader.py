@@ -13,9 +13,9 @@ from cleancut._checkpoint.read.referred import ReferredBase, fill
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.read.stored_frame import StoredFrame
-from cleancut._format.cut import CutRef, read_cut
-from cleancut._format.frame import Frame, FrameRequest, read_frame
-from cleancut._format.identity import Identity
+from cleancut._format.cut.cut import CutRef, read_cut
+from cleancut._format.frame.frame import Frame, FrameRequest, read_frame
+from cleancut._format.frame.identity import Identity
 from cleancut._format.layout import StoreId, cut_name, savepoint_name
 from cleancut._format.placed import Chain, PlacedFrame
 from cleancut._format.wrapped import cut_damaged

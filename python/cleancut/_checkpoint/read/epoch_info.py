@@ -6,8 +6,8 @@ from datetime import datetime
 
 from cleancut._brief import Brief
 from cleancut._display.tables import TREND, rank
-from cleancut._format.channels import ChannelInfo, CutMode, OperatorCut, longest, operator_cuts
-from cleancut._format.costs import Costs, RequestsByKind, StoreTimes
+from cleancut._format.cut.channels import ChannelInfo, CutMode, OperatorCut, longest, operator_cuts
+from cleancut._format.cut.costs import Costs, RequestsByKind, StoreTimes
 
 
 def request_count(requests: RequestsByKind | None) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cleancut._checkpoint.read.cut_reader import WINDOW_BYTES, CutReader
 from cleancut._checkpoint.read.history import StoreHistory
-from cleancut._format.frame import Frame
+from cleancut._format.frame.frame import Frame
 from cleancut._storage.parallel import windows
 
 

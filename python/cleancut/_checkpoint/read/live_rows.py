@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Protocol
 
 from cleancut._checkpoint.read.state import LIST_WITHOUT_START
-from cleancut._format.frame import Block, FrameRequest
-from cleancut._format.identity import Family, Identity
+from cleancut._format.frame.frame import Block, FrameRequest
+from cleancut._format.frame.identity import Family, Identity
+from cleancut._format.frame.records import Record
 from cleancut._format.layout import StoreId
-from cleancut._format.records import Record
 
 Row = tuple[bytes, bytes]
 

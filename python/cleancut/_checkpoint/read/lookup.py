@@ -9,8 +9,8 @@ import pyarrow as pa
 from cleancut._checkpoint.read.batches import BatchDecoder, described, family_of, unreadable
 from cleancut._checkpoint.read.history import History, StoredVersion
 from cleancut._checkpoint.read.selection import Selection
-from cleancut._format.identity import UNSAFE_ROW, Family
-from cleancut._format.operator_metadata import OperatorMetadata
+from cleancut._format.frame.identity import UNSAFE_ROW, Family
+from cleancut._format.spark.operator_metadata import OperatorMetadata
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import mapped
 from cleancut._unsafe_rows.encoded import Cell, cells_of, encoded

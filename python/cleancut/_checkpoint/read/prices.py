@@ -10,7 +10,7 @@ from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._display import html
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, rank
-from cleancut._format.costs import RequestsByKind
+from cleancut._format.cut.costs import RequestsByKind
 
 _DAY_S = 86_400
 _MONTH_DAYS = 30

@@ -14,7 +14,7 @@ from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, epoch_inf
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root
 from cleancut._format.ages import moment
-from cleancut._format.costs import Costs, costs_of
+from cleancut._format.cut.costs import Costs, costs_of
 from cleancut._format.fields import typed
 from cleancut._format.layout import HISTORY, parse_history_name
 from cleancut._storage.objects import Place

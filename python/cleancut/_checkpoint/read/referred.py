@@ -10,9 +10,9 @@ from itertools import islice
 
 from cleancut._checkpoint.read.live_rows import LiveState
 from cleancut._checkpoint.read.state import State
-from cleancut._format.frame import Block, Frame, FrameRequest
-from cleancut._format.identity import UNSAFE_ROW, Family, Identity, Spread
-from cleancut._format.records import Record
+from cleancut._format.frame.frame import Block, Frame, FrameRequest
+from cleancut._format.frame.identity import UNSAFE_ROW, Family, Identity, Spread
+from cleancut._format.frame.records import Record
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.encoded import Cell
 from cleancut._unsafe_rows.rows import Struct

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from cleancut._format.frame import Frame
-from cleancut._format.identity import Family
+from cleancut._format.frame.frame import Frame
+from cleancut._format.frame.identity import Family
 from cleancut.errors import CleancutError
 
 LIST_WITHOUT_START = "a list in a base begins with a merge, so that its first values are missing"

@@ -7,7 +7,7 @@ from cleancut._brief import Brief
 from cleancut._checkpoint.read.history import StoreHistory
 from cleancut._checkpoint.read.state import State
 from cleancut._display.tables import BARS, rank
-from cleancut._format.frame import Codec, Frame
+from cleancut._format.frame.frame import Codec, Frame
 from cleancut._format.layout import Kind, StoreId
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from cleancut._checkpoint.read.listing import Listing
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.stored_frame import StoredFrame
-from cleancut._format.frame import Frame, FrameRequest, read_frame
+from cleancut._format.frame.frame import Frame, FrameRequest, read_frame
 from cleancut._format.layout import FrameName
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
-from cleancut._format.frame import (
+from cleancut._format.frame.frame import (
     Block,
     FrameReader,
     FrameRequest,
@@ -13,8 +13,8 @@ from cleancut._format.frame import (
     header_size,
     trailer_size,
 )
-from cleancut._format.identity import Identity
-from cleancut._format.key_hash import key_hash
+from cleancut._format.frame.identity import Identity
+from cleancut._format.frame.key_hash import key_hash
 from cleancut._format.placed import Chain
 from cleancut._storage.forward import ForwardBytes
 from cleancut._storage.objects import Objects

@@ -19,7 +19,8 @@ from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.replicate.followed import note_pass
 from cleancut._display.tables import rank
-from cleancut._format.cut import Cut, read_cut
+from cleancut._format.cut.cut import Cut, read_cut
+from cleancut._format.cut.lineage import encoded_lineage, lineage_of
 from cleancut._format.layout import (
     CUTS,
     FORMAT_OBJECT,
@@ -37,9 +38,8 @@ from cleancut._format.layout import (
     parse_cut_name,
     parse_seal_name,
 )
-from cleancut._format.lineage import encoded_lineage, lineage_of
-from cleancut._format.operator_metadata import OperatorMetadata
-from cleancut._format.spark_names import (
+from cleancut._format.spark.operator_metadata import OperatorMetadata
+from cleancut._format.spark.spark_names import (
     DIRECTORIES,
     METADATA,
     NUMBERED,

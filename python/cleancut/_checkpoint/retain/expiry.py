@@ -39,7 +39,7 @@ from cleancut._format.layout import (
     parse_seal_name,
     parse_segment_name,
 )
-from cleancut._format.log_entries import rolled_back_from
+from cleancut._format.spark.log_entries import rolled_back_from
 from cleancut._storage.objects import Place, Stored
 from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import side_file_of

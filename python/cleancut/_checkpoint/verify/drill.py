@@ -21,7 +21,7 @@ from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.verify.spark_files import SparkFilesCheck
 from cleancut._display.tables import TREND, rank
-from cleancut._format.identity import UNSAFE_ROW, Family
+from cleancut._format.frame.identity import UNSAFE_ROW, Family
 from cleancut._format.layout import StoreId, proof_name
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.schema import struct_of

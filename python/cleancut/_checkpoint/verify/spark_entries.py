@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cleancut._format.log_entries import is_join_of_format_1, offsets_of
-from cleancut._format.operator_metadata import OperatorMetadata
+from cleancut._format.spark.log_entries import is_join_of_format_1, offsets_of
+from cleancut._format.spark.operator_metadata import OperatorMetadata
 
 _VERSION = re.compile(r"v[0-9]+")
 _SCHEMA = re.compile(rb"(\0.)?v[0-9]+")

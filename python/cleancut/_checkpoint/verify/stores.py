@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.store_reader import StoreReader
 from cleancut._checkpoint.verify.findings import Finding, finding_of
-from cleancut._format.frame import Frame
+from cleancut._format.frame.frame import Frame
 from cleancut._format.layout import FrameName
 from cleancut.errors import CleancutError
 

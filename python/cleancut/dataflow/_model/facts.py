@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cleancut._format.cut import read_cut
-from cleancut._format.log_entries import offsets_of, source_of_act
+from cleancut._format.cut.cut import read_cut
+from cleancut._format.spark.log_entries import offsets_of, source_of_act
 from cleancut.dataflow._model.vector import NOT_BEGUN
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from cleancut._format.cut.segment import HEADER_SIZE, TRAILER_SIZE
 from cleancut._format.fields import typed
 from cleancut._format.layout import PageName, StoreId, parse_page_name, parse_segment_name
-from cleancut._format.segment import HEADER_SIZE, TRAILER_SIZE
 
 _MAX_CRC = 2**32 - 1
 

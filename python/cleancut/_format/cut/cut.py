@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cleancut._format.channels import ChannelInfo, channels_of
-from cleancut._format.costs import Costs, costs_of
+from cleancut._format.cut.channels import ChannelInfo, channels_of
+from cleancut._format.cut.costs import Costs, costs_of
+from cleancut._format.cut.root_parts import RootParts, root_parts_of
+from cleancut._format.cut.sink_epochs import sinks_of
 from cleancut._format.fields import typed
 from cleancut._format.layout import StoreId, parse_segment_name
 from cleancut._format.placed import Chain, PlacedFrame, placed_frame
-from cleancut._format.root_parts import RootParts, root_parts_of
-from cleancut._format.sink_epochs import sinks_of
 from cleancut._format.wrapped import cut_damaged, unreadable, unwrapped
 
 _MAGIC = b"CCCT"

@@ -1,0 +1,1 @@
+"""Frames: their bytes, the index, and the records in them."""

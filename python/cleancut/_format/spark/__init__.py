@@ -1,0 +1,1 @@
+"""What Spark itself writes into a checkpoint."""
