@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQ
 import io.cleancut.coordinator.Pace
 import io.cleancut.coordinator.state.CommittedEpoch
 import io.cleancut.error.Errors
-import io.cleancut.format.{ChannelJson, CostsJson}
+import io.cleancut.format.cut.{ChannelJson, CostsJson}
 import io.cleancut.history.SlowTally
 
 /**

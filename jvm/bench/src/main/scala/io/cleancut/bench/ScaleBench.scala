@@ -14,17 +14,8 @@ import io.cleancut.coordinator.{CutsRuntime, QueryCoordinator, SparkLogs}
 import io.cleancut.coordinator.state.{Arrival, Delivery, TaskStart}
 import io.cleancut.cutstore.{CutArchive, CutParts, SegmentPieces}
 import io.cleancut.cutstore.gc.CutRetention
-import io.cleancut.format.{
-  ChannelReading,
-  ChannelReport,
-  Channels,
-  CutLayout,
-  FrameKind,
-  FrameName,
-  FramePlace,
-  RowsDigest,
-  SealedFrame
-}
+import io.cleancut.format.{Channels, CutLayout, FrameKind, FrameName, FramePlace}
+import io.cleancut.format.cut.{ChannelReading, ChannelReport, RowsDigest, SealedFrame}
 import io.cleancut.objectstore.{ObjectKey, RequestKind}
 import io.cleancut.protocol.{Ack, ChannelTask}
 

@@ -4,7 +4,8 @@ import org.slf4j.LoggerFactory
 
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.state.{EarlierRuns, QueryRun}
-import io.cleancut.format.{Cut, StoreCut}
+import io.cleancut.format.StoreCut
+import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 
 /**

@@ -14,7 +14,8 @@ import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.cutstore.{FrameMerge, PageTurn}
 import io.cleancut.error.Errors
 import io.cleancut.protocol.{CutWindow, WrittenPages}
-import io.cleancut.format._
+import io.cleancut.format.{PackedChain, StoreCut}
+import io.cleancut.format.cut.{Cut, WindowPart}
 
 /**
  * Chains of cuts and seals by reference, and the pages that are written for them. At most one

@@ -7,7 +7,7 @@ import org.slf4j.LoggerFactory
 import io.cleancut.base.StateVersion
 import io.cleancut.coordinator.state.{CommittedEpoch, QueryRun}
 import io.cleancut.cutstore.{NotesWatch, StoredCut}
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 import io.cleancut.history.{EpochRecord, EpochTasks}
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 

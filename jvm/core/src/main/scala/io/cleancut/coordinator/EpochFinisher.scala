@@ -5,7 +5,8 @@ import org.slf4j.LoggerFactory
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{Channels, CutLayout, SealName, StoreCut}
+import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.{CommitEntry, EpochState}
 
 /**

@@ -8,7 +8,8 @@ import io.cleancut.base.StoreId
 import io.cleancut.coordinator.state._
 import io.cleancut.cutstore.usage.Sender
 import io.cleancut.protocol.{Ack, Refusal}
-import io.cleancut.format._
+import io.cleancut.format.{PlacedFrame, StoreCut}
+import io.cleancut.format.cut.{RunId, SealedFrame}
 
 /**
  * Collects the frames of the tasks: which task opens which store, and what has become durable. An

@@ -2,7 +2,8 @@ package io.cleancut.coordinator
 
 import java.util.concurrent.CompletableFuture
 
-import io.cleancut.format.{ChannelReading, ChannelReport, StoreCut}
+import io.cleancut.format.StoreCut
+import io.cleancut.format.cut.{ChannelReading, ChannelReport}
 import io.cleancut.protocol.{OffsetEntry, Refusal}
 
 /**

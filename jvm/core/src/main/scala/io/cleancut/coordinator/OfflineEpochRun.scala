@@ -2,7 +2,8 @@ package io.cleancut.coordinator
 
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.state.TakenAlong
-import io.cleancut.format._
+import io.cleancut.format.{PackedChain, StoreCut}
+import io.cleancut.format.cut.{Referred, SealedFrame, SinkEpochs}
 
 /**
  * The epoch of an offline operation, which replaces all of the state. What it has made durable is

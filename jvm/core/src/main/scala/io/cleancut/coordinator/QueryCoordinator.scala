@@ -8,7 +8,8 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.coordinator.state._
 import io.cleancut.cutstore.{CutArchive, Notes, NotesWatch}
 import io.cleancut.cutstore.usage.Sender
-import io.cleancut.format._
+import io.cleancut.format.{PlacedFrame, StoreCut}
+import io.cleancut.format.cut._
 import io.cleancut.history.SlowTally
 import io.cleancut.protocol.{Ack, EpochPlan, Refusal}
 

@@ -6,7 +6,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.cutstore.Notes
-import io.cleancut.format.{ChannelCourse, PackedChain, StoreCut}
+import io.cleancut.format.{PackedChain, StoreCut}
+import io.cleancut.format.cut.ChannelCourse
 import io.cleancut.objectstore.{KindCounts, RequestKind}
 
 /**

@@ -8,7 +8,8 @@ import io.cleancut.cutstore.{CutArchive, Owner}
 import io.cleancut.cutstore.usage.{Place, Sender, Usage, UsageBook}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.protocol.Refusal
-import io.cleancut.format._
+import io.cleancut.format.SegmentIdentity
+import io.cleancut.format.cut.Cut
 
 /**
  * The runs of one query. Only the latest one that is known here may report and commit. A run begins

@@ -9,7 +9,7 @@ import io.cleancut.cutstore.{CutArchive, CutsListed, Owner, StoredSize, Taken}
 import io.cleancut.cutstore.gc.{CutAges, GarbageCollector}
 import io.cleancut.cutstore.usage.UsageBook
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format._
+import io.cleancut.format.cut.{Cut, RunId, SinkEpochs}
 
 /**
  * The start of a run: it takes the ownership, and reads the last cut, the seal after it, and what

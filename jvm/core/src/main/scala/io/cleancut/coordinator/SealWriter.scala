@@ -3,7 +3,8 @@ package io.cleancut.coordinator
 import io.cleancut.base.StateVersion
 import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.error.Errors
-import io.cleancut.format.{Cut, SealName, StoreCut}
+import io.cleancut.format.{SealName, StoreCut}
+import io.cleancut.format.cut.Cut
 
 /**
  * Writes the seals and claims of runs, each of which is created once. Without state; requests are

@@ -10,9 +10,10 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.engine.{BlockEncoder, BlockQueue, FrameRecords}
 import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.error.Errors
-import io.cleancut.format.{ChannelReport, RowsDigest}
+import io.cleancut.format.{FrameKind, FrameName, FramePlace, StoreCut}
+import io.cleancut.format.cut.{ChannelReport, Cut, RowsDigest, SealedFrame}
+import io.cleancut.format.frame._
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
-import io.cleancut.format._
 
 /** The rows in flight of a cut, for an epoch of an act. */
 trait InFlightSource {

@@ -5,7 +5,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FormatNote, Proof, StoreLayout}
+import io.cleancut.format.cut.{Lineage, SinkEpochs, StoredSinkEpochs}
 import io.cleancut.objectstore.{CreateResult, ObjectKey, ObjectPrefix, ObjectStore, WriterToken}
 
 /**

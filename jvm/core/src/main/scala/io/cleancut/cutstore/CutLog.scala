@@ -2,7 +2,8 @@ package io.cleancut.cutstore
 
 import java.util.concurrent.atomic.LongAdder
 
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, SealName}
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore._
 
 /**

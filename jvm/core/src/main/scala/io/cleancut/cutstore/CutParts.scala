@@ -4,7 +4,8 @@ import java.util.concurrent.{CompletableFuture, ExecutionException, Executors}
 
 import io.cleancut.base.{Crc, DaemonThreads, SharedReads, StoreId}
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{Chains, Channels, PackedFrames, StoreOrder}
+import io.cleancut.format.cut.{CutPage, PageRef, Segment, WindowPart}
 
 /** The pages and tables that a cut leaves its chains to, where they are read. */
 trait CutParts {

@@ -7,6 +7,7 @@ import scala.collection.mutable
 import io.cleancut.base.{Crc, StateVersion}
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
 import io.cleancut.format._
+import io.cleancut.format.cut.{RunId, SealedFrame, Segment}
 
 /**
  * Puts the small deltas of chains, which lie in the segments of many epochs, one after the other

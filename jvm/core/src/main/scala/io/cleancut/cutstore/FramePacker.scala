@@ -3,7 +3,8 @@ package io.cleancut.cutstore
 import java.util.concurrent.CompletableFuture
 
 import io.cleancut.cutstore.usage.WriteCounts
-import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+import io.cleancut.format.{PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.SealedFrame
 
 /** Makes frames durable, many in one object. */
 trait FramePacker extends AutoCloseable {

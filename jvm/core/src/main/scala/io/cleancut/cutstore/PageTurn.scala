@@ -1,7 +1,8 @@
 package io.cleancut.cutstore
 
 import io.cleancut.protocol.{CutWindow, WrittenPages}
-import io.cleancut.format._
+import io.cleancut.format.{PackedChain, StoreCut, StoreOrder}
+import io.cleancut.format.cut.{Cut, PageRef}
 
 /**
  * How often pages are written anew, and how large they are.

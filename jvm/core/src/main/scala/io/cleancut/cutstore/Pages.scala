@@ -4,7 +4,8 @@ import java.util.concurrent.atomic.LongAdder
 
 import io.cleancut.base.{Clock, Crc, StateVersion}
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, StoreCut}
+import io.cleancut.format.cut.{CutPage, PageRef}
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectStore}
 
 /** The pages of one query, each of which is written once. Thread-safe. */

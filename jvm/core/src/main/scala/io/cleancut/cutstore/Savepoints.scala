@@ -2,7 +2,8 @@ package io.cleancut.cutstore
 
 import io.cleancut.base.Clock
 import io.cleancut.error.Errors
-import io.cleancut.format.{Cut, CutLayout}
+import io.cleancut.format.CutLayout
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore._
 
 /**

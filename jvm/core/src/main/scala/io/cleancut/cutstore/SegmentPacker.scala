@@ -16,7 +16,8 @@ import scala.collection.mutable
 import io.cleancut.base.{Clock, DaemonThreads, StateVersion}
 import io.cleancut.cutstore.usage.{WriteCounter, WriteCounts}
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, PlacedFrame, SegmentIdentity, StoreOrder}
+import io.cleancut.format.cut.{SealedFrame, Segment}
 
 /**
  * Writes frames of many stores into few objects: what arrives within the linger, or until an object

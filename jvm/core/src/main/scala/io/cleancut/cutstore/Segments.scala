@@ -3,7 +3,8 @@ package io.cleancut.cutstore
 import java.util.concurrent.atomic.LongAdder
 
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, PackedFrames, PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.{Segment, WindowPart}
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectPrefix, ObjectStore, RangeResult}
 
 /** The segments of one query, and the tables of their frames. Thread-safe. */

@@ -4,7 +4,8 @@ import scala.collection.mutable
 
 import io.cleancut.base.StoreId
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{Chains, Channels, FrameKind, PackedChain, StoreCut, StoreOrder}
+import io.cleancut.format.cut.{Cut, CutPage, PageRef, WindowPart}
 
 /**
  * A cut or seal as it was read. Its chains are put together when they are asked for, from the pages

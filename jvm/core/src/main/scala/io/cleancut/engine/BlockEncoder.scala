@@ -1,7 +1,7 @@
 package io.cleancut.engine
 
 import io.cleancut.engine.memory.{Bytes, Memory}
-import io.cleancut.format.{BlockContent, BlockScratch}
+import io.cleancut.format.frame.{BlockContent, BlockScratch}
 
 /** The operations of a record in a frame. See `docs/FORMAT.md`, "Records". */
 object RecordOperation {

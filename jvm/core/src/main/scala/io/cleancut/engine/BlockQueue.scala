@@ -5,7 +5,7 @@ import java.util.concurrent.CountDownLatch
 import java.util.concurrent.atomic.AtomicReference
 
 import io.cleancut.base.DaemonThreads
-import io.cleancut.format.{BlockContent, BlockScratch, FrameBlock, FrameWriter}
+import io.cleancut.format.frame.{BlockContent, BlockScratch, FrameBlock, FrameWriter}
 
 /**
  * The blocks of one frame, compressed by other threads while the caller gathers the next one.

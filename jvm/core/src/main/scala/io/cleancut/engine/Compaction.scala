@@ -1,7 +1,7 @@
 package io.cleancut.engine
 
 import io.cleancut.engine.memory.{Bytes, Memory, MemoryAccount}
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 
 /**
  * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks

@@ -1,7 +1,7 @@
 package io.cleancut.engine
 
 import io.cleancut.engine.memory.Memory
-import io.cleancut.format.{FamilySchema, FrameWriter}
+import io.cleancut.format.frame.{FamilySchema, FrameWriter}
 
 /**
  * Writes what was appended since a version into a delta, block by block while the task still runs,

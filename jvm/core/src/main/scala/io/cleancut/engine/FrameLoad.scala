@@ -1,6 +1,6 @@
 package io.cleancut.engine
 
-import io.cleancut.format.{BlockScratch, FrameReader, FrameTrailer}
+import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameTrailer}
 
 /**
  * Applies the records of a frame to the families of a log, in order. On top of a base that has not

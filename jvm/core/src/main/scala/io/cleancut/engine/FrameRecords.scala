@@ -1,7 +1,7 @@
 package io.cleancut.engine
 
 import io.cleancut.engine.memory.Bytes
-import io.cleancut.format.{BlockScratch, FrameReader}
+import io.cleancut.format.frame.{BlockScratch, FrameReader}
 
 /**
  * The records of a frame, one after another. [[key]] and [[value]] point into the scratch and hold

@@ -7,15 +7,7 @@ import scala.collection.mutable
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.engine.memory.{Bytes, HashLimit, Memory, MemoryAccount}
-import io.cleancut.format.{
-  BaseFrame,
-  BlockScratch,
-  FamilySchema,
-  FamilyTotals,
-  FrameReader,
-  FrameTrailer,
-  FrameWriter
-}
+import io.cleancut.format.frame._
 
 /**
  * The state of one store in memory: a table for each column family, and the versions of them that

@@ -2,7 +2,7 @@ package io.cleancut.engine
 
 import io.cleancut.engine.memory.{Bytes, HashLimit, KeyHash, Memory, MemoryAccount}
 import io.cleancut.error.Errors
-import io.cleancut.format.{BaseFrame, BlockPlace, FamilyTotals}
+import io.cleancut.format.frame.{BaseFrame, BlockPlace, FamilyTotals}
 
 /**
  * The records of one column family of one store: a log, the hash index over it and, for families

@@ -3,7 +3,7 @@ package io.cleancut.engine
 import java.util.BitSet
 
 import io.cleancut.engine.memory.{KeyHash, Memory}
-import io.cleancut.format.{BaseFrame, BlockPlace, BlockScratch}
+import io.cleancut.format.frame.{BaseFrame, BlockPlace, BlockScratch}
 
 /**
  * The blocks of one family of a base that its table has not taken in yet. Each has its place in the

@@ -2,6 +2,21 @@ package io.cleancut.format
 
 import io.cleancut.base.{StateVersion, StoreId}
 
+/**
+ * One store in a cut: the frames that make its version, oldest first. They begin with a base unless
+ * they begin with the delta of version 1.
+ */
+final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, FramePlace)]) {
+  require(frames.nonEmpty, s"no frames of $store")
+  def version: StateVersion = frames.last._2
+
+  /** The frame that the others go on behind, if it is a base. */
+  def base: Option[(FrameName, FramePlace)] = {
+    val (kind, version, place) = frames.head
+    Option.when(kind == FrameKind.Base)((FrameName(store, version, kind), place))
+  }
+}
+
 /** How the frames of a store make a chain. See `docs/FORMAT.md`, "Chains". */
 object Chains {
   type Frame = (FrameKind, StateVersion, FramePlace)

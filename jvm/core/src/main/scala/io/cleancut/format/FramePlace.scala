@@ -82,3 +82,6 @@ final case class PlacedFrame(
     attempt: Long,
     segment: Option[SegmentSummary] = None
 )
+
+/** Who wrote a segment, and in which epoch it was first wanted. */
+final case class SegmentIdentity(epoch: Long, writer: String, runId: String, generation: Long)

@@ -1,6 +1,7 @@
 package io.cleancut.history
 
-import io.cleancut.format.{ChannelCourse, Channels, Cut, EpochCosts, Proof, RunId}
+import io.cleancut.format.{Channels, Proof}
+import io.cleancut.format.cut.{ChannelCourse, Cut, EpochCosts, RunId}
 
 /**
  * What a driver lived through in an epoch, beside what the epoch itself took.

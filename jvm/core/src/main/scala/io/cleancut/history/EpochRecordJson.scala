@@ -6,7 +6,8 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-import io.cleancut.format.{CostsJson, Proof, RunId}
+import io.cleancut.format.Proof
+import io.cleancut.format.cut.{CostsJson, RunId}
 
 /**
  * The form in which records are kept and sent. See `docs/FORMAT.md`, "History". A field that a

@@ -16,7 +16,7 @@ import org.apache.parquet.schema.{LogicalTypeAnnotation, MessageType, Types}
 import org.apache.parquet.schema.LogicalTypeAnnotation.TimeUnit.MILLIS
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.{BINARY, INT64}
 
-import io.cleancut.format.ShareCosts
+import io.cleancut.format.cut.ShareCosts
 
 /**
  * Records of epochs in a file of Parquet, so that whoever reads Parquet can look into them: a

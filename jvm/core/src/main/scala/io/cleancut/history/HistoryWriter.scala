@@ -7,7 +7,7 @@ import scala.collection.mutable
 import org.slf4j.LoggerFactory
 
 import io.cleancut.base.{Clock, StateVersion}
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix, ObjectStore}
 
 /**

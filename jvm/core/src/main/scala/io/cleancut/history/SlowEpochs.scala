@@ -2,7 +2,7 @@ package io.cleancut.history
 
 import scala.collection.mutable
 
-import io.cleancut.format.ShareCosts
+import io.cleancut.format.cut.ShareCosts
 
 /**
  * Says of epochs that take longer than those before them why they do. Pure; for one run, whose

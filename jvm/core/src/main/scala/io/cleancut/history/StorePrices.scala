@@ -1,6 +1,6 @@
 package io.cleancut.history
 
-import io.cleancut.format.ShareCosts
+import io.cleancut.format.cut.ShareCosts
 import io.cleancut.objectstore.RequestKind
 import io.cleancut.objectstore.RequestKind.Billing
 

@@ -5,7 +5,8 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 
 import io.cleancut.base.StoreId
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, PackedChain, PlacedFrame, StoreCut}
+import io.cleancut.format.cut.{Cut, LateBase}
 
 /**
  * The bases that maintenance writes beside the epochs of one run. Pure.

@@ -1,7 +1,7 @@
 package io.cleancut.protocol
 
 import io.cleancut.base.StateVersion
-import io.cleancut.format.Parent
+import io.cleancut.format.frame.Parent
 
 /**
  * What has to be read to have a version: a base, unless the chain begins at version 0, then deltas.

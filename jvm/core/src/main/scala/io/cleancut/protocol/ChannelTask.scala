@@ -2,7 +2,8 @@ package io.cleancut.protocol
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.conf.Capture
-import io.cleancut.format.{ChannelReport, FramePlace}
+import io.cleancut.format.FramePlace
+import io.cleancut.format.cut.ChannelReport
 
 /**
  * A task attempt that begins to read a channel.

@@ -3,8 +3,8 @@ package io.cleancut.protocol
 import scala.collection.mutable
 
 import io.cleancut.base.{OperatorPartition, StoreId}
-import io.cleancut.format.Channels
 import io.cleancut.format._
+import io.cleancut.format.cut.Cut
 
 /**
  * What an [[EpochLedger]] knew at one moment, and the chains that follow from it. Immutable, so

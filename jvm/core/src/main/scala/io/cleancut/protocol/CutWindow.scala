@@ -1,8 +1,8 @@
 package io.cleancut.protocol
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.Channels
-import io.cleancut.format._
+import io.cleancut.format.{Channels, PackedChain, StoreCut}
+import io.cleancut.format.cut.{Cut, PageRef, Paged, WindowPart}
 
 /**
  * What a cut can name in the place of its chains. Immutable.

@@ -3,7 +3,8 @@ package io.cleancut.protocol
 import scala.collection.mutable
 
 import io.cleancut.base.{OperatorPartition, StoreId}
-import io.cleancut.format.{ChannelCourse, ChannelReport, Cut, FrameName}
+import io.cleancut.format.FrameName
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut}
 
 /**
  * The channels of one epoch that is not committed yet: which attempts read them, and what has been

@@ -3,8 +3,8 @@ package io.cleancut.protocol
 import scala.collection.mutable
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.Channels
-import io.cleancut.format._
+import io.cleancut.format.{Channels, FrameKind, FrameName, PlacedFrame, StoreCut, StoreOrder}
+import io.cleancut.format.cut.Cut
 
 /** What became of a frame that was reported. */
 sealed trait Ack extends Serializable

@@ -1,6 +1,6 @@
 package io.cleancut.protocol
 
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 import io.cleancut.conf.Capture
 
 /**

@@ -2,7 +2,8 @@ package io.cleancut.protocol
 
 import scala.collection.mutable
 
-import io.cleancut.format.{Channels, Counted, PlacedFrame, SegmentEnd, SegmentSummary}
+import io.cleancut.format.{Channels, PlacedFrame, SegmentEnd, SegmentSummary}
+import io.cleancut.format.cut.Counted
 
 /** What a coordinator knows of the segments that its next cut may name. Not thread-safe. */
 final private[cleancut] class SegmentEnds {

@@ -8,11 +8,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.StoreId
 import io.cleancut.conf.{Capture, CaptureMode}
 import io.cleancut.coordinator.state.QueryLedger
-import io.cleancut.format.{ChannelReport, Channels, RowsDigest}
+import io.cleancut.format.{Channels, FrameKind, PlacedFrame, StoreCut, StoreOrder}
+import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 import io.cleancut.protocol.{Ack, ChannelTask}
 import io.cleancut.testkit.Seeded
 import io.cleancut.coordinator.LedgerFrames._
-import io.cleancut.format._
 
 /** The ledgers of an epoch with in-flight rows against references that scan all channels. */
 class ChannelLedgerModelSuite extends AnyFunSuite {

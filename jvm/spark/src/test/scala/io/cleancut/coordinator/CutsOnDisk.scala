@@ -10,7 +10,8 @@ import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.{Patience, StoreOnDisk}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FrameName, PlacedFrame}
+import io.cleancut.format.cut.SealedFrame
 import io.cleancut.coordinator.OneByOne._
 
 /** Coordinators of one query on the local disk, and what the tasks of an epoch tell them. */

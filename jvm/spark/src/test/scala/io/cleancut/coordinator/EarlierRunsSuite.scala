@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.LedgerFrames._
 import io.cleancut.coordinator.state.EarlierRuns
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, PlacedFrame, SegmentIdentity}
 
 class EarlierRunsSuite extends AnyFunSuite {
 

@@ -4,7 +4,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.coordinator.state.{EarlyFrames, FrameBudget}
-import io.cleancut.format.{FrameKind, FrameName, SealedFrame}
+import io.cleancut.format.{FrameKind, FrameName}
+import io.cleancut.format.cut.SealedFrame
 
 class EarlyFramesSuite extends AnyFunSuite {
   private val version = StateVersion(4, StateVersion.newId(Clock.System))

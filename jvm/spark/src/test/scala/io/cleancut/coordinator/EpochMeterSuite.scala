@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.state.EpochMeter
 import io.cleancut.cutstore.usage.{Place, Sender, Usage, UsageBook}
-import io.cleancut.format.{SealedFrame, StoreTime}
+import io.cleancut.format.cut.{SealedFrame, StoreTime}
 import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
 import io.cleancut.coordinator.LedgerFrames._
 

@@ -7,7 +7,8 @@ import io.cleancut.conf.{Capture, CaptureMode}
 import io.cleancut.coordinator.LedgerFrames._
 import io.cleancut.coordinator.state._
 import io.cleancut.cutstore.usage.{Usage, UsageBook}
-import io.cleancut.format._
+import io.cleancut.format.{Channels, FrameKind, FrameName, StoreCut}
+import io.cleancut.format.cut.{RunId, SealedFrame}
 import io.cleancut.protocol.{Ack, ChannelTask, EpochLedger, EpochState}
 
 class EpochRunSuite extends AnyFunSuite {

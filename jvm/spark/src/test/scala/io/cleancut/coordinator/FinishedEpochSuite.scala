@@ -10,11 +10,11 @@ import io.cleancut.coordinator.state.Opened
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
-import io.cleancut.format.{ChannelReport, Channels, RowsDigest}
+import io.cleancut.format.{Channels, CutLayout, FrameKind, FrameName, SealName}
+import io.cleancut.format.cut.{ChannelReport, Counted, Cut, Paged, RowsDigest, SealedFrame}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
 import io.cleancut.testkit.{Patience, StoreOnDisk}
-import io.cleancut.format._
 import io.cleancut.coordinator.OneByOne._
 
 /**

@@ -4,7 +4,8 @@ import java.util.concurrent.CompletableFuture
 
 import io.cleancut.cutstore.FramePacker
 import io.cleancut.cutstore.usage.WriteCounts
-import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+import io.cleancut.format.{PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.SealedFrame
 
 /** A packer in front of another one. */
 class ForwardingPacker(packer: FramePacker) extends FramePacker {

@@ -9,7 +9,7 @@ import io.cleancut.coordinator.state.FrameBudget
 import io.cleancut.cutstore.{CutArchive, SegmentPacker}
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.Patience
-import io.cleancut.format._
+import io.cleancut.format.SegmentIdentity
 import io.cleancut.coordinator.OneByOne._
 
 /** What all queries of a driver keep in memory together. */

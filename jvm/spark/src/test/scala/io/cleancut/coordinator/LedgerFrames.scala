@@ -1,7 +1,8 @@
 package io.cleancut.coordinator
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FrameName, FramePlace, PlacedFrame, StoreCut}
+import io.cleancut.format.cut.{Cut, RunId, SealedFrame}
 
 /** Frames and cuts for the ledgers, which never look into them. */
 object LedgerFrames {

@@ -12,6 +12,7 @@ import io.cleancut.error.CleancutException
 import io.cleancut.protocol.{Ack, CutWindow, WrittenPages}
 import io.cleancut.testkit.{Draws, Seeded}
 import io.cleancut.format._
+import io.cleancut.format.cut.{Counted, Cut, CutPage, PageRef, SealedFrame, Segment, WindowPart}
 
 /**
  * Whatever attempts lose, bases come late and pages are turned: the chains that a root leads to are

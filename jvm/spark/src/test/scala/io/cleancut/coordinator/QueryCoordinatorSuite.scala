@@ -14,7 +14,8 @@ import io.cleancut.cutstore.usage.{Place, Sender, Usage, WriteCounts}
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix, RequestKind}
 import io.cleancut.protocol.{Ack, EpochProgress}
 import io.cleancut.testkit.Patience
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, SegmentIdentity, StoreLayout}
+import io.cleancut.format.cut.{Cut, RunId, SealedFrame}
 import io.cleancut.coordinator.OneByOne._
 
 /** The coordinator of a query, on the local disk. */

@@ -6,9 +6,9 @@ import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.{CommittedEpoch, CutsStatus}
 import io.cleancut.cutstore.Notes
 import io.cleancut.cutstore.usage.{Usage, UsageBook}
-import io.cleancut.format.{ChannelCourse, ChannelReport, RowsDigest}
+import io.cleancut.format.{FrameKind, FramePlace, StoreCut}
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, RowsDigest, RunId}
 import io.cleancut.history.{SlowEpochs, SlowReason, SlowTally}
-import io.cleancut.format._
 
 /** What metrics make of where a query stands. */
 class QueryFiguresSuite extends AnyFunSuite {

@@ -4,7 +4,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.coordinator.LedgerFrames._
 import io.cleancut.coordinator.state.{Opened, QueryLedger}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, StoreCut}
+import io.cleancut.format.cut.{Cut, LateBase}
 import io.cleancut.protocol.{Ack, BaseLedger, Refusal}
 
 class QueryLedgerSuite extends AnyFunSuite {

@@ -9,7 +9,9 @@ import io.cleancut.cutstore.gc.CutSweep
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.Patience
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FrameName}
+import io.cleancut.format.cut.{Cut, Referred, SealedFrame}
+import io.cleancut.format.frame.ReferringBase
 
 /** What keeps the segments that bases of an act refer to, and for how long. */
 class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {

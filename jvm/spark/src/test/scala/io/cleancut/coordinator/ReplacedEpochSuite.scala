@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.Ack
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameKind}
 import io.cleancut.coordinator.OneByOne._
 
 /** An epoch that makes all of the state anew, in stores of its own choosing. */

@@ -9,10 +9,10 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.{Capture, CaptureMode}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format.{ChannelReport, RowsDigest}
+import io.cleancut.format.SealName
+import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
 import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
-import io.cleancut.format._
 import io.cleancut.coordinator.OneByOne._
 
 /** Epochs whose frames are held until their sink seals them, on one driver and on two. */

@@ -5,7 +5,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.{CutArchive, Owner}
 import io.cleancut.cutstore.gc.CutSweep
-import io.cleancut.format.{CutLayout, FrameKind, FrameName, SealedFrame}
+import io.cleancut.format.{CutLayout, FrameKind, FrameName}
+import io.cleancut.format.cut.SealedFrame
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, Refusal}
 import io.cleancut.coordinator.OneByOne._

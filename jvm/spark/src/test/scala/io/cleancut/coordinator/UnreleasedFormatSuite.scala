@@ -9,7 +9,9 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StoreId
 import io.cleancut.objectstore.ObjectKey
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, StoreLayout}
+import io.cleancut.format.cut.{Cut, CutPage, Segment}
+import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest}
 
 /**
  * Objects that a build before release 0.1.0 wrote (`tests/checkpoints/unreleased`): they are

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.Clock
-import io.cleancut.format.{Cut, RunId}
+import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.objectstore.{ObjectStore, RootedStore}
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{Patience, TestDirectory}

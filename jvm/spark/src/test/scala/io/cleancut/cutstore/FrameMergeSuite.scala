@@ -12,6 +12,7 @@ import io.cleancut.objectstore.{ObjectKey, RangeResult}
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
 import io.cleancut.format._
+import io.cleancut.format.cut.{RunId, SealedFrame, Segment}
 
 /** Small frames of many epochs come to lie one after the other, store by store. */
 class FrameMergeSuite extends AnyFunSuite {

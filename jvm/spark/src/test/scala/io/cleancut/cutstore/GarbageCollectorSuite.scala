@@ -20,7 +20,8 @@ import io.cleancut.objectstore.{
 }
 import io.cleancut.testkit.{ManualClock, Patience}
 import io.cleancut.coordinator.OneByOne._
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameKind, FrameName}
+import io.cleancut.format.cut.SealedFrame
 
 /** Sweeps of one run: how many there are, what they list, and what stops them. */
 class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {

@@ -22,7 +22,8 @@ import io.cleancut.objectstore.{
   SimulatedStore
 }
 import io.cleancut.testkit.{ManualClock, Patience}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FrameName, PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.SealedFrame
 
 class SegmentPackerSuite extends AnyFunSuite with BeforeAndAfterEach {
   private val IdleMs = 300L

@@ -18,7 +18,8 @@ import org.apache.spark.sql.functions.{count, max, sum}
 import org.apache.spark.sql.streaming.Trigger
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
-import io.cleancut.format.{Cut, FrameKind}
+import io.cleancut.format.FrameKind
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.{ObjectPrefix, S3TestStore}
 import io.cleancut.testkit.{LongTest, S3ProxyServer, S3Server, SmallQueries}
 

@@ -12,7 +12,8 @@ import org.apache.spark.sql.streaming.StreamingQuery
 
 import io.cleancut.coordinator.state.QueryLedger
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.format.{Cut, FrameKind}
+import io.cleancut.format.FrameKind
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.{ObjectKey, S3TestStore}
 import io.cleancut.testkit.{HttpMessage, LargeBases, LongTest, Patience, S3Server}
 

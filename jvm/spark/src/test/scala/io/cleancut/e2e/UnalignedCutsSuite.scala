@@ -19,7 +19,7 @@ import io.cleancut.CleancutSeal
 import io.cleancut.base.Clock
 import io.cleancut.conf.Keys
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LongTest, Patience, TestDirectory}
 

@@ -7,7 +7,8 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.format.{BlockScratch, FrameKind, FrameWriter}
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame.{BlockScratch, FrameWriter}
 import io.cleancut.testkit.{Frames, Patience, Seeded}
 
 /** Frames whose blocks other threads compress, beside frames whose writer does all by itself. */

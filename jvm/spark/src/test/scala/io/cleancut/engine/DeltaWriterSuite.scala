@@ -3,7 +3,7 @@ package io.cleancut.engine
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.engine.memory.{Bytes, Memory}
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 
 /** What a delta says of a key that an epoch changed more than once. */

@@ -6,7 +6,7 @@ import org.scalatest.{Assertion, Assertions}
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StateVersion
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Blob
 

@@ -6,7 +6,7 @@ import org.scalatest.Assertions
 
 import io.cleancut.base.StateVersion
 import io.cleancut.engine.memory.Memory
-import io.cleancut.format.FamilyTotals
+import io.cleancut.format.frame.FamilyTotals
 import io.cleancut.testkit.Frames
 import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob.Lists

@@ -7,7 +7,7 @@ import org.scalatest.Assertions
 import io.cleancut.base.StateVersion
 import io.cleancut.engine.memory.{HashLimit, SeededHash}
 import io.cleancut.error.CleancutException
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 import io.cleancut.engine.OneFamily._
 import io.cleancut.testkit.Blob.Lists

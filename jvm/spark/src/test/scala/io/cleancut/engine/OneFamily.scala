@@ -1,7 +1,7 @@
 package io.cleancut.engine
 
 import io.cleancut.engine.memory.{Bytes, HashLimit, Memory}
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.{Blob, Frames, TestMemory}
 
 /** Logs with a single column family, used as if the log were its table. */

@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.engine.OneFamily._
 import io.cleancut.engine.memory.Bytes
 import io.cleancut.error.CleancutException
-import io.cleancut.format.{BaseFrame, FamilyTotals, FrameBytes}
+import io.cleancut.format.frame.{BaseFrame, FamilyTotals, FrameBytes}
 import io.cleancut.testkit.{Blob, Frames, Seeded, TestMemory}
 import io.cleancut.testkit.Blob.Rows
 

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.{ISO_8859_1, UTF_8}
 
 import scala.util.Try
 
-import io.cleancut.format.{SealedFrame, Segment}
+import io.cleancut.format.cut.{SealedFrame, Segment}
 import io.cleancut.testkit.{HttpMessage, S3Server}
 
 /**

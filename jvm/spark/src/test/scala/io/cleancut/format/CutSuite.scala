@@ -6,6 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.error.CleancutException
+import io.cleancut.format.cut._
 
 class CutSuite extends AnyFunSuite {
   private val random = new Random(41)

@@ -7,6 +7,7 @@ import io.cleancut.engine.memory.Bytes
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Draws, Frames}
 import io.cleancut.engine.OneFamily._
+import io.cleancut.format.frame.FrameTrailer
 
 /** A frame of several blocks, and all that can happen to one byte of it. */
 class FrameDamageSuite extends AnyFunSuite {

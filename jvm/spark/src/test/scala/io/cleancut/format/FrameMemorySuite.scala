@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.Frames
+import io.cleancut.format.frame.BlockScratch
 
 /** A length that was damaged must not take the memory that it promises. */
 class FrameMemorySuite extends AnyFunSuite {

@@ -7,6 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, Frames, Seeded}
+import io.cleancut.format.frame._
 
 class FrameSuite extends AnyFunSuite with Seeded {
 

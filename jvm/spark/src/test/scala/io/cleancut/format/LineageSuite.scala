@@ -3,6 +3,7 @@ package io.cleancut.format
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.error.CleancutException
+import io.cleancut.format.cut.{Lineage, Origin}
 
 class LineageSuite extends AnyFunSuite {
 

@@ -6,6 +6,7 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.testkit.{Frames, ManualClock}
+import io.cleancut.format.frame.{BlockScratch, FrameReader, LoadPhase, LoadWatch}
 
 class LoadWatchSuite extends AnyFunSuite {
 

@@ -15,7 +15,8 @@ import io.cleancut.cutstore.{CutArchive, StoredCut}
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory
-import io.cleancut.format._
+import io.cleancut.format.{Chains, CutLayout, FrameKind, FramePlace, StoreCut}
+import io.cleancut.format.cut.{Cut, CutPage}
 
 /** Pages, and the chains that roots lead to; the Python suites read the same. */
 class ChainVectorsSuite extends AnyFunSuite {

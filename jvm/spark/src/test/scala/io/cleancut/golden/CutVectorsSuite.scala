@@ -10,8 +10,9 @@ import org.scalatest.Assertion
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format.ChannelCourse
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameName, PlacedFrame, SegmentEnd, SegmentIdentity}
+import io.cleancut.format.cut._
+import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest}
 
 /** Cuts and segments that an encoder of its own wrote, read as the vectors say they must be. */
 class CutVectorsSuite extends AnyFunSuite {

@@ -13,7 +13,8 @@ import io.cleancut.engine.{Record, StateLog, Table}
 import io.cleancut.engine.memory.Memory
 import io.cleancut.error.CleancutException
 import io.cleancut.testkit.{Blob, Frames}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, StoreLayout}
+import io.cleancut.format.frame.{BaseFrame, BlockScratch, FrameReader, FrameRequest}
 
 /** Frames and names that an encoder of its own wrote, read as the vectors say they must be. */
 class FormatVectorsSuite extends AnyFunSuite {

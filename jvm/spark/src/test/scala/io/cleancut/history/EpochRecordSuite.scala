@@ -6,7 +6,8 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FramePlace, Proof, StoreCut}
+import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.history.Records._
 
 class EpochRecordSuite extends AnyFunSuite {

@@ -1,7 +1,7 @@
 package io.cleancut.history
 
 import io.cleancut.base.StoreId
-import io.cleancut.format._
+import io.cleancut.format.cut.{EpochCosts, KindCosts, RunId, ShareCosts, StoreTime}
 
 /** Records of epochs for tests. */
 object Records {

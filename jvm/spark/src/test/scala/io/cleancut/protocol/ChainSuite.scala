@@ -3,7 +3,7 @@ package io.cleancut.protocol
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StateVersion
-import io.cleancut.format.Parent
+import io.cleancut.format.frame.Parent
 import io.cleancut.testkit.Frames.version
 
 class ChainSuite extends AnyFunSuite {

@@ -4,8 +4,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.QueryLedger
-import io.cleancut.format.{ChannelCourse, ChannelReport, Channels, RowsDigest}
-import io.cleancut.format._
+import io.cleancut.format.{Channels, FrameKind, FrameName, FramePlace, PlacedFrame, StoreCut}
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, Paged, RowsDigest, RunId}
 import io.cleancut.conf.Capture
 
 /** What is decided of a channel, and which frames a cut then has. */

@@ -3,9 +3,9 @@ package io.cleancut.protocol
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.{ChannelReport, Channels, RowsDigest}
+import io.cleancut.format.{Channels, FrameKind, PlacedFrame, StoreCut}
+import io.cleancut.format.cut.{ChannelReport, Cut, RowsDigest}
 import io.cleancut.coordinator.LedgerFrames._
-import io.cleancut.format._
 
 class EpochLedgerSuite extends AnyFunSuite {
 

@@ -3,7 +3,7 @@ package io.cleancut.protocol
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.conf.{Capture, CaptureMode}
-import io.cleancut.format.{Cut, RunId}
+import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.protocol.EpochState._
 
 /** All states that an epoch can be in, and all that can happen to it. */

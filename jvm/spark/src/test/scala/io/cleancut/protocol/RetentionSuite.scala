@@ -5,7 +5,8 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.StateVersion
-import io.cleancut.format.{Parent, StoreLayout}
+import io.cleancut.format.StoreLayout
+import io.cleancut.format.frame.Parent
 import io.cleancut.testkit.Seeded
 import io.cleancut.testkit.Frames.version
 

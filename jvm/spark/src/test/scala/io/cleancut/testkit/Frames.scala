@@ -3,7 +3,8 @@ package io.cleancut.testkit
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.format._
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame._
 
 /** Frames in memory. */
 object Frames {

@@ -1,7 +1,7 @@
 package io.cleancut.coordinator.state
 
 import io.cleancut.cutstore.gc.GarbageCollector
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 
 /**
  * What a run goes on behind.

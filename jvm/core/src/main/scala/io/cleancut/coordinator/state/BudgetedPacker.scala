@@ -4,7 +4,8 @@ import java.util.concurrent.CompletableFuture
 
 import io.cleancut.cutstore.FramePacker
 import io.cleancut.cutstore.usage.WriteCounts
-import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+import io.cleancut.format.{PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.SealedFrame
 
 /** Takes frames for as long as there is room for them until they are durable. */
 final private[cleancut] class BudgetedPacker(packer: FramePacker, room: FrameRoom)

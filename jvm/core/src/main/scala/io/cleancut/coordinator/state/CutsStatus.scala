@@ -3,7 +3,7 @@ package io.cleancut.coordinator.state
 import io.cleancut.base.StoreId
 import io.cleancut.cutstore.gc.UnreadableSavepoint
 import io.cleancut.cutstore.usage.UsageBook
-import io.cleancut.format.{ChannelCourse, ChannelReport, Cut, RunId, StoreTime}
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, RunId, StoreTime}
 import io.cleancut.history.SlowTally
 import io.cleancut.protocol.EpochProgress
 

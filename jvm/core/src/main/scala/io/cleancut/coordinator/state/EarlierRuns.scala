@@ -3,15 +3,8 @@ package io.cleancut.coordinator.state
 import scala.collection.mutable
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.{
-  Channels,
-  Cut,
-  FrameKind,
-  PlacedFrame,
-  SealedFrame,
-  SegmentIdentity,
-  StoreCut
-}
+import io.cleancut.format.{Channels, FrameKind, PlacedFrame, SegmentIdentity, StoreCut}
+import io.cleancut.format.cut.{Cut, SealedFrame}
 import io.cleancut.protocol.EpochLedger
 
 /**

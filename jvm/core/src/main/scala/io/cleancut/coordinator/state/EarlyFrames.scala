@@ -4,7 +4,8 @@ import java.util.concurrent.CompletableFuture
 
 import scala.collection.mutable
 
-import io.cleancut.format.{FrameName, SealedFrame}
+import io.cleancut.format.FrameName
+import io.cleancut.format.cut.SealedFrame
 
 /**
  * Frames of the epoch that is under way whose tasks do not wait for them. As long as the epoch

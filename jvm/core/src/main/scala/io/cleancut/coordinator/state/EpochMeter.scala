@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 import io.cleancut.base.StoreId
 import io.cleancut.cutstore.usage.{Place, Sender, UsageBook}
-import io.cleancut.format.{EpochCosts, SealedFrame, StoreTime}
+import io.cleancut.format.cut.{EpochCosts, SealedFrame, StoreTime}
 import io.cleancut.history.EpochTasks
 
 /**

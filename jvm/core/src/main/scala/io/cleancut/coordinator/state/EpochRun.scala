@@ -4,7 +4,8 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import io.cleancut.conf.{Capture, CaptureMode}
 import io.cleancut.cutstore.SegmentPacker
-import io.cleancut.format._
+import io.cleancut.format.{Channels, FrameName, StoreCut}
+import io.cleancut.format.cut.{ChannelCourse, ChannelReading, ChannelReport, SealedFrame}
 import io.cleancut.protocol._
 
 /**

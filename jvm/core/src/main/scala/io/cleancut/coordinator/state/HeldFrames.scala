@@ -2,7 +2,8 @@ package io.cleancut.coordinator.state
 
 import scala.collection.mutable
 
-import io.cleancut.format.{FrameName, SealedFrame}
+import io.cleancut.format.FrameName
+import io.cleancut.format.cut.SealedFrame
 
 /**
  * Frames of an epoch whose sink seals it. Nothing of that epoch can be seen before, so they need

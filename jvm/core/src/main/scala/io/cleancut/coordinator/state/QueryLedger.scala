@@ -1,9 +1,9 @@
 package io.cleancut.coordinator.state
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.Channels
+import io.cleancut.format.{Channels, FrameKind, PackedChain, PlacedFrame, StoreCut, StoreOrder}
+import io.cleancut.format.cut.{ChannelReport, Cut, LateBase, Referred, SealedFrame, SinkEpochs}
 import io.cleancut.protocol._
-import io.cleancut.format._
 
 /**
  * What the coordinator of one run knows: the last cut, the epoch behind it, and the bases that

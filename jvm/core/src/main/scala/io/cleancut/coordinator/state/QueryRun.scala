@@ -4,7 +4,8 @@ import io.cleancut.base.StoreId
 import io.cleancut.conf.Capture
 import io.cleancut.cutstore.{PageTurn, Paging, StoredSize}
 import io.cleancut.cutstore.gc.GarbageCollector
-import io.cleancut.format._
+import io.cleancut.format.SealName
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, RunId, SealedFrame, SinkEpochs}
 import io.cleancut.history.UsualTimes
 import io.cleancut.protocol._
 

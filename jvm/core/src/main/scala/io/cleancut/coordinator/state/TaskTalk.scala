@@ -2,7 +2,8 @@ package io.cleancut.coordinator.state
 
 import io.cleancut.base.StoreId
 import io.cleancut.cutstore.usage.Place
-import io.cleancut.format.{ChannelReading, ChannelReport, FrameName, PlacedFrame, SealedFrame}
+import io.cleancut.format.{FrameName, PlacedFrame}
+import io.cleancut.format.cut.{ChannelReading, ChannelReport, SealedFrame}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}
 
 /**

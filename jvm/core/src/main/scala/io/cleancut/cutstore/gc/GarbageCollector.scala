@@ -5,7 +5,8 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import io.cleancut.base.Clock
 import io.cleancut.cutstore.{CutArchive, StoreClock}
-import io.cleancut.format.{Cut, SealName}
+import io.cleancut.format.SealName
+import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.ObjectInfo
 
 /**

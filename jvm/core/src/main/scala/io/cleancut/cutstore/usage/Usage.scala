@@ -3,7 +3,7 @@ package io.cleancut.cutstore.usage
 import java.io.ByteArrayOutputStream
 import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
-import io.cleancut.format.{KindCosts, ShareCosts}
+import io.cleancut.format.cut.{KindCosts, ShareCosts}
 import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
 
 /** What a process asked of the store for one query, and wrote there, since the process began. */

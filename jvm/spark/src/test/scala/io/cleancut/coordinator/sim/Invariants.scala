@@ -11,7 +11,8 @@ import io.cleancut.cutstore.{CutParts, Owner, StoredCut}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.objectstore.{BucketWatch, SimulatedBucket}
 import io.cleancut.protocol.OffsetEntry
-import io.cleancut.format._
+import io.cleancut.format.{Chains, CutLayout, FrameName, FramePlace, PackedFrames, SealName}
+import io.cleancut.format.cut.{Cut, CutPage, PageRef, WindowPart}
 
 /**
  * Checks every change of the bucket as it happens, and so the state after every step:

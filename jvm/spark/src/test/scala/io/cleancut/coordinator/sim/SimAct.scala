@@ -9,10 +9,10 @@ import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.coordinator.InFlightSource
 import io.cleancut.coordinator.state.{TaskStart, TaskStarted}
 import io.cleancut.cutstore.StoredCut
-import io.cleancut.format.ChannelReport
+import io.cleancut.format.{FrameKind, FrameName}
+import io.cleancut.format.cut.{ChannelReport, Cut, SealedFrame}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{OffsetEntry, Refusal}
-import io.cleancut.format._
 
 /**
  * An act on the checkpoint, as an offline epoch does it: it looks where the query stands, owns it,

@@ -14,14 +14,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.conf.{Capture, CaptureMode}
 import io.cleancut.coordinator.state.Arrival
-import io.cleancut.format.{
-  ChannelReading,
-  ChannelReport,
-  Channels,
-  FrameKind,
-  FrameName,
-  RowsDigest
-}
+import io.cleancut.format.{Channels, FrameKind, FrameName}
+import io.cleancut.format.cut.{ChannelReading, ChannelReport, RowsDigest}
 import io.cleancut.protocol.{ChannelOpened, ChannelRows, ChannelTask}
 
 /**

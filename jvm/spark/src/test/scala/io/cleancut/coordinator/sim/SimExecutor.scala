@@ -11,6 +11,7 @@ import io.cleancut.cutstore.{CutArchive, SegmentPacker}
 import io.cleancut.objectstore.{ObjectKey, RangeResult, RootedStore}
 import io.cleancut.protocol.{Ack, ChannelRows, Refusal}
 import io.cleancut.format._
+import io.cleancut.format.cut.{RunId, SealedFrame, Segment}
 
 /** A task attempt fails with it. */
 final class AttemptLost(message: String) extends RuntimeException(message)

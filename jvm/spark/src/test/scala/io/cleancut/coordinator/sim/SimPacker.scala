@@ -7,7 +7,8 @@ import scala.util.control.NonFatal
 
 import io.cleancut.cutstore.{FramePacker, SegmentPacker}
 import io.cleancut.cutstore.usage.{WriteCounter, WriteCounts}
-import io.cleancut.format.{PlacedFrame, SealedFrame, SegmentIdentity}
+import io.cleancut.format.{PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.SealedFrame
 import io.cleancut.objectstore.ObjectStore
 
 /**

@@ -25,7 +25,7 @@ import io.cleancut.coordinator.QueryCoordinator
 import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.CleancutException
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.{EpochPlan, OffsetEntry}
 
 /** A run that owns the query: one of the query itself, or an act on its checkpoint. */

@@ -6,7 +6,8 @@ import scala.util.Random
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.{BlindToOwners, ForwardingStore}
 import io.cleancut.cutstore.gc.CutRetention
-import io.cleancut.format.{Counted, Cut, CutLayout, FrameKind, StoreLayout}
+import io.cleancut.format.{CutLayout, FrameKind, StoreLayout}
+import io.cleancut.format.cut.{Counted, Cut}
 import io.cleancut.objectstore.{
   CreateResult,
   ObjectKey,

@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.{ChannelReport, RowsDigest}
+import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 
 /** What the iterator of a channel asks of the task around it. */
 private[cleancut] trait ChannelPort {

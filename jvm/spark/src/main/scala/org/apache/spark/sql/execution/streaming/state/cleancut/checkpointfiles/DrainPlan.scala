@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.Lo
 
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.state.Begun
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.OffsetEntry
 
 /**

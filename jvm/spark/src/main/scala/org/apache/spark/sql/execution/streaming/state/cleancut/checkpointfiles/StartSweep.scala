@@ -10,7 +10,7 @@ import io.cleancut.base.DaemonThreads
 import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.cutstore.gc.GarbageCollector
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 
 /**
  * Deletes at the start of a query what no kept cut needs. A query that runs for long does so by

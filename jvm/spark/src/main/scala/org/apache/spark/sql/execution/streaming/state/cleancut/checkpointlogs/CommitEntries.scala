@@ -6,7 +6,7 @@ import org.slf4j.LoggerFactory
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.error.Errors
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 
 /**
  * Spark's commit log as files of its own, of a query whose epochs are committed by cuts. A cut

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 
 /** The end of Spark's offset log, which has an entry of each epoch before its cut is created. */
 object LastOffsets {

@@ -9,7 +9,8 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 import io.cleancut.error.Errors
-import io.cleancut.format.{Cut, FormatNote}
+import io.cleancut.format.FormatNote
+import io.cleancut.format.cut.Cut
 
 /**
  * Spark's file with the id of the query. Where it is missing Spark makes a new one without a word,

@@ -6,7 +6,8 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-import io.cleancut.format.{Lineage, StoreLayout, StoredSinkEpochs}
+import io.cleancut.format.StoreLayout
+import io.cleancut.format.cut.{Lineage, StoredSinkEpochs}
 
 /** Small files below `<checkpointLocation>/cleancut`, which are replaced as a whole. */
 final class RootRecords(checkpoint: Path, files: CheckpointFileManager) {

@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQ
 import io.cleancut.base.Recent
 import io.cleancut.coordinator.QueryCoordinator
 import io.cleancut.error.Errors
-import io.cleancut.format.{Lineage, SinkEpochs, StoredSinkEpochs}
+import io.cleancut.format.cut.{Lineage, SinkEpochs, StoredSinkEpochs}
 import io.cleancut.protocol.OffsetEntry
 
 /** The epochs of the queries that run on this driver. */

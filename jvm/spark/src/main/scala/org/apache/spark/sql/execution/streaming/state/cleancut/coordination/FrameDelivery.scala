@@ -11,7 +11,8 @@ import io.cleancut.cutstore.usage.{Place, Sender, Usage}
 import io.cleancut.error.CleancutException
 import io.cleancut.objectstore.{ObjectStore, RequestCounts}
 import io.cleancut.protocol.{Ack, Refusal}
-import io.cleancut.format._
+import io.cleancut.format.{FrameName, PlacedFrame, SegmentIdentity}
+import io.cleancut.format.cut.SealedFrame
 
 /** A frame that an executor has made: so small that it goes to the driver, or durable. */
 sealed private[cleancut] trait MadeFrame

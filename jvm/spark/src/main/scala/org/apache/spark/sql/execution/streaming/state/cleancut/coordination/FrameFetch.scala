@@ -17,7 +17,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.{Check
 import io.cleancut.base.{Crc, DaemonThreads, StateVersion}
 import io.cleancut.cutstore.SegmentPieces
 import io.cleancut.error.CleancutException
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FramePlace}
+import io.cleancut.format.frame.{LoadPhase, LoadWatch}
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /** Reads frames of one store from segments, small ones ahead of time. Thread-safe. */

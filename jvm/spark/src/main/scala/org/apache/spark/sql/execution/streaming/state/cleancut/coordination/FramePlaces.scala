@@ -6,7 +6,8 @@ import org.apache.spark.TaskContext
 
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.cutstore.{CutArchive, CutCache}
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameKind, FramePlace, StoreCut}
+import io.cleancut.format.frame.LoadWatch
 
 /**
  * Where the frames of one store are, by the cuts of its query. Thread-safe.

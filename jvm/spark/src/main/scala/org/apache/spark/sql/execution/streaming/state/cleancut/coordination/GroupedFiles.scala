@@ -22,7 +22,8 @@ import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.coordinator.state.Opened
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, FramePlace, StoreCut}
+import io.cleancut.format.frame._
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 import io.cleancut.protocol.StoreListing
 

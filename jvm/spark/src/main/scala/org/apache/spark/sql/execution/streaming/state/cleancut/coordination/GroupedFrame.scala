@@ -12,7 +12,8 @@ import io.cleancut.base.{Clock, HeldValues, StateVersion}
 import io.cleancut.cutstore.SegmentPacker
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format._
+import io.cleancut.format.{CutLayout, FrameKind, FrameName, PlacedFrame}
+import io.cleancut.format.cut.{SealedFrame, Segment}
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, PartSender, WriterToken}
 import io.cleancut.protocol.Refusal
 

@@ -9,7 +9,7 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.Keys
 import io.cleancut.coordinator.state.{Opened, TaskStart}
 import io.cleancut.error.Errors
-import io.cleancut.format.SealedFrame
+import io.cleancut.format.cut.SealedFrame
 
 /**
  * What the driver answers when a store is opened. Without state.

@@ -2,7 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.coordination
 
 import java.util.zip.CRC32
 
-import io.cleancut.format._
+import io.cleancut.format.{FramePlace, PlacedFrame}
+import io.cleancut.format.cut.Segment
 import io.cleancut.objectstore.PartSender
 
 /**

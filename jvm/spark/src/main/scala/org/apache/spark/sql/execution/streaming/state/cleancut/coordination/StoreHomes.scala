@@ -18,7 +18,8 @@ import org.apache.spark.sql.execution.streaming.state.{
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.QueryCoordinator
 import io.cleancut.cutstore.usage.Place
-import io.cleancut.format.{Cut, StoreCut}
+import io.cleancut.format.StoreCut
+import io.cleancut.format.cut.Cut
 
 /**
  * Tells Spark and its executors where the stores of queries are, or had better be. What the driver

@@ -5,7 +5,8 @@ import java.io.OutputStream
 import io.cleancut.base.StateVersion
 import io.cleancut.coordinator.state.Opened
 import io.cleancut.protocol.StoreListing
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, StoreCut}
+import io.cleancut.format.frame.{BaseFrame, BlockScratch, FrameReader, LoadWatch}
 
 /** A frame that is being written. It counts from [[commit]] on, and leaves nothing if cancelled. */
 private[cleancut] trait PendingFrame extends OutputStream {

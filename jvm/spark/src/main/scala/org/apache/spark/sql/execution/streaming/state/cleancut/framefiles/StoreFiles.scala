@@ -22,7 +22,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalD
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.Opened
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.{FormatNote, FrameKind, StoreCut, StoreLayout}
+import io.cleancut.format.frame._
 import io.cleancut.protocol.{Retention, StoreListing}
 
 /**

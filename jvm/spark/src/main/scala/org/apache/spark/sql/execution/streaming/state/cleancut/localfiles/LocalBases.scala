@@ -9,7 +9,8 @@ import scala.collection.mutable
 
 import org.slf4j.LoggerFactory
 
-import io.cleancut.format.{FrameBytes, FrameName, FramePlace}
+import io.cleancut.format.{FrameName, FramePlace}
+import io.cleancut.format.frame.FrameBytes
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /**

@@ -5,7 +5,7 @@ import java.nio.file.Path
 import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, Executor}
 import java.util.concurrent.atomic.{AtomicBoolean, AtomicInteger}
 
-import io.cleancut.format.FrameBytes
+import io.cleancut.format.frame.FrameBytes
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /**

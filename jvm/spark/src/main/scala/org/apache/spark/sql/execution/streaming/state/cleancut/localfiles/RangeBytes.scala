@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.localfiles
 
 import java.io.{FileNotFoundException, IOException}
 
-import io.cleancut.format.FrameBytes
+import io.cleancut.format.frame.FrameBytes
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
 
 /** A range of an object in a store that is near, read where it is asked for. */

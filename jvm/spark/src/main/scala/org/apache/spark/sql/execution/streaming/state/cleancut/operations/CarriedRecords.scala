@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
   StoredQuery
 }
 
-import io.cleancut.format.{Lineage, Origin, SinkEpochs, StoredSinkEpochs}
+import io.cleancut.format.cut.{Lineage, Origin, SinkEpochs, StoredSinkEpochs}
 
 /** What sinks read of a checkpoint: its published epochs, and the checkpoints that it continues. */
 private[operations] object CarriedRecords {

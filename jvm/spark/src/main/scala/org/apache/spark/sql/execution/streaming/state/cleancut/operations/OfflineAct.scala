@@ -21,7 +21,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.base.ClassNames
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format.SinkEpochs
+import io.cleancut.format.cut.SinkEpochs
 
 /**
  * Something that is done to a stopped query's checkpoint, by an epoch of its own; or that is made

@@ -20,7 +20,8 @@ import io.cleancut.base.StoreId
 import io.cleancut.coordinator.{QueryCoordinator, SparkLogs, StoredInFlight}
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.Errors
-import io.cleancut.format.{SealedFrame, SinkEpochs, StoreCut}
+import io.cleancut.format.StoreCut
+import io.cleancut.format.cut.{SealedFrame, SinkEpochs}
 
 /**
  * Under what an act opens stores and writes logs. Where epochs are committed by cuts, it is a run

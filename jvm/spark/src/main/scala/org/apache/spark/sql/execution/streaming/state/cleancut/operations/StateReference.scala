@@ -10,7 +10,9 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import io.cleancut.base.{Clock, StateVersion, StoreId}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.objectstore.ObjectKey
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, FrameName, StoreCut}
+import io.cleancut.format.cut.SealedFrame
+import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest, ReferringBase, Spread}
 
 /**
  * How the state of a query becomes that of another epoch without a row being copied: each store

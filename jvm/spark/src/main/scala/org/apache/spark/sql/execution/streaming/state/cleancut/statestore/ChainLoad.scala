@@ -10,7 +10,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.engine.{Record, StateLog}
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format._
+import io.cleancut.format.{FrameKind, StoreCut}
+import io.cleancut.format.frame.{FamilySchema, FrameReader, FrameRequest, LoadWatch, Parent, Spread}
 import io.cleancut.protocol.Chain
 
 /**

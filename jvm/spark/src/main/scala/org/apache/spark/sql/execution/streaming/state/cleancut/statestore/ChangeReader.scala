@@ -10,7 +10,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 import io.cleancut.base.StateVersion
 import io.cleancut.engine.{FrameRecords, RecordOperation}
 import io.cleancut.engine.memory.{Bytes, Memory}
-import io.cleancut.format.{FamilySchema, FrameKind}
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame.FamilySchema
 
 /**
  * The changes of one column family, version by version, as the deltas hold them. A key that an

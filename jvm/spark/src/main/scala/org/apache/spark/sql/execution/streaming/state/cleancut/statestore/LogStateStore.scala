@@ -19,7 +19,8 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.base.StateVersion
 import io.cleancut.engine.{DeltaWriter, Record, StateLog}
 import io.cleancut.error.Errors
-import io.cleancut.format.{FamilySchema, FrameKind, FrameWriter, Parent}
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame.{FamilySchema, FrameWriter, Parent}
 
 /** How a task opened a store for writing. */
 final private[cleancut] case class WriteRequest(

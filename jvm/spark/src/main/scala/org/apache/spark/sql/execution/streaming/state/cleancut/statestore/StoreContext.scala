@@ -32,7 +32,8 @@ import io.cleancut.cutstore.CutsInUse
 import io.cleancut.engine.{KeyOrder, Record, StateLog, Table}
 import io.cleancut.engine.memory.{Memory, MemoryAccount}
 import io.cleancut.error.Errors
-import io.cleancut.format.{FamilySchema, FrameIdentity, FrameKind, FrameWriter, Parent}
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame.{FamilySchema, FrameIdentity, FrameWriter, Parent}
 import io.cleancut.objectstore.ObjectStore
 
 /** What Spark hands to `StateStoreProvider.init`. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.engine.memory.Memory
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 
 /**
  * The column families that Spark has declared to this provider, by name. Which of them a version

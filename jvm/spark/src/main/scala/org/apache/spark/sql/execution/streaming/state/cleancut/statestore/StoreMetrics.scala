@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.{
 }
 
 import io.cleancut.engine.StateLog
-import io.cleancut.format.{LoadPhase, LoadWatch}
+import io.cleancut.format.frame.{LoadPhase, LoadWatch}
 
 /**
  * What a provider counts. Spark sums each metric over the partitions of an operator and shows it in

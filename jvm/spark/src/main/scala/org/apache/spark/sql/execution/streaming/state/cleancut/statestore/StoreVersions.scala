@@ -7,7 +7,8 @@ import io.cleancut.base.StateVersion
 import io.cleancut.engine.{Compaction, StateLog}
 import io.cleancut.error.Errors
 import io.cleancut.protocol.{BasePlan, Chain}
-import io.cleancut.format._
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame.{FamilySchema, FrameIdentity, LoadPhase, LoadWatch, Parent}
 
 /**
  * The versions of one store: those in memory, in the current log, and those on file. A version that

@@ -14,7 +14,8 @@ import org.apache.spark.status.KVUtils.KVIndexParam
 import org.apache.spark.util.Utils
 import org.apache.spark.util.kvstore.{KVIndex, KVStore}
 
-import io.cleancut.format.{Proof, ShareCosts}
+import io.cleancut.format.Proof
+import io.cleancut.format.cut.ShareCosts
 import io.cleancut.history.{EpochRecord, EpochRecordJson, SlowReason, StorePrices}
 
 /** The last run of a query, as Spark's store of what pages show has it. */

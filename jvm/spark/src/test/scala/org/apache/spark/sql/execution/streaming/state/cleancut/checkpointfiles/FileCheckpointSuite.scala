@@ -25,7 +25,8 @@ import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
-import io.cleancut.format._
+import io.cleancut.format.{Channels, CutLayout, FrameKind, FramePlace, StoreCut}
+import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.TestDirectory

@@ -16,7 +16,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.coordinator.state.Begun
 import io.cleancut.error.{CleancutException, Errors}
-import io.cleancut.format.{ChannelReport, Channels, Cut, RowsDigest, RunId}
+import io.cleancut.format.Channels
+import io.cleancut.format.cut.{ChannelReport, Cut, RowsDigest, RunId}
 import io.cleancut.testkit.TestDirectory
 
 /** The log of offsets of a query that another driver may plan epochs of. */

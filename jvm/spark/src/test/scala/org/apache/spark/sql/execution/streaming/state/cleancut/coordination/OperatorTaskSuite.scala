@@ -10,15 +10,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.{Arrival, Opened, TaskStart, TaskStarted}
-import io.cleancut.format.{
-  ChannelReading,
-  ChannelReport,
-  Channels,
-  FrameKind,
-  FrameName,
-  RowsDigest,
-  SealedFrame
-}
+import io.cleancut.format.{Channels, FrameKind, FrameName}
+import io.cleancut.format.cut.{ChannelReading, ChannelReport, RowsDigest, SealedFrame}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask, Refusal}
 import io.cleancut.testkit.{Frames, Patience}
 import io.cleancut.conf.Capture

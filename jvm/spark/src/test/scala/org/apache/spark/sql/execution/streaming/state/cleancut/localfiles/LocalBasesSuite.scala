@@ -14,7 +14,8 @@ import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.ForwardingStore
 import io.cleancut.engine.{OneFamily, Record}
 import io.cleancut.error.CleancutException
-import io.cleancut.format.{BaseFrame, FrameBytes, FrameKind, FrameName, FramePlace}
+import io.cleancut.format.{FrameKind, FrameName, FramePlace}
+import io.cleancut.format.frame.{BaseFrame, FrameBytes}
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
 import io.cleancut.testkit.{Blob, Frames, Patience, StoreOnDisk}
 import io.cleancut.engine.OneFamily._

@@ -11,7 +11,7 @@ import io.cleancut.base.{Clock, StateVersion}
 import io.cleancut.conf.Keys
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.CleancutException
-import io.cleancut.format.{Cut, RunId}
+import io.cleancut.format.cut.{Cut, RunId}
 import io.cleancut.objectstore.hadoop.HadoopStore
 
 /** A provider without the gate on a checkpoint whose epochs are committed by cuts. */

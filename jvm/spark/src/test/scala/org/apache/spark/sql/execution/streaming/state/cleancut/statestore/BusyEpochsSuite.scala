@@ -15,7 +15,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.cleancut.engine.memory.Memory
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 import io.cleancut.testkit.Patience
 
 /** Epochs of many blocks, which other threads compress and copy while tasks write, fail and end. */

@@ -8,7 +8,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.types.StructType
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.{FrameIdentity, FrameRequest, StoreLayout}
+import io.cleancut.format.StoreLayout
+import io.cleancut.format.frame.{FrameIdentity, FrameRequest}
 import io.cleancut.testkit.Frames
 
 /** Which frames carry the schemas of their rows, so that a reader without Spark can decode them. */

@@ -2,7 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.format._
+import io.cleancut.format.Proof
+import io.cleancut.format.cut.{Cut, EpochCosts, KindCosts, RunId, ShareCosts}
 import io.cleancut.history.{EpochRecord, EpochRecordJson, StorePrices}
 
 /** What pages say of a day's costs, and of proofs. */

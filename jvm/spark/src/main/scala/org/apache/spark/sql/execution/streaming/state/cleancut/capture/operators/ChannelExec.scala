@@ -37,7 +37,8 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.conf.{Capture, ChannelSettings}
 import io.cleancut.coordinator.state.Arrival
 import io.cleancut.error.Errors
-import io.cleancut.format.{ChannelReading, ChannelReport, Channels, CutLayout, StoreLayout}
+import io.cleancut.format.{Channels, CutLayout, StoreLayout}
+import io.cleancut.format.cut.{ChannelReading, ChannelReport}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}
 
 /**

@@ -23,7 +23,8 @@ import io.cleancut.base.{Clock, StateVersion}
 import io.cleancut.engine.{BlockEncoder, BlockQueue, FrameRecords}
 import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.error.Errors
-import io.cleancut.format._
+import io.cleancut.format.FrameKind
+import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest, FrameWriter}
 import io.cleancut.protocol.ChannelRows
 
 /**

@@ -18,7 +18,7 @@ import org.apache.spark.sql.streaming.StateOperatorProgress
 
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.state.CutsStatus
-import io.cleancut.format.{ChannelCourse, ChannelReport}
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport}
 
 /**
  * Speaks to Spark for all channels of a plan: asks for another epoch while rows are in flight, and

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
   OpenGroup
 }
 
-import io.cleancut.format.{ChannelReport, RowsDigest}
+import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 
 /**
  * The rows of a channel that leads to a Python worker, in an attempt that decides for itself. Rows

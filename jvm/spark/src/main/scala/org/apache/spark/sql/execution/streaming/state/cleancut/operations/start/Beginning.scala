@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.SparkCal
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.base.Clock
-import io.cleancut.format.SinkEpochs
+import io.cleancut.format.cut.SinkEpochs
 
 /** With what a checkpoint begins that is made for a query, beside the rows that are given. */
 private[operations] trait Beginning {

@@ -12,7 +12,8 @@ import org.apache.spark.sql.types.DataType
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.cutstore.{CutArchive, StoredCut}
-import io.cleancut.format._
+import io.cleancut.format.{Channels, FrameKind, FramePlace, StoreCut}
+import io.cleancut.format.frame.{BlockScratch, FamilySchema, FrameReader, FrameRequest}
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
 
 /**

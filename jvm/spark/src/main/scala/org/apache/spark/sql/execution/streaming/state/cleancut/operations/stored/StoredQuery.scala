@@ -23,7 +23,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.cutstore.StoredCut
 import io.cleancut.error.Errors
-import io.cleancut.format.Cut
+import io.cleancut.format.cut.Cut
 
 /**
  * A column family as it was stored.

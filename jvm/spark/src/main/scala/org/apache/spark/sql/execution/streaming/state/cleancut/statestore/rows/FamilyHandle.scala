@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.streaming.state.StateSchemaProvider
 
 import io.cleancut.engine._
 import io.cleancut.engine.memory.{Bytes, Memory}
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 
 /**
  * What follows from the schemas of a family. It takes far longer to make than a task takes to open

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 
 import io.cleancut.engine.memory.{Bytes, Memory}
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 
 /** How the rows of a family become bytes in the log, and rows again. For one thread at a time. */
 abstract private[cleancut] class RowCodec {

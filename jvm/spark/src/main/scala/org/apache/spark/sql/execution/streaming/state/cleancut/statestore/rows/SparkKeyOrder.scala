@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.cleancut.engine.{KeyOrder, Place}
 import io.cleancut.engine.memory.{Bytes, KeyHash, Memory}
-import io.cleancut.format.FamilySchema
+import io.cleancut.format.frame.FamilySchema
 
 /**
  * The order that one of Spark's key encoder specs asks for, over the keys as rows. Places are what

@@ -12,7 +12,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
 }
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.{ChannelReport, Channels}
+import io.cleancut.format.Channels
+import io.cleancut.format.cut.ChannelReport
 
 /** Rows, and the task around a channel, for tests. */
 private[cleancut] object ChannelCases {

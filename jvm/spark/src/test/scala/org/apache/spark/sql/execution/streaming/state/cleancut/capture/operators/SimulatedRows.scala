@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
 }
 
 import io.cleancut.base.StoreId
-import io.cleancut.format.ChannelReport
+import io.cleancut.format.cut.ChannelReport
 
 /** The task around [[SimulatedRows]]. */
 trait SimulatedTask {

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import scala.jdk.CollectionConverters._
 
@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 
 import io.cleancut.base.StoreId
+import io.cleancut.format.Json
 
 /** The costs of an epoch as JSON. A number that a release did not count yet is 0. */
 object CostsJson {

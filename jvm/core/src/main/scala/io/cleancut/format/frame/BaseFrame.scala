@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.io.{ByteArrayInputStream, Closeable, EOFException}
 import java.util.zip.CRC32
@@ -6,6 +6,7 @@ import java.util.zip.CRC32
 import scala.util.control.NonFatal
 
 import io.cleancut.error.CleancutException
+import io.cleancut.format.FrameLayout
 
 /**
  * A base whose blocks are read one by one, in any order: header and end are read when it is opened,

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.io.InputStream
 import java.nio.BufferUnderflowException
@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.format.{FormatMagic, FrameKind, FrameLayout, StoreCut}
 
 /** Which frame a reader asked for, and under which name. */
 final case class FrameRequest(

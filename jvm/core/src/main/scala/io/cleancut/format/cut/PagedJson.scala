@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import scala.jdk.CollectionConverters._
 
@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import io.cleancut.base.StoreId
+import io.cleancut.format.{Channels, CutLayout, Json, SegmentEnd, StoreOrder}
 
 /** What a cut says of its pages and its window. See `docs/FORMAT.md`, "Cut". */
 private[format] object PagedJson {

@@ -1,8 +1,10 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.util.zip.CRC32
 
 import com.github.luben.zstd.{Zstd, ZstdException}
+
+import io.cleancut.format.FrameLayout
 
 /**
  * Checks and decodes the blocks of one frame.

@@ -1,10 +1,11 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import java.util.zip.CRC32
 
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.error.Errors
+import io.cleancut.format.{FormatMagic, FrameLayout}
 
 /**
  * An object that is a header and one compressed body under a checksum, as cuts and pages are. See

@@ -1,8 +1,9 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import java.util.Arrays
 
 import io.cleancut.base.StoreId
+import io.cleancut.format.{CutLayout, SegmentEnd, StoreOrder}
 
 /**
  * Where the chains of a cut are to be found. See `docs/FORMAT.md`, "Cut".

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.io.ByteArrayOutputStream
 
@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.format.{Chains, CutLayout, FrameKind, PackedChain, PackedFrames, StoreCut}
 
 /**
  * Which rows of its sources a base that refers to others has: those of its own partition, of so

@@ -1,8 +1,10 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.util.concurrent.ArrayBlockingQueue
 
 import com.github.luben.zstd.{ZstdCompressCtx, ZstdDecompressCtx}
+
+import io.cleancut.format.FrameLayout
 
 /**
  * The buffers and codec contexts that reading or writing one frame needs. Making them costs more

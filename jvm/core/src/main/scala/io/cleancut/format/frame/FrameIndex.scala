@@ -1,6 +1,8 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.nio.ByteBuffer
+
+import io.cleancut.format.FrameLayout
 
 /**
  * What a family has after a frame: its keys, and the bytes of its rows by the rule of the format.

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import java.util.zip.CRC32
 
@@ -8,9 +8,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.error.Errors
-
-/** Who wrote a segment, and in which epoch it was first wanted. */
-final case class SegmentIdentity(epoch: Long, writer: String, runId: String, generation: Long)
+import io.cleancut.format._
 
 /** A sealed frame that has no place yet. */
 final case class SealedFrame(name: FrameName, attempt: Long, bytes: Array[Byte])

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import io.cleancut.base.Clock
 

@@ -1,26 +1,12 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import scala.collection.mutable
 
-import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.base.StoreId
+import io.cleancut.format.{Channels, StoreCut}
 
 /** Whose a cut, a segment or an owner's note is. */
 final case class RunId(queryId: Option[String], runId: String, generation: Long)
-
-/**
- * One store in a cut: the frames that make its version, oldest first. They begin with a base unless
- * they begin with the delta of version 1.
- */
-final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, FramePlace)]) {
-  require(frames.nonEmpty, s"no frames of $store")
-  def version: StateVersion = frames.last._2
-
-  /** The frame that the others go on behind, if it is a base. */
-  def base: Option[(FrameName, FramePlace)] = {
-    val (kind, version, place) = frames.head
-    Option.when(kind == FrameKind.Base)((FrameName(store, version, kind), place))
-  }
-}
 
 /**
  * What bases of a version refer to, that an act has made of all stores.

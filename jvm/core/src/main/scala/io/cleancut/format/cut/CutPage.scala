@@ -1,10 +1,11 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import java.nio.BufferUnderflowException
 
 import scala.util.control.NonFatal
 
 import io.cleancut.error.Errors
+import io.cleancut.format.{Chains, Channels, CutLayout, FormatMagic, PackedFrames, StoreCut}
 
 /**
  * What makes up version *epoch + 1* of each of some stores. Cuts name it. See `docs/FORMAT.md`,

@@ -1,8 +1,10 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.util.zip.CRC32
 
 import com.github.luben.zstd.Zstd
+
+import io.cleancut.format.FrameLayout
 
 /**
  * A block on its way into a frame ([[FrameWriter.block]]). [[compress]] touches nothing but the

@@ -1,7 +1,9 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import java.io.OutputStream
 import java.util.zip.CRC32
+
+import io.cleancut.format.{FormatMagic, FrameKind, FrameLayout}
 
 /**
  * Writes one frame to `out`: the header at once, then each block, then, with [[finish]], the

@@ -1,9 +1,10 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 import io.cleancut.base.StoreId
+import io.cleancut.format.Json
 
 /**
  * What a task made of a channel, and how it came to the barrier, as both stand in a cut. See

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.util.RawValue
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import io.cleancut.error.Errors
+import io.cleancut.format.{Chains, Channels, CutLayout, FormatMagic, Json, StoreCut}
 
 /** The bytes of cuts and seals. See `docs/FORMAT.md`, "Cut". */
 private[format] object CutCodec {

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import java.nio.charset.StandardCharsets.UTF_8
 
@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 
 import io.cleancut.error.Errors
+import io.cleancut.format.Json
 
 /**
  * Which epochs the sinks of a query have published, as its checkpoint records them. Epochs that a

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.frame
 
 import scala.jdk.CollectionConverters._
 
@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.error.Errors
 import io.cleancut.format.FrameLayout.MaxIdentityBytes
+import io.cleancut.format.Json
 
 /**
  * How the rows of a column family are read: Spark's schemas and key encoder spec, each as JSON.

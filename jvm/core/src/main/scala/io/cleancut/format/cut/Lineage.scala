@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import java.nio.charset.StandardCharsets.UTF_8
 
@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.node.ArrayNode
 
 import io.cleancut.error.Errors
+import io.cleancut.format.Json
 
 /**
  * A checkpoint that another one continues.

@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import scala.collection.mutable
 
@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.{JsonParser, JsonToken}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.format.{FrameKind, FrameName, FramePlace, PlacedFrame}
 
 /** The table of a segment as JSON. See `docs/FORMAT.md`, "Segment". */
 private[format] object SegmentTable {

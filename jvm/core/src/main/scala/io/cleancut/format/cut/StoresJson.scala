@@ -1,4 +1,4 @@
-package io.cleancut.format
+package io.cleancut.format.cut
 
 import scala.jdk.CollectionConverters._
 
@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.jsontype.TypeSerializer
 import com.fasterxml.jackson.databind.{JsonNode, JsonSerializable, SerializerProvider}
 
 import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.format.{Chains, FrameKind, FramePlace, Json, StoreCut}
 
 /**
  * The stores of a cut. Written as they come and not as a tree first, because there may be hundreds
