@@ -12,7 +12,6 @@ from cleancut._version import __version__
 if TYPE_CHECKING:
     from cleancut import dataflow, errors, sinks, testing
     from cleancut._checkpoint.checkpoint import Checkpoint
-    from cleancut._checkpoint.read.changes import DiffInfo
     from cleancut._checkpoint.read.cut_info import (
         ChainInfo,
         CutDetails,
@@ -24,11 +23,12 @@ if TYPE_CHECKING:
     from cleancut._checkpoint.read.epoch_history import EpochHistory
     from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch
     from cleancut._checkpoint.read.prices import DailyCost, DailyCosts, PriceList
-    from cleancut._checkpoint.read.skew import PartitionSize, SkewInfo
-    from cleancut._checkpoint.read.store_info import FamilyInfo, FrameInfo, StoreInfo
     from cleancut._checkpoint.replicate.followed import ProvenCut, ReplicaStatus
     from cleancut._checkpoint.replicate.replicas import ReplicaInfo
     from cleancut._checkpoint.retain.expiry import Expiry, KeptCut
+    from cleancut._checkpoint.tables.changes import DiffInfo
+    from cleancut._checkpoint.tables.skew import PartitionSize, SkewInfo
+    from cleancut._checkpoint.tables.store_info import FamilyInfo, FrameInfo, StoreInfo
     from cleancut._checkpoint.verify.drill import DrillInfo
     from cleancut._checkpoint.verify.report import Problem, VerifyReport
     from cleancut._display.info_list import InfoList
@@ -108,7 +108,7 @@ else:
             "_format.cut.channels": ("ChannelInfo", "OperatorCut"),
             "_format.cut.costs": ("Costs", "RequestCount", "RequestsByKind", "StoreTime", "Usage"),
             "_metrics.prometheus": ("MetricsServer",),
-            "_checkpoint.read.changes": ("DiffInfo",),
+            "_checkpoint.tables.changes": ("DiffInfo",),
             "_checkpoint.read.cut_info": (
                 "ChainInfo",
                 "CutDetails",
@@ -119,8 +119,8 @@ else:
             ),
             "_checkpoint.read.epoch_info": ("EpochInfo", "SlowEpoch"),
             "_checkpoint.read.prices": ("DailyCost", "DailyCosts", "PriceList"),
-            "_checkpoint.read.skew": ("PartitionSize", "SkewInfo"),
-            "_checkpoint.read.store_info": ("FamilyInfo", "FrameInfo", "StoreInfo"),
+            "_checkpoint.tables.skew": ("PartitionSize", "SkewInfo"),
+            "_checkpoint.tables.store_info": ("FamilyInfo", "FrameInfo", "StoreInfo"),
             "_checkpoint.retain.expiry": ("Expiry", "KeptCut"),
             "_checkpoint.replicate.followed": ("ProvenCut", "ReplicaStatus"),
             "_checkpoint.replicate.replicas": ("ReplicaInfo",),

@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 import cleancut
 from cleancut import Checkpoint, RequestError
 from cleancut._checkpoint.read.history import History
-from cleancut._checkpoint.read.lookup import Operator
 from cleancut._checkpoint.read.root import open_root
+from cleancut._checkpoint.tables.lookup import Operator
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._unsafe_rows.encoded import cells_of
 from cleancut._unsafe_rows.schema import struct_of

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cleancut import Checkpoint, DamagedError, RequestError
-from cleancut._checkpoint.read.changes import change_reader
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import open_root
+from cleancut._checkpoint.tables.changes import change_reader
 from cleancut._storage.access import S3Access
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from cleancut import Checkpoint, DamagedError, RequestError
 from cleancut._checkpoint.read.history import History
-from cleancut._checkpoint.read.lookup import Operator, rows_of_key
 from cleancut._checkpoint.read.root import Root, open_root
+from cleancut._checkpoint.tables.lookup import Operator, rows_of_key
 from cleancut._cli import main as _cli
 from cleancut._format.frame.key_hash import key_hash
 from cleancut._storage.access import S3Access

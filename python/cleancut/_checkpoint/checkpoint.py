@@ -9,8 +9,6 @@ from typing import Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cleancut._checkpoint.read.batches import batch_reader
-from cleancut._checkpoint.read.changes import DiffInfo, change_reader, summed
 from cleancut._checkpoint.read.cut_info import (
     CutDetails,
     CutInfo,
@@ -21,23 +19,10 @@ from cleancut._checkpoint.read.cut_info import (
     savepoint_info,
 )
 from cleancut._checkpoint.read.epoch_history import EpochHistory
-from cleancut._checkpoint.read.frames import frames_of
 from cleancut._checkpoint.read.history import History, NamedState, NoVersion
-from cleancut._checkpoint.read.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
-from cleancut._checkpoint.read.lookup import rows_of_key
 from cleancut._checkpoint.read.prices import PRICES, DailyCosts, PriceList, daily_costs
 from cleancut._checkpoint.read.recorded import told_epochs
 from cleancut._checkpoint.read.root import Root, objects_at, open_root
-from cleancut._checkpoint.read.selection import Selection
-from cleancut._checkpoint.read.skew import SkewInfo, skew_infos
-from cleancut._checkpoint.read.store_info import (
-    FamilyInfo,
-    FrameInfo,
-    StoreInfo,
-    family_infos,
-    frame_info,
-    store_info,
-)
 from cleancut._checkpoint.replicate.followed import (
     ReplicaStatus,
     proven_times,
@@ -48,6 +33,21 @@ from cleancut._checkpoint.replicate.replicas import ReplicaInfo, fence, replicat
 from cleancut._checkpoint.retain.expirable import Expirable
 from cleancut._checkpoint.retain.metadata import restore_metadata
 from cleancut._checkpoint.retain.savepoints import pin, unpin
+from cleancut._checkpoint.tables.batches import batch_reader
+from cleancut._checkpoint.tables.changes import DiffInfo, change_reader, summed
+from cleancut._checkpoint.tables.frames import frames_of
+from cleancut._checkpoint.tables.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
+from cleancut._checkpoint.tables.lookup import rows_of_key
+from cleancut._checkpoint.tables.selection import Selection
+from cleancut._checkpoint.tables.skew import SkewInfo, skew_infos
+from cleancut._checkpoint.tables.store_info import (
+    FamilyInfo,
+    FrameInfo,
+    StoreInfo,
+    family_infos,
+    frame_info,
+    store_info,
+)
 from cleancut._checkpoint.verify.drill import DrillInfo, drill, proofs
 from cleancut._checkpoint.verify.report import VerifyReport, verify
 from cleancut._display.info_list import InfoList

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 from cleancut._brief import Brief
-from cleancut._checkpoint.read.batches import BATCH_ROWS, row_damaged
 from cleancut._checkpoint.read.cut_info import other_provider
 from cleancut._checkpoint.read.cut_reader import LoadedState, chain_bytes
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
+from cleancut._checkpoint.tables.batches import BATCH_ROWS, row_damaged
 from cleancut._checkpoint.verify.spark_files import SparkFilesCheck
 from cleancut._display.tables import TREND, rank
 from cleancut._format.frame.identity import UNSAFE_ROW, Family

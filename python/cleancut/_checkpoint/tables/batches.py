@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from cleancut._checkpoint.read.history import History, StoredVersion
 from cleancut._checkpoint.read.live_rows import LiveState, Row
-from cleancut._checkpoint.read.selection import Projection, Selection
+from cleancut._checkpoint.tables.selection import Projection, Selection
 from cleancut._format.frame.identity import UNSAFE_ROW, Family
 from cleancut._format.layout import StoreId
 from cleancut._unsafe_rows.column_cells import MisfitError

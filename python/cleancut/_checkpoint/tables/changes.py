@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from cleancut._brief import Brief
-from cleancut._checkpoint.read.batches import BATCH_ROWS, unreadable
 from cleancut._checkpoint.read.history import CutVersion, History, StoredVersion
+from cleancut._checkpoint.tables.batches import BATCH_ROWS, unreadable
 from cleancut._display.tables import rank
 from cleancut._format.frame.identity import UNSAFE_ROW, Family
 from cleancut._unsafe_rows.column_cells import MisfitError

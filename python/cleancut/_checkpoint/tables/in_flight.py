@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from cleancut._checkpoint.read.batches import batch_reader
 from cleancut._checkpoint.read.history import History, StoredVersion
-from cleancut._checkpoint.read.selection import Selection
+from cleancut._checkpoint.tables.batches import batch_reader
+from cleancut._checkpoint.tables.selection import Selection
 
 NO_ROWS_IN_FLIGHT = pa.schema(
     [("row", pa.struct([])), ("number", pa.int64()), ("partition", pa.int32())]

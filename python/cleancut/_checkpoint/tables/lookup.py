@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cleancut._checkpoint.read.batches import BatchDecoder, described, family_of, unreadable
 from cleancut._checkpoint.read.history import History, StoredVersion
-from cleancut._checkpoint.read.selection import Selection
+from cleancut._checkpoint.tables.batches import BatchDecoder, described, family_of, unreadable
+from cleancut._checkpoint.tables.selection import Selection
 from cleancut._format.frame.identity import UNSAFE_ROW, Family
 from cleancut._format.spark.operator_metadata import OperatorMetadata
 from cleancut._storage.objects import Objects
