@@ -438,9 +438,9 @@ private[sim] object World {
   val HealsEvery = 30
   val SavepointsEvery = 4
 
-  /** A run has some thousands. */
+  /** A run has some thousands; one with hundreds of tasks a million and more. */
   val MaxSteps = 200_000L
-  val StepsPerTask = 2_000L
+  val StepsPerTask = 10_000L
 
   val SealRate = 5.0
 
