@@ -17,6 +17,7 @@ from cleancut import DamagedError, FencedError, RequestError
 from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.sinks._epoch_log.manifest import Manifest
 from cleancut.sinks._files.publishing import Publishing
@@ -304,11 +305,11 @@ def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
         batches.append(df)
         query.sink(df, epoch)
 
-    def late(self: Publishing, staged: Manifest, batch: Batch) -> Manifest:
+    def late(self: Publishing, staged: Manifest, batch: Batch, expected: Expected) -> Manifest:
         other = Publishing(self._directory, self._output)
         other._has_published = self._has_published
-        first = publish(other, other.stage(batches[-1], batch), batch)
-        assert publish(self, staged, batch) == first != staged
+        first = publish(other, other.stage(batches[-1], batch), batch, expected)
+        assert publish(self, staged, batch, expected) == first != staged
         return first
 
     monkeypatch.setattr(Publishing, "publish", late)

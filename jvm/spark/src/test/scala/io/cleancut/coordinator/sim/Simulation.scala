@@ -281,8 +281,10 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
       invariants.violated(s"epoch ${invariants.last} is the last and not ${end - 1}")
     }
     world.heal()
-    new CutSweep(driver.archive, plan.baseMargin, () => false)
-      .run(invariants.last - plan.keep, spared = Set.empty)
+    val oldest = invariants.last - plan.keep
+    // A base that was adopted late is named by cuts after the oldest kept one.
+    val late = driver.archive.cuts.read(invariants.last).toSeq.flatMap(_.spared(oldest)).toSet
+    new CutSweep(driver.archive, plan.baseMargin, () => false).run(oldest, late)
     val left = invariants.orphans(world.names)
     orphans = left.size
     if (left.nonEmpty) invariants.violated(s"the sweep left ${left.mkString(", ")}")
