@@ -1,7 +1,7 @@
 # The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
+.PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -96,9 +96,12 @@ fmt: setup  ## format everything
 check: setup check-python  ## formatters, compilers with fatal warnings, linters, types
 	$(SBT) $(SBT_CHECK)
 
+words: setup  ## count words that the field does not use, by folder
+	$(PYTHON) -m tests.support.words
+
 .PHONY: check-python
 check-python: setup
-	@status=0; for tool in "ruff format --check" "ruff check" mypy; do \
+	@status=0; for tool in "ruff format --check" "ruff check" mypy "tests.support.words --check"; do \
 	  $(PYTHON) -m $$tool || status=1; done; exit $$status
 
 unit: setup  ## tests without a Spark session, both languages
