@@ -56,22 +56,26 @@ if TYPE_CHECKING:
     from cleancut._query.stopping import stop
     from cleancut._session.jars import jar_paths
     from cleancut._session.session import configure
-    from cleancut.dataflow._channel.channel import Channel
-    from cleancut.dataflow._channel.loop import iterate
-    from cleancut.dataflow._channel.readers import ChannelReader
-    from cleancut.dataflow._cuts.checking import FlowProblem, FlowReport
-    from cleancut.dataflow._cuts.expiring import FlowExpiry
-    from cleancut.dataflow._cuts.running import FlowRun
-    from cleancut.dataflow._dataflow import Attending, Dataflow
-    from cleancut.dataflow._model.infos import (
+    from cleancut.dataflow import (
+        Attending,
+        Channel,
+        ChannelAct,
+        ChannelReader,
+        Dataflow,
         FlowAge,
         FlowCut,
         FlowEdge,
+        FlowExpiry,
         FlowInFlight,
         FlowMember,
+        FlowPlan,
+        FlowProblem,
+        FlowReport,
+        FlowRun,
         FlowStatus,
+        MemberAct,
+        iterate,
     )
-    from cleancut.dataflow._operations.acts import ChannelAct, FlowPlan, MemberAct
     from cleancut.errors import (
         CleancutError,
         DamagedError,
@@ -88,21 +92,6 @@ else:
         {
             "": ("dataflow", "errors", "sinks", "testing"),
             "_checkpoint.checkpoint": ("Checkpoint",),
-            "dataflow._operations.acts": ("ChannelAct", "FlowPlan", "MemberAct"),
-            "dataflow._channel.channel": ("Channel",),
-            "dataflow._cuts.checking": ("FlowProblem", "FlowReport"),
-            "dataflow._cuts.expiring": ("FlowExpiry",),
-            "dataflow._model.infos": (
-                "FlowAge",
-                "FlowCut",
-                "FlowEdge",
-                "FlowInFlight",
-                "FlowMember",
-                "FlowStatus",
-            ),
-            "dataflow._channel.loop": ("iterate",),
-            "dataflow._channel.readers": ("ChannelReader",),
-            "dataflow._cuts.running": ("FlowRun",),
             "_checkpoint.read.epoch_history": ("EpochHistory",),
             "_display.info_list": ("InfoList",),
             "_format.cut.channels": ("ChannelInfo", "OperatorCut"),
@@ -126,7 +115,6 @@ else:
             "_checkpoint.replicate.replicas": ("ReplicaInfo",),
             "_operations.compatible": ("Compatibility", "Difference", "compatible"),
             "_query.coordinator": ("Coordinator", "CoordinatorStatus", "coordinator"),
-            "dataflow._dataflow": ("Attending", "Dataflow"),
             "_operations.first_state": ("bootstrap", "migrate"),
             "_session.jars": ("jar_paths",),
             "_query.live_view": ("LiveView",),
@@ -148,6 +136,26 @@ else:
             "_query.stopping": ("stop",),
             "_checkpoint.verify.drill": ("DrillInfo",),
             "_checkpoint.verify.report": ("Problem", "VerifyReport"),
+            "dataflow": (
+                "Attending",
+                "Channel",
+                "ChannelAct",
+                "ChannelReader",
+                "Dataflow",
+                "FlowAge",
+                "FlowCut",
+                "FlowEdge",
+                "FlowExpiry",
+                "FlowInFlight",
+                "FlowMember",
+                "FlowPlan",
+                "FlowProblem",
+                "FlowReport",
+                "FlowRun",
+                "FlowStatus",
+                "MemberAct",
+                "iterate",
+            ),
             "errors": (
                 "CleancutError",
                 "DamagedError",

@@ -35,9 +35,10 @@ def add_into(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(group: Any, prefix: str) -> None:
+    types = get_type_hints(S3Options)
     for name, text in S3_OPTIONS.items():
         flag = f"--{prefix}{name}".replace("_", "-")
-        is_switch = get_type_hints(S3Options)[name] is bool
+        is_switch = types[name] is bool
         group.add_argument(flag, help=text, **({"action": "store_true"} if is_switch else {}))
 
 
