@@ -255,17 +255,23 @@ class SinkContract(ABC):
             raise AssertionError("an epoch was taken a second time, with other input")
         play.check(range(2))
 
+    def _save_between(self, play: "_Play", run: ActedRun, sink: Sink, home: Path) -> object:
+        """Writes epochs 0 to 3; returns a copy of the target after epoch 1, if it can be made."""
+        for epoch in (0, 1):
+            play.give(run, sink, epoch)
+        early = self.save(home)
+        if early is not None:
+            for epoch in (2, 3):
+                play.give(run, sink, epoch)
+        return early
+
     def test_a_target_that_lost_epochs_is_not_written(self, tmp_path: Path) -> None:
         """It was restored to an earlier state, with its ledger. Then each way out is taken."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
-        for epoch in (0, 1):
-            play.give(run, sink, epoch)
-        early = self.save(tmp_path)
+        early = self._save_between(play, run, sink, tmp_path)
         if early is None:
             return
-        for epoch in (2, 3):
-            play.give(run, sink, epoch)
         late = self.save(tmp_path)
         self.restore(tmp_path, early)
         play.refused(4, "epochs 2 to 3")
@@ -291,13 +297,9 @@ class SinkContract(ABC):
         """It is restored to an earlier state while a run writes to it; then it is gone."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
-        for epoch in (0, 1):
-            play.give(run, sink, epoch)
-        early = self.save(tmp_path)
+        early = self._save_between(play, run, sink, tmp_path)
         if early is None:
             return
-        for epoch in (2, 3):
-            play.give(run, sink, epoch)
         self.restore(tmp_path, early)
         play.refused(4, "epochs 2 to 3", run=run, sink=sink)
         play.check([0, 1], "a run was refused whose target has lost epochs 2 and 3")
