@@ -9,7 +9,7 @@ from cleancut._storage.objects import Objects
 def sealed_frames(objects: Objects, seal: Cut) -> list[PlacedFrame]:
     """The last frame of each store of a seal, those of rows in flight among them."""
     last = [chain[-1] for chain in seal.held.values()]
-    for part in seal.root.window:
+    for part in seal.paged.window:
         frames = ChainParts(objects).frames(part.table)
         last += [of for of in frames if part.counts(of.offset) and not of.store.is_channel]
     return last

@@ -1,4 +1,4 @@
-"""Random histories of many stores, and the cuts of both versions that stand for them."""
+"""Random histories of many stores, and the cuts that stand for them."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Cuts, segments and whole roots against the test vectors that the Scala suite reads too."""
+"""Cuts, segments and checkpoints against the test vectors that the Scala suite reads too."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +14,7 @@ from cleancut._checkpoint.verify.segments import check_segments
 from cleancut._format.cut.channels import ChannelInfo
 from cleancut._format.cut.costs import Usage
 from cleancut._format.cut.cut import Cut, read_cut
-from cleancut._format.cut.root_parts import RootParts
+from cleancut._format.cut.paged_chains import PagedChains
 from cleancut._format.layout import (
     SegmentName,
     cut_name,
@@ -91,7 +91,7 @@ def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
 
 
 def known(body: dict[str, Any]) -> dict[str, Any]:
-    """The body without what a reader passes over in the elements of a root."""
+    """The body without what a reader passes over in the pages and the window of a cut."""
 
     def element(fields: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -143,7 +143,7 @@ def described(cut: Cut) -> dict[str, Any]:
         }
         for store, chain in cut.held.items()
     ]
-    return root_told(cut.root, stores) | {
+    return paged_told(cut.paged, stores) | {
         "epoch": cut.epoch,
         "queryId": cut.query_id,
         "runId": cut.run_id,
@@ -158,8 +158,8 @@ def described(cut: Cut) -> dict[str, Any]:
     }
 
 
-def root_told(root: RootParts, channels: list[dict[str, Any]]) -> dict[str, Any]:
-    """What only roots have, in the shape of the vectors, as far as a reader knows it."""
+def paged_told(paged: PagedChains, channels: list[dict[str, Any]]) -> dict[str, Any]:
+    """The pages and the window, in the shape of the vectors, as far as a reader knows it."""
     pages = [
         {
             "name": str(page.name),
@@ -170,17 +170,17 @@ def root_told(root: RootParts, channels: list[dict[str, Any]]) -> dict[str, Any]
             "partition": page.first.partition,
             "store": page.first.store,
         }
-        for page in root.pages
+        for page in paged.pages
     ]
     window = []
-    for part in root.window:
+    for part in paged.window:
         told: dict[str, Any] = {"segment": part.segment, "epoch": part.epoch}
         told |= {"length": part.table.length, "footer": part.table.size, "crc": part.table.crc}
         told |= {} if part.counted is None else {"counted": sorted(part.counted)}
         # An empty list of these says no more than none.
         told |= {"uncounted": sorted(part.uncounted)} if part.uncounted else {}
         window.append(told)
-    parts = {"storeCount": root.store_count, "pages": pages, "window": window}
+    parts = {"storeCount": paged.store_count, "pages": pages, "window": window}
     return parts | {"inFlight": channels}
 
 

@@ -24,7 +24,7 @@ def test_cuts_lead_to_the_chains_of_their_stores() -> None:
             assert cut.chains == expected, (seed, epoch)
             assert list(cut.chains) == sorted(cut.chains)
             assert cut.store_count == len(cut.chains)
-            seen.add(("pages", bool(cut.root.pages)))
+            seen.add(("pages", bool(cut.paged.pages)))
             seen.add(("chains", any(len(chain) > 1 for chain in cut.chains.values())))
             seen.add(("channels", any(store.store == CHANNEL for store in cut.chains)))
             for store, chain in one_by_one(objects, epoch, list(cut.chains)).items():

@@ -26,7 +26,7 @@ class ChainCase:
 
     name: str
     doc: str
-    root: str
+    cut: str
     epoch: int
     objects: Mapping[str, bytes]
     chains: Sequence[Chain] = ()
@@ -35,7 +35,7 @@ class ChainCase:
 
     def expectation(self) -> dict[str, Any]:
         objects = {name: data.hex() for name, data in sorted(self.objects.items())}
-        expected = {"doc": self.doc, "root": self.root, "epoch": self.epoch, "objects": objects}
+        expected = {"doc": self.doc, "cut": self.cut, "epoch": self.epoch, "objects": objects}
         if self.error is None:
             return expected | {"chains": [described(chain) for chain in self.chains]}
         told = {"error": self.error}
@@ -94,27 +94,25 @@ class _Four(Little):
 
 
 def _pages_and_windows() -> Iterator[ChainCase]:
-    def made(name: str, doc: str, of: _Four, root: str) -> ChainCase:
-        return ChainCase(name, doc, root, 3, of.objects, of.both)
+    def made(name: str, doc: str, of: _Four, cut: str) -> ChainCase:
+        return ChainCase(name, doc, cut, 3, of.objects, of.both)
 
     of = _Four()
-    root = of.root(3, [], of.window(0))
-    yield made("no-page", "All frames are in the window.", of, root)
+    cut = of.paged_cut(3, [], of.window(0))
+    yield made("no-page", "All frames are in the window.", of, cut)
     of = _Four()
-    root = of.root(3, of.two_pages(), of.window(1))
-    yield made(
-        "pages-of-different-epochs", "A window of more epochs than one page needs.", of, root
-    )
+    cut = of.paged_cut(3, of.two_pages(), of.window(1))
+    yield made("pages-of-different-epochs", "A window of more epochs than one page needs.", of, cut)
     of = _Four()
     page = of.page(3, *of.both)
-    yield made("no-window", "A page of the root's own epoch.", of, of.root(3, [page], []))
+    yield made("no-window", "A page of the cut's own epoch.", of, of.paged_cut(3, [page], []))
     of = _Four()
     page = of.page(1, *(of.chain(at, 1) for at in (0, 1)))
-    root = of.root(3, [page], of.window(2), name="savepoints/before-1.cut")
-    yield made("savepoint", "A savepoint whose cut is gone.", of, root)
+    cut = of.paged_cut(3, [page], of.window(2), name="savepoints/before-1.cut")
+    yield made("savepoint", "A savepoint whose cut is gone.", of, cut)
     of = _Four()
-    root = of.root(0, [], [], store_count=0)
-    yield ChainCase("no-store", "A root of no store.", root, 0, of.objects)
+    cut = of.paged_cut(0, [], [], store_count=0)
+    yield ChainCase("no-store", "A cut of no store.", cut, 0, of.objects)
 
 
 def _bases() -> Iterator[ChainCase]:
@@ -125,32 +123,32 @@ def _bases() -> Iterator[ChainCase]:
     window += [of.epochs[2].part(2), of.epochs[3].part(3), late.part(3, counted=[three])]
     chains = [[three, *of.chain(0, since=2)], [four, *of.chain(1, since=2)]]
     doc = "A base that a later cut has adopted: its segment is there under two epochs."
-    root = of.root(3, [], window)
-    yield ChainCase("late-base", doc, root, 3, dict(of.objects), chains)
+    cut = of.paged_cut(3, [], window)
+    yield ChainCase("late-base", doc, cut, 3, dict(of.objects), chains)
     page = of.page(2, of.chain(0, 2), chains[1][:-1])
-    root = of.root(3, [page], [of.epochs[3].part(3), late.part(3, counted=[three])])
+    cut = of.paged_cut(3, [page], [of.epochs[3].part(3), late.part(3, counted=[three])])
     doc = "A late base that takes the place of frames of the page."
-    yield ChainCase("late-base-over-a-page", doc, root, 3, dict(of.objects), chains)
+    yield ChainCase("late-base-over-a-page", doc, cut, 3, dict(of.objects), chains)
     of = _Four()
     newer, older = of.segment(2, base(3), writer="17"), of.segment(0, base(1), number=2)
     page = of.page(2, newer.frames, of.chain(1, 2))
-    root = of.root(3, [page], [*of.window(3), older.part(3)])
+    cut = of.paged_cut(3, [page], [*of.window(3), older.part(3)])
     doc = "A late base below that of the page: nothing comes of it."
     chains = [[*newer.frames, of.epochs[3].frames[0]], of.chain(1)]
-    yield ChainCase("late-base-below-that-of-the-page", doc, root, 3, of.objects, chains)
+    yield ChainCase("late-base-below-that-of-the-page", doc, cut, 3, of.objects, chains)
     of = _Four()
     beside = of.segment(3, base(4), writer="17")
-    root = of.root(3, of.two_pages(), [*of.window(1), beside.part(3)])
+    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), beside.part(3)])
     doc = "A base and a delta of one version: the base."
-    yield ChainCase("base-beside-its-delta", doc, root, 3, of.objects, [beside.frames, of.chain(1)])
+    yield ChainCase("base-beside-its-delta", doc, cut, 3, of.objects, [beside.frames, of.chain(1)])
     of = _Four()
     twice = of.segment(1, base(2), writer="17")
     window = [*of.window(0), twice.part(3)]
     window.insert(2, twice.part(1))
     chains = [[*twice.frames, *of.chain(0, since=2)], of.chain(1)]
     doc = "The very same base counts under two epochs."
-    root = of.root(3, [], window)
-    yield ChainCase("base-counted-twice", doc, root, 3, of.objects, chains)
+    cut = of.paged_cut(3, [], window)
+    yield ChainCase("base-counted-twice", doc, cut, 3, of.objects, chains)
 
 
 def _attempts() -> Iterator[ChainCase]:
@@ -162,25 +160,25 @@ def _attempts() -> Iterator[ChainCase]:
         left = [last.frames[0], last.frames[3]]
         part = last.part(4, uncounted=left) if uncounted else last.part(4, counted=kept)
         chains = [[*of.chain(0), kept[0]], [*of.chain(1), kept[1]]]
-        root = of.root(4, of.two_pages(), [*of.window(1), part])
-        return ChainCase(name, doc, root, 4, of.objects, chains)
+        cut = of.paged_cut(4, of.two_pages(), [*of.window(1), part])
+        return ChainCase(name, doc, cut, 4, of.objects, chains)
 
     doc = "An attempt that lost and a base that nobody adopted, told as those that do not count."
     yield case("uncounted", doc, True)
     yield case("counted", "The same, told by those that count.", False)
     of = _Four()
     lost = of.segment(3, delta(4, attempt=2), delta(9, FOUR), writer="17")
-    root = of.root(3, of.two_pages(), [*of.window(1), lost.part(3, counted=[])])
+    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), lost.part(3, counted=[])])
     doc = "Nothing of a segment counts, whatever versions it has."
-    yield ChainCase("counted-none", doc, root, 3, of.objects, of.both)
+    yield ChainCase("counted-none", doc, cut, 3, of.objects, of.both)
     of = _Four()
     window = [of.epochs[1].part(1, uncounted=[]), *of.window(2)]
-    root = of.root(3, of.two_pages(), window)
-    yield ChainCase("uncounted-none", "All of a segment counts.", root, 3, of.objects, of.both)
+    cut = of.paged_cut(3, of.two_pages(), window)
+    yield ChainCase("uncounted-none", "All of a segment counts.", cut, 3, of.objects, of.both)
     of = _Four()
     empty = of.segment(3, writer="17")
-    root = of.root(3, of.two_pages(), [*of.window(1), empty.part(3)])
-    yield ChainCase("empty-segment", "A segment without frames.", root, 3, of.objects, of.both)
+    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), empty.part(3)])
+    yield ChainCase("empty-segment", "A segment without frames.", cut, 3, of.objects, of.both)
 
 
 def _other_stores() -> Iterator[ChainCase]:
@@ -194,9 +192,9 @@ def _other_stores() -> Iterator[ChainCase]:
             own += written.frames
             window.append(written.part(epoch))
         window.sort(key=lambda part: int(part["epoch"]))
-        root = of.root(3, pages, window, store_count=3)
+        cut = of.paged_cut(3, pages, window, store_count=3)
         chains = sorted([*of.both, own], key=lambda chain: chain[0].store)
-        return ChainCase(name, doc, root, 3, of.objects, chains)
+        return ChainCase(name, doc, cut, 3, of.objects, chains)
 
     doc = "A store begins with a base above its page."
     yield newer("store-newer-than-all-pages", doc, FIVE, [[base(3, FIVE)], [delta(4, FIVE)]])
@@ -210,10 +208,10 @@ def _other_stores() -> Iterator[ChainCase]:
     noise = of.segment(3, delta(4, CHANNEL), base(9, CHANNEL), writer="17")
     told = of.segment(3, base(4, CHANNEL), writer="17", number=3)
     window = [*of.window(1), noise.part(3), told.part(3, counted=told.frames)]
-    root = of.root(3, of.two_pages(), window, in_flight=[told.frames])
+    cut = of.paged_cut(3, of.two_pages(), window, in_flight=[told.frames])
     chains = [told.frames, *of.both]
     doc = "Frames of channels in tables are passed over; those in flight are told."
-    yield ChainCase("channels", doc, root, 3, of.objects, chains)
+    yield ChainCase("channels", doc, cut, 3, of.objects, chains)
     yield _ranges_of_pages()
 
 
@@ -227,19 +225,19 @@ def _ranges_of_pages() -> ChainCase:
     pages = [of.page(1, *chains[:1], number=1), of.page(0, chains[1][:1], number=2)]
     pages += [of.page(1, *chains[2:4], number=3), of.page(0, chains[4][:1], number=4)]
     pages += [of.page(1, *chains[5:], number=5)]
-    root = of.root(1, pages, [then.part(1)], store_count=6)
+    cut = of.paged_cut(1, pages, [then.part(1)], store_count=6)
     doc = "Pages that begin within a partition and within an operator."
-    return ChainCase("ranges-of-pages", doc, root, 1, of.objects, chains)
+    return ChainCase("ranges-of-pages", doc, cut, 1, of.objects, chains)
 
 
 def _seals() -> Iterator[ChainCase]:
     def seal(of: _Four, last: Segment, **fields: Any) -> str:
         name = SEALED.format(4, 7)
         fields = {"commit": "", "name": name} | fields
-        return of.root(4, [], [last.part(4)], **fields)
+        return of.paged_cut(4, [], [last.part(4)], **fields)
 
     of = _Four()
-    of.root(3, of.two_pages(), of.window(1))
+    of.paged_cut(3, of.two_pages(), of.window(1))
     last = of.segment(4, delta(5), base(5, FOUR))
     chains = [[*of.chain(0), last.frames[0]], [last.frames[1]]]
     doc = "A seal: a delta behind the chain of the cut before, and a base."
@@ -248,36 +246,36 @@ def _seals() -> Iterator[ChainCase]:
     of.cut(3, *of.both)
     last = of.segment(4, delta(5), delta(5, FOUR), base(5, CHANNEL))
     chains = [last.frames[2:], [*of.chain(0), last.frames[0]], [*of.chain(1), last.frames[1]]]
-    root = seal(of, last, in_flight=[last.frames[2:]])
+    cut = seal(of, last, in_flight=[last.frames[2:]])
     doc = "A seal behind a cut of one page, with in-flight rows."
-    yield ChainCase("seal-with-rows-in-flight", doc, root, 4, of.objects, chains)
+    yield ChainCase("seal-with-rows-in-flight", doc, cut, 4, of.objects, chains)
     of = _Four()
     name = SEALED.format(4, 8)
-    root = of.root(4, [], [], name=name, store_count=0, commit="", claim=True)
-    yield ChainCase("claim", "A claim seals nothing.", root, 4, of.objects)
+    cut = of.paged_cut(4, [], [], name=name, store_count=0, commit="", claim=True)
+    yield ChainCase("claim", "A claim seals nothing.", cut, 4, of.objects)
 
 
 def _damaged(
     name: str,
     doc: str,
     of: _Four,
-    root: str,
+    cut: str,
     error: str = CUT_DAMAGED,
     readable: Sequence[Chain] = (),
 ) -> ChainCase:
-    return ChainCase(name, doc, root, 3, dict(of.objects), error=error, readable=readable)
+    return ChainCase(name, doc, cut, 3, dict(of.objects), error=error, readable=readable)
 
 
 def _damaged_pages() -> Iterator[ChainCase]:
     def case(name: str, doc: str, change: Any, **told: Any) -> ChainCase:
-        """The first page is changed, and what the root tells of it; the second can be read."""
+        """The first page is changed, and what the cut tells of it; the second can be read."""
         of = _Four()
         first, second = of.two_pages()
         data = change(of.objects.pop(first["name"]))
         if data is not None:
             of.objects[first["name"]] = data
-        root = of.root(3, [first | told, second], of.window(1))
-        return _damaged(name, doc, of, root, readable=[of.chain(1)])
+        cut = of.paged_cut(3, [first | told, second], of.window(1))
+        return _damaged(name, doc, of, cut, readable=[of.chain(1)])
 
     yield case("page-missing", "A page is gone.", lambda _: None)
     yield case("page-flipped", "A flipped bit in a page.", lambda data: flipped(data, 60))
@@ -286,7 +284,7 @@ def _damaged_pages() -> Iterator[ChainCase]:
     yield case("page-of-other-length", "Another length.", lambda data: data, length=99)
     yield case("page-of-other-checksum", "Another checksum.", lambda data: data, crc=1)
     yield case("page-of-more-stores", "Another number of stores.", lambda data: data, stores=2)
-    doc = "The page begins with another store than the root says."
+    doc = "The page begins with another store than the cut says."
     yield case("page-of-another-first-store", doc, lambda data: data, partition=2)
     of = _Four()
     first, second = of.two_pages()
@@ -294,28 +292,28 @@ def _damaged_pages() -> Iterator[ChainCase]:
     one, other = first["name"], second["name"]
     of.objects[one], of.objects[other] = of.objects[other], of.objects[one]
     pages = [first | {n: second[n] for n in swap}, second | swap]
-    root = of.root(3, pages, of.window(1))
+    cut = of.paged_cut(3, pages, of.window(1))
     doc = "Two pages under each other's name, with their checksums."
-    yield _damaged("pages-exchanged", doc, of, root)
+    yield _damaged("pages-exchanged", doc, of, cut)
     of = _Four()
     wide = of.page(1, of.chain(0, 1), of.chain(1, 1))
     second = of.page(0, of.chain(1, 0), number=2)
-    root = of.root(3, [wide, second], of.window(1))
+    cut = of.paged_cut(3, [wide, second], of.window(1))
     doc = "A page has the first store of the next."
-    yield _damaged("page-into-the-next", doc, of, root, readable=[of.chain(1)])
+    yield _damaged("page-into-the-next", doc, of, cut, readable=[of.chain(1)])
     of = _Four()
     name, data = page_name(2), encode_page(page_body([of.chain(0, 2)]).joined(), version=2)
     of.objects[name] = data
     pages = [page_element(name, data, THREE, 1), of.two_pages()[1]]
     of.objects[name] = data
-    root = of.root(3, pages, of.window(1))
+    cut = of.paged_cut(3, pages, of.window(1))
     doc = "A page of format version 2."
-    yield _damaged("page-of-a-later-version", doc, of, root, UNKNOWN, [of.chain(1)])
+    yield _damaged("page-of-a-later-version", doc, of, cut, UNKNOWN, [of.chain(1)])
 
 
 def _damaged_tables() -> Iterator[ChainCase]:
     def case(name: str, doc: str, change: Any, **told: Any) -> ChainCase:
-        """The segment of epoch 1 is changed, or what the root tells of it."""
+        """The segment of epoch 1 is changed, or what the cut tells of it."""
         of = _Four()
         segment = of.epochs[1]
         data = change(of.objects.pop(segment.name))
@@ -323,8 +321,8 @@ def _damaged_tables() -> Iterator[ChainCase]:
             of.objects[segment.name] = data
         window = [segment.part(1) | told, *of.window(2)]
         # The page of partition 3 is newer, so that it needs no table but the last.
-        root = of.root(3, of.two_pages(), window)
-        return _damaged(name, doc, of, root, readable=[of.chain(0)])
+        cut = of.paged_cut(3, of.two_pages(), window)
+        return _damaged(name, doc, of, cut, readable=[of.chain(0)])
 
     def same(data: bytes) -> bytes:
         return data
@@ -394,8 +392,8 @@ def _broken_chains() -> Iterator[ChainCase]:
     def window(name: str, doc: str, change: Any, readable: Any = lambda _: ()) -> ChainCase:
         of = _Four()
         pages = of.two_pages()
-        root = of.root(3, pages, change(of, of.window(1)))
-        return _damaged(name, doc, of, root, readable=readable(of))
+        cut = of.paged_cut(3, pages, change(of, of.window(1)))
+        return _damaged(name, doc, of, cut, readable=readable(of))
 
     def three(of: _Four) -> list[Chain]:
         return [of.chain(0)]
@@ -443,18 +441,18 @@ def _broken_chains() -> Iterator[ChainCase]:
 def _wrong_counts() -> Iterator[ChainCase]:
     for name, count in {"store-count-too-low": 1, "store-count-too-high": 3}.items():
         of = _Four()
-        root = of.root(3, of.two_pages(), of.window(1), store_count=count)
-        doc = f"A root of two stores that says {count}."
-        yield _damaged(name, doc, of, root, readable=of.both)
+        cut = of.paged_cut(3, of.two_pages(), of.window(1), store_count=count)
+        doc = f"A cut of two stores that says {count}."
+        yield _damaged(name, doc, of, cut, readable=of.both)
     of = _Four()
     told = of.segment(3, base(4, CHANNEL), writer="17")
     fields: dict[str, Any] = {"in_flight": [told.frames], "store_count": 3}
-    root = of.root(3, of.two_pages(), [*of.window(1), told.part(3)], **fields)
-    doc = "A root that counts its channel, too."
-    case = _damaged("store-count-with-channels", doc, of, root)
+    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), told.part(3)], **fields)
+    doc = "A cut that counts its channel, too."
+    case = _damaged("store-count-with-channels", doc, of, cut)
     yield replace(case, readable=[told.frames, *of.both])
     of = _Four()
-    of.root(3, of.two_pages(), of.window(1))
+    of.paged_cut(3, of.two_pages(), of.window(1))
     of.objects[cut_name(2)] = of.objects[cut_name(3)]
-    doc = "The root of another epoch."
-    yield replace(_damaged("root-of-another-epoch", doc, of, cut_name(2)), epoch=2)
+    doc = "The cut of another epoch."
+    yield replace(_damaged("cut-of-another-epoch", doc, of, cut_name(2)), epoch=2)

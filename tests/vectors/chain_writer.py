@@ -30,7 +30,7 @@ class Segment:
     frames: Chain
 
     def part(self, epoch: int, **offsets: Sequence[Stored]) -> dict[str, Any]:
-        """What a root says of it: `counted` or `uncounted` are frames of it."""
+        """Its element in the window of a cut: `counted` or `uncounted` are frames of it."""
         told = {name: [frame.entry["offset"] for frame in of] for name, of in offsets.items()}
         return window_element(epoch, self.name, self.parts, **told)
 
@@ -53,7 +53,7 @@ class Little:
         self.objects[name] = data
         return element
 
-    def root(
+    def paged_cut(
         self,
         epoch: int,
         pages: Sequence[Mapping[str, Any]],

@@ -1,4 +1,4 @@
-"""Whole roots with cuts, and what reading their versions must give."""
+"""Checkpoints with cuts, and what reading their versions must give."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -132,7 +132,7 @@ def _damaged() -> Iterator[ObjectCase]:
 
 def _crafted() -> Iterator[ObjectCase]:
     following = BODY | {"epoch": EPOCH + 1, "inFlight": []}
-    yield _made("of-another-epoch", "The root of the next epoch.", following)
+    yield _made("of-another-epoch", "The cut of the next epoch.", following)
     yield _made("body-not-an-object", "A JSON array.", [1, 2])
     for name in (
         *("storeCount", "pages", "window", "inFlight", "segments", "token", "offsets"),
@@ -207,7 +207,7 @@ def _crafted_pages() -> Iterator[ObjectCase]:
     channel = first | {"store": CHANNEL[2]}
     yield _made("page-of-a-channel", "A page begins with one.", with_pages(channel, second))
     later = third | {"name": page_name(EPOCH + 1, 3)}
-    yield _made("page-of-a-later-epoch", "A page is newer than the root.", with_pages(first, later))
+    yield _made("page-of-a-later-epoch", "A page is newer than the cut.", with_pages(first, later))
 
 
 def _crafted_window() -> Iterator[ObjectCase]:

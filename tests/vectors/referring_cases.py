@@ -1,4 +1,4 @@
-"""Whole roots with bases that refer to others, and what reading their versions must give."""
+"""Checkpoints with bases that refer to others, and what reading their versions must give."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Reads what leads to the chains of a root: pages, and the tables of segments."""
+"""Reads the pages and the tables of segments that a cut references."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from zlib import crc32
 
 from cleancut._format.cut.page import read_page
-from cleancut._format.cut.root_parts import PagePart, Table
+from cleancut._format.cut.paged_chains import PageRef, Table
 from cleancut._format.cut.segment import read_footer
 from cleancut._format.layout import StoreId
 from cleancut._format.placed import Chain, PlacedFrame
@@ -52,15 +52,15 @@ class ChainParts:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._pages: _Kept[PagePart, Page] = _Kept()
+        self._pages: _Kept[PageRef, Page] = _Kept()
         self._tables: _Kept[Table, list[PlacedFrame]] = _Kept()
 
-    def path(self, part: PagePart | Table) -> str:
+    def path(self, part: PageRef | Table) -> str:
         """Full path of the object."""
         return self._objects.path(part.segment if isinstance(part, Table) else str(part.name))
 
-    def page(self, part: PagePart) -> Page:
-        """A page, all of it compared with what the root says.
+    def page(self, part: PageRef) -> Page:
+        """A page, all of it compared with its reference in the cut.
 
         Raises:
             DamagedError: CLEANCUT_CUT_DAMAGED, it is missing or damaged.
@@ -84,7 +84,7 @@ class ChainParts:
             self._tables.put(table, found, len(found))
         return found
 
-    def _read_page(self, part: PagePart) -> Page:
+    def _read_page(self, part: PageRef) -> Page:
         path = self.path(part)
         try:
             data = self._objects.read(str(part.name))

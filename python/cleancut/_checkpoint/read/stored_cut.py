@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cleancut._checkpoint.read.chain_parts import ChainParts, Page
 from cleancut._format.cut.cut import Cut
-from cleancut._format.cut.root_parts import PagePart, Table, WindowPart
+from cleancut._format.cut.paged_chains import PageRef, Table, WindowPart
 from cleancut._format.layout import StoreId
 from cleancut._format.placed import Chain, PlacedFrame, assembled
 from cleancut._format.wrapped import cut_damaged
@@ -87,9 +87,9 @@ class StoredCut(Cut):
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         names = {*self.segments, *(name for of in self.referred for name in of.segments)}
-        names.update(part.segment for part in self.root.window)
-        names.update(str(page.name) for page in self.root.pages)
-        for page in mapped(self.parts.page, self.root.pages):
+        names.update(part.segment for part in self.paged.window)
+        names.update(str(page.name) for page in self.paged.pages)
+        for page in mapped(self.parts.page, self.paged.pages):
             names.update(frame.segment for chain in page.values() for frame in chain)
         return names
 
@@ -99,25 +99,25 @@ class StoredCut(Cut):
         Raises:
             OSError: the file system fails.
         """
-        found = self._found(self.root.pages, lambda _: True)
+        found = self._found(self.paged.pages, lambda _: True)
         chains = dict(sorted({**found.chains, **self.held}.items()))
         errors = list(found.errors)
-        if not errors and len(found.chains) != self.root.store_count:
-            detail = f"it leads to {len(found.chains)} stores, and says {self.root.store_count}"
+        if not errors and len(found.chains) != self.paged.store_count:
+            detail = f"it leads to {len(found.chains)} stores, and says {self.paged.store_count}"
             errors.append(cut_damaged(self.path, detail))
         return Survey(chains, errors)
 
     @cached_property
     def _directory(self) -> "_Directory":
-        return _Directory(self.root.pages)
+        return _Directory(self.paged.pages)
 
-    def _found(self, pages: Sequence[PagePart], wanted: Callable[[StoreId], bool]) -> Survey:
+    def _found(self, pages: Sequence[PageRef], wanted: Callable[[StoreId], bool]) -> Survey:
         """The chains of the stores of some pages that are wanted, those in flight left out."""
         since = min((page.epoch for page in pages), default=_NO_EPOCH)
-        window = [part for part in self.root.window if part.epoch > since]
+        window = [part for part in self.paged.window if part.epoch > since]
         # A segment may be there under several epochs.
         tables = dict.fromkeys(part.table for part in window)
-        leading: list[PagePart | Table] = [*pages, *tables]
+        leading: list[PageRef | Table] = [*pages, *tables]
         read = dict(zip(leading, mapped(self._read, leading), strict=True))
         errors = [found for found in read.values() if isinstance(found, CleancutError)]
         frames: dict[StoreId, list[PlacedFrame]] = defaultdict(list)
@@ -151,13 +151,13 @@ class StoredCut(Cut):
                 errors.append(cut_damaged(self.path, str(error)))
         return Survey(chains, errors)
 
-    def _read(self, part: PagePart | Table) -> _Read:
+    def _read(self, part: PageRef | Table) -> _Read:
         try:
-            return self._page(part) if isinstance(part, PagePart) else self.parts.frames(part)
+            return self._page(part) if isinstance(part, PageRef) else self.parts.frames(part)
         except CleancutError as error:
             return error
 
-    def _page(self, part: PagePart) -> Page:
+    def _page(self, part: PageRef) -> Page:
         page, following = self.parts.page(part), self._directory.following(part)
         last = next(reversed(page))
         if following is not None and last >= following.first:
@@ -181,7 +181,7 @@ class StoredCut(Cut):
                 raise cut_damaged(self.parts.path(part.table), detail)
         return found
 
-    def _page_of(self, store: StoreId) -> PagePart | None:
+    def _page_of(self, store: StoreId) -> PageRef | None:
         pages = self._directory.of_range(_key(store), _key(store))
         return pages[0] if pages else None
 
@@ -189,16 +189,16 @@ class StoredCut(Cut):
 class _Directory:
     """Tells which pages have a range of stores."""
 
-    def __init__(self, pages: Sequence[PagePart]) -> None:
+    def __init__(self, pages: Sequence[PageRef]) -> None:
         self._pages = pages
         self._keys = [_key(page.first) for page in pages]
 
-    def of_range(self, first: _Key, behind: _Key) -> Sequence[PagePart]:
+    def of_range(self, first: _Key, behind: _Key) -> Sequence[PageRef]:
         """The pages to whose ranges stores from one on belong, up to another; one at least."""
         at = max(bisect_right(self._keys, first) - 1, 0)
         return self._pages[at : max(bisect_left(self._keys, behind), at + 1)]
 
-    def following(self, page: PagePart) -> PagePart | None:
+    def following(self, page: PageRef) -> PageRef | None:
         """The page behind one."""
         at = bisect_right(self._keys, _key(page.first))
         return self._pages[at] if at < len(self._pages) else None
@@ -208,7 +208,7 @@ def _key(store: StoreId) -> _Key:
     return store.operator, store.partition, store.store
 
 
-def _epoch(page: PagePart | None) -> int:
+def _epoch(page: PageRef | None) -> int:
     return _NO_EPOCH if page is None else page.epoch
 
 

@@ -127,7 +127,7 @@ class CutCheck:
 
     def _read_pages(self, cuts: Iterable[StoredCut]) -> None:
         """Reads the pages that no cut names, too; those that one does were read for it."""
-        named = {page.name for cut in cuts for page in cut.root.pages}
+        named = {page.name for cut in cuts for page in cut.paged.pages}
         unnamed = [name for name in self.root.pages() if name not in named]
         objects = self.root.objects
 
@@ -155,7 +155,7 @@ class CutCheck:
     ) -> None:
         """Adds the frames that no cut names: those of attempts that did not count."""
         named = {frame.segment for check in checks.values() for frame in check.placed}
-        named |= {part.segment for cut in cuts for part in cut.root.window}
+        named |= {part.segment for cut in cuts for part in cut.paged.window}
         named |= {name for cut in cuts for of in cut.referred for name in of.segments}
         sizes = self.root.segments()
         self.unnamed = len(sizes.keys() - named)

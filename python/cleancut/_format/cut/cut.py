@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cleancut._format.cut.channels import ChannelInfo, channels_of
 from cleancut._format.cut.costs import Costs, costs_of
-from cleancut._format.cut.root_parts import RootParts, root_parts_of
+from cleancut._format.cut.paged_chains import PagedChains, paged_chains_of
 from cleancut._format.cut.sink_epochs import sinks_of
 from cleancut._format.fields import typed
 from cleancut._format.layout import StoreId, parse_segment_name
@@ -54,7 +54,7 @@ class Cut:
         offsets: Spark's entry of the offset log.
         segments: the names of the segments that `held` needs, below the root.
         held: the frames of each channel that holds in-flight rows, oldest first.
-        root: what leads to the frames of all stores.
+        paged: the pages and the window, which reference the frames of all stores.
         timings: milliseconds by phase of the commit.
         costs: what the epoch asked of the store; None where the cut does not tell.
         channels: what was decided of channels.
@@ -75,7 +75,7 @@ class Cut:
     offsets: str
     segments: tuple[str, ...]
     held: Mapping[StoreId, Chain]
-    root: RootParts
+    paged: PagedChains
     timings: Mapping[str, int]
     costs: Costs | None
     channels: tuple[ChannelInfo, ...]
@@ -90,7 +90,7 @@ class Cut:
     @property
     def store_count(self) -> int:
         """The number of stores, those of rows in flight among them."""
-        return len(self.held) + self.root.store_count
+        return len(self.held) + self.paged.store_count
 
     @property
     def ref(self) -> CutRef:
@@ -149,7 +149,7 @@ def _cut(body: Any, path: str) -> Cut:
         typed(body, "offsets", str),
         segments,
         dict(sorted(chains.items())),
-        root_parts_of(body, epoch),
+        paged_chains_of(body, epoch),
         typed(body, "timings", dict),
         costs_of(body["costs"]) if "costs" in body else None,
         channels_of(body.get("channels", [])),

@@ -2,20 +2,21 @@ package io.cleancut.protocol
 
 import io.cleancut.base.StoreId
 import io.cleancut.format.{Channels, PackedChain, StoreCut}
-import io.cleancut.format.cut.{Cut, PageRef, Paged, WindowPart}
+import io.cleancut.format.cut.{Cut, PageRef, PagedChains, WindowPart}
 
 /**
  * What a cut can name in the place of its chains. Immutable.
  *
  * @param pages
- *   as in [[Paged]]
+ *   as in [[PagedChains]]
  * @param parts
  *   what the epochs after the oldest page have named first
  */
 final private[cleancut] case class CutWindow(pages: Seq[PageRef], parts: Seq[WindowPart]) {
 
   /** Where the chains of these stores are. */
-  def paged(stores: Seq[StoreCut]): Paged = Paged(CutWindow.held(stores).size, pages, parts)
+  def paged(stores: Seq[StoreCut]): PagedChains =
+    PagedChains(CutWindow.held(stores).size, pages, parts)
 
   /** The window of the next epoch, with what that names first. */
   def and(first: Seq[WindowPart]): CutWindow = copy(parts = parts ++ first)

@@ -11,7 +11,7 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.error.CleancutException
 import io.cleancut.format.{Channels, CutLayout, FrameKind, FrameName, SealName}
-import io.cleancut.format.cut.{ChannelReport, Counted, Cut, Paged, RowsDigest, SealedFrame}
+import io.cleancut.format.cut.{ChannelReport, Counted, Cut, PagedChains, RowsDigest, SealedFrame}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
 import io.cleancut.testkit.{Patience, StoreOnDisk}
@@ -165,7 +165,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
   }
 
   /** Without the frame of a store, if it is no channel. */
-  private def without(paged: Paged, store: StoreId): Paged =
+  private def without(paged: PagedChains, store: StoreId): PagedChains =
     if (Channels.isChannel(store)) paged
     else {
       val window = paged.window.map { part =>
@@ -175,7 +175,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
           Counted.Only(frames.filterNot(_.name.store == store).map(_.place.offset))
         )
       }
-      Paged(paged.storeCount - 1, paged.pages, window)
+      PagedChains(paged.storeCount - 1, paged.pages, window)
     }
 
   test("a seal that lacks a store or rows in flight is damaged, and names what it lacks") {

@@ -15,61 +15,61 @@ import io.cleancut.format._
 import io.cleancut.format.cut.{Counted, Cut, CutPage, PageRef, SealedFrame, Segment, WindowPart}
 
 /**
- * Whatever attempts lose, bases come late and pages are turned: the chains that a root leads to are
- * those that a cut of format version 1 would have held.
+ * Whatever attempts lose, bases come late and pages are turned: the chains that a cut leads to are
+ * those that the tasks wrote.
  */
 class PagedChainsSuite extends AnyFunSuite {
   import PagedChainsSuite._
 
   for (seed <- 1L to Seeds)
-    test(s"chains are the same in both format versions, seed $seed") {
+    test(s"pages and window lead to all chains, seed $seed") {
       val history = new History(Seeded.random(seed))
       for (epoch <- 0L until Epochs) {
-        val (whole, root) = history.next(epoch)
-        val parsed = Cut.parse("root", epoch, root.toBytes)
-        assert(parsed == root.copy(stores = root.inFlight))
-        val stored = new StoredCut(parsed, "root", history)
+        val (whole, cut) = history.next(epoch)
+        val parsed = Cut.parse("cut", epoch, cut.toBytes)
+        assert(parsed == cut.copy(stores = cut.inFlight))
+        val stored = new StoredCut(parsed, "cut", history)
         assert(stored.whole.stores == whole.stores.sortBy(_.store)(StoreOrder), s"epoch $epoch")
         whole.stores.foreach(of => assert(stored.of(of.store).contains(of), s"epoch $epoch"))
         assert(stored.of(StoreId(99, 0, "none")).isEmpty)
         assert(whole.segments.toSet.subsetOf(stored.segments))
         val longest = 4 * (history.paging.epochs + history.paging.longEpochs)
-        assert(root.paged.window.map(_.epoch).distinct.size <= longest)
+        assert(cut.paged.window.map(_.epoch).distinct.size <= longest)
       }
       assert(history.turns > 0 && history.uncounted > 0 && history.late > 0)
     }
 
-  test("a root that leaves out a part of its window, or lets all frames count, is damaged") {
+  test("a cut that leaves out a part of its window, or lets all frames count, is damaged") {
     val history = new History(new Random(7))
-    val roots = (0L until Epochs).map(epoch => history.next(epoch)._2)
-    val broken = roots.flatMap { root =>
-      val paged = root.paged
+    val cuts = (0L until Epochs).map(epoch => history.next(epoch)._2)
+    val broken = cuts.flatMap { cut =>
+      val paged = cut.paged
       val without = paged.window.indices.map(index => paged.window.patch(index, Nil, 1))
       val counting =
         paged.window.collect { case part if part.counted != Counted.All => part }.map { part =>
           paged.window.map(of => if (of == part) of.copy(counted = Counted.All) else of)
         }
-      (without ++ counting).map(window => root.copy(paged = paged.copy(window = window)))
+      (without ++ counting).map(window => cut.copy(paged = paged.copy(window = window)))
     }
-    val found = broken.count { root =>
-      val stored = new StoredCut(root.copy(stores = root.inFlight), "root", history)
-      try stored.whole.stores != history.chains(root.epoch)
+    val found = broken.count { cut =>
+      val stored = new StoredCut(cut.copy(stores = cut.inFlight), "cut", history)
+      try stored.whole.stores != history.chains(cut.epoch)
       catch { case e: CleancutException => e.getErrorId == "CLEANCUT_CUT_DAMAGED" }
     }
     // A part may hold nothing but what a later base has taken the place of.
     assert(found > broken.size / 2, s"of ${broken.size}")
   }
 
-  test("a root whose count of stores is another than that of its chains is damaged") {
+  test("a cut whose count of stores is another than that of its chains is damaged") {
     val history = new History(new Random(8))
-    val root = (0L until Epochs).map(epoch => history.next(epoch)._2).last
-    val paged = root.paged
+    val cut = (0L until Epochs).map(epoch => history.next(epoch)._2).last
+    val paged = cut.paged
     for (more <- Seq(-1, 1)) {
-      val other = root.copy(
+      val other = cut.copy(
         stores = Nil,
         paged = paged.copy(storeCount = paged.storeCount + more)
       )
-      val error = intercept[CleancutException](new StoredCut(other, "root", history).whole)
+      val error = intercept[CleancutException](new StoredCut(other, "cut", history).whole)
       assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
     }
   }
@@ -118,12 +118,12 @@ private object PagedChainsSuite {
       val own = ledger.close(epoch, None).fold(lack => throw new AssertionError(s"$lack"), identity)
       val whole = LedgerFrames.cut(epoch, own: _*)
       val window = ledger.turn()._1.and(parts(epoch, own))
-      val root = whole.copy(paged = window.paged(own))
-      uncounted += root.paged.window.count(_.counted != Counted.All)
+      val cut = whole.copy(paged = window.paged(own))
+      uncounted += cut.paged.window.count(_.counted != Counted.All)
       chains(epoch) = own
-      ledger.advance(root)
-      turn(root)
-      (whole, root)
+      ledger.advance(cut)
+      turn(cut)
+      (whole, cut)
     }
 
     private def bases(epoch: Long): Unit = ledger.lastCut.foreach { cut =>

@@ -19,7 +19,7 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.testkit.{LoadedStores, SmallQueries, TestDirectory}
 
-/** A real query through the pages of its cuts, and from cuts of format version 1 on. */
+/** A real query through the pages of its cuts. */
 class PagedCutsSuite extends AnyFunSuite with BeforeAndAfterAll {
   import PagedCutsSuite._
 

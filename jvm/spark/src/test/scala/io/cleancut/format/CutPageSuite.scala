@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.error.CleancutException
-import io.cleancut.format.cut.{CheckedBody, CutPage, PageRef, Paged}
+import io.cleancut.format.cut.{CheckedBody, CutPage, PageRef, PagedChains}
 
 class CutPageSuite extends AnyFunSuite {
   private val random = new Random(2)
@@ -99,12 +99,12 @@ class CutPageSuite extends AnyFunSuite {
   test("each page of a cut has the stores from its first on") {
     def page(first: StoreId) = PageRef(CutLayout.page(3, id()), 1, 0, 1, first)
     val pages = Seq(StoreId(0, 3, "b"), StoreId(0, 7, "a"), StoreId(2, 0, "a")).map(page)
-    val paged = Paged(3, pages, Nil)
+    val paged = PagedChains(3, pages, Nil)
     def of(store: StoreId) = paged.pageOf(store).map(pages.indexOf(_))
     assert(of(StoreId(0, 0, "z")).contains(0) && of(StoreId(0, 3, "b")).contains(0))
     assert(of(StoreId(0, 6, "z")).contains(0) && of(StoreId(0, 7, "a")).contains(1))
     assert(of(StoreId(1, 9, "a")).contains(1) && of(StoreId(2, 0, "a")).contains(2))
     assert(of(StoreId(9, 0, "a")).contains(2))
-    assert(Paged(0, Nil, Nil).pageOf(StoreId(0, 0, "a")).isEmpty)
+    assert(PagedChains(0, Nil, Nil).pageOf(StoreId(0, 0, "a")).isEmpty)
   }
 }

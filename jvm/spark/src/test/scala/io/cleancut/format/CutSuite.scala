@@ -60,7 +60,7 @@ class CutSuite extends AnyFunSuite {
     val store = cut.stores.head.copy(store = StoreId(0, 7, "default"))
     val homeless = cut.copy(stores = cut.stores :+ store)
     intercept[IllegalArgumentException](homeless.toBytes)
-    val whole = homeless.copy(paged = Paged(storeCount = 1, pages = Nil, window = Nil))
+    val whole = homeless.copy(paged = PagedChains(storeCount = 1, pages = Nil, window = Nil))
     assert(Cut.parse("a", 41, whole.toBytes) == whole.copy(stores = cut.stores))
   }
 

@@ -18,7 +18,7 @@ import io.cleancut.testkit.TestDirectory
 import io.cleancut.format.{Chains, CutLayout, FrameKind, FramePlace, StoreCut}
 import io.cleancut.format.cut.{Cut, CutPage}
 
-/** Pages, and the chains that roots lead to; the Python suites read the same. */
+/** Pages, and the chains that cuts reference; the Python suites read the same. */
 class ChainVectorsSuite extends AnyFunSuite {
   import ChainVectorsSuite._
 
@@ -89,7 +89,7 @@ class ChainVectorsSuite extends AnyFunSuite {
 
   /** None of a seal, whose chains go on from another cut. */
   private def storedIn(vector: Vectors.Vector, archive: CutArchive): Option[StoredCut] = {
-    val name = vector.json.get("root").asText
+    val name = vector.json.get("cut").asText
     if (name.startsWith(CutLayout.Savepoints)) archive.savepoints.all().headOption.map(_._2)
     else if (name.endsWith(".cut")) archive.cuts.open(vector.json.get("epoch").asLong)
     else None
@@ -97,7 +97,7 @@ class ChainVectorsSuite extends AnyFunSuite {
 
   private def whole(vector: Vectors.Vector, archive: CutArchive): Cut =
     storedIn(vector, archive).map(_.whole).getOrElse {
-      val name = vector.json.get("root").asText.stripPrefix(CutLayout.Cuts)
+      val name = vector.json.get("cut").asText.stripPrefix(CutLayout.Cuts)
       val seal = CutLayout.parseSeal(name).get
       archive.cuts.readSeal(seal, archive.cuts.read(seal.epoch - 1)).get
     }

@@ -71,7 +71,7 @@ class CutVectorsSuite extends AnyFunSuite {
     assert(Cut.parse("again", cut.epoch, cut.toBytes) == cut)
   }
 
-  private def readPaged(paged: Paged, body: JsonNode): Assertion = {
+  private def readPaged(paged: PagedChains, body: JsonNode): Assertion = {
     def numbers(of: JsonNode) = Vectors.elements(of).map(_.asLong)
     val pages = Vectors.elements(body.get("pages")).map { of =>
       val crc = of.get("crc").asLong.toInt
@@ -87,7 +87,7 @@ class CutVectorsSuite extends AnyFunSuite {
       val end = SegmentEnd(of.get("length").asLong, of.get("footer").asInt, crc)
       WindowPart(of.get("segment").asText, of.get("epoch").asLong, end, counted)
     }
-    assert(paged == Paged(body.get("storeCount").asInt, pages, window))
+    assert(paged == PagedChains(body.get("storeCount").asInt, pages, window))
   }
 
   private def readChannels(cut: Cut, told: Seq[JsonNode]): Assertion = {

@@ -5,7 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.coordinator.state.QueryLedger
 import io.cleancut.format.{Channels, FrameKind, FrameName, FramePlace, PlacedFrame, StoreCut}
-import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, Paged, RowsDigest, RunId}
+import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, PagedChains, RowsDigest, RunId}
 import io.cleancut.conf.Capture
 
 /** What is decided of a channel, and which frames a cut then has. */
@@ -29,7 +29,7 @@ class EpochChannelsSuite extends AnyFunSuite {
   private def cutOf(stores: StoreCut*) =
     Cut(Epoch - 1, RunId(None, "r", 1), "t", 0L, "", "", stores, Map.empty, paged = paged)
 
-  private def paged = Paged(storeCount = 1, pages = Nil, window = Nil)
+  private def paged = PagedChains(storeCount = 1, pages = Nil, window = Nil)
 
   /** As it is read: without the stores whose chains are in pages and in the window. */
   private def read(cut: Cut): Cut = cut.copy(stores = cut.inFlight)

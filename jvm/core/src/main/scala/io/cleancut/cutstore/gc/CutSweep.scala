@@ -17,7 +17,7 @@ import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
  * O10): what its next cut goes on from stands in the cut before that epoch, and need not stand in
  * this one. So where the oldest kept cut and the next are of two owners, both decide.
  *
- * The same holds of pages: a root names one from the epoch that adopts it until others take its
+ * The same holds of pages: a cut names one from the epoch that adopts it until others take its
  * place, and adopts none that is older than `baseMargin` epochs.
  *
  * An act may have its bases refer to what an earlier cut names, and is a run that owns the query

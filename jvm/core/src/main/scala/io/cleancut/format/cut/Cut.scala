@@ -69,7 +69,7 @@ final case class Cut(
     output: Option[String] = None,
     late: Seq[LateBase] = Nil,
     isClaim: Boolean = false,
-    paged: Paged = Paged.Empty,
+    paged: PagedChains = PagedChains.Empty,
     referred: Seq[Referred] = Nil,
     sinks: SinkEpochs = SinkEpochs.Empty
 ) {

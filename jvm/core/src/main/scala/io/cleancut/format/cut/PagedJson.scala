@@ -14,7 +14,7 @@ private[format] object PagedJson {
 
   private val MaxCrc = 0xffffffffL
 
-  def write(paged: Paged, node: ObjectNode): Unit = {
+  def write(paged: PagedChains, node: ObjectNode): Unit = {
     node.put("storeCount", paged.storeCount)
     val pages = node.putArray("pages")
     paged.pages.foreach { page =>
@@ -45,7 +45,7 @@ private[format] object PagedJson {
   }
 
   /** Throws `IllegalArgumentException` where the fields are none of a cut of this epoch. */
-  def read(node: JsonNode, epoch: Long): Paged = {
+  def read(node: JsonNode, epoch: Long): PagedChains = {
     val pages = elements(node, "pages").map(readPage)
     require(pages.map(_.name).distinct.size == pages.size, "it names a page twice")
     require(ascend(pages.map(_.first))(StoreOrder), "its pages do not ascend")
@@ -57,7 +57,7 @@ private[format] object PagedJson {
     val epochs = window.map(_.epoch)
     require(epochs == epochs.sorted, "its window does not ascend")
     require(epochs.lastOption.forall(_ <= epoch), "its window goes beyond its epoch")
-    Paged(number(node, "storeCount", max = Int.MaxValue).toInt, pages, window)
+    PagedChains(number(node, "storeCount", max = Int.MaxValue).toInt, pages, window)
   }
 
   private def readPage(node: JsonNode): PageRef = PageRef(

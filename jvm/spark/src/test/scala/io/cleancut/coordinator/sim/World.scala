@@ -224,11 +224,11 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     val swept = new SweptStore(store, this, host)
     val below = if (defect == Defect.Overwriting) new Overwriting(swept) else swept
     val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
-    val roots = new RewrittenCuts(frozen, rewritten)
+    val cuts = new RewrittenCuts(frozen, rewritten)
     defect match {
-      case Defect.EarlyPage  => new EarlyPuts(roots, CutLayout.Pages, laterOf(process))
-      case Defect.EarlyMerge => new EarlyPuts(roots, CutLayout.Segments, laterOf(process))
-      case _                 => withDefect(roots)
+      case Defect.EarlyPage  => new EarlyPuts(cuts, CutLayout.Pages, laterOf(process))
+      case Defect.EarlyMerge => new EarlyPuts(cuts, CutLayout.Segments, laterOf(process))
+      case _                 => withDefect(cuts)
     }
   }
 
@@ -246,7 +246,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     ()
   }
 
-  /** What becomes of a root that is about to be written. */
+  /** What becomes of a cut that is about to be written. */
   private def rewritten(cut: Cut): Cut = {
     val window = cut.paged.window
     defect match {

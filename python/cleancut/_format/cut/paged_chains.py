@@ -1,4 +1,4 @@
-"""Reads what leads to the chains of a cut: pages, and the window of segments."""
+"""Reads the pages of a cut and its window of segments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ _MAX_CRC = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class PagePart:
-    """A page, by the root that names it.
+class PageRef:
+    """The reference of a cut to a page.
 
     Attributes:
         name: of the object.
@@ -37,7 +37,7 @@ class PagePart:
 
 
 class Table(NamedTuple):
-    """What lies behind the frames of a segment, by the root that names it.
+    """The reference of a cut to the table after the frames of a segment.
 
     Attributes:
         segment: its name below the root.
@@ -79,8 +79,8 @@ class WindowPart:
 
 
 @dataclass(frozen=True, slots=True)
-class RootParts:
-    """What a root has in place of chains.
+class PagedChains:
+    """The pages and the window, in which the chains of all stores are stored.
 
     Attributes:
         store_count: the number of stores, without those of rows in flight.
@@ -89,12 +89,12 @@ class RootParts:
     """
 
     store_count: int
-    pages: tuple[PagePart, ...]
+    pages: tuple[PageRef, ...]
     window: tuple[WindowPart, ...]
 
 
-def root_parts_of(body: dict[str, Any], epoch: int) -> RootParts:
-    """The parts of the root of an epoch.
+def paged_chains_of(body: dict[str, Any], epoch: int) -> PagedChains:
+    """Decodes the pages and the window of the cut of an epoch.
 
     Raises:
         ValueError: they are not what a writer makes.
@@ -107,10 +107,10 @@ def root_parts_of(body: dict[str, Any], epoch: int) -> RootParts:
         raise ValueError("the epochs of the window descend")
     if len({(part.epoch, part.segment) for part in window}) < len(window):
         raise ValueError("a segment is twice in the window under one epoch")
-    return RootParts(_number(body, "storeCount"), pages, window)
+    return PagedChains(_number(body, "storeCount"), pages, window)
 
 
-def _page(fields: Any, epoch: int) -> PagePart:
+def _page(fields: Any, epoch: int) -> PageRef:
     if not isinstance(fields, dict):
         raise ValueError("a page is not a JSON object")
     name = parse_page_name(typed(fields, "name", str))
@@ -124,7 +124,7 @@ def _page(fields: Any, epoch: int) -> PagePart:
     if first.is_channel:
         raise ValueError(f"{name} begins with rows in flight")
     stores, length = _number(fields, "stores", 1), _number(fields, "length", 1)
-    return PagePart(name, length, _number(fields, "crc", 0, _MAX_CRC), stores, first)
+    return PageRef(name, length, _number(fields, "crc", 0, _MAX_CRC), stores, first)
 
 
 def _part(fields: Any, epoch: int) -> WindowPart:

@@ -1,4 +1,4 @@
-"""Pages and the chains of roots against the test vectors that the Scala suite reads too."""
+"""Pages and the chains of cuts against the test vectors that the Scala suite reads too."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -47,8 +47,8 @@ def test_there_are_vectors_of_every_kind() -> None:
         keys = {key for path in vectors for key in load(path)}
         assert {"doc", "error"} < keys
         assert keys & {"content", "chains"}
-    assert {load(path)["root"].split("/")[0] for path in CHAINS} == {"cuts", "savepoints"}
-    assert any(load(path)["root"].endswith(".sealed") for path in CHAINS)
+    assert {load(path)["cut"].split("/")[0] for path in CHAINS} == {"cuts", "savepoints"}
+    assert any(load(path)["cut"].endswith(".sealed") for path in CHAINS)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -100,10 +100,10 @@ def chains_of_seal(root: Root, seal: StoredCut) -> dict[StoreId, Chain]:
 
 
 @pytest.mark.parametrize("path", CHAINS, ids=lambda path: path.stem)
-def test_a_root_leads_to_the_chains_of_its_vector(path: Path, tmp_path: Path) -> None:
+def test_a_cut_leads_to_the_chains_of_its_vector(path: Path, tmp_path: Path) -> None:
     vector = load(path)
     objects = {name: bytes.fromhex(data) for name, data in vector["objects"].items()}
-    root, name, epoch = root_at(tmp_path, objects), vector["root"], vector["epoch"]
+    root, name, epoch = root_at(tmp_path, objects), vector["cut"], vector["epoch"]
     if "error" not in vector:
         chains = chains_of(root, name, epoch)
         assert told(chains.values()) == vector["chains"]
@@ -125,10 +125,10 @@ def test_a_root_leads_to_the_chains_of_its_vector(path: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("path", CHAINS, ids=lambda path: path.stem)
 def test_chains_are_found_by_operator_too(path: Path, tmp_path: Path) -> None:
     vector = load(path)
-    if "error" in vector or vector["root"].endswith(".sealed"):
+    if "error" in vector or vector["cut"].endswith(".sealed"):
         return
     objects = {name: bytes.fromhex(data) for name, data in vector["objects"].items()}
-    cut = stored(root_at(tmp_path, objects), vector["root"], vector["epoch"])
+    cut = stored(root_at(tmp_path, objects), vector["cut"], vector["epoch"])
     for operator, store in {(of.operator, of.store) for of in cut.chains}:
         again = replace(cut)
         assert again.chains_of(operator, store) == {

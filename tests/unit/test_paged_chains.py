@@ -1,4 +1,4 @@
-"""Reading a checkpoint whose cuts are roots, beyond what holds for cuts of both versions."""
+"""Reads the pages and the window of cuts: as few as needed, and damage by its object."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_cuts: Cu
 
 
 @pytest.mark.parametrize("is_page", [True, False])
-def test_what_a_root_names_and_is_gone_is_named(four_cuts: CutFiles, is_page: bool) -> None:
+def test_a_missing_object_of_a_cut_is_named(four_cuts: CutFiles, is_page: bool) -> None:
     path = four_cuts.page_path(0, 1) if is_page else four_cuts.root / segment_name(3)
     path.unlink()
     with pytest.raises(DamagedError, match="it is missing") as raised:
@@ -159,7 +159,7 @@ def test_chains_of_a_cut_are_found_once(four_cuts: CutFiles, asked: list[str]) -
     assert len(by_kind(asked, "pages")) == 2
 
 
-def test_a_root_that_counts_other_stores_is_damaged(four_cuts: CutFiles) -> None:
+def test_a_cut_that_counts_other_stores_is_damaged(four_cuts: CutFiles) -> None:
     four_cuts.at.pop(3)
     four_cuts.cut(3, storeCount=3)
     checkpoint = Checkpoint(four_cuts.location)

@@ -15,7 +15,7 @@ import io.cleancut.format.{CutLayout, SegmentEnd, StoreOrder}
  * @param window
  *   ascending by their epochs: what no page has
  */
-final case class Paged(storeCount: Int, pages: Seq[PageRef], window: Seq[WindowPart]) {
+final case class PagedChains(storeCount: Int, pages: Seq[PageRef], window: Seq[WindowPart]) {
 
   /** The page that may have a store. */
   def pageOf(store: StoreId): Option[PageRef] = {
@@ -27,8 +27,8 @@ final case class Paged(storeCount: Int, pages: Seq[PageRef], window: Seq[WindowP
   def pagedTo: Long = pages.iterator.map(_.epoch).minOption.getOrElse(-1L)
 }
 
-object Paged {
-  val Empty: Paged = Paged(storeCount = 0, pages = Nil, window = Nil)
+object PagedChains {
+  val Empty: PagedChains = PagedChains(storeCount = 0, pages = Nil, window = Nil)
 }
 
 /**

@@ -1,4 +1,4 @@
-"""verify finds what is wrong with roots and with all that they lead to, and nothing else."""
+"""verify finds each fault of cuts, pages and segments, and nothing else."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from tests.vectors.page_encoder import page_body, write_page
 from tests.vectors.segment_cases import flipped
 
 
-def name_of(path: Path, roots: CutFiles) -> str:
-    return path.relative_to(roots.root).as_posix()
+def name_of(path: Path, files: CutFiles) -> str:
+    return path.relative_to(files.root).as_posix()
 
 
 def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
@@ -31,7 +31,7 @@ def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
 
 
 @pytest.mark.parametrize("is_missing", [True, False])
-def test_a_lost_page_affects_its_stores_in_the_roots_that_name_it(
+def test_a_lost_page_affects_its_stores_in_the_cuts_that_name_it(
     four_cuts: CutFiles, is_missing: bool
 ) -> None:
     path = four_cuts.page_path(0, 1)
@@ -42,7 +42,7 @@ def test_a_lost_page_affects_its_stores_in_the_roots_that_name_it(
     report = verify(four_cuts)
     assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_DAMAGED, (3, 4))]
     assert ("is missing" in report.problems[0].message) == is_missing
-    # Partition 1 has versions 1 and 2 by older roots, partition 0 all four.
+    # Partition 1 has versions 1 and 2 by older cuts, partition 0 all four.
     assert (report.cuts, report.pages, report.loadable) == (4, 2, 6)
 
 
@@ -57,7 +57,7 @@ def test_exchanged_pages_are_both_named(four_cuts: CutFiles) -> None:
     ]
 
 
-def test_a_page_that_no_root_names_is_checked_too(four_cuts: CutFiles) -> None:
+def test_a_page_that_no_cut_names_is_checked_too(four_cuts: CutFiles) -> None:
     name, data, _ = write_page(3, [four_cuts.chains[0]], number=7)
     four_cuts.write(name, data)
     report = verify(four_cuts)
@@ -69,7 +69,7 @@ def test_a_page_that_no_root_names_is_checked_too(four_cuts: CutFiles) -> None:
     assert (report.pages, report.loadable) == (3, 8)
 
 
-def test_a_damaged_table_affects_the_roots_that_need_it(four_cuts: CutFiles) -> None:
+def test_a_damaged_table_affects_the_cuts_that_need_it(four_cuts: CutFiles) -> None:
     name = segment_name(1)
     four_cuts.change(four_cuts.root / name, lambda data: flipped(data, len(data) - 40))
     report = verify(four_cuts)
@@ -105,7 +105,7 @@ def test_a_segment_that_was_cut_short_is_one_problem_where_its_table_is_needed(
     assert {problem[:2] for problem in problems[1:]} <= {(name, DAMAGED)}
 
 
-def test_offsets_of_no_frame_are_the_fault_of_the_root(four_cuts: CutFiles) -> None:
+def test_offsets_of_no_frame_are_the_fault_of_the_cut(four_cuts: CutFiles) -> None:
     window = four_cuts.window(3)
     window[-1] = window[-1] | {"uncounted": [17]}
     four_cuts.cut(3, window=window)
@@ -114,7 +114,7 @@ def test_offsets_of_no_frame_are_the_fault_of_the_root(four_cuts: CutFiles) -> N
     assert (report.cuts, report.loadable) == (4, 6)
 
 
-def test_a_chain_that_does_not_come_out_is_the_fault_of_the_root(four_cuts: CutFiles) -> None:
+def test_a_chain_that_does_not_come_out_is_the_fault_of_the_cut(four_cuts: CutFiles) -> None:
     segment = four_cuts.segments[segment_name(3)]
     window = [*four_cuts.window(3)[:-1], segment.part(3, uncounted=segment.frames[:1])]
     four_cuts.cut(3, window=window)
@@ -125,13 +125,13 @@ def test_a_chain_that_does_not_come_out_is_the_fault_of_the_root(four_cuts: CutF
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_root_that_counts_other_stores_is_named(four_cuts: CutFiles, count: int) -> None:
+def test_a_cut_that_counts_other_stores_is_named(four_cuts: CutFiles, count: int) -> None:
     four_cuts.cut(3, storeCount=count)
     report = verify(four_cuts)
     assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
 
 
-def test_what_a_savepoint_lacks_is_damage_though_its_root_is_gone(four_cuts: CutFiles) -> None:
+def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(four_cuts: CutFiles) -> None:
     four_cuts.savepoint("before", 2)
     four_cuts.cut_path(2).unlink()
     path = four_cuts.page_path(1, 0)
@@ -142,10 +142,10 @@ def test_what_a_savepoint_lacks_is_damage_though_its_root_is_gone(four_cuts: Cut
 
 
 @pytest.mark.parametrize("is_page", [True, False])
-def test_what_goes_with_its_root_is_no_damage(
+def test_what_goes_with_its_cut_is_no_damage(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch, is_page: bool
 ) -> None:
-    """The sweep takes a root and what it alone leads to after the root was read."""
+    """The sweep deletes a cut and the objects that it alone references after the cut was read."""
     read = CutCheck._read_cuts
 
     def late(check: CutCheck, reader: object) -> object:
@@ -163,7 +163,7 @@ def test_what_goes_with_its_root_is_no_damage(
     assert report.ok, report
 
 
-def test_a_savepoint_of_a_root_is_verified(four_cuts: CutFiles) -> None:
+def test_a_savepoint_of_a_cut_is_verified(four_cuts: CutFiles) -> None:
     path = four_cuts.savepoint("before", 3)
     assert verify(four_cuts).ok
     four_cuts.change(path, lambda data: flipped(data, 50))
@@ -171,7 +171,7 @@ def test_a_savepoint_of_a_root_is_verified(four_cuts: CutFiles) -> None:
     assert problems == [("savepoints/before.cut", CUT_DAMAGED, ())]
 
 
-def test_every_damaged_byte_of_a_root_and_of_a_page_is_found() -> None:
+def test_every_damaged_byte_of_a_cut_and_of_a_page_is_found() -> None:
     little = Little()
     first = little.segment(0, delta(1))
     second = little.segment(1, delta(2), base(2))
@@ -201,7 +201,7 @@ def test_every_damaged_byte_of_a_root_and_of_a_page_is_found() -> None:
     assert problems() == set()
 
 
-def test_a_lost_root_spares_the_others(four_cuts: CutFiles) -> None:
+def test_a_lost_cut_spares_the_others(four_cuts: CutFiles) -> None:
     four_cuts.change(four_cuts.cut_path(2), lambda data: flipped(data, 40))
     report = verify(four_cuts)
     assert found(report, four_cuts.root) == [(cut_name(2), CUT_DAMAGED, (3,))]
