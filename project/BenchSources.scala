@@ -6,5 +6,7 @@ object BenchSources {
   private val needed = Seq("BenchProcessors", "BenchQuery")
 
   def ofNexmark(bench: File): Seq[File] =
-    (nexmark ++ needed).map(name => bench / "io" / "cleancut" / "bench" / s"$name.scala")
+    (nexmark ++ needed).map(name =>
+      bench / "io" / "cleancut" / "bench" / "queries" / s"$name.scala"
+    )
 }

@@ -3,7 +3,7 @@ import sbt._
 /** What the comparison through S3A takes of others: nothing that knows an SDK. */
 object S3aBench {
   private val ofTests = Seq("FaultProxy", "ServerProcess", "TestDirectory")
-  private val ofBench = Seq("BenchProcessors", "BenchQuery", "Figures")
+  private val ofBench = Seq("queries/BenchProcessors", "queries/BenchQuery", "base/Figures")
 
   def sources(tests: File, bench: File): Seq[File] =
     ofTests.map(name => tests / "io" / "cleancut" / "testkit" / s"$name.scala") ++

@@ -1,8 +1,8 @@
-"""Packages depend on each other in one direction, in both languages."""
+"""Packages of both languages are small and depend on each other in one direction."""
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / "python"
 SCALA_SOURCES = ("jvm/core/src/main", "jvm/spark/src/main")
+SOURCE_SUFFIXES = (".scala", ".py")
+MAX_FILES = 20
 
 Graph = Mapping[str, Mapping[str, set[str]]]
 
@@ -143,3 +145,11 @@ def test_a_cycle_is_found() -> None:
     assert scala_code('val name = "io.cleancut.A" // io.cleancut.B\n/* x */').strip() == (
         'val name = ""'
     )
+
+
+def test_no_folder_of_sources_has_too_many_files() -> None:
+    roots = [*(ROOT / "jvm").glob("*/src/main"), PYTHON / "cleancut"]
+    files = (path for root in roots for path in root.rglob("*.*") if path.suffix in SOURCE_SUFFIXES)
+    sizes = Counter(path.parent.relative_to(ROOT) for path in files)
+    assert {folder.parts[1] for folder in sizes} >= {"bench", "cleancut", "core", "spark"}
+    assert {str(folder): size for folder, size in sizes.items() if size > MAX_FILES} == {}

@@ -1,5 +1,11 @@
 package io.cleancut.bench
 
+import io.cleancut.bench.capture.CompareCapture
+import io.cleancut.bench.commits.{CompareScale, CompareWatching}
+import io.cleancut.bench.operations.{CompareActs, CompareRewrites}
+import io.cleancut.bench.queries.{CompareQueries, CompareSequence, NexmarkEvents, NexmarkQuery}
+import io.cleancut.bench.stores.CompareStores
+
 /**
  * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
  * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`, `watching`,

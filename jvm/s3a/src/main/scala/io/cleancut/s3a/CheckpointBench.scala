@@ -2,7 +2,8 @@ package io.cleancut.s3a
 
 import org.apache.spark.sql.streaming.OutputMode
 
-import io.cleancut.bench.{BenchQuery, Figures}
+import io.cleancut.bench.base.Figures
+import io.cleancut.bench.queries.BenchQuery
 import io.cleancut.testkit.FaultProxy
 
 /**

@@ -5,7 +5,7 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryProgress}
 
-import io.cleancut.bench.BenchQuery
+import io.cleancut.bench.queries.BenchQuery
 import io.cleancut.testkit.{Fault, FaultProxy}
 
 /**

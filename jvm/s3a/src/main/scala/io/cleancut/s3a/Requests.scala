@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 
-import io.cleancut.bench.Figures
+import io.cleancut.bench.base.Figures
 import io.cleancut.testkit.{FaultProxy, HttpMessage}
 
 /** How many requests there were, by the kinds of [[Requests.Kinds]]. */

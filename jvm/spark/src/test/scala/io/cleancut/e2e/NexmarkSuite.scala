@@ -5,7 +5,7 @@ import java.nio.file.Files
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.cleancut.CleancutStateStoreProvider
-import io.cleancut.bench.{NexmarkAnswer, NexmarkEvents, NexmarkQuery}
+import io.cleancut.bench.queries.{NexmarkAnswer, NexmarkEvents, NexmarkQuery}
 import io.cleancut.testkit.LongTest
 
 /** The queries of Nexmark that Spark can say: a stream with a restart gives the rows of a batch. */

@@ -1,0 +1,104 @@
+package io.cleancut.bench.operations
+
+import java.nio.file.{Files, Path}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflinePlan}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
+import org.apache.spark.sql.streaming.Trigger
+
+import io.cleancut.bench.base.{Directories, Provider}
+import io.cleancut.bench.queries.QueryBench
+
+/**
+ * Times acts that refer to the state of a stopped query with many stores: a join of two streams,
+ * which has four in each partition, over a few partitions first. Each act begins where the one
+ * before has left the query, so that all but the first refer to bases that refer themselves. Prints
+ * one line `act<TAB>turn<TAB>nanoseconds` for each.
+ *
+ * Arguments: partitions, turns.
+ */
+object ActsBench {
+  final val StoresOfPartition = 4
+  private val First = 4
+  private val Rows = 1000L
+
+  val Spread = "rescale, from 16"
+  val Halved = "rescale, to half of them"
+  val Doubled = "rescale, to twice as many"
+  val Back = "rollback"
+  val Undone = "undo"
+  def Acts: Seq[String] = Seq(Spread, Halved, Doubled, Back, Undone)
+
+  def main(args: Array[String]): Unit = {
+    val Array(partitions, turns) = args.map(_.toInt): @unchecked
+    val spark = QueryBench.session(First)
+    val directory = Files.createTempDirectory("cleancut-bench")
+    try {
+      val bench = new ActsBench(spark, directory, partitions)
+      // Of the first turn the JVM has not compiled what it runs.
+      for (turn <- -1 until turns) bench.run(turn).foreach { case (act, ns) =>
+        if (turn >= 0) println(s"$act\t$turn\t$ns")
+      }
+    } finally {
+      spark.stop()
+      Directories.deleteBelow(directory)
+    }
+    System.exit(0)
+  }
+}
+
+final class ActsBench(spark: SparkSession, place: Path, partitions: Int) {
+  import ActsBench._
+
+  private val session = {
+    val own = spark.newSession()
+    Provider.Configured.confs.foreach { case (key, value) => own.conf.set(key, value) }
+    own.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
+    // The format with a store for each of its maps.
+    own.conf.set("spark.sql.streaming.join.stateFormatVersion", "2")
+    own.asInstanceOf[ClassicSession]
+  }
+
+  def run(turn: Int): Seq[(String, Long)] = {
+    val at = place.resolve(s"turn-${turn + 1}")
+    val input = at.resolve("input").toString
+    session.range(Rows).selectExpr("id AS key").write.parquet(input)
+    val location = at.resolve("checkpoint").toString
+    query(input, location)
+    def rescale(to: Int) = OfflineAct.rescale(to).run(session, location)
+    def rollback(to: OfflineSource) = OfflineAct.rollback(to).run(session, location)
+    // That of the first act, to which another one goes back.
+    var spread = 0L
+    val acts = Seq[(String, () => OfflinePlan)](
+      Spread -> (() => rescale(partitions)),
+      Halved -> (() => rescale(partitions / 2)),
+      Doubled -> (() => rescale(partitions)),
+      Back -> (() => rollback(OfflineSource.Epoch(spread))),
+      Undone -> (() => rollback(OfflineSource.BeforeRollback))
+    )
+    val found = acts.map { case (name, act) =>
+      val start = System.nanoTime()
+      val done = act()
+      val ns = System.nanoTime() - start
+      if (name == Spread) spread = done.epoch
+      require(!done.copiesRows, s"$name: $done")
+      name -> ns
+    }
+    Directories.deleteBelow(at)
+    found
+  }
+
+  private def query(input: String, location: String): Unit = {
+    def side(name: String) = session.readStream.schema("key LONG").parquet(input).as(name)
+    side("a")
+      .join(side("b"), "key")
+      .writeStream
+      .format("noop")
+      .option("checkpointLocation", location)
+      .trigger(Trigger.AvailableNow())
+      .start()
+      .awaitTermination()
+  }
+}

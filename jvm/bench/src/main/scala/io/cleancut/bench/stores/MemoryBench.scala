@@ -1,0 +1,99 @@
+package io.cleancut.bench.stores
+
+import java.nio.file.{Files, Path}
+import java.util.SplittableRandom
+
+import scala.io.Source
+import scala.util.Using
+
+import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
+
+import io.cleancut.bench.base.Directories
+
+/**
+ * Measures one provider whose state is a multiple of the memory that it may take, over an hour's
+ * worth of epochs of ten seconds: random gets and puts, maintenance at every sixth epoch, and the
+ * resident memory of the process (Linux only). Prints the mean time of an epoch and the memory at
+ * each tenth of the way, after the store has been filled.
+ *
+ * Arguments: provider class, number of keys, epochs, then confs.
+ */
+object MemoryBench {
+  private val MaintenanceEpochs = 6
+  private val Changes = 5000
+  private val Marks = 10
+
+  def main(args: Array[String]): Unit = {
+    val subject = Subject.parse(args(0), args.drop(3).toSeq)
+    val directory = Files.createTempDirectory("cleancut-bench")
+    try new MemoryBench(subject, directory, args(1).toInt).run(args(2).toInt)
+    finally Directories.deleteBelow(directory)
+    System.exit(0)
+  }
+
+  /** Resident bytes of this process: of its own, and of files that are mapped. */
+  private def resident(): (Long, Long) = Using.resource(Source.fromFile("/proc/self/status")) {
+    source =>
+      val kilobytes = source.getLines().map(_.split("\\s+")).collect {
+        case Array(name @ ("RssAnon:" | "RssFile:"), number, _) => name -> number.toLong * 1024
+      }
+      val found = kilobytes.toMap
+      (found("RssAnon:"), found("RssFile:"))
+  }
+}
+
+final class MemoryBench(subject: Subject, directory: Path, keys: Int) {
+  import MemoryBench._
+
+  private val FillBatch = 200000
+  private val key = Rows.newRow()
+  private val value = Rows.newRow()
+  private val random = new SplittableRandom(42)
+  private var version = 0L
+  private var sink = 0L
+
+  def run(epochs: Int): Unit = {
+    val provider = subject.open(directory)
+    for (from <- 0 until keys by FillBatch) fill(provider, from)
+    provider.doMaintenance()
+    val every = epochs / Marks
+    var start = System.nanoTime()
+    for (epoch <- 1 to epochs) {
+      change(provider)
+      if (epoch % MaintenanceEpochs == 0) provider.doMaintenance()
+      if (epoch % every == 0) {
+        mark(epoch, (System.nanoTime() - start) / every)
+        start = System.nanoTime()
+      }
+    }
+    provider.close()
+    println(s"# $sink")
+  }
+
+  private def mark(epoch: Int, meanNs: Long): Unit = {
+    // What the collector has not taken yet would hide what the store holds.
+    System.gc()
+    val (own, mapped) = resident()
+    println(s"time of an epoch, up to epoch $epoch\t0\t$meanNs")
+    println(s"bytes resident, own, epoch $epoch\t0\t$own")
+    println(s"bytes resident, mapped files, epoch $epoch\t0\t$mapped")
+  }
+
+  private def fill(provider: StateStoreProvider, from: Int): Unit = {
+    val store = provider.getStore(version)
+    for (i <- from until Math.min(from + FillBatch, keys))
+      store.put(Rows.key(key, i.toLong), Rows.value(value, i.toLong)): Unit
+    version = store.commit()
+  }
+
+  private def change(provider: StateStoreProvider): Unit = {
+    val store = provider.getStore(version)
+    for (_ <- 0 until Changes) {
+      val k = random.nextLong(keys.toLong)
+      val row = store.get(Rows.key(key, k))
+      if (row != null) sink += row.getLong(0)
+      store.put(Rows.key(key, k), Rows.value(value, k + version))
+    }
+    version = store.commit()
+  }
+}
