@@ -143,7 +143,7 @@ def by_files(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[in
 
 
 def _endpoint(place: Place) -> str | None:
-    return place.settings.get("spark.sql.streaming.stateStore.cleancut.endpoint")
+    return place.settings.get("spark.sql.streaming.stateStore.cleancut.s3.endpoint")
 
 
 def main() -> None:

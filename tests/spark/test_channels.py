@@ -60,7 +60,7 @@ class Flow:
         self.spark.conf.set("spark.sql.streaming.minBatchesToRetain", "3")
         self.home = home
         self.channel = Channel(place.location)
-        self.endpoint = place.settings.get("spark.sql.streaming.stateStore.cleancut.endpoint")
+        self.endpoint = place.settings.get("spark.sql.streaming.stateStore.cleancut.s3.endpoint")
         self.files = 0
         (home / "in").mkdir()
 

@@ -40,7 +40,7 @@ def counts(checkpoint):
     return {row["key"]["k"]: row["value"]["count"] for row in checkpoint.state(0).to_pylist()}
 
 
-it = Epochs(spark, home, PLACES["cuts"] | {f"{PREFIX}endpoint": first})
+it = Epochs(spark, home, PLACES["cuts"] | {f"{PREFIX}s3.endpoint": first})
 it.checkpoint = "s3://bucket/query"
 it.add(3)
 it.run()
@@ -64,7 +64,7 @@ assert list(data.iterdir()) == [], "the other store"
 plan = cleancut.clone(it.checkpoint, into, 1, session=it.session(), partitions=5, into_access=there)
 assert list(data.iterdir()) == []
 (note,) = plan.notes
-assert f"{PREFIX}profile=second-site" in note and f"{PREFIX}endpoint={second}" in note, note
+assert f"{PREFIX}s3.profile=second-site" in note and f"{PREFIX}s3.endpoint={second}" in note, note
 print("PLANNED", plan)
 done = plan.apply()
 assert sum(of.rows or 0 for of in done.operators) == KEYS
@@ -72,8 +72,8 @@ clone = Checkpoint(into, endpoint=second, profile="second-site")
 assert clone.verify().ok, clone.verify()
 
 # The query goes on with the settings that the note names; the other one with those that it had.
-other = Epochs(spark, home, it.settings | {f"{PREFIX}endpoint": second})
-other.settings |= {f"{PREFIX}profile": "second-site"}
+other = Epochs(spark, home, it.settings | {f"{PREFIX}s3.endpoint": second})
+other.settings |= {f"{PREFIX}s3.profile": "second-site"}
 other.checkpoint, other.files = into, it.files
 assert counts(clone) == it.expected(2)
 assert other.run() == [5]
@@ -110,7 +110,7 @@ def kept(checkpoint):
     return [sorted(map(repr, table.drop(["partition"]).to_pylist())) for table in tables]
 
 
-it = Growing(spark, home, PLACES["cuts"] | {f"{PREFIX}endpoint": first})
+it = Growing(spark, home, PLACES["cuts"] | {f"{PREFIX}s3.endpoint": first})
 it.checkpoint = "s3://bucket/query"
 it.add(2)
 it.run()
@@ -118,7 +118,8 @@ access = {"endpoint": second, "profile": "second-site"}
 cleancut.clone(it.checkpoint, "s3://bucket/clone", partitions=2, into_access=access).apply()
 here, there = Checkpoint(it.checkpoint, endpoint=first), Checkpoint("s3://bucket/clone", **access)
 assert kept(there) == kept(here)
-other = Growing(spark, home, it.settings | {f"{PREFIX}{name}": of for name, of in access.items()})
+keys = {f"{PREFIX}s3.{name}": text for name, text in access.items()}
+other = Growing(spark, home, it.settings | keys)
 other.checkpoint = "s3://bucket/clone"
 before = kept(here)
 it.add()

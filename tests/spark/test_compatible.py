@@ -230,7 +230,7 @@ def test_a_query_that_cannot_go_on_is_refused_by_its_start(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     job = Job(spark, tmp_path, "cuts")
-    job.settings |= {"spark.sql.streaming.stateStore.cleancut.checkCompatible": "true"}
+    job.settings |= {"spark.sql.streaming.stateStore.cleancut.checkCompatibility": "true"}
     job.add()
     # A checkpoint that is new.
     assert job.start(counted(job, job.session()), "update") is None

@@ -177,13 +177,13 @@ def test_spark_submit_runs_a_script_as_python_does(
 
 @long
 def test_spark_submit_takes_the_lines_of_conf(tmp_path: Path) -> None:
-    conf = [sys.executable, "-m", "cleancut", "conf", "--acquire-timeout", "30s"]
+    conf = [sys.executable, "-m", "cleancut", "conf", "--lock-acquire-timeout", "30s"]
     answer = subprocess.run(conf, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     arguments = answer.stdout.replace("\\\n", " ").split()
     script = tmp_path / "job.py"
     body = """
 spark = cleancut.configure(builder()).getOrCreate()
-timeout = spark.conf.get("spark.sql.streaming.stateStore.cleancut.acquireTimeout")
+timeout = spark.conf.get("spark.sql.streaming.stateStore.cleancut.lockAcquireTimeout")
 print("OUTCOME", has_provider(spark), timeout)
 """
     script.write_text(HEAD + body, encoding="utf-8")

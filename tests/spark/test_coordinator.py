@@ -49,8 +49,8 @@ def session(
     for name, value in properties.items():
         system.setProperty(name, value)
     session = spark.newSession()
-    session.conf.set(f"{KEYS}endpoint", server.endpoint)
-    session.conf.set(f"{KEYS}region", "us-east-1")
+    session.conf.set(f"{KEYS}s3.endpoint", server.endpoint)
+    session.conf.set(f"{KEYS}s3.region", "us-east-1")
     yield session
     for name in properties:
         system.clearProperty(name)

@@ -43,7 +43,7 @@ query.awaitTermination()
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     """The session of all tests; what a block sets is taken back after it."""
     yield spark
-    spark.conf.unset(f"{PREFIX}endpoint")
+    spark.conf.unset(f"{PREFIX}s3.endpoint")
 
 
 @pytest.mark.parametrize(("page", "number"), [(STARTING, 0), (OBJECT_STORES, 0)])

@@ -325,7 +325,7 @@ def test_plain_readers_find_the_files_of_published_epochs(
     """pyarrow and Spark's own reader: neither knows of manifests."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "access" if name.endswith("ID") else "secret")
-    endpoint = query.place.settings.get(f"{KEYS}endpoint")
+    endpoint = query.place.settings.get(f"{KEYS}s3.endpoint")
     sink = EpochFiles(query.place.location, partition_by="p")
     query.run(sink, Operator(lambda events: events().selectExpr("v", "k % 3 as p"), "append"))
     wanted = sorted((row["v"], row["p"]) for row in sink.read(query.spark).collect())

@@ -62,7 +62,7 @@ def test_a_query_that_began_elsewhere_is_refused_at_its_start(
 ) -> None:
     query = Query(spark, tmp_path)
     query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
-    for asked in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}require": "true"}):
+    for asked in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}requireProvider": "true"}):
         with pytest.raises(Py4JJavaError) as raised:
             query.start(**asked)
         error = errors.of(raised.value)
@@ -86,7 +86,7 @@ def test_who_does_not_require_cleancut_is_told_what_keeps_the_state(
     monkeypatch.setenv("COLUMNS", "120")
     query = Query(spark, tmp_path)
     query.run(**{PROVIDER_KEY: ROCKSDB})
-    status = coordinator(query.run(**CUTS, **{f"{PREFIX}require": "false"})).status()
+    status = coordinator(query.run(**CUTS, **{f"{PREFIX}requireProvider": "false"})).status()
     assert status.provider == ROCKSDB
     assert ROCKSDB in str(status)
     checkpoint = Checkpoint(query.checkpoint)

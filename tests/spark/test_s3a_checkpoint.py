@@ -46,7 +46,7 @@ done = plan.apply()
 assert sum(of.rows or 0 for of in done.operators) == KEYS, done
 assert Checkpoint("s3://bucket/new", endpoint=endpoint).verify().ok
 it.checkpoint = "s3://bucket/new"
-it.settings |= {f"{PREFIX}endpoint": endpoint}
+it.settings |= {f"{PREFIX}s3.endpoint": endpoint}
 it.add()
 ran = it.run()
 assert it.state() == it.expected(3), it.state()

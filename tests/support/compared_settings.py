@@ -31,7 +31,7 @@ from tests.support.queries import OPERATORS, Events, Operator
 from tests.support.results import EpochFiles
 from tests.support.sessions import CLEANCUT, ROCKSDB, builder, results, start, take_out_defaults
 
-_CUTS = {f"{PREFIX}cuts": "true", f"{PREFIX}mode": "unaligned", f"{PREFIX}require": "true"}
+_CUTS = {f"{PREFIX}cuts": "true", f"{PREFIX}mode": "unaligned", f"{PREFIX}requireProvider": "true"}
 _ROWS = 60
 _DECOMMISSION_EVERY_S = 3.0
 

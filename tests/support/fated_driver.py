@@ -119,7 +119,7 @@ class _Query:
 def settings() -> dict[str, str]:
     """Those of the session, with the endpoint of a bucket if there is one."""
     endpoint = os.environ.get("CLEANCUT_TEST_ENDPOINT")
-    bucket = {f"{_KEYS}endpoint": endpoint, f"{_KEYS}region": "us-east-1"} if endpoint else {}
+    bucket = {f"{_KEYS}s3.endpoint": endpoint, f"{_KEYS}s3.region": "us-east-1"} if endpoint else {}
     return _SETTINGS | bucket
 
 

@@ -59,7 +59,7 @@ class Place:
         # So that members go on from where they were, far back as that may be.
         found |= {"spark.sql.streaming.minBatchesToRetain": "1000"}
         if self.endpoint:
-            found |= {f"{_KEYS}endpoint": self.endpoint, f"{_KEYS}region": "us-east-1"}
+            found |= {f"{_KEYS}s3.endpoint": self.endpoint, f"{_KEYS}s3.region": "us-east-1"}
         return found
 
     @property

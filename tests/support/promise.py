@@ -100,12 +100,12 @@ def is_announced(finding: str, release: str, page: str) -> bool:
     Args:
         finding: of `broken`.
         release: whose promise it is; it holds to the next that may break it.
-        page: the reference of all keys, which lists those that are gone.
+        page: the reference of all keys, with the removed ones.
     """
-    found = re.fullmatch(rf"keys {re.escape(PREFIX)}(\w+) is gone", finding)
-    listed = page.partition("## Keys that are gone")[2]
+    found = re.fullmatch(rf"keys {re.escape(PREFIX)}([\w.]+) is gone", finding)
+    listed = page.partition("## Removed keys")[2]
     since = dict(
-        re.findall(r"^\| `(\w+)` \| (\d+\.\d+\.\d+) \| (?:`|nothing)", listed, re.MULTILINE)
+        re.findall(r"^\| `([\w.]+)` \| (\d+\.\d+\.\d+) \| (?:`|none)", listed, re.MULTILINE)
     )
     if found is None or found[1] not in since:
         return False

@@ -76,8 +76,8 @@ class Bucket:
         )
         self.location = f"s3://{self._bucket}/{prefix}"
         self.settings: Mapping[str, str] = {
-            f"{KEYS}endpoint": endpoint,
-            f"{KEYS}region": "us-east-1",
+            f"{KEYS}s3.endpoint": endpoint,
+            f"{KEYS}s3.region": "us-east-1",
         }
 
     def sizes(self) -> dict[str, int]:

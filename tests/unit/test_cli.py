@@ -96,22 +96,23 @@ def test_conf_for_real_time_mode_names_no_provider(
 
 GIVEN = {
     "--access-point": "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine",
-    "--acquire-timeout": "5s",
     "--alignment-timeout": "250ms",
     "--change-feed": "all",
-    "--check-compatible": "true",
+    "--check-compatibility": "true",
     "--compression-level": "3",
-    "--connections": "200",
+    "--cut-retention": "168h",
     "--cuts": "auto",
     "--dialect": "r2",
     "--encryption": "kms",
     "--endpoint": "http://127.0.0.1:9000",
-    "--history": "720h",
+    "--history-retention": "720h",
     "--lazy-restore": "false",
-    "--local-bases": "2g",
+    "--local-cache-size": "2g",
+    "--lock-acquire-timeout": "5s",
+    "--max-connections": "200",
     "--max-epoch-duration": "1h",
     "--max-in-flight-bytes": "8m",
-    "--memory-bound": "2g",
+    "--max-off-heap-memory": "2g",
     "--merged-aggregation": "false",
     "--mode": "unaligned",
     "--path-style": "false",
@@ -120,8 +121,7 @@ GIVEN = {
     "--region": "eu-west-1",
     "--request-timeout": "30s",
     "--requester-pays": "true",
-    "--require": "true",
-    "--retention": "168h",
+    "--require-provider": "true",
     "--split-groups": "false",
     "--standby-replicas": "1",
     "--state-partitions": "8",
@@ -147,7 +147,14 @@ def test_conf_takes_every_option_of_configure(
 
 @pytest.mark.parametrize(
     "switch",
-    ["check-compatible", "cuts", "path-style", "real-time-mode", "requester-pays", "split-groups"],
+    [
+        "check-compatibility",
+        "cuts",
+        "path-style",
+        "real-time-mode",
+        "requester-pays",
+        "split-groups",
+    ],
 )
 def test_a_switch_of_conf_alone_turns_on(
     capsys: pytest.CaptureFixture[str], jars: str, switch: str
@@ -169,11 +176,13 @@ def test_conf_for_cuts_names_their_key(capsys: pytest.CaptureFixture[str], jars:
 def test_conf_refuses_wrong_options_all_at_once(
     capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
-    status, out, err = run(capsys, "conf", "--compression-level", "99", "--acquire-timeout", "5")
+    status, out, err = run(
+        capsys, "conf", "--compression-level", "99", "--lock-acquire-timeout", "5"
+    )
     assert (status, out) == (_cli.REFUSED, "")
     assert err.startswith("[CLEANCUT_CONF_INVALID]")
     assert "compression_level" in err
-    assert "acquire_timeout" in err
+    assert "lock_acquire_timeout" in err
 
 
 def test_conf_without_a_jar_says_how_to_get_one(

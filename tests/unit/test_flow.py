@@ -611,7 +611,7 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     reached = ["--endpoint", "http://s3:9000", "--requester-pays", "--conf", "x.y=z"]
     assert json.loads(said("clone", *given, *reached, "--apply", "--json"))["is_applied"]
     prefix = "spark.sql.streaming.stateStore.cleancut."
-    told = [f"{prefix}endpoint=http://s3:9000", f"{prefix}requesterPays=true", "x.y=z"]
+    told = [f"{prefix}s3.endpoint=http://s3:9000", f"{prefix}s3.requesterPays=true", "x.y=z"]
     assert (spark.asked, spark.stopped) == ([("clone", told)], 1)
     queries = on_disk.a, on_disk.b
     assert spark.done == [("clone", of.checkpoint, f"{home}ckpt/{of.name}2") for of in queries]

@@ -148,8 +148,8 @@ def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
     assert access_of() == {}
     prefix = "spark.sql.streaming.stateStore.cleancut."
     assert access_of(into_access={"profile": "second-site", "requester_pays": True}) == {
-        f"{prefix}profile": "second-site",
-        f"{prefix}requesterPays": "true",
+        f"{prefix}s3.profile": "second-site",
+        f"{prefix}s3.requesterPays": "true",
     }
 
 

@@ -32,12 +32,12 @@ def test_what_a_release_has_promised_is_kept(release: str) -> None:
     assert [of for of in found if not is_announced(of, release, page)] == []
 
 
-GONE = """## Keys that are gone
+GONE = """## Removed keys
 
-| key | gone since | in its place | |
+| key | removed in | successor | note |
 |---|---|---|---|
 | `old` | 2.0.0 | `mode` | Its unit was seconds. |
-| `useless` | 2.1.0 | nothing | It is always on. |
+| `useless` | 2.1.0 | none | It is always on. |
 """
 
 

@@ -66,9 +66,9 @@ def test_jar_provider_and_extension_are_set_and_the_builder_comes_back() -> None
 
 
 def test_options_become_keys() -> None:
-    made = cleancut.configure(builder(), compression_level=3, acquire_timeout="10s")
+    made = cleancut.configure(builder(), compression_level=3, lock_acquire_timeout="10s")
     assert options(made)[f"{PREFIX}compressionLevel"] == "3"
-    assert options(made)[f"{PREFIX}acquireTimeout"] == "10s"
+    assert options(made)[f"{PREFIX}lockAcquireTimeout"] == "10s"
 
 
 def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
@@ -254,7 +254,7 @@ def test_the_own_file_manager_may_be_named_before() -> None:
 def test_all_problems_come_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"-c {MANAGER}=com.example.M pyspark-shell")
     made = builder(**{PROVIDER_KEY: "com.example.P", f"{PREFIX}compression": "1"})
-    text = refused(made, "CLEANCUT_CONF_INVALID", compression_level=99, acquire_timeout="soon")
+    text = refused(made, "CLEANCUT_CONF_INVALID", compression_level=99, lock_acquire_timeout="soon")
     expected = ["compression_level", "'soon'", "com.example.P", f"{PREFIX}compression is not a key"]
     assert all(part in text for part in [*expected, "com.example.M in PYSPARK_SUBMIT_ARGS"])
 

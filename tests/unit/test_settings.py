@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 import pytest
 
 from cleancut import configure
-from cleancut._session.options import OPTIONS, PREFIX, Options
+from cleancut._session.options import OPTIONS, PREFIX, REMOVED, Options
 from cleancut._session.settings import conf_problems, confs_of, problems_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.md"
@@ -18,10 +18,21 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.
 def test_the_options_are_the_keys_of_the_jvm() -> None:
     """The reference page is made from the JVM's declaration of the keys."""
     text = REFERENCE.read_text(encoding="utf-8")
-    row = re.compile(r"^\| `(\w+)` \| `[^`]+` \| [^|]+ \| ([^|]+) \|", re.MULTILINE)
+    row = re.compile(r"^\| `([\w.]+)` \| `[^`]+` \| [^|]+ \| ([^|]+) \|", re.MULTILINE)
     keys = {f"{PREFIX}{name}": allowed.strip() for name, allowed in row.findall(text)}
     assert keys
     assert {option.key: option.rule.allowed for option in OPTIONS} == keys
+
+
+def test_a_removed_key_is_refused_with_the_key_that_replaces_it() -> None:
+    """The removed keys and their successors are those of the JVM, which the reference page has."""
+    _, _, section = REFERENCE.read_text(encoding="utf-8").partition("## Removed keys")
+    row = re.compile(r"^\| `([\w.]+)` \| [\d.]+ \| `([\w.]+)` \|", re.MULTILINE)
+    removed = {f"{PREFIX}{old}": f"{PREFIX}{new}" for old, new in row.findall(section)}
+    assert len(removed) == 16
+    assert {key: option.key for key, option in REMOVED.items()} == removed
+    for key, successor in removed.items():
+        assert conf_problems({key: "auto"}) == [f"{key} was removed. Set {successor} instead."]
 
 
 def test_options_of_a_few_words_are_typed_by_these_words() -> None:
@@ -72,15 +83,15 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"compression_level": -7}, "-7"),
         ({"compression_level": 19}, "19"),
         ({"change_feed": "all"}, "all"),
-        ({"acquire_timeout": "120s"}, "120s"),
-        ({"acquire_timeout": " 2 m "}, "2 m"),
-        ({"acquire_timeout": "3600000ms"}, "3600000ms"),
-        ({"acquire_timeout": timedelta(seconds=1.5)}, "1500ms"),
-        ({"acquire_timeout": timedelta(0)}, "0ms"),
-        ({"acquire_timeout": timedelta(hours=1)}, "3600000ms"),
-        ({"memory_bound": "auto"}, "auto"),
-        ({"memory_bound": " 2 g "}, "2 g"),
-        ({"memory_bound": "1024k"}, "1024k"),
+        ({"lock_acquire_timeout": "120s"}, "120s"),
+        ({"lock_acquire_timeout": " 2 m "}, "2 m"),
+        ({"lock_acquire_timeout": "3600000ms"}, "3600000ms"),
+        ({"lock_acquire_timeout": timedelta(seconds=1.5)}, "1500ms"),
+        ({"lock_acquire_timeout": timedelta(0)}, "0ms"),
+        ({"lock_acquire_timeout": timedelta(hours=1)}, "3600000ms"),
+        ({"max_off_heap_memory": "auto"}, "auto"),
+        ({"max_off_heap_memory": " 2 g "}, "2 g"),
+        ({"max_off_heap_memory": "1024k"}, "1024k"),
         ({"cuts": True}, "true"),
         ({"cuts": "auto"}, "auto"),
         ({"mode": "unaligned"}, "unaligned"),
@@ -91,11 +102,11 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"split_groups": False}, "false"),
         ({"lazy_restore": False}, "false"),
         ({"merged_aggregation": False}, "false"),
-        ({"local_bases": "0k"}, "0k"),
+        ({"local_cache_size": "0k"}, "0k"),
         ({"standby_replicas": 1}, "1"),
         ({"state_partitions": 8}, "8"),
-        ({"retention": timedelta(days=7)}, "604800000ms"),
-        ({"retention": "8784h"}, "8784h"),
+        ({"cut_retention": timedelta(days=7)}, "604800000ms"),
+        ({"cut_retention": "8784h"}, "8784h"),
         ({"state_partitions": "auto"}, "auto"),
         ({"dialect": "r2"}, "r2"),
         ({"endpoint": "http://127.0.0.1:9000/s3"}, "http://127.0.0.1:9000/s3"),
@@ -109,8 +120,8 @@ def test_what_is_not_given_is_not_set() -> None:
         ({"encryption": "customer:/etc/key"}, "customer:/etc/key"),
         ({"requester_pays": True}, "true"),
         ({"profile": "second-site"}, "second-site"),
-        ({"connections": 200}, "200"),
-        ({"check_compatible": True}, "true"),
+        ({"max_connections": 200}, "200"),
+        ({"check_compatibility": True}, "true"),
     ],
 )
 def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
@@ -141,14 +152,14 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
         {"split_groups": "no"},
         {"lazy_restore": "auto"},
         {"merged_aggregation": "auto"},
-        {"local_bases": "auto"},
-        {"local_bases": "-1g"},
+        {"local_cache_size": "auto"},
+        {"local_cache_size": "-1g"},
         {"standby_replicas": -1},
         {"standby_replicas": 17},
         {"standby_replicas": "one"},
         {"state_partitions": 0},
-        {"retention": "7d"},
-        {"retention": "8785h"},
+        {"cut_retention": "7d"},
+        {"cut_retention": "8785h"},
         {"state_partitions": "8"},
         {"endpoint": "127.0.0.1:9000"},
         {"endpoint": "s3://bucket"},
@@ -163,7 +174,7 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
         {"requester_pays": "yes"},
         {"profile": "second site"},
         {"access_point": "arn:aws:s3:::bucket"},
-        {"connections": 0},
+        {"max_connections": 0},
     ],
 )
 def test_a_wrong_way_to_an_object_store_is_told_with_what_is_allowed(
@@ -205,22 +216,24 @@ def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
     ],
 )
 def test_a_wrong_timeout_is_told_with_what_is_allowed(value: Any) -> None:
-    (problem,) = problems_of({"acquire_timeout": value})
-    assert problem.startswith("acquire_timeout must be a number with a unit (h, m, s, ms) up to 1h")
+    (problem,) = problems_of({"lock_acquire_timeout": value})
+    assert problem.startswith(
+        "lock_acquire_timeout must be a number with a unit (h, m, s, ms) up to 1h"
+    )
     assert repr(value) in problem
 
 
 @pytest.mark.parametrize("value", [None, 512, "512", "1023k", "0g", "1gb", "half", -1])
 def test_a_wrong_bound_is_told_with_what_is_allowed(value: Any) -> None:
-    (problem,) = problems_of({"memory_bound": value})
-    assert problem.startswith("memory_bound must be auto, or a number with a unit")
+    (problem,) = problems_of({"max_off_heap_memory": value})
+    assert problem.startswith("max_off_heap_memory must be auto, or a number with a unit")
 
 
 def test_configuration_below_the_prefix_is_checked_too() -> None:
     confs = {
         "spark.sql.shuffle.partitions": "x",
         f"{PREFIX}compressionLevel": "high",
-        f"{PREFIX}acquireTimeout": " 5 m ",
+        f"{PREFIX}lockAcquireTimeout": " 5 m ",
         f"{PREFIX}compresionLevel": "3",
     }
     assert conf_problems(confs) == [

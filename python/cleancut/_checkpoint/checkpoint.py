@@ -112,8 +112,8 @@ class Checkpoint(Expirable):
 
         Args:
             since: the first epoch, or when the first of them was committed; without a time zone
-                that is in UTC. It goes back as far as the key `history` keeps them. None is each
-                epoch whose cut is kept.
+                that is in UTC. The key `historyRetention` limits its age. None is each epoch whose
+                cut is retained.
 
         Raises:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, TypedDict, cast, get_args, get_origi
 from cleancut._storage.access import S3_OPTIONS, S3Options
 
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
+# Group of the keys that only `s3://` locations use.
+S3 = "s3."
 
 Mode = Literal["aligned", "unaligned", "auto"]
 Dialect = Literal["auto", "aws", "r2", "generic"]
@@ -99,15 +101,15 @@ class Options(TypedDict, total=False):
         _number(-7, 19),
         "zstd level of what a commit writes, from -7 (fast) to 19 (small).",
     ]
-    acquire_timeout: Annotated[
+    lock_acquire_timeout: Annotated[
         Duration,
         _duration(hours=1),
-        "how long a task waits for a store that another attempt of it still holds.",
+        "how long a task waits for a store that another attempt of the task has locked.",
     ]
-    memory_bound: Annotated[
+    max_off_heap_memory: Annotated[
         str,
         _or_auto(_size("1m")),
-        'memory outside the heap for all state of an executor; "auto" is half its heap.',
+        'off-heap memory limit for all state of an executor; "auto" is half its heap.',
     ]
     real_time_mode: Annotated[
         bool,
@@ -123,33 +125,37 @@ class Options(TypedDict, total=False):
         Dialect,
         _words(*get_args(Dialect)),
         'whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".',
+        S3,
     ]
     endpoint: Annotated[
         str,
         _or_auto(
             _pattern("a URL that begins with https:// or http://", r"https?://[^\s/?#]+[^\s?#]*")
         ),
-        'the URL of that store, or "auto", which is that of the environment or AWS.',
+        'the URL of the object store; "auto" is that of the environment, or AWS.',
+        S3,
     ]
     path_style: Annotated[
         bool | Auto,
         _words("auto", "true", "false"),
-        'whether the bucket stands in the path of a request, or "auto".',
+        'whether the bucket is in the path of a request, or "auto".',
+        S3,
     ]
     region: Annotated[
         str,
         _or_auto(_pattern("a name of letters, digits and dashes", "[A-Za-z0-9-]{1,64}")),
-        'what requests are signed for, or "auto".',
+        'the region that requests are signed for, or "auto".',
+        S3,
     ]
     request_timeout: Annotated[
         Duration,
         _duration(hours=1),
         "how long a request to the object store is repeated before it fails.",
     ]
-    require: Annotated[
+    require_provider: Annotated[
         bool | Auto,
         _words("auto", "true", "false"),
-        'whether a query is refused whose state another provider keeps, or "auto".',
+        'whether a query is refused if another provider has its state, or "auto".',
     ]
     mode: Annotated[
         Mode,
@@ -191,20 +197,20 @@ class Options(TypedDict, total=False):
         _SWITCH,
         "whether groupBy merges the state of a group where it reads it.",
     ]
-    local_bases: Annotated[
+    local_cache_size: Annotated[
         str,
         _size(),
-        "how much local disk an executor uses to keep bases that it has fetched.",
+        "local disk that an executor uses to cache snapshots.",
     ]
     standby_replicas: Annotated[
         int,
         _number(0, 16),
         "how many other executors keep a copy of each base, for a task that moves.",
     ]
-    retention: Annotated[
+    cut_retention: Annotated[
         Duration,
         _duration(hours=366 * 24),
-        "how long cuts are kept at least, besides those of the last epochs.",
+        "how long cuts are retained at least, in addition to those of the last epochs.",
     ]
     state_partitions: Annotated[
         int | Auto,
@@ -219,37 +225,42 @@ class Options(TypedDict, total=False):
     encryption: Annotated[
         str,
         _pattern(*_ENCRYPTION),
-        'of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.',
+        'encryption of new objects: "s3", "kms", "kms:<key>", "customer:<file>", "auto" and more.',
+        S3,
     ]
     requester_pays: Annotated[
         bool,
         _SWITCH,
-        "whether requests to an s3:// location say that this side pays for them.",
+        "whether requests to an s3:// location state that the requester pays.",
+        S3,
     ]
     access_point: Annotated[
         str,
         _or_auto(_pattern("the ARN of an access point", _ACCESS_POINT)),
-        "the ARN of an access point to ask in place of the bucket.",
+        "the ARN of an access point that receives requests instead of the bucket.",
+        S3,
     ]
-    connections: Annotated[
+    max_connections: Annotated[
         int,
         _number(1, 10_000),
-        "how many connections a process keeps to the store of an s3:// location.",
+        "most connections of a process to the object store of an s3:// location.",
+        S3,
     ]
-    check_compatible: Annotated[
+    check_compatibility: Annotated[
         bool,
         _SWITCH,
-        "whether a query is refused at its start that cannot go on from there.",
+        "whether a query that cannot continue from its checkpoint is refused at its start.",
     ]
     profile: Annotated[
         str,
         _or_auto(_pattern("the name of a profile", r"[^\s\[\]]{1,128}")),
-        'of the AWS configuration, whose credentials requests to that store have, or "auto".',
+        'profile of the AWS configuration with the credentials of requests, or "auto".',
+        S3,
     ]
-    history: Annotated[
+    history_retention: Annotated[
         Duration,
         _duration(hours=10 * 366 * 24),
-        'how long it is kept what epochs took; "0ms" keeps nothing.',
+        'how long the history of epochs is retained; "0ms" disables it.',
     ]
     ui_epochs: Annotated[
         int,
@@ -267,18 +278,20 @@ class Option:
         type: what a value may be in Python.
         rule: what its key may have.
         text: what it does.
+        group: part of the key between the prefix and the name.
     """
 
     name: str
     type: Any
     rule: Rule
     text: str
+    group: str
 
     @property
     def key(self) -> str:
         """The configuration key that it sets."""
         first, *others = self.name.split("_")
-        return PREFIX + first + "".join(word.capitalize() for word in others)
+        return PREFIX + self.group + first + "".join(word.capitalize() for word in others)
 
     @property
     def flag(self) -> str:
@@ -321,11 +334,36 @@ def _literals(part: Any) -> tuple[Any, ...]:
 
 def _declared() -> Iterator[Option]:
     for name, hint in get_type_hints(Options, include_extras=True).items():
-        kind, rule, text = get_args(hint)
-        yield Option(name, kind, rule, text)
+        kind, rule, text, *group = get_args(hint)
+        yield Option(name, kind, rule, text, "".join(group))
 
 
 OPTIONS = tuple(_declared())
+_RENAMED = {
+    "accessPoint": "access_point",
+    "acquireTimeout": "lock_acquire_timeout",
+    "checkCompatible": "check_compatibility",
+    "connections": "max_connections",
+    "dialect": "dialect",
+    "encryption": "encryption",
+    "endpoint": "endpoint",
+    "history": "history_retention",
+    "localBases": "local_cache_size",
+    "memoryBound": "max_off_heap_memory",
+    "pathStyle": "path_style",
+    "profile": "profile",
+    "region": "region",
+    "requesterPays": "requester_pays",
+    "require": "require_provider",
+    "retention": "cut_retention",
+}
+# By removed key: the option that replaces it.
+REMOVED = {
+    f"{PREFIX}{former}": option
+    for former, name in _RENAMED.items()
+    for option in OPTIONS
+    if option.name == name
+}
 _ACCESS = tuple(option for option in OPTIONS if option.name in S3_OPTIONS)
 # The keys that say how a bucket is reached.
 ACCESS_KEYS = tuple(option.key for option in _ACCESS)

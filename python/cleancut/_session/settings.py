@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.options import OPTIONS, PREFIX, Options
+from cleancut._session.options import OPTIONS, PREFIX, REMOVED, Options
 
 EXTENSION_CLASS = "io.cleancut.CleancutExtensions"
 EXTENSIONS_KEY = "spark.sql.extensions"
@@ -64,14 +64,16 @@ def is_on(text: str) -> bool:
 
 
 def conf_problems(confs: Mapping[str, str]) -> list[str]:
-    """One sentence for each wrong value and each unknown key below Cleancut's prefix."""
+    """Problems, a sentence each: wrong values, and removed or unknown keys of Cleancut."""
     options = {option.key: option for option in OPTIONS}
     found = []
     for key, text in sorted(confs.items()):
         option = options.get(key)
         if not key.startswith(PREFIX):
             continue
-        if option is None:
+        if key in REMOVED:
+            found.append(f"{key} was removed. Set {REMOVED[key].key} instead.")
+        elif option is None:
             nearest = difflib.get_close_matches(key, options, n=1, cutoff=0.0)[0]
             found.append(f"{key} is not a key; the nearest is {nearest}.")
         elif not option.rule.accepts(text.strip()):

@@ -38,7 +38,7 @@ class S3Options(TypedDict, total=False):
     ]
     encryption: Annotated[
         str | None,
-        "of new objects, as the key `encryption` has it: s3, kms, kms:<key> or customer:<file>; "
+        "of new objects, as the key `s3.encryption` has it: s3, kms, kms:<key> or customer:<file>; "
         "to read, only the last is needed",
     ]
     profile: Annotated[

@@ -25,7 +25,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
  * queries whose epochs may be cut unaligned, and leaves every plan alone that keeps its state
  * elsewhere. It also gives that provider to the queries of a session that asks for it by the key
  * `realTimeMode`, refuses a query whose location or mode cannot work, compares queries with their
- * checkpoints if it asks for that by `checkCompatible`, and makes `s3://` readable for Spark's
+ * checkpoints if it asks for that by `checkCompatibility`, and makes `s3://` readable for Spark's
  * reader of state ([[CleancutFileSystem]]).
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {

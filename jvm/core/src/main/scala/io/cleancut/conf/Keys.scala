@@ -12,33 +12,36 @@ object Keys {
   private val MaxRetentionMs = 366L * 24 * 3600 * 1000
   private val MaxPartitions = 1000000
 
-  val AccessPoint: Key[Option[String]] = Key(
-    "accessPoint",
-    doc = "The ARN of an access point that requests to an s3:// location go to, in place of the " +
-      "bucket in its URL, which then is a name for messages only. An alias of an access point " +
-      "needs no key: it stands in the URL as a bucket does. auto is the bucket itself.",
+  val S3AccessPoint: Key[Option[String]] = Key(
+    "s3.accessPoint",
+    doc = "The ARN of the access point that receives the requests to an s3:// location, " +
+      "instead of the bucket in its URL. The bucket name then appears only in messages. " +
+      "An alias of an access point needs no key: use it as the bucket in the URL. auto is " +
+      "the bucket.",
     default = None,
     KeyType.textOrAuto("name", "or the ARN of an access point", isAccessPoint),
     since = "0.1.0"
   )
 
-  val Connections: Key[Int] = Key(
-    "connections",
-    doc = "How many connections one process keeps to the store of an s3:// location. More than " +
-      "its tasks and their uploads use at once gain nothing; with fewer, requests wait.",
+  val S3MaxConnections: Key[Int] = Key(
+    "s3.maxConnections",
+    doc = "The most connections that one process opens to the object store of an s3:// " +
+      "location. With fewer than its tasks and uploads use at the same time, requests " +
+      "wait. More have no effect.",
     default = 64,
     KeyType.int("connections", min = 1, max = 10000),
     since = "0.1.0"
   )
 
-  val Encryption: Key[Option[String]] = Key(
-    "encryption",
-    doc = "What the store of an s3:// location encrypts new objects with. auto is what is set " +
-      "for the bucket. s3 is a key of the store's own (SSE-S3). kms is the account's key of the " +
-      "key management service, kms:<id or ARN> another one, and kms-bucket-key or " +
-      "kms-bucket-key:<id or ARN> the same with one data key for many objects, which costs less. " +
-      "customer:<file> is a key of your own (SSE-C): the file has its 32 bytes in base64, and is " +
-      "on the driver and on each executor. Without that key nothing can be read again.",
+  val S3Encryption: Key[Option[String]] = Key(
+    "s3.encryption",
+    doc = "How the object store of an s3:// location encrypts new objects. auto is the " +
+      "default of the bucket. s3 uses keys of the object store (SSE-S3). kms uses the " +
+      "account's key of the key management service, kms:<id or ARN> another key. " +
+      "kms-bucket-key and kms-bucket-key:<id or ARN> share one data key between many " +
+      "objects, which costs less. customer:<file> is your own key (SSE-C): the file " +
+      "contains its 32 bytes in base64 and must exist on the driver and each executor. " +
+      "Without that key the objects cannot be read.",
     default = None,
     KeyType.textOrAuto(
       "name",
@@ -48,10 +51,10 @@ object Keys {
     since = "0.1.0"
   )
 
-  val RequesterPays: Key[Boolean] = Key(
-    "requesterPays",
-    doc = "Whether requests to an s3:// location say that this side pays for them, which a " +
-      "bucket with that setting demands of whoever does not own it.",
+  val S3RequesterPays: Key[Boolean] = Key(
+    "s3.requesterPays",
+    doc = "Whether requests to an s3:// location state that the requester pays for them. A " +
+      "bucket with this setting refuses other requests of accounts that do not own it.",
     default = false,
     KeyType.boolean,
     since = "0.1.0"
@@ -69,11 +72,11 @@ object Keys {
 
   val LazyRestore: Key[Boolean] = Key(
     "lazyRestore",
-    doc = "Whether a store is opened before its base has been read. Rows are then read as they " +
-      "are asked for, a block of some thousand at a time, and the rest while no task needs the " +
-      "store, as far as memoryBound has room for it. What is scanned in the order of its keys is " +
-      "read at once in any case, as is a base of less than 1 MiB. false reads all before the " +
-      "first row, and finds damage then.",
+    doc = "Whether a store opens before its snapshot is read. Rows are then read in blocks of " +
+      "some thousand when they are needed, and the rest while no task uses the store, if " +
+      "maxOffHeapMemory has room. Column families that are scanned in key order, and " +
+      "snapshots below 1 MiB, are always read at once. false reads the complete snapshot " +
+      "before the first row, and so detects corruption earlier.",
     default = true,
     KeyType.boolean,
     since = "0.1.0"
@@ -91,12 +94,12 @@ object Keys {
     since = "0.1.0"
   )
 
-  val LocalBases: Key[Long] = Key(
-    "localBases",
-    doc = "How much of Spark's local directories one executor uses to keep bases that it has " +
-      "fetched or written, of all its stores together. A store that comes back to it, or a run " +
-      "that begins again there, fetches only what came after. 0k keeps none. Locations on a " +
-      "local disk have no use for it.",
+  val LocalCacheSize: Key[Long] = Key(
+    "localCacheSize",
+    doc = "How much of Spark's local directories one executor uses to cache snapshots that it " +
+      "has fetched or written, for all its stores together. A store that returns to the " +
+      "executor fetches only newer changelogs. 0k disables the cache. It has no effect " +
+      "for locations on a local disk.",
     default = 10L << 30,
     KeyType.bytes(min = 0L),
     since = "0.1.0"
@@ -104,11 +107,11 @@ object Keys {
 
   val StandbyReplicas: Key[Int] = Key(
     "standbyReplicas",
-    doc = "How many executors, beside the one that works on a store, keep a copy of its base on " +
-      "their local disks, so that a task which fails over to one of them fetches only what came " +
-      "after the base. Copies are on other hosts where there are any, are fetched a second after " +
-      "the base, and count in localBases. For locations in a bucket or on a file system that is " +
-      "no local disk, where cuts are made.",
+    doc = "How many executors, in addition to the one that runs a store, keep a copy of its " +
+      "snapshot on their local disks. A task that fails over to one of them fetches only " +
+      "newer changelogs. Copies are on other hosts if possible, are fetched a second " +
+      "after the snapshot, and count in localCacheSize. It has an effect for checkpoints " +
+      "with cuts that are not on a local disk.",
     default = 0,
     KeyType.int("replicas", min = 0, max = 16),
     since = "0.1.0"
@@ -144,23 +147,24 @@ object Keys {
     since = "0.1.0"
   )
 
-  val AcquireTimeout: Key[Long] = Key(
-    "acquireTimeout",
-    doc = "How long a task waits for a state store that another attempt of the same task still " +
-      "holds, before it fails and Spark runs it again. Shorter finds a hanging attempt sooner; " +
-      "too short fails tasks whose predecessor is only slow to notice that it was cancelled.",
+  val LockAcquireTimeout: Key[Long] = Key(
+    "lockAcquireTimeout",
+    doc = "How long a task waits for the lock of a state store that another attempt of the " +
+      "same task holds. After it the task fails, and Spark runs it again. A shorter " +
+      "timeout detects a hanging attempt sooner. A timeout that is too short fails tasks " +
+      "whose predecessor is slow to react to its cancellation.",
     default = 120000L,
     KeyType.durationMs(maxMs = 3600000L),
     since = "0.1.0"
   )
 
-  val MemoryBound: Key[Long] = Key(
-    "memoryBound",
-    doc = "How much memory outside the heap the state of one executor takes, all its stores " +
-      "together. What goes beyond lies in memory-mapped files in Spark's local directories, " +
-      "which the operating system keeps in memory as far as there is room. auto is half of the " +
-      "executor's heap. Where executors run in containers, the bound is part of " +
-      "spark.executor.memoryOverhead. The query whose store was opened last sets it.",
+  val MaxOffHeapMemory: Key[Long] = Key(
+    "maxOffHeapMemory",
+    doc = "The off-heap memory limit of one executor for the state of all its stores. State " +
+      "above it is in memory-mapped files in Spark's local directories, which the " +
+      "operating system keeps in memory if there is room. auto is half of the executor's " +
+      "heap. In containers, add it to spark.executor.memoryOverhead. If queries with " +
+      "different values share an executor, the store that was opened last decides.",
     default = KeyType.Auto,
     KeyType.bytesOrAuto(min = 1L << 20),
     since = "0.1.0"
@@ -232,23 +236,23 @@ object Keys {
     since = "0.1.0"
   )
 
-  val Retention: Key[Long] = Key(
-    "retention",
-    doc = "How long cuts are kept at least, so that a query can go back to them. Those of the " +
-      "last spark.sql.streaming.minBatchesToRetain epochs are kept in any case, and those that " +
-      "have a name. Ages are those of the objects, by the clock of the store. A cut is a small " +
-      "object, but it keeps the state that it leads to, and each sweep lists all of them: a " +
-      "thousand in a request.",
+  val CutRetention: Key[Long] = Key(
+    "cutRetention",
+    doc = "How long cuts are retained at least, so that a query can roll back to them. Cuts " +
+      "of the last spark.sql.streaming.minBatchesToRetain epochs and savepoints are " +
+      "always retained. Ages follow the clock of the object store. A cut is a small " +
+      "object, but it retains the state that it references, and each garbage collection " +
+      "lists all cuts, a thousand in one request.",
     default = 0L,
     KeyType.durationMs(maxMs = MaxRetentionMs),
     since = "0.1.0"
   )
 
-  val History: Key[Long] = Key(
-    "history",
-    doc = "How long it is kept what the epochs of a query took, and why some were slow, after " +
-      "their cuts are gone. It is written beside the cuts, in a request for 64 epochs or for " +
-      "those of a minute, and takes some hundred bytes for each. 0ms keeps none.",
+  val HistoryRetention: Key[Long] = Key(
+    "historyRetention",
+    doc = "How long the history of a query is retained: the duration and cost of its epochs, " +
+      "and why some were slow. It outlives the cuts. One request writes up to 64 epochs, " +
+      "or those of a minute, at some hundred bytes each. 0ms disables the history.",
     default = 90L * 24 * 3600 * 1000,
     KeyType.durationMs(maxMs = 10 * MaxRetentionMs),
     since = "0.1.0"
@@ -277,67 +281,70 @@ object Keys {
     since = "0.1.0"
   )
 
-  val Dialect: Key[Option[String]] = Key(
-    "dialect",
-    doc = "Which rules the S3-compatible store of an s3:// location follows. auto goes by the " +
-      "endpoint: aws without one or below amazonaws.com, r2 below r2.cloudflarestorage.com, else " +
-      "generic. It sets the defaults of region and pathStyle, and the checksum that is sent " +
-      "with each body: CRC-32C to aws, Content-MD5 to the others.",
+  val S3Dialect: Key[Option[String]] = Key(
+    "s3.dialect",
+    doc = "The rules of the S3-compatible object store of an s3:// location. auto derives it " +
+      "from the endpoint: aws without an endpoint or below amazonaws.com, r2 below " +
+      "r2.cloudflarestorage.com, else generic. It sets the defaults of s3.region and " +
+      "s3.pathStyle, and the checksum of each body: CRC-32C for aws, Content-MD5 for the " +
+      "others.",
     default = None,
     KeyType.wordOrAuto("name", Seq("aws", "r2", "generic")),
     since = "0.1.0"
   )
 
-  val Endpoint: Key[Option[String]] = Key(
-    "endpoint",
-    doc = "Where the store of an s3:// checkpoint location listens, for R2 " +
+  val S3Endpoint: Key[Option[String]] = Key(
+    "s3.endpoint",
+    doc = "The URL of the object store of an s3:// checkpoint location, for R2 " +
       "https://<account>.r2.cloudflarestorage.com. auto is AWS_ENDPOINT_URL_S3 or " +
-      "AWS_ENDPOINT_URL of the environment of each process, else AWS itself. Credentials come " +
-      "from the default chain of the AWS SDK: environment, profile, pod or instance role; the " +
-      "key profile names others.",
+      "AWS_ENDPOINT_URL in the environment of each process, else AWS. Credentials come " +
+      "from the default chain of the AWS SDK (environment, profile, pod or instance role) " +
+      "or from the key s3.profile.",
     default = None,
     KeyType.textOrAuto("URL", "or a URL that begins with https:// or http://", isEndpoint),
     since = "0.1.0"
   )
 
-  val PathStyle: Key[Option[String]] = Key(
-    "pathStyle",
-    doc = "Whether the bucket of an s3:// checkpoint location stands in the path of a request " +
-      "(true) or in its host name (false). auto is false for the dialect aws and true for the " +
-      "others, whose certificates and name servers seldom know a host for each bucket.",
+  val S3PathStyle: Key[Option[String]] = Key(
+    "s3.pathStyle",
+    doc = "Whether the bucket of an s3:// checkpoint location is in the path of a request " +
+      "(true) or in its host name (false). auto is false for the dialect aws and true for " +
+      "the others, whose certificates and name servers rarely have a host for each " +
+      "bucket.",
     default = None,
     KeyType.wordOrAuto("switch", Seq("true", "false")),
     since = "0.1.0"
   )
 
-  val Profile: Key[Option[String]] = Key(
-    "profile",
-    doc = "The profile of the AWS configuration (~/.aws, or the files that " +
-      "AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name) whose credentials requests to an " +
-      "s3:// checkpoint location are signed with. The driver and each executor need it. auto is " +
-      "the default chain of the AWS SDK.",
+  val S3Profile: Key[Option[String]] = Key(
+    "s3.profile",
+    doc = "The profile of the AWS configuration whose credentials sign the requests to an " +
+      "s3:// checkpoint location. It is read from ~/.aws, or from the files in " +
+      "AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE. The driver and each executor need " +
+      "it. auto is the default chain of the AWS SDK.",
     default = None,
     KeyType.textOrAuto("name", "or the name of a profile", isProfile),
     since = "0.1.0"
   )
 
-  val Region: Key[Option[String]] = Key(
-    "region",
-    doc = "The region that requests to an s3:// checkpoint location are signed for. auto is R2's " +
-      "own region of that name for the dialect r2, AWS_REGION of the environment, else us-east-1 " +
-      "for the dialect generic, and what the default chain of the AWS SDK finds for aws.",
+  val S3Region: Key[Option[String]] = Key(
+    "s3.region",
+    doc = "The region that requests to an s3:// checkpoint location are signed for. auto is " +
+      "R2's region auto for the dialect r2; AWS_REGION in the environment, else " +
+      "us-east-1, for the dialect generic; and the region from the default chain of the " +
+      "AWS SDK for aws.",
     default = None,
     KeyType.textOrAuto("name", "or a name of letters, digits and dashes", isRegion),
     since = "0.1.0"
   )
 
-  val Require: Key[Option[String]] = Key(
-    "require",
-    doc = "Whether a query with state fails at its start where that state is kept by another " +
-      "provider than Cleancut: Spark goes on with the provider that a checkpoint began with, " +
-      "whatever the session says, and then neither cuts nor mode have any effect. auto is true " +
-      "where cuts is true or mode is not aligned; false only logs a warning. A query without " +
-      "state is never refused.",
+  val RequireProvider: Key[Option[String]] = Key(
+    "requireProvider",
+    doc = "Whether a stateful query fails at its start if another provider than Cleancut has " +
+      "its state. Spark continues with the provider of the checkpoint, whatever the " +
+      "session sets, and then neither cuts nor mode have an effect. auto is true if cuts " +
+      "is true or mode is not aligned. false only logs a warning. A query without state " +
+      "is never refused.",
     default = None,
     KeyType.wordOrAuto("switch", Seq("true", "false")),
     since = "0.1.0"
@@ -368,46 +375,46 @@ object Keys {
     since = "0.1.0"
   )
 
-  val CheckCompatible: Key[Boolean] = Key(
-    "checkCompatible",
-    doc = "Whether a query that is started on a checkpoint is compared with it first, as " +
-      "cleancut.compatible does. One that could not go on from there is refused by start(), " +
-      "with all that differs and what can be done about it; without this it fails in its " +
-      "first epoch, with the first thing that Spark does not like. It takes as long as " +
-      "planning the query twice. Needs the session extension.",
+  val CheckCompatibility: Key[Boolean] = Key(
+    "checkCompatibility",
+    doc = "Whether start() compares a query with its checkpoint, as cleancut.compatible does. " +
+      "It refuses a query that cannot continue from the checkpoint, and lists all " +
+      "differences and the remedies. Without the check, such a query fails in its first " +
+      "epoch with the first difference that Spark detects. The check takes as long as " +
+      "planning the query twice and requires the session extension.",
     default = false,
     KeyType.boolean,
     since = "0.1.0"
   )
 
   val all: Seq[Key[_]] = Seq(
-    AccessPoint,
-    AcquireTimeout,
     AlignmentTimeout,
     ChangeFeed,
-    CheckCompatible,
+    CheckCompatibility,
     CompressionLevel,
-    Connections,
+    CutRetention,
     Cuts,
-    Dialect,
-    Encryption,
-    Endpoint,
-    History,
+    HistoryRetention,
     LazyRestore,
-    LocalBases,
+    LocalCacheSize,
+    LockAcquireTimeout,
     MaxEpochDuration,
     MaxInFlightBytes,
-    MemoryBound,
+    MaxOffHeapMemory,
     MergedAggregation,
     Mode,
-    PathStyle,
-    Profile,
     RealTimeMode,
-    Region,
     RequestTimeout,
-    RequesterPays,
-    Require,
-    Retention,
+    RequireProvider,
+    S3AccessPoint,
+    S3Dialect,
+    S3Encryption,
+    S3Endpoint,
+    S3MaxConnections,
+    S3PathStyle,
+    S3Profile,
+    S3Region,
+    S3RequesterPays,
     SplitGroups,
     StandbyReplicas,
     StatePartitions,
@@ -415,12 +422,41 @@ object Keys {
     UiEpochs
   )
 
-  /** Those that are gone; one that a release has promised comes here when it goes. */
-  val removed: Seq[RemovedKey] = Nil
+  private val SameValues = "It has the same values."
 
-  /** What says how the store of a location is reached, and as whom. */
+  /** Keys that a start refuses, each with the key to set instead. */
+  val removed: Seq[RemovedKey] =
+    Seq(
+      RemovedKey("accessPoint", "0.1.0", Some(S3AccessPoint), SameValues),
+      RemovedKey("acquireTimeout", "0.1.0", Some(LockAcquireTimeout), SameValues),
+      RemovedKey("checkCompatible", "0.1.0", Some(CheckCompatibility), SameValues),
+      RemovedKey("connections", "0.1.0", Some(S3MaxConnections), SameValues),
+      RemovedKey("dialect", "0.1.0", Some(S3Dialect), SameValues),
+      RemovedKey("encryption", "0.1.0", Some(S3Encryption), SameValues),
+      RemovedKey("endpoint", "0.1.0", Some(S3Endpoint), SameValues),
+      RemovedKey("history", "0.1.0", Some(HistoryRetention), SameValues),
+      RemovedKey("localBases", "0.1.0", Some(LocalCacheSize), SameValues),
+      RemovedKey("memoryBound", "0.1.0", Some(MaxOffHeapMemory), SameValues),
+      RemovedKey("pathStyle", "0.1.0", Some(S3PathStyle), SameValues),
+      RemovedKey("profile", "0.1.0", Some(S3Profile), SameValues),
+      RemovedKey("region", "0.1.0", Some(S3Region), SameValues),
+      RemovedKey("requesterPays", "0.1.0", Some(S3RequesterPays), SameValues),
+      RemovedKey("require", "0.1.0", Some(RequireProvider), SameValues),
+      RemovedKey("retention", "0.1.0", Some(CutRetention), SameValues)
+    )
+
+  /** The keys that decide how the object store of a location is reached, and with what rights. */
   val ofAccess: Seq[Key[_]] =
-    Seq(AccessPoint, Dialect, Encryption, Endpoint, PathStyle, Profile, Region, RequesterPays)
+    Seq(
+      S3AccessPoint,
+      S3Dialect,
+      S3Encryption,
+      S3Endpoint,
+      S3PathStyle,
+      S3Profile,
+      S3Region,
+      S3RequesterPays
+    )
 
   private def isEndpoint(text: String): Boolean = text.matches("https?://[^\\s/?#]+[^\\s?#]*")
 

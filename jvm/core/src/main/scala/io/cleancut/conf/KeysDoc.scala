@@ -64,15 +64,16 @@ object KeysDoc {
     else {
       val header =
         """|
-           |## Keys that are gone
+           |## Removed keys
            |
-           |A query that still sets one of them fails at its start, and is told this:
+           |A query that sets one of these keys fails at its start, and the error names the key to
+           |set instead.
            |
-           || key | gone since | in its place | |
+           || key | removed in | successor | note |
            ||---|---|---|---|
            |""".stripMargin
       header + removed.map { key =>
-        val successor = key.successor.fold("nothing")(of => s"`${of.shortName}`")
+        val successor = key.successor.fold("none")(next => s"`${next.shortName}`")
         s"| `${key.shortName}` | ${key.since} | $successor | ${key.advice} |\n"
       }.mkString
     }

@@ -23,7 +23,7 @@ final case class ObjectStoreSettings(
     encryption: Option[String],
     requesterPays: Boolean,
     accessPoint: Option[String],
-    connections: Int,
+    maxConnections: Int,
     trustedScheme: Option[String],
     profile: Option[String]
 )

@@ -1,16 +1,16 @@
 package io.cleancut.conf
 
 /**
- * A key that earlier releases had, so that whoever still sets it is told what to do.
+ * A key that was renamed or removed. A session that still sets it fails with [[refusal]].
  *
  * @param shortName
- *   the part behind [[Keys.Prefix]]
+ *   the key without [[Keys.Prefix]]
  * @param since
- *   the first release without it
+ *   first release without the key
  * @param successor
- *   what is set in its place; None where nothing is any more
+ *   key to set instead; None if there is none
  * @param advice
- *   a sentence: which value of the successor is which of its own, or why there is none
+ *   sentence: how its values map to those of the successor, or why there is no successor
  */
 final case class RemovedKey(
     shortName: String,
@@ -21,7 +21,7 @@ final case class RemovedKey(
   val name: String = Keys.Prefix + shortName
 
   def refusal: String = {
-    val act = successor.fold("take it out")(key => s"set ${key.name} in its place")
-    s"$name is no key since $since; $act. $advice"
+    val remedy = successor.fold("Remove it")(key => s"Set ${key.name} instead")
+    s"$name was removed in $since. $remedy. $advice"
   }
 }

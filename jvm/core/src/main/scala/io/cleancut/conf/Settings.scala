@@ -11,20 +11,20 @@ import io.cleancut.error.Errors
  *   whether a store is opened before its base has been read
  * @param mergedAggregation
  *   whether streaming aggregations merge the state of a group where they read it
- * @param localBasesBytes
- *   how much of the local disk the bases take that are kept there
+ * @param localCacheBytes
+ *   size of the cache of snapshots on the local disk
  * @param standbyReplicas
  *   how many executors keep a copy of each base, beside that which works on it
- * @param checksCompatible
- *   whether a query is compared with its checkpoint when it is started
+ * @param checksCompatibility
+ *   whether the start of a query compares it with its checkpoint
  * @param requiresProvider
  *   whether no query may have its state in another provider
  * @param cuts
  *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
- * @param retentionMs
- *   how old cuts may be that are kept beside those of the last epochs
- * @param historyMs
- *   how long it is kept what epochs took
+ * @param cutRetentionMs
+ *   age up to which cuts are retained, in addition to those of the last epochs
+ * @param historyRetentionMs
+ *   age up to which the history of epochs is retained
  * @param uiEpochs
  *   how many epochs Spark's pages show
  * @param statePartitions
@@ -35,17 +35,17 @@ final case class Settings(
     keepsReplaced: Boolean,
     lazyRestore: Boolean,
     mergedAggregation: Boolean,
-    localBasesBytes: Long,
+    localCacheBytes: Long,
     standbyReplicas: Int,
-    acquireTimeoutMs: Long,
-    memoryBound: Long,
+    lockAcquireTimeoutMs: Long,
+    maxOffHeapMemory: Long,
     realTimeMode: Boolean,
-    checksCompatible: Boolean,
+    checksCompatibility: Boolean,
     requiresProvider: Boolean,
     cuts: Option[Boolean],
     channels: ChannelSettings,
-    retentionMs: Long,
-    historyMs: Long,
+    cutRetentionMs: Long,
+    historyRetentionMs: Long,
     uiEpochs: Int,
     statePartitions: Option[Int],
     objectStore: ObjectStoreSettings
@@ -54,9 +54,9 @@ final case class Settings(
   /** Whether `cuts` is true, or `mode` requires it. */
   def wantsCuts: Boolean = cuts.contains(true) || channels.mode != CaptureMode.Aligned
 
-  /** The bound in bytes, in a JVM that may have a heap of so many. */
-  def memoryBoundBytes(maxHeapBytes: Long): Long =
-    if (memoryBound == KeyType.Auto) maxHeapBytes / 2 else memoryBound
+  /** The limit in bytes, in a JVM with this maximum heap. */
+  def maxOffHeapBytes(maxHeapBytes: Long): Long =
+    if (maxOffHeapMemory == KeyType.Auto) maxHeapBytes / 2 else maxOffHeapMemory
 }
 
 object Settings {
@@ -67,8 +67,8 @@ object Settings {
    * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CONF_INVALID, which names every wrong value and every unknown key at once, and of
-   *   keys that are gone those that have come in their place
+   *   CLEANCUT_CONF_INVALID, which names every wrong value, every unknown key, and the successor of
+   *   every removed key
    */
   def from(confs: Map[String, String]): Settings = from(confs, Keys.removed)
 
@@ -86,21 +86,21 @@ object Settings {
     changeFeed <- Keys.ChangeFeed.read(confs)
     lazyRestore <- Keys.LazyRestore.read(confs)
     mergedAggregation <- Keys.MergedAggregation.read(confs)
-    localBasesBytes <- Keys.LocalBases.read(confs)
+    localCacheBytes <- Keys.LocalCacheSize.read(confs)
     standbyReplicas <- Keys.StandbyReplicas.read(confs)
-    acquireTimeoutMs <- Keys.AcquireTimeout.read(confs)
-    memoryBound <- Keys.MemoryBound.read(confs)
+    lockAcquireTimeoutMs <- Keys.LockAcquireTimeout.read(confs)
+    maxOffHeapMemory <- Keys.MaxOffHeapMemory.read(confs)
     realTimeMode <- Keys.RealTimeMode.read(confs)
-    checksCompatible <- Keys.CheckCompatible.read(confs)
+    checksCompatibility <- Keys.CheckCompatibility.read(confs)
     cuts <- Keys.Cuts.read(confs)
-    require <- Keys.Require.read(confs)
+    require <- Keys.RequireProvider.read(confs)
     mode <- Keys.Mode.read(confs)
     alignmentTimeoutMs <- Keys.AlignmentTimeout.read(confs)
     maxEpochMs <- Keys.MaxEpochDuration.read(confs)
     maxInFlightBytes <- Keys.MaxInFlightBytes.read(confs)
     splitsGroups <- Keys.SplitGroups.read(confs)
-    retentionMs <- Keys.Retention.read(confs)
-    historyMs <- Keys.History.read(confs)
+    cutRetentionMs <- Keys.CutRetention.read(confs)
+    historyRetentionMs <- Keys.HistoryRetention.read(confs)
     uiEpochs <- Keys.UiEpochs.read(confs)
     statePartitions <- Keys.StatePartitions.read(confs)
     objectStore <- objectStore(confs)
@@ -109,12 +109,12 @@ object Settings {
     keepsReplaced = changeFeed == "all",
     lazyRestore,
     mergedAggregation,
-    localBasesBytes,
+    localCacheBytes,
     standbyReplicas,
-    acquireTimeoutMs,
-    memoryBound,
+    lockAcquireTimeoutMs,
+    maxOffHeapMemory,
     realTimeMode,
-    checksCompatible,
+    checksCompatibility,
     require.fold(cuts.contains("true") || mode != Keys.Mode.default)(_.toBoolean),
     cuts.map(_.toBoolean),
     ChannelSettings(
@@ -124,25 +124,25 @@ object Settings {
       splitsGroups,
       objectStore.requestTimeoutMs
     ),
-    retentionMs,
-    historyMs,
+    cutRetentionMs,
+    historyRetentionMs,
     uiEpochs,
     statePartitions.map(_.toInt),
     objectStore
   )
 
   private def objectStore(confs: Map[String, String]): Either[String, ObjectStoreSettings] = for {
-    dialect <- Keys.Dialect.read(confs)
-    endpoint <- Keys.Endpoint.read(confs)
-    pathStyle <- Keys.PathStyle.read(confs)
-    region <- Keys.Region.read(confs)
+    dialect <- Keys.S3Dialect.read(confs)
+    endpoint <- Keys.S3Endpoint.read(confs)
+    pathStyle <- Keys.S3PathStyle.read(confs)
+    region <- Keys.S3Region.read(confs)
     requestTimeoutMs <- Keys.RequestTimeout.read(confs)
-    encryption <- Keys.Encryption.read(confs)
-    requesterPays <- Keys.RequesterPays.read(confs)
-    accessPoint <- Keys.AccessPoint.read(confs)
-    connections <- Keys.Connections.read(confs)
+    encryption <- Keys.S3Encryption.read(confs)
+    requesterPays <- Keys.S3RequesterPays.read(confs)
+    accessPoint <- Keys.S3AccessPoint.read(confs)
+    maxConnections <- Keys.S3MaxConnections.read(confs)
     trustedScheme <- Keys.TrustedScheme.read(confs)
-    profile <- Keys.Profile.read(confs)
+    profile <- Keys.S3Profile.read(confs)
   } yield ObjectStoreSettings(
     dialect,
     endpoint,
@@ -152,7 +152,7 @@ object Settings {
     encryption,
     requesterPays,
     accessPoint,
-    connections,
+    maxConnections,
     trustedScheme,
     profile
   )

@@ -114,15 +114,15 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
   private lazy val body: Array[Byte] = clock.randomBytes(WriteProbe.BodyBytes)
 
   private val Corrupting =
-    s"Set ${Keys.Dialect.name} to that of the store, and check what stands between it and " +
-      s"Spark at ${Keys.Endpoint.name}."
+    s"Set ${Keys.S3Dialect.name} to that of the store, and check what stands between it and " +
+      s"Spark at ${Keys.S3Endpoint.name}."
 
   private val Unconditional =
     "Use a store that honours If-None-Match on PUT, or a file system that refuses to rename onto " +
-      s"a file; ${Keys.Endpoint.name} says which store is asked."
+      s"a file; ${Keys.S3Endpoint.name} says which store is asked."
 
   private val Lagging =
-    s"Use a store with strong consistency; ${Keys.Endpoint.name} says which store is asked."
+    s"Use a store with strong consistency; ${Keys.S3Endpoint.name} says which store is asked."
 }
 
 object WriteProbe {

@@ -131,7 +131,7 @@ object CheckpointBench {
   }
 
   // Bases that are on the local disk would be found there.
-  private val NoneLocal = Map("spark.sql.streaming.stateStore.cleancut.localBases" -> "0k")
+  private val NoneLocal = Map("spark.sql.streaming.stateStore.cleancut.localCacheSize" -> "0k")
   private val Restarted = Seq(
     ("RocksDB through S3A", "rocksdb", Map.empty[String, String]),
     ("Cleancut", "cleancut", NoneLocal),

@@ -49,7 +49,7 @@ object Subject {
     s"$State.providerClass" -> "io.cleancut.CleancutStateStoreProvider",
     "spark.sql.streaming.checkpointFileManagerClass" -> "io.cleancut.CleancutCheckpointFileManager",
     "spark.sql.extensions" -> "io.cleancut.CleancutExtensions",
-    s"$State.cleancut.endpoint" -> endpoint
+    s"$State.cleancut.s3.endpoint" -> endpoint
   )
 
   private def s3a(endpoint: String): Map[String, String] = Map(

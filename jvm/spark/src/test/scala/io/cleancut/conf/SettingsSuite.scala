@@ -24,7 +24,7 @@ class SettingsSuite extends AnyFunSuite {
       encryption = None,
       requesterPays = false,
       accessPoint = None,
-      connections = 64,
+      maxConnections = 64,
       trustedScheme = None,
       profile = None
     )
@@ -36,17 +36,17 @@ class SettingsSuite extends AnyFunSuite {
         keepsReplaced = false,
         lazyRestore = true,
         mergedAggregation = true,
-        localBasesBytes = 10L << 30,
+        localCacheBytes = 10L << 30,
         standbyReplicas = 0,
-        acquireTimeoutMs = 120000L,
-        memoryBound = KeyType.Auto,
+        lockAcquireTimeoutMs = 120000L,
+        maxOffHeapMemory = KeyType.Auto,
         realTimeMode = false,
-        checksCompatible = false,
+        checksCompatibility = false,
         requiresProvider = false,
         cuts = None,
         channels = channels,
-        retentionMs = 0L,
-        historyMs = 90L * 24 * 3600 * 1000,
+        cutRetentionMs = 0L,
+        historyRetentionMs = 90L * 24 * 3600 * 1000,
         uiEpochs = 2000,
         statePartitions = None,
         objectStore = objects
@@ -59,10 +59,15 @@ class SettingsSuite extends AnyFunSuite {
       Settings.from(confs.map { case (name, value) => key(name) -> value }.toMap).requiresProvider
     assert(requires("cuts" -> "true") && requires("mode" -> "auto"))
     assert(!requires("cuts" -> "false") && !requires("mode" -> "aligned"))
-    assert(requires("require" -> "true") && !requires("cuts" -> "true", "require" -> "false"))
+    assert(
+      requires("requireProvider" -> "true") && !requires(
+        "cuts" -> "true",
+        "requireProvider" -> "false"
+      )
+    )
   }
 
-  test("a key that is gone is refused with the name of its successor, beside other problems") {
+  test("a removed key is refused with the name of its successor, together with other problems") {
     val removed = Seq(
       RemovedKey("barrierTimeout", "9.0.0", Some(Keys.AlignmentTimeout), "Its unit was seconds."),
       RemovedKey("eagerWrites", "9.0.0", None, "Writes are always eager.")
@@ -71,57 +76,71 @@ class SettingsSuite extends AnyFunSuite {
     val thrown = intercept[CleancutException](
       Settings.from(confs.map { case (name, value) => key(name) -> value }, removed)
     )
-    val told = thrown.params.toMap.apply("problems")
+    val found = thrown.params.toMap.apply("problems")
     assert(
-      told.contains(
-        s"${key("barrierTimeout")} is no key since 9.0.0; set ${key("alignmentTimeout")} in its " +
-          "place. Its unit was seconds."
+      found.contains(
+        s"${key("barrierTimeout")} was removed in 9.0.0. Set ${key("alignmentTimeout")} instead. " +
+          "Its unit was seconds."
       )
     )
     assert(
-      told.contains(s"${key("eagerWrites")} is no key since 9.0.0; take it out. Writes are always")
+      found.contains(s"${key("eagerWrites")} was removed in 9.0.0. Remove it. Writes are always")
     )
-    assert(told.contains(s"${key("mood")} is not a key; the nearest is ${key("mode")}."))
+    assert(found.contains(s"${key("mood")} is not a key; the nearest is ${key("mode")}."))
     val page = KeysDoc.markdown(removed)
     assert(page.contains("| `barrierTimeout` | 9.0.0 | `alignmentTimeout` | Its unit was seconds."))
-    assert(page.contains("| `eagerWrites` | 9.0.0 | nothing | Writes are always eager. |"))
-    assert(KeysDoc.markdown.contains("Keys that are gone") == Keys.removed.nonEmpty)
+    assert(page.contains("| `eagerWrites` | 9.0.0 | none | Writes are always eager. |"))
+    assert(KeysDoc.markdown.contains("## Removed keys") == Keys.removed.nonEmpty)
   }
 
-  test("no key is there and gone at once, and what has come in its place is there") {
+  test("no removed key is declared, and every successor is") {
     val known = Keys.all.map(_.name)
-    Keys.removed.foreach { gone =>
-      assert(!known.contains(gone.name))
-      assert(gone.successor.forall(Keys.all.contains(_)))
-      assert(gone.advice.endsWith("."))
+    Keys.removed.foreach { removed =>
+      assert(!known.contains(removed.name))
+      assert(removed.successor.forall(Keys.all.contains(_)))
+      assert(removed.advice.endsWith("."))
     }
     assert(Keys.removed.map(_.name).distinct.size == Keys.removed.size)
+  }
+
+  test("each removed key is refused with the key that replaces it") {
+    assert(Keys.removed.size == 16)
+    Keys.removed.foreach { removed =>
+      val successor = removed.successor.map(_.name)
+      assert(problems(removed.name -> "1").contains(s"Set ${successor.get} instead."))
+    }
   }
 
   test("values are read with their units") {
     val read = Settings.from(
       Map(
         key("compressionLevel") -> "-7",
-        key("acquireTimeout") -> " 2 m ",
+        key("lockAcquireTimeout") -> " 2 m ",
         key("realTimeMode") -> " TRUE",
         "spark.other" -> "x"
       )
     )
     val expected =
-      Settings.Default.copy(compressionLevel = -7, acquireTimeoutMs = 120000L, realTimeMode = true)
+      Settings.Default.copy(
+        compressionLevel = -7,
+        lockAcquireTimeoutMs = 120000L,
+        realTimeMode = true
+      )
     assert(read == expected)
   }
 
   Seq("0ms" -> 0L, "250ms" -> 250L, "3s" -> 3000L, "2m" -> 120000L, "1h" -> 3600000L).foreach {
     case (text, expectedMs) =>
       test(s"the duration $text is $expectedMs ms") {
-        assert(Settings.from(Map(key("acquireTimeout") -> text)).acquireTimeoutMs == expectedMs)
+        assert(
+          Settings.from(Map(key("lockAcquireTimeout") -> text)).lockAcquireTimeoutMs == expectedMs
+        )
       }
   }
 
   Seq("", "120", "-1s", "1.5s", "2 weeks", "61m", "99999999999999999999s", "s").foreach { text =>
     test(s"the duration '$text' is refused with the allowed units") {
-      assert(problems(key("acquireTimeout") -> text).contains("h, m, s, ms"))
+      assert(problems(key("lockAcquireTimeout") -> text).contains("h, m, s, ms"))
     }
   }
 
@@ -155,11 +174,11 @@ class SettingsSuite extends AnyFunSuite {
   test("what reaches an object store is read together") {
     val read = Settings.from(
       Map(
-        key("endpoint") -> "https://account.r2.cloudflarestorage.com",
-        key("dialect") -> "r2",
-        key("pathStyle") -> "true",
-        key("region") -> "eu-west-1",
-        key("profile") -> "second-site",
+        key("s3.endpoint") -> "https://account.r2.cloudflarestorage.com",
+        key("s3.dialect") -> "r2",
+        key("s3.pathStyle") -> "true",
+        key("s3.region") -> "eu-west-1",
+        key("s3.profile") -> "second-site",
         key("requestTimeout") -> "30s"
       )
     )
@@ -177,14 +196,14 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   Seq(
-    "endpoint" -> "127.0.0.1:9000",
-    "endpoint" -> "s3://bucket",
-    "endpoint" -> "http://",
-    "dialect" -> "R2",
-    "dialect" -> "minio",
-    "pathStyle" -> "yes",
-    "region" -> "",
-    "region" -> "eu west"
+    "s3.endpoint" -> "127.0.0.1:9000",
+    "s3.endpoint" -> "s3://bucket",
+    "s3.endpoint" -> "http://",
+    "s3.dialect" -> "R2",
+    "s3.dialect" -> "minio",
+    "s3.pathStyle" -> "yes",
+    "s3.region" -> "",
+    "s3.region" -> "eu west"
   ).foreach { case (name, text) =>
     test(s"the $name '$text' is refused with what is allowed") {
       assert(problems(key(name) -> text).contains(s"${key(name)} must be auto, "))
@@ -194,19 +213,19 @@ class SettingsSuite extends AnyFunSuite {
   test("all problems are reported together, each with its key") {
     val found = problems(
       key("compressionLevel") -> "99",
-      key("acquireTimeout") -> "soon",
+      key("lockAcquireTimeout") -> "soon",
       key("compresionLevel") -> "3"
     )
     assert(found.contains(s"${key("compressionLevel")} must be"))
-    assert(found.contains(s"${key("acquireTimeout")} must be"))
+    assert(found.contains(s"${key("lockAcquireTimeout")} must be"))
     assert(found.contains(s"${key("compresionLevel")} is not a key"))
   }
 
   Seq(
     "compresionLevel" -> "compressionLevel",
     "compressionlevel" -> "compressionLevel",
-    "acquireTimeoutMs" -> "acquireTimeout",
-    "acquiretimeout" -> "acquireTimeout"
+    "lockAcquireTimeoutMs" -> "lockAcquireTimeout",
+    "lockacquiretimeout" -> "lockAcquireTimeout"
   ).foreach { case (typed, meant) =>
     test(s"the unknown key $typed suggests $meant") {
       assert(problems(key(typed) -> "1").contains(s"the nearest is ${key(meant)}."))
@@ -219,10 +238,10 @@ class SettingsSuite extends AnyFunSuite {
   }
 
   test("the memory bound is a size, or half of the heap") {
-    def bound(text: String) = Settings.from(Map(Keys.MemoryBound.name -> text))
-    assert(bound("64m").memoryBoundBytes(maxHeapBytes = 1L << 40) == 64L << 20)
-    assert(bound(" 3 g ").memoryBoundBytes(maxHeapBytes = 8L) == 3L << 30)
-    assert(bound("auto").memoryBoundBytes(maxHeapBytes = 8L << 30) == 4L << 30)
+    def bound(text: String) = Settings.from(Map(Keys.MaxOffHeapMemory.name -> text))
+    assert(bound("64m").maxOffHeapBytes(maxHeapBytes = 1L << 40) == 64L << 20)
+    assert(bound(" 3 g ").maxOffHeapBytes(maxHeapBytes = 8L) == 3L << 30)
+    assert(bound("auto").maxOffHeapBytes(maxHeapBytes = 8L << 30) == 4L << 30)
     for (wrong <- Seq("1023k", "64", "-1m", "1.5g", "1gb", ""))
       assert(intercept[CleancutException](bound(wrong)).errorId == "CLEANCUT_CONF_INVALID")
   }

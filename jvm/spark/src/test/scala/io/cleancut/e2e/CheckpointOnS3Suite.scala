@@ -58,9 +58,9 @@ class CheckpointOnS3Suite extends AnyFunSuite with BeforeAndAfterAll {
     .config(s"$State.minDeltasForSnapshot", "2")
     .config(s"$State.maintenanceInterval", "500ms")
     .config("spark.sql.streaming.minBatchesToRetain", "100")
-    .config(s"$State.cleancut.endpoint", server.endpoint)
-    .config(s"$State.cleancut.region", "us-east-1")
-    .config(s"$State.cleancut.pathStyle", "true")
+    .config(s"$State.cleancut.s3.endpoint", server.endpoint)
+    .config(s"$State.cleancut.s3.region", "us-east-1")
+    .config(s"$State.cleancut.s3.pathStyle", "true")
 
   /** One run, which begins with what the bucket holds and ends when all files are taken. */
   private def run(

@@ -49,9 +49,9 @@ class DeathsOnS3Suite extends AnyFunSuite with MortalRuns with BeforeAndAfterAll
     }
 
   private def onServer: Seq[(String, String)] = Seq(
-    Keys.Endpoint.name -> server.endpoint,
-    Keys.Region.name -> "us-east-1",
-    Keys.PathStyle.name -> "true",
+    Keys.S3Endpoint.name -> server.endpoint,
+    Keys.S3Region.name -> "us-east-1",
+    Keys.S3PathStyle.name -> "true",
     "spark.sql.extensions" -> classOf[CleancutExtensions].getName,
     "spark.executor.extraJavaOptions" -> S3Server.CredentialOptions
   ) ++ S3Server.Credentials ++ Skipping

@@ -182,6 +182,6 @@ object DrawnQuery {
     "spark.sql.streaming.stateStore.maintenanceInterval" ->
       oneOf(random, "20ms", "100ms", "500ms", "60s"),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled" -> "true",
-    "spark.sql.streaming.stateStore.cleancut.memoryBound" -> oneOf(random, "auto", "1m")
+    "spark.sql.streaming.stateStore.cleancut.maxOffHeapMemory" -> oneOf(random, "auto", "1m")
   )
 }

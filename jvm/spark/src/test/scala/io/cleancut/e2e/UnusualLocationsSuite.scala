@@ -38,9 +38,9 @@ class UnusualLocationsSuite extends AnyFunSuite with BeforeAndAfterAll with Seed
       classOf[CleancutCheckpointFileManager].getName
     )
     .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
-    .config(s"$State.cleancut.endpoint", server.endpoint)
-    .config(s"$State.cleancut.region", "us-east-1")
-    .config(s"$State.cleancut.pathStyle", "true")
+    .config(s"$State.cleancut.s3.endpoint", server.endpoint)
+    .config(s"$State.cleancut.s3.region", "us-east-1")
+    .config(s"$State.cleancut.s3.pathStyle", "true")
     .config(s"$State.cleancut.mode", "unaligned")
     .getOrCreate()
 

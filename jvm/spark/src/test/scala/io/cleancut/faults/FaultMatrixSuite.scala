@@ -38,8 +38,8 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
         // Spark's own check would refuse a function of foreachBatch that skips.
         .config(s"$State.commitValidation.enabled", "false")
         .config("spark.sql.streaming.minBatchesToRetain", FaultedQuery.EpochsToKeep.toString)
-        .config(s"$State.cleancut.endpoint", endpoint)
-        .config(s"$State.cleancut.region", "us-east-1")
+        .config(s"$State.cleancut.s3.endpoint", endpoint)
+        .config(s"$State.cleancut.s3.region", "us-east-1")
         .config(s"$State.cleancut.requestTimeout", "2500ms")
     )
   }

@@ -23,7 +23,7 @@ class AccessSuite extends AnyFunSuite {
 
   private def settings(confs: (Key, String)*): ObjectStoreSettings =
     Settings
-      .from((confs :+ (Keys.Region -> "eu-west-1")).map { case (k, v) => k.name -> v }.toMap)
+      .from((confs :+ (Keys.S3Region -> "eu-west-1")).map { case (k, v) => k.name -> v }.toMap)
       .objectStore
 
   private type Key = io.cleancut.conf.Key[_]
@@ -88,19 +88,19 @@ class AccessSuite extends AnyFunSuite {
   }
 
   test("a key of the store's own goes with what makes an object") {
-    val sent = asked(Keys.Encryption -> "s3")
+    val sent = asked(Keys.S3Encryption -> "s3")
     assert(saying(sent, encryption) == all(makers, "AES256"))
   }
 
   test("a key of a key management service goes with what makes an object") {
-    val own = asked(Keys.Encryption -> "kms")
+    val own = asked(Keys.S3Encryption -> "kms")
     assert(saying(own, encryption) == all(makers, "aws:kms"))
     assert(saying(own, s"$encryption-aws-kms-key-id").isEmpty)
     val arn = "arn:aws:kms:eu-west-1:123456789012:key/1-2"
-    val other = asked(Keys.Encryption -> s"kms:$arn")
+    val other = asked(Keys.S3Encryption -> s"kms:$arn")
     assert(saying(other, s"$encryption-aws-kms-key-id") == all(makers, arn))
     assert(saying(other, s"$encryption-bucket-key-enabled").isEmpty)
-    val cheap = asked(Keys.Encryption -> s"kms-bucket-key:$arn")
+    val cheap = asked(Keys.S3Encryption -> s"kms-bucket-key:$arn")
     assert(saying(cheap, s"$encryption-aws-kms-key-id") == all(makers, arn))
     assert(saying(cheap, s"$encryption-bucket-key-enabled") == all(makers, "true"))
   }
@@ -115,7 +115,7 @@ class AccessSuite extends AnyFunSuite {
   test("a customer's key goes with all that touches the bytes of an object, and nowhere else") {
     val bytes = Array.tabulate[Byte](32)(_.toByte)
     withKey(bytes) { text =>
-      val sent = asked(Keys.Encryption -> text)
+      val sent = asked(Keys.S3Encryption -> text)
       val base64 = Base64.getEncoder.encodeToString(bytes)
       val md5 = MessageDigest.getInstance("MD5").digest(bytes)
       assert(saying(sent, s"$encryption-customer-algorithm") == all(touchers, "AES256"))
@@ -123,30 +123,30 @@ class AccessSuite extends AnyFunSuite {
       val digest = Base64.getEncoder.encodeToString(md5)
       assert(saying(sent, s"$encryption-customer-key-MD5") == all(touchers, digest))
       assert(saying(sent, encryption).isEmpty)
-      val shown = S3Connection.of(settings(Keys.Encryption -> text), Map.empty).toString
+      val shown = S3Connection.of(settings(Keys.S3Encryption -> text), Map.empty).toString
       assert(!shown.contains(base64) && !shown.contains(bytes.mkString(", ")))
     }
   }
 
   test("a file that holds no key is named, without what it holds") {
     withKey("sixteen secrets!".getBytes) { text =>
-      val thrown = intercept[CleancutException](opened(Keys.Encryption -> text))
+      val thrown = intercept[CleancutException](opened(Keys.S3Encryption -> text))
       assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
       assert(thrown.getMessage.contains("16 bytes"))
       assert(!thrown.getMessage.contains("sixteen") && !thrown.getMessage.contains("c2l4"))
     }
-    val thrown = intercept[CleancutException](opened(Keys.Encryption -> "customer:/nowhere/key"))
+    val thrown = intercept[CleancutException](opened(Keys.S3Encryption -> "customer:/nowhere/key"))
     assert(thrown.getMessage.contains("/nowhere/key"))
   }
 
   test("who pays goes with every request") {
-    val sent = asked(Keys.RequesterPays -> "true")
+    val sent = asked(Keys.S3RequesterPays -> "true")
     assert(saying(sent, "x-amz-request-payer") == all(sent.keySet, "requester"))
   }
 
   test("an access point is asked in place of the bucket") {
     val arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
-    for ((name, request) <- asked(Keys.AccessPoint -> arn)) {
+    for ((name, request) <- asked(Keys.S3AccessPoint -> arn)) {
       assert(request.host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com", name)
       assert(!request.encodedPath.contains("bucket"), name)
     }
@@ -155,7 +155,9 @@ class AccessSuite extends AnyFunSuite {
   }
 
   test("the pool has as many connections as are asked for") {
-    assert(S3Connection.of(settings(), Map.empty).connections == 64)
-    assert(S3Connection.of(settings(Keys.Connections -> "500"), Map.empty).connections == 500)
+    assert(S3Connection.of(settings(), Map.empty).maxConnections == 64)
+    assert(
+      S3Connection.of(settings(Keys.S3MaxConnections -> "500"), Map.empty).maxConnections == 500
+    )
   }
 }

@@ -83,7 +83,7 @@ class DialectSuite extends AnyFunSuite {
         ObjectStores.open("s3://bucket/q", settings, fail("no file system"), Clock.System)
       )
       assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_REFUSED")
-      assert(thrown.getMessage.contains("stateStore.cleancut.region"))
+      assert(thrown.getMessage.contains("stateStore.cleancut.s3.region"))
       assert(thrown.getMessage.length < 700 && thrown.getCause != null)
     } finally nowhere.keys.foreach(System.clearProperty)
   }

@@ -56,7 +56,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     always(framed)(isPut)
     val thrown = error()
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
-    assert(thrown.getMessage.contains("stateStore.cleancut.dialect"))
+    assert(thrown.getMessage.contains("stateStore.cleancut.s3.dialect"))
     assert(thrown.getMessage.contains("150000 bytes that were put"))
     assert(leftBehind == Nil)
   }

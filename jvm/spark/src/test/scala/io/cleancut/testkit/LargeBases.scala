@@ -35,8 +35,8 @@ trait LargeBases extends ProxiedServer { this: Suite =>
         // Else Spark has a base written by the task itself, which waits for that.
         .config(s"$State.forceSnapshotUploadOnLag", "false")
         .config(s"$State.minDeltasForSnapshot", "2")
-        .config(s"$State.cleancut.endpoint", endpoint)
-        .config(s"$State.cleancut.region", "us-east-1")
+        .config(s"$State.cleancut.s3.endpoint", endpoint)
+        .config(s"$State.cleancut.s3.region", "us-east-1")
         .config(s"$State.cleancut.requestTimeout", "10m")
         .config(further)
     )

@@ -36,8 +36,8 @@ object SmallQueries {
     "spark.sql.extensions" -> classOf[CleancutExtensions].getName,
     // Bases and sweeps are requests too, and come when they like.
     s"$State.maintenanceInterval" -> "1h",
-    s"$State.cleancut.endpoint" -> endpoint,
-    s"$State.cleancut.region" -> "us-east-1"
+    s"$State.cleancut.s3.endpoint" -> endpoint,
+    s"$State.cleancut.s3.region" -> "us-east-1"
   )
 
   private val State = "spark.sql.streaming.stateStore"

@@ -60,7 +60,7 @@ final class CompareStores(before: Option[String]) {
     for (count <- keys) {
       val boundMb = Math.max(1L, count.toLong * StateBytesPerKey / 4 >> 20)
       val bounds = Seq(
-        "spark.sql.streaming.stateStore.cleancut.memoryBound" -> s"${boundMb}m",
+        "spark.sql.streaming.stateStore.cleancut.maxOffHeapMemory" -> s"${boundMb}m",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage" -> "true",
         "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB" -> boundMb.toString
       ).map { case (key, value) => s"$key=$value" }

@@ -44,7 +44,7 @@ object Encryption {
   private val CustomerText = "customer:(.+)".r
 
   /**
-   * By the text of the key `encryption`.
+   * By the text of the key `s3.encryption`.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_OBJECT_STORE_REFUSED, the file with a customer's key has none
@@ -64,7 +64,7 @@ object Encryption {
       try Base64.getMimeDecoder.decode(new String(Files.readAllBytes(file), US_ASCII).trim)
       catch {
         case e: IOException =>
-          refused(s"the file that ${Keys.Encryption.name} names cannot be read", e)
+          refused(s"the file that ${Keys.S3Encryption.name} names cannot be read", e)
       }
     if (key.length != KeyBytes)
       refused(s"it holds ${key.length} bytes in base64 and not the $KeyBytes of a key", null)

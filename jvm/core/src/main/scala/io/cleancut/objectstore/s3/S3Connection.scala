@@ -40,7 +40,7 @@ final case class S3Connection(
     encryption: Encryption = Encryption.OfBucket,
     requesterPays: Boolean = false,
     accessPoint: Option[String] = None,
-    connections: Int = Keys.Connections.default,
+    maxConnections: Int = Keys.S3MaxConnections.default,
     profile: Option[String] = None,
     stallMs: Long = S3Connection.StallMs
 ) {
@@ -83,7 +83,7 @@ final case class S3Connection(
   private[objectstore] def httpClient: Apache5HttpClient.Builder =
     Apache5HttpClient
       .builder()
-      .maxConnections(connections)
+      .maxConnections(maxConnections)
       .connectionTimeout(Duration.ofMillis(stallMs))
       .connectionAcquisitionTimeout(Duration.ofMillis(stallMs))
       .socketTimeout(Duration.ofMillis(stallMs))
@@ -117,7 +117,7 @@ object S3Connection {
       Encryption.of(settings.encryption),
       settings.requesterPays,
       settings.accessPoint,
-      settings.connections,
+      settings.maxConnections,
       settings.profile
     )
   }
@@ -126,7 +126,7 @@ object S3Connection {
     try DefaultAwsRegionProviderChain.builder().build().getRegion
     catch {
       case e: SdkClientException =>
-        val detail = s"no region is known; set ${Keys.Region.name}, or AWS_REGION in the " +
+        val detail = s"no region is known; set ${Keys.S3Region.name}, or AWS_REGION in the " +
           "environment of the driver and of each executor"
         throw Errors.objectStoreRefused("open", target, detail, e)
     }

@@ -55,7 +55,7 @@ object CheckpointCuts {
 
   def retention(hadoopConf: Configuration): CutRetention = CutRetention(
     hadoopConf.getInt(EpochsToKeepKey, DefaultEpochsToKeep),
-    settingsIn(hadoopConf).retentionMs
+    settingsIn(hadoopConf).cutRetentionMs
   )
 
   /** The file manager that Spark uses by default, in the order in which it tries. */

@@ -35,7 +35,7 @@ import io.cleancut.protocol.StoreListing
  *   the query's checkpoint location, as its driver knows it
  * @param root
  *   what all names are below, `<checkpointLocation>/cleancut`
- * @param localBasesBytes
+ * @param localCacheBytes
  *   how much of the local disk the bases take that are kept there, those of all stores together
  * @param standbyReplicas
  *   how many executors have a copy of each base, beside that which works on it
@@ -46,7 +46,7 @@ final private[cleancut] class GroupedFiles(
     root: ObjectStore,
     before: StoreFiles,
     hadoopConf: Configuration,
-    localBasesBytes: Long,
+    localCacheBytes: Long,
     standbyReplicas: Int,
     clock: Clock
 ) extends FrameFiles {
@@ -54,7 +54,7 @@ final private[cleancut] class GroupedFiles(
 
   private val archive = new CutArchive(root, clock)
   private lazy val following =
-    BaseFollower.Following(root, bases, localBasesBytes, standbyReplicas, FrameFetch.threads)
+    BaseFollower.Following(root, bases, localCacheBytes, standbyReplicas, FrameFetch.threads)
   private val runId = hadoopConf.get(StreamExecution.RUN_ID_KEY, "")
   private lazy val delivery = {
     val packer = GroupedFrame.packerOf(root, runId, clock)
@@ -116,11 +116,11 @@ final private[cleancut] class GroupedFiles(
 
   private def copyHere(name: FrameName): Option[LocalBases.OwnBase] =
     Option.when(name.kind == FrameKind.Base && keepsBases)(
-      bases.copyOf(root.location, name, localBasesBytes)
+      bases.copyOf(root.location, name, localCacheBytes)
     )
 
   /** Not of what lies on a local disk anyway. */
-  private def keepsBases: Boolean = !isLocal && localBasesBytes > 0
+  private def keepsBases: Boolean = !isLocal && localCacheBytes > 0
 
   private def isLocal: Boolean = root.location.startsWith("file:")
 
@@ -170,7 +170,7 @@ final private[cleancut] class GroupedFiles(
   /** On a local disk a frame is read in its place; from farther off it comes as a whole. */
   private def bytesOf(name: FrameName, place: FramePlace): FrameBytes =
     if (isLocal) new RangeBytes(root, ObjectKey(place.segment), place.offset, place.length)
-    else bases.open(root, name, place, FrameFetch.threads, localBasesBytes)
+    else bases.open(root, name, place, FrameFetch.threads, localCacheBytes)
 
   override def of(chain: StoreCut): FrameFiles = {
     val other = new GroupedFiles(
@@ -179,7 +179,7 @@ final private[cleancut] class GroupedFiles(
       root,
       before,
       hadoopConf,
-      localBasesBytes,
+      localCacheBytes,
       standbyReplicas,
       clock
     )

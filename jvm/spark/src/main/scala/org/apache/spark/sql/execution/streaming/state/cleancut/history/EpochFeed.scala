@@ -116,12 +116,12 @@ private[cleancut] object EpochFeed {
     )
     val kept = session.sessionState.conf.minBatchesToRetain
     val bus = query.sparkSession.sparkContext.listenerBus
-    val writer = Option.when(settings.historyMs > 0)(
+    val writer = Option.when(settings.historyRetentionMs > 0)(
       new HistoryWriter(
         location,
         archive.store,
         archive.cuts.head(_),
-        settings.historyMs,
+        settings.historyRetentionMs,
         kept,
         Clock.System
       )

@@ -58,7 +58,7 @@ final private[cleancut] class StoreContext(
   val settings: Settings = Settings.from(request.conf.sqlConfs)
 
   MemoryAccount.process.limit(
-    settings.memoryBoundBytes(Runtime.getRuntime.maxMemory),
+    settings.maxOffHeapBytes(Runtime.getRuntime.maxMemory),
     () => LocalDirectory.get
   )
   ProcessMetrics.begin()
@@ -78,7 +78,7 @@ final private[cleancut] class StoreContext(
         root,
         ofStore,
         request.hadoopConf,
-        settings.localBasesBytes,
+        settings.localCacheBytes,
         settings.standbyReplicas,
         clock
       )
@@ -100,7 +100,7 @@ final private[cleancut] class StoreContext(
 
   val spinLock = new SpinLock
 
-  val storeLock = new StoreLock(store, settings.acquireTimeoutMs, clock)
+  val storeLock = new StoreLock(store, settings.lockAcquireTimeoutMs, clock)
 
   /** How many of the latest versions stay in memory: the one to write on, at least. */
   val versionsInMemory: Int = Math.max(request.conf.maxVersionsToRetainInMemory, 1)

@@ -36,8 +36,8 @@ class CleancutFileSystemSuite extends AnyFunSuite with ProxiedServer with Before
     val made = new Configuration
     made.set("fs.s3.impl", classOf[CleancutFileSystem].getName)
     made.set("fs.s3.impl.disable.cache", "true")
-    made.set(Keys.Endpoint.name, endpoint)
-    made.set(Keys.Region.name, "us-east-1")
+    made.set(Keys.S3Endpoint.name, endpoint)
+    made.set(Keys.S3Region.name, "us-east-1")
     made
   }
 

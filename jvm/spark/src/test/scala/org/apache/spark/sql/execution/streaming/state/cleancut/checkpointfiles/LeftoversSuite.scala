@@ -95,8 +95,8 @@ class LeftoversSuite extends AnyFunSuite with ProxiedServer {
     for (refusal <- refusals) {
       val harm = proxy.harm(refusal, times = 10)(isUploadList)
       val conf = new Configuration
-      conf.set(Keys.Endpoint.name, endpoint)
-      conf.set(Keys.Region.name, "us-east-1")
+      conf.set(Keys.S3Endpoint.name, endpoint)
+      conf.set(Keys.S3Region.name, "us-east-1")
       val path = new Path(location)
       val manager = new CleancutCheckpointFileManager(path, conf)
       assert(manager.createCheckpointDirectory() == path)

@@ -12,7 +12,7 @@ import io.cleancut.objectstore.locations.ObjectStores
 /** How long a task waits for the answer of its coordinator, which waits for the store. */
 class PatienceSuite extends AnyFunSuite {
   private def patience(timeout: String): FiniteDuration = {
-    val confs = Map(Keys.RequestTimeout.name -> timeout, Keys.Region.name -> "eu-west-1")
+    val confs = Map(Keys.RequestTimeout.name -> timeout, Keys.S3Region.name -> "eu-west-1")
     val settings = Settings.from(confs).objectStore
     val store = ObjectStores.open("s3://bucket", settings, fail("no file system"), Clock.System)
     try CutsClient.patience(new RootedStore(store.counted, "q/").requestTimeoutMs).duration

@@ -78,7 +78,7 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
     // Too little memory for anybody to read on when no task is there.
     val confs = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
-      Keys.MemoryBound.name -> "1m"
+      Keys.MaxOffHeapMemory.name -> "1m"
     )
     val setup = written()
     val provider = setup.copy(confs = confs).open()
@@ -97,7 +97,7 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
   test("a task enters a store between the blocks that maintenance reads") {
     val confs = Map(
       "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
-      Keys.MemoryBound.name -> "1m"
+      Keys.MaxOffHeapMemory.name -> "1m"
     )
     val hadoop = Map(FailingFiles.ManagerKey -> classOf[WatchedFiles].getName)
     val provider = written().copy(confs = confs, hadoop = hadoop).open()

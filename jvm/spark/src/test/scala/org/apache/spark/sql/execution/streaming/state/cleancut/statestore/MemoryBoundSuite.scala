@@ -18,7 +18,7 @@ import io.cleancut.engine.memory.{MappedFiles, MemoryAccount}
 /** State that is many times larger than the memory that it may take. */
 class MemoryBoundSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val Bound = 4L << 20
-  private val bounded = Map(Keys.MemoryBound.name -> "4m")
+  private val bounded = Map(Keys.MaxOffHeapMemory.name -> "4m")
 
   // The bound is that of the process: other suites get back what they had.
   private val usual = MemoryAccount.process.boundBytes

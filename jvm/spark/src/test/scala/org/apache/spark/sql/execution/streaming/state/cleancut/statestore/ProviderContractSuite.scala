@@ -260,7 +260,7 @@ class ProviderContractSuite extends AnyFunSuite {
   }
 
   test("a second user waits for the first, and is told who that is when it waits in vain") {
-    val acquire = "spark.sql.streaming.stateStore.cleancut.acquireTimeout"
+    val acquire = "spark.sql.streaming.stateStore.cleancut.lockAcquireTimeout"
     val provider = Providers.setup().copy(confs = Map(acquire -> "300ms")).open()
     commit(provider, 0, 1L -> 10L)
     val held = provider.getStore(1)

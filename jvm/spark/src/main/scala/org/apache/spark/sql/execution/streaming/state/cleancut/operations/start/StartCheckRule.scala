@@ -23,7 +23,7 @@ object StartCheckRule extends Logging {
   }
 
   private def isAsked(session: SparkSession): Boolean =
-    Keys.CheckCompatible.read(session.conf.getAll) match {
+    Keys.CheckCompatibility.read(session.conf.getAll) match {
       case Right(asked)  => asked
       case Left(problem) => throw Errors.confInvalid(Seq(problem))
     }
