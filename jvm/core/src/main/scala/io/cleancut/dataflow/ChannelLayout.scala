@@ -12,6 +12,7 @@ private[dataflow] object ChannelLayout {
   val Epochs = "_epochs"
   val Expired = "_expired"
   val TakenBack = "_taken_back"
+  val GivenBack = "_given_back"
   val Acts = "_acts"
   val Owner = "_query.json"
   private val Digits = "([0-9]{20})\\.json".r
@@ -26,8 +27,8 @@ private[dataflow] object ChannelLayout {
 
   def takenBack(of: EpochMark): String = s"$TakenBack/${padded(of.epoch)}-${of.attempt}.json"
 
-  /** The epochs that were taken back, among the names of their records. */
-  def takenBackIn(names: Seq[String]): Seq[EpochMark] =
+  /** The epochs among the names of records in `TakenBack`, or in `GivenBack`. */
+  def attemptsIn(names: Seq[String]): Seq[EpochMark] =
     names.collect { case Attempt(epoch, token) => EpochMark(epoch.toLong, token) }.sortBy(_.epoch)
 
   def reader(queryId: String, source: String): String = s"_readers/$queryId-$source.json"

@@ -11,6 +11,10 @@ import io.cleancut.error.Errors
  * A look asks for the next number, which is one small request. Numbers may be missing, since an act
  * on the sender's checkpoint uses one up; so all are listed at first, and now and then.
  *
+ * A run of the sender from before a rollback can publish late. Its epochs do not count by the
+ * operations that the sender has recorded in the channel. These are read with each listing that
+ * finds epochs, and if an epoch does not follow the one before it.
+ *
  * Not safe for several threads.
  *
  * @param pollMs
@@ -69,9 +73,11 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   def between(from: Option[EpochMark], to: EpochMark): Vector[SentEpoch] =
     known(from, to).getOrElse {
       val numbers = numbersAfter(from)
-      val found = chained(from, linked(from, numbers.filter(_ <= to.epoch).flatMap(read)))
-      if (!found.lastOption.exists(_.mark == to))
-        throw gone(to, numbers.find(_ >= to.epoch).flatMap(read))
+      val found = chained(from, counted(numbers.filter(_ <= to.epoch).flatMap(read)))
+      if (!found.lastOption.exists(_.mark == to)) {
+        val next = counted(numbers.filter(_ >= to.epoch).take(MaxAhead).flatMap(read))
+        throw gone(to, next.headOption)
+      }
       found
     }
 
@@ -90,22 +96,22 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
       // What was taken back meanwhile is not to be read.
       if (pending.map(_.epoch).diff(numbers).nonEmpty) pending = Vector.empty
       val next = numbers.filter(number => pending.lastOption.forall(_.epoch < number))
-      append(last, next.take(MaxAhead).flatMap(read))
+      append(last, counted(next.take(MaxAhead).flatMap(read)))
     } else {
       val tip = pending.lastOption.map(_.mark).orElse(last)
       val next = Iterator.iterate(tip.fold(0L)(_.epoch + 1))(_ + 1).map(read)
       append(last, next.takeWhile(_.nonEmpty).flatten.take(MaxAhead).toSeq)
     }
 
-  private def append(last: Option[EpochMark], listed: Seq[SentEpoch]): Unit = {
+  private def append(last: Option[EpochMark], read: Seq[SentEpoch]): Unit = {
     val tip = pending.lastOption.map(_.mark).orElse(last)
-    val found = linked(tip, listed)
+    val found = if (isChained(tip, read)) read else counted(read)
     val fits = tip.isEmpty || found.headOption.forall(_.after == tip)
     if (fits) pending = pending ++ chained(tip, found)
     // The sender went back behind what was seen, and perhaps not behind what was read.
     else if (pending.nonEmpty) {
       forget()
-      append(last, numbersAfter(last).take(MaxAhead).flatMap(read))
+      append(last, counted(numbersAfter(last).take(MaxAhead).flatMap(this.read)))
     } else chained(tip, found): Unit
   }
 
@@ -115,16 +121,24 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   }
 
   /**
-   * Without the epochs that a run of the sender from before its rollback has published late: a
-   * later epoch follows the epoch before them.
+   * The epochs that count by the recorded operations, or that were shown again by hand.
+   *
+   * @param epochs
+   *   which have to be read before this call: a run of the sender records the operations before it
+   *   publishes
    */
-  private def linked(from: Option[EpochMark], epochs: Seq[SentEpoch]): Seq[SentEpoch] = {
-    var tip = from
-    epochs.zipWithIndex.flatMap { case (of, at) =>
-      val isLate = tip.nonEmpty && of.after != tip && epochs.drop(at + 1).exists(_.after == tip)
-      if (!isLate) tip = Some(of.mark)
-      Option.when(!isLate)(of)
-    }
+  private def counted(epochs: Seq[SentEpoch]): Seq[SentEpoch] = {
+    val operations = if (epochs.isEmpty) Seq.empty else OwnChannel.recorded(records)
+    val late = epochs.filterNot(of => OwnChannel.counts(of.epoch, Long.MaxValue, operations)).toSet
+    val shown =
+      if (late.isEmpty) Set.empty[EpochMark]
+      else ChannelLayout.attemptsIn(records.names(ChannelLayout.GivenBack)).toSet
+    epochs.filter(of => !late(of) || shown(of.mark))
+  }
+
+  private def isChained(from: Option[EpochMark], epochs: Seq[SentEpoch]): Boolean = {
+    val before = from.orElse(epochs.headOption.flatMap(_.after)) +: epochs.map(of => Some(of.mark))
+    epochs.zip(before).forall { case (of, mark) => of.after == mark }
   }
 
   /** Each comes after the one before it. */

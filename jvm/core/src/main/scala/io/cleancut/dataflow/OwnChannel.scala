@@ -37,12 +37,12 @@ object OwnChannel {
    */
   def follow(records: ChannelRecords, acts: Seq[Act]): Unit = {
     val shown = ChannelLayout.numbersIn(records.names(ChannelLayout.Epochs))
-    val hidden = ChannelLayout.takenBackIn(records.names(ChannelLayout.TakenBack))
+    val hidden = ChannelLayout.attemptsIn(records.names(ChannelLayout.TakenBack))
     for {
       last <- (shown ++ hidden.map(_.epoch)).maxOption
       bound <- keptUntil(acts.filter(_.epoch > last))
     } {
-      val known = (noted(records) ++ acts).distinct.sortBy(_.epoch)
+      val known = (recorded(records) ++ acts).distinct.sortBy(_.epoch)
       def isOurs(epoch: Long) = epoch <= bound && counts(epoch, bound, known)
       // The last goes first, so that readers see all epochs up to some one at any moment.
       shown.filterNot(isOurs).reverse.foreach(hide(records, _))
@@ -59,7 +59,7 @@ object OwnChannel {
 
   /** Whether an epoch that was published at some time counts for a query that stands at another. */
   @tailrec
-  private def counts(epoch: Long, at: Long, acts: Seq[Act]): Boolean =
+  private[dataflow] def counts(epoch: Long, at: Long, acts: Seq[Act]): Boolean =
     acts.lastOption match {
       case None                            => true
       case Some(act) if act.epoch > at     => counts(epoch, at, acts.init)
@@ -85,8 +85,8 @@ object OwnChannel {
     }
   }
 
-  /** Those that the sink has noted, which go further back than Spark's log. */
-  private def noted(records: ChannelRecords): Seq[Act] = for {
+  /** The operations that the sink has recorded, which go further back than Spark's log. */
+  private[dataflow] def recorded(records: ChannelRecords): Seq[Act] = for {
     epoch <- ChannelLayout.numbersIn(records.names(ChannelLayout.Acts))
     body <- records.read(ChannelLayout.act(epoch))
     source = mapper.readTree(body).path("source")

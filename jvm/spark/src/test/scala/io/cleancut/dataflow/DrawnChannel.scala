@@ -64,6 +64,23 @@ final class DrawnChannel extends ChannelRecords {
     chain = chain.take(left)
   }
 
+  /** A rollback whose operation has taken a number, which the sender records when it starts. */
+  def rollBack(left: Int): Unit = {
+    goBack(left)
+    highest += 1
+    val source = chain.lastOption.fold(-1L)(_.epoch)
+    put(ChannelLayout.act(highest), s"""{"formatVersion":1,"source":$source}""")
+  }
+
+  /**
+   * A run from before the rollback publishes an epoch after it, and is killed before it hides it.
+   */
+  def publishLate(of: SentEpoch): Unit =
+    put(ChannelLayout.manifest(of.epoch), DrawnChannel.json(of))
+
+  /** What was taken back last. */
+  def takenBack: Vector[SentEpoch] = hidden
+
   /** The sender comes back to what it was before it went back, and gives up what it did since. */
   def undo(left: Int): Unit = {
     val again = hidden
