@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut import DamagedError, RequestError, RetryableError
+from cleancut import RequestError, RetryableError
 from cleancut.sinks import RedisSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.testing import SinkContract
@@ -298,8 +298,9 @@ def test_what_a_server_has_forgotten_is_noticed_in_the_same_run(spark: SparkSess
         run.give(sink, spark.range(3), 0)
         other.kill()
         other.start()
-        with pytest.raises(DamagedError, match="has forgotten epoch 0"):
-            run.give(sink, spark.range(3), 1)
+        error = refusal(lambda: run.give(sink, spark.range(3), 1))
+        assert error.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
+        assert "has lost epoch 0 of the query" in str(error)
 
 
 @long

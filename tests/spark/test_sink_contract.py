@@ -167,10 +167,8 @@ class OnPostgres(SinkContract):
             self.server.rows(f"INSERT INTO {table} SELECT * FROM {saved}.{table}")
 
     def drop(self, home: Path) -> None:
-        [(target, _), *ledger] = self.parts(home)
-        self.server.rows(f"DROP TABLE {target}")
-        for table, own in ledger:
-            self.server.rows(f"DELETE FROM {table} WHERE {own}")
+        for table, _ in self.parts(home):
+            self.server.rows(f"DROP TABLE {table}")
 
 
 class ReplacingContract(OnPostgres):

@@ -185,6 +185,33 @@ def test_a_table_that_was_dropped_is_created_again_only_by_consent(
     assert all(batch[k] == n for k, n in query.rows("SELECT k, n FROM counts"))
 
 
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        pytest.param(("counts",), id="table"),
+        pytest.param(("cleancut_runs", "cleancut_epochs"), id="ledger"),
+        pytest.param(("counts", "cleancut_runs", "cleancut_epochs"), id="both"),
+    ],
+)
+def test_a_table_that_is_dropped_during_a_run_has_lost_epochs(
+    dropped: tuple[str, ...], spark: SparkSession, tmp_path: Path
+) -> None:
+    query = Query(spark, tmp_path, PLACES["cuts"])
+    sink = query.sink(keys="k", keep_undo=9)
+
+    def dropping(df: DataFrame, epoch: int) -> None:
+        if epoch == 2:
+            for table in dropped:
+                query.rows(f"DROP TABLE {table}")
+        sink(df, epoch)
+
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCHS_LOST") as refused:
+        query.run(dropping)
+    assert "has lost epochs 0 to 1 of the query" in str(refused.value)
+    if "counts" in dropped:
+        assert query.rows("SELECT name FROM sqlite_master WHERE name = 'counts'") == []
+
+
 def recorded(location: Path) -> dict[str, tuple[tuple[int, int], ...]]:
     """The epochs that sinks have published, by the record of a checkpoint."""
     cuts = sorted((location / "cleancut" / "cuts").glob("*.cut"))

@@ -228,10 +228,20 @@ class TwoPhaseSink(EpochSink):
         return self._committer.is_staged(_decoded(handle).handle)
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Has the committer prepare the rows, after a record says that it may have."""
+        """Has the committer prepare the rows, after a record says that it may have.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST, the committer has failed, and the records of
+                epochs are gone.
+        """
         prepared = Prepared(batch.epoch, secrets.token_hex(8))
         self._of_run().create(f"{prepared.directory}/prepared.json", encoded({}))
-        self._committer.stage(rows, prepared.handle)
+        try:
+            self._committer.stage(rows, prepared.handle)
+        except Exception:
+            # The target may have been deleted together with the records.
+            self._check_last(batch)
+            raise
         return _encoded(prepared)
 
     def publish(self, handle: str, batch: Batch) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from cleancut.errors import error_of
+from cleancut.errors import CleancutError, RequestError, error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.database import Database, Transaction, within
 from cleancut.sinks._core.expected import EpochRanges, Expected
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _RUNS = "cleancut_runs"
 _EPOCHS = "cleancut_epochs"
+_REFUSED = "CLEANCUT_SINK_REFUSED"
+_LOST = "CLEANCUT_SINK_EPOCHS_LOST"
 
 
 def _tables(text: str, made_with: str) -> tuple[str, str]:
@@ -169,8 +171,7 @@ class Ledger:
             FencedError: CLEANCUT_FENCED, a newer run has.
             RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING.
         """
-        for table in _tables(self.database.text, self.database.made_with):
-            self.within(functools.partial(_said, table))
+        self._create()
         owner = side.generation()
 
         def begin(of: Transaction) -> None:
@@ -179,13 +180,43 @@ class Ledger:
 
         self.within(begin)
 
+    def _create(self) -> None:
+        for table in _tables(self.database.text, self.database.made_with):
+            self.within(functools.partial(_said, table))
+
+    def _in_run(self, batch: Batch, work: Callable[[Transaction], Any]) -> Any:
+        """As `within`, for a run that has begun, whose ledger may have been dropped since.
+
+        Args:
+            batch: the epoch.
+            work: what to do; may be called several times.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST, the database has lost epochs that the
+                checkpoint records; as `within`.
+        """
+        try:
+            return self.within(work)
+        except RequestError as refusal:
+            lost = self._find_lost(batch) if refusal.error_id == _REFUSED else None
+            raise lost or refusal from None
+
+    def _find_lost(self, batch: Batch) -> Exception | None:
+        try:
+            # Else the ledger is not there to be read.
+            self._create()
+            self.within(lambda of: self._stored.check_lost(of, batch))
+        except CleancutError as error:
+            return error if error.error_id == _LOST else None
+        return None
+
     def handle_of(self, batch: Batch) -> str | None:
         """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
 
         Raises:
             RequestError: as `find`.
         """
-        found: LedgerEpoch | None = self.within(lambda of: self.find(of, batch))
+        found: LedgerEpoch | None = self._in_run(batch, lambda of: self.find(of, batch))
         return None if found is None else found.handle
 
     def queries_since(self, of: Transaction, published_ms: int) -> list[str]:

@@ -136,17 +136,29 @@ class StoredLedger(Generic[Of]):
         """
         return self._found(of, batch, self.store.run(of, batch.query_id))
 
+    def check_lost(self, of: Of, batch: Batch) -> None:
+        """Compares what is recorded with what the checkpoint records.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST.
+        """
+        lost = ledger.find_lost(self.store.run(of, batch.query_id), batch, self._expected(batch))
+        if lost is not None:
+            raise error_for(lost, batch, self.sink)
+
     def lock(self, of: Of, batch: Batch) -> LedgerEpoch | None:
         """What `find` gives, in a transaction that no other run of the query comes between.
 
         Raises:
             FencedError: CLEANCUT_FENCED, another run has begun.
-            RequestError: as `find`.
+            RequestError: as `find`; CLEANCUT_SINK_EPOCHS_LOST.
         """
         match ledger.owned(self.store.run(of, batch.query_id), batch):
             case Run() as run:
                 return self._found(of, batch, run)
             case denial:
+                if denial.run is None:
+                    self.check_lost(of, batch)
                 raise error_for(denial, batch, self.sink)
 
     def _found(self, of: Of, batch: Batch, run: Run | None) -> LedgerEpoch | None:

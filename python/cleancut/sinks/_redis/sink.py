@@ -181,8 +181,6 @@ class RedisSink(EpochSink):
         self._retry_for_s = retry_for_s
         self._ledger = document_ledger(f"RedisSink {key or stream}")
         self._names: _Names | None = None
-        # The last epoch that the server has acknowledged in this run.
-        self._last = -1
         self._swept: str | None = None
         problem = self._options.problem()
         if problem is not None:
@@ -230,7 +228,7 @@ class RedisSink(EpochSink):
         if problem is not None:
             raise self._refusal(problem)
         names = self._names = _Names(self._options.key or self._options.stream, side.batch.query_id)
-        self._last, self._swept = -1, None
+        self._swept = None
         owner = side.generation() or 0
 
         def take_over(client: Any, document: LedgerDocument) -> Callable[[bytes], Any]:
@@ -379,9 +377,9 @@ class RedisSink(EpochSink):
 
         Raises:
             FencedError: CLEANCUT_FENCED.
-            RequestError: CLEANCUT_SINK_REFUSED, keys come more than once in the epoch.
+            RequestError: CLEANCUT_SINK_REFUSED, keys come more than once in the epoch;
+                CLEANCUT_SINK_EPOCHS_LOST, the server has forgotten what it had acknowledged.
             RetryableError: CLEANCUT_SINK_STAGED_LOST, CLEANCUT_SINK_UNREACHABLE.
-            DamagedError: CLEANCUT_SINK_DAMAGED, the server has forgotten what it had acknowledged.
         """
         staged, names, options = _Staged.decode(handle), self._of_run(), self._options
         place = names.attempt(staged.token)
@@ -407,7 +405,6 @@ class RedisSink(EpochSink):
         told = self._changing(put)
         if told is not None and told[0] != b"done":
             raise self._unpublished(batch, told[0].decode(), told[1])
-        self._last = batch.epoch
         self._drop(batch, lambda token: token == staged.token)
 
     def _unpublished(self, batch: Batch, what: str, detail: Any) -> Exception:
@@ -536,13 +533,6 @@ class RedisSink(EpochSink):
         of = names or self._of_run()
         body = client.get(of.ledger)
         document = LedgerDocument.decode(body, f"{of.ledger} of {self._server.label}")
-        if names is None and self._last > (-1 if document.run is None else document.run.last):
-            raise error_of(
-                "CLEANCUT_SINK_DAMAGED",
-                path=self.name,
-                detail=f"the server has forgotten epoch {self._last}, which it had acknowledged in"
-                " this run: it was started again without its log, or another one took its place",
-            )
         return body or b"", document
 
     def _within(self, work: Callable[[Any], Result]) -> Result:

@@ -114,7 +114,7 @@ class FunctionSink(EpochSink):
                 self._function(rows, batch.epoch, of)
                 self._ledger.publish(of, batch, handle, -1)
 
-        self._ledger.within(write)
+        self._ledger._in_run(batch, write)
 
 
 def exactly_once(

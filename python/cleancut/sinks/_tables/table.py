@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -198,7 +198,7 @@ class TableSink(EpochSink):
         except Exception as failure:
             if isinstance(from_java(failure), RequestError):
                 # A newer run deletes the staging tables of older ones.
-                self._ledger.within(lambda of: self._ledger.lock(of, batch))
+                self._ledger._in_run(batch, lambda of: self._ledger.lock(of, batch))
             raise
         return _Staged(table, {row["attempt"]: row["rows"] for row in found}, columns).encode()
 
@@ -217,14 +217,28 @@ class TableSink(EpochSink):
         Raises:
             RetryableError: CLEANCUT_SINK_STAGED_LOST, the server has lost what was staged;
                 CLEANCUT_SINK_UNREACHABLE.
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST, the table or its ledger was dropped.
         """
         staged = _Staged.decode(handle)
         if self._options.keep_undo and staged.rows:
             # A column may have been added to the target since the run began. Not in the transaction
             # that publishes, because MySQL commits a transaction when it changes a table.
-            self._ledger.within(lambda of: self._statements(of).prepare_undo(of))
-        self._ledger.within(lambda of: self._publish(of, staged, handle, batch))
+            self._in_run(batch, lambda of: self._statements(of).prepare_undo(of))
+        self._in_run(batch, lambda of: self._publish(of, staged, handle, batch))
         self._drop([staged.table], batch.epoch)
+
+    def _in_run(self, batch: Batch, work: Callable[[Transaction], None]) -> None:
+        try:
+            self._ledger._in_run(batch, work)
+        except RequestError as refusal:
+            if refusal.error_id == "CLEANCUT_SINK_REFUSED":
+                self._ledger.within(lambda of: self._check_target(of, batch))
+            raise
+
+    def _check_target(self, of: Transaction, batch: Batch) -> None:
+        """Refuses a table that was dropped although its ledger has epochs."""
+        if not self._statements(of).columns:
+            self._ledger.check_creation(of, batch)
 
     def _publish(self, of: Transaction, staged: "_Staged", handle: str, batch: Batch) -> None:
         if self._ledger.lock(of, batch) is not None:
