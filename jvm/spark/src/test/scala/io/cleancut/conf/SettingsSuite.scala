@@ -2,8 +2,8 @@ package io.cleancut.conf
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.cleancut.docs.KeysDoc
 import io.cleancut.error.CleancutException
-import io.cleancut.conf.Capture
 
 class SettingsSuite extends AnyFunSuite {
   private def key(shortName: String) = Keys.Prefix + shortName

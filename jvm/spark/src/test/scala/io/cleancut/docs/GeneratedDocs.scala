@@ -3,9 +3,8 @@ package io.cleancut.docs
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 
-import io.cleancut.conf.KeysDoc
-import io.cleancut.error.{ErrorCatalog, ErrorsDoc}
-import io.cleancut.metrics.{MetricCatalog, MetricsDoc}
+import io.cleancut.error.ErrorCatalog
+import io.cleancut.metrics.MetricCatalog
 
 /**
  * The documents that are made from code. `make docs` writes them, [[GeneratedDocsSuite]] compares.

@@ -1,4 +1,6 @@
-package io.cleancut.metrics
+package io.cleancut.docs
+
+import io.cleancut.metrics.{Metric, MetricCatalog, MetricSource}
 
 /** Renders [[MetricCatalog]] as `docs/reference/metrics.md`. */
 object MetricsDoc {

@@ -1,4 +1,6 @@
-package io.cleancut.conf
+package io.cleancut.docs
+
+import io.cleancut.conf.{Key, Keys, RemovedKey}
 
 /** Renders [[Keys]] for people: a file to start from, and the reference page. */
 object KeysDoc {
@@ -23,7 +25,7 @@ object KeysDoc {
   /** `docs/reference/configuration.md`. */
   def markdown: String = markdown(Keys.removed)
 
-  private[conf] def markdown(removed: Seq[RemovedKey]): String = {
+  private[cleancut] def markdown(removed: Seq[RemovedKey]): String = {
     val header =
       s"""|# Configuration
           |

@@ -1,4 +1,6 @@
-package io.cleancut.error
+package io.cleancut.docs
+
+import io.cleancut.error.{ErrorCatalog, ErrorClass, ErrorKind}
 
 /** Renders the error classes as `docs/reference/errors.md`. */
 object ErrorsDoc {
@@ -11,7 +13,7 @@ object ErrorsDoc {
          |has an id, which never changes its meaning, and a kind, which says what to do next.
          |A message reads `[ID] problem. remedy. name=value …`.
          |
-         || kind | next act |
+         || kind | next step |
          ||---|---|
          |""".stripMargin
     val kinds = ErrorKind.values.map(kind => s"| `${kind.name}` | ${kind.nextAct} |\n").mkString
