@@ -1,12 +1,16 @@
 package io.cleancut.base
 
+import java.nio.ByteBuffer
 import java.util.zip.CRC32
 
 /** The CRC-32 of bytes, as all formats have it. */
 object Crc {
-  def of(bytes: Array[Byte]): Int = {
+  def of(bytes: Array[Byte]): Int = ofParts(ByteBuffer.wrap(bytes))
+
+  /** Of what remains of each buffer, one after the other. */
+  def ofParts(parts: ByteBuffer*): Int = {
     val crc = new CRC32
-    crc.update(bytes)
+    parts.foreach(crc.update)
     crc.getValue.toInt
   }
 }

@@ -27,4 +27,7 @@ private[format] object FrameLayout {
   def buffer(sizeBytes: Int): ByteBuffer = wrap(new Array[Byte](sizeBytes))
 
   def wrap(bytes: Array[Byte]): ByteBuffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
+
+  /** A number as checksums include it. */
+  def intBytes(value: Int): ByteBuffer = buffer(4).putInt(value).flip()
 }

@@ -40,6 +40,7 @@ class FrameSuite extends AnyFunSuite with Seeded {
             blocks.size,
             records,
             keys,
+            frame.bytes.length.toLong,
             FrameIndex(Map.empty, Vector.empty)
           )
         )

@@ -1,9 +1,10 @@
 package io.cleancut.format.cut
 
-import java.util.zip.CRC32
+import java.nio.ByteBuffer
 
 import com.github.luben.zstd.Zstd
 
+import io.cleancut.base.Crc
 import io.cleancut.error.Errors
 import io.cleancut.format.{FormatMagic, FrameLayout}
 
@@ -57,12 +58,10 @@ private[format] object CheckedBody {
     decompress(bytes, raw, damaged)
   }
 
-  private def crcOf(bytes: Array[Byte]): Int = {
-    val crc = new CRC32
-    crc.update(bytes, 0, CheckedBytes)
-    crc.update(bytes, HeaderBytes, bytes.length - HeaderBytes)
-    crc.getValue.toInt
-  }
+  private def crcOf(bytes: Array[Byte]): Int = Crc.ofParts(
+    ByteBuffer.wrap(bytes, 0, CheckedBytes),
+    ByteBuffer.wrap(bytes, HeaderBytes, bytes.length - HeaderBytes)
+  )
 
   private def decompress(bytes: Array[Byte], raw: Int, damaged: String => Nothing) = {
     val body = new Array[Byte](raw)

@@ -22,9 +22,6 @@ final case class PagedChains(storeCount: Int, pages: Seq[PageRef], window: Seq[W
     val after = pages.indexWhere(page => StoreOrder.gt(page.first, store))
     if (after < 0) pages.lastOption else pages.lift(Math.max(after - 1, 0))
   }
-
-  /** The epoch up to which no store needs the window; -1 without pages. */
-  def pagedTo: Long = pages.iterator.map(_.epoch).minOption.getOrElse(-1L)
 }
 
 object PagedChains {

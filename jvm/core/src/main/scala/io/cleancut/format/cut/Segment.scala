@@ -1,12 +1,13 @@
 package io.cleancut.format.cut
 
-import java.util.zip.CRC32
+import java.nio.ByteBuffer
 
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.github.luben.zstd.Zstd
 
+import io.cleancut.base.Crc
 import io.cleancut.error.Errors
 import io.cleancut.format._
 
@@ -35,16 +36,13 @@ final class Segment private[format] (
 
   def this(name: String, identity: SegmentIdentity) = this(name, identity, Segment.MaxTableBytes)
 
-  private val headerCrc = new CRC32
   val header: Array[Byte] = encodeHeader()
 
   /** The whole object, and where each frame lies in it. */
   def pack(frames: Seq[SealedFrame]): (Array[Byte], Seq[PlacedFrame]) = {
     var at = header.length.toLong
     val placed = frames.map { frame =>
-      val crc = new CRC32
-      crc.update(frame.bytes)
-      val place = FramePlace(name, at, frame.bytes.length.toLong, crc.getValue.toInt)
+      val place = FramePlace(name, at, frame.bytes.length.toLong, Crc.of(frame.bytes))
       at += frame.bytes.length
       PlacedFrame(frame.name, place, frame.attempt)
     }
@@ -62,7 +60,7 @@ final class Segment private[format] (
    */
   def summed(frames: Seq[PlacedFrame], footer: Array[Byte]): Seq[PlacedFrame] = {
     val length = header.length + frames.map(_.place.length).sum + footer.length
-    withSummary(frames, SegmentEnd(length, footer.length, crcOf(footer)))
+    withSummary(frames, SegmentEnd(length, footer.length, Crc.of(footer)))
   }
 
   /** What follows the last of these frames, which lie one behind the other. */
@@ -79,7 +77,7 @@ final class Segment private[format] (
     val end = header.length + frames.map(_.place.length).sum
     val out = FrameLayout.buffer(stored.length + TrailerBytes).put(stored)
     out.putInt(stored.length).putInt(table.length).putLong(end + out.capacity)
-    out.putInt(footerCrc(headerCrc.getValue.toInt, out.array, stored.length))
+    out.putInt(footerCrc(headerCrcOf(header), out.array, stored.length))
     out.putInt(0).putInt(TrailerMagic).array
   }
 
@@ -90,9 +88,8 @@ final class Segment private[format] (
     val json = mapper.writeValueAsBytes(node)
     val out = FrameLayout.buffer(HeaderBytes + json.length)
     out.putInt(FormatMagic.Segment).putShort(FormatMagic.Version).putShort(0).putInt(json.length)
-    headerCrc.update(out.array, 0, HeaderCheckedBytes)
-    headerCrc.update(json)
-    out.putInt(headerCrc.getValue.toInt).put(json).array
+    out.putInt(0).put(json)
+    out.putInt(HeaderCheckedBytes, headerCrcOf(out.array)).array
   }
 }
 
@@ -111,20 +108,14 @@ object Segment {
 
   val TrailerBytes: Int = 28
 
-  /** Of the trailer, before its magic and with it. */
-  private val ReservedBytes = 8
-
   /** How many bytes before the end of the object the table begins, as its trailer says. */
   def footerBytes(path: String, trailer: Array[Byte], objectBytes: Long): Int = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
     if (trailer.length < TrailerBytes) damaged(s"it has only $objectBytes bytes")
-    val fields = FrameLayout.wrap(trailer.takeRight(TrailerBytes))
-    val stored = fields.getInt
-    fields.getInt
-    val total = fields.getLong
-    fields.getLong
-    if (fields.getInt != TrailerMagic) damaged("it does not end with the magic of a segment")
-    if (total != objectBytes || stored <= 0 || stored.toLong + TrailerBytes > objectBytes) {
+    val end = Trailer.of(trailer)
+    val stored = end.storedBytes
+    if (end.magic != TrailerMagic) damaged("it does not end with the magic of a segment")
+    if (end.objectBytes != objectBytes || stored <= 0 || stored > objectBytes - TrailerBytes) {
       damaged("its trailer does not fit its length")
     }
     stored + TrailerBytes
@@ -153,24 +144,19 @@ object Segment {
     val length = fields.getInt
     val headerCrc = fields.getInt
     if (length < 0 || length > head.length - HeaderBytes) damaged("its header is cut short")
-    val crc = new CRC32
-    crc.update(head, 0, HeaderCheckedBytes)
-    crc.update(head, HeaderBytes, length)
-    if (crc.getValue.toInt != headerCrc) damaged("the checksum of its header is wrong")
-    val stored = footer.length - TrailerBytes
-    val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
-    trailer.getInt
-    trailer.getInt
-    val total = trailer.getLong
-    if (footerCrc(headerCrc, footer, stored) != trailer.getInt || trailer.getInt != 0) {
-      damaged("the checksum of its table is wrong")
+    if (headerCrcOf(head.take(HeaderBytes + length)) != headerCrc) {
+      damaged("the checksum of its header is wrong")
     }
+    val trailer = Trailer.of(footer)
+    val crc = footerCrc(headerCrc, footer, footer.length - TrailerBytes)
+    if (crc != trailer.crc || trailer.reserved != 0) damaged("the checksum of its table is wrong")
     try {
       val identity = readIdentity(mapper.readTree(head, HeaderBytes, length))
       require(CutLayout.isSegmentOf(name, identity), s"it is a segment of $identity")
       val frames = readTable(name, footer)
-      checkPlaces(frames, HeaderBytes.toLong + length, total - footer.length)
-      (identity, withSummary(frames, SegmentEnd(total, footer.length, crcOf(footer))))
+      checkPlaces(frames, HeaderBytes.toLong + length, trailer.objectBytes - footer.length)
+      val end = SegmentEnd(trailer.objectBytes, footer.length, Crc.of(footer))
+      (identity, withSummary(frames, end))
     } catch { case NonFatal(e) => damaged(s"its table cannot be read: ${e.getMessage}") }
   }
 
@@ -187,14 +173,13 @@ object Segment {
       end: SegmentEnd
   ): Seq[PlacedFrame] = {
     def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
-    if (footer.length != end.footerBytes || crcOf(footer) != end.crc) {
+    if (footer.length != end.footerBytes || Crc.of(footer) != end.crc) {
       damaged("its table is not the one that the cut names")
     }
     if (footerBytes(path, footer, end.length) != footer.length) {
       damaged("its table does not begin where the cut says")
     }
-    val reserved = FrameLayout.wrap(footer).getInt(footer.length - ReservedBytes)
-    if (reserved != 0) damaged("its trailer is none")
+    if (Trailer.of(footer).reserved != 0) damaged("its trailer is none")
     try {
       val frames = readTable(name, footer)
       // Where the header ends only the header says.
@@ -211,17 +196,9 @@ object Segment {
     frames.map(_.copy(segment = Some(summary)))
   }
 
-  private def crcOf(bytes: Array[Byte]): Int = {
-    val crc = new CRC32
-    crc.update(bytes)
-    crc.getValue.toInt
-  }
-
   private def readTable(name: String, footer: Array[Byte]): Seq[PlacedFrame] = {
     val stored = footer.length - TrailerBytes
-    val trailer = FrameLayout.wrap(footer.takeRight(TrailerBytes))
-    trailer.getInt
-    val raw = trailer.getInt
+    val raw = Trailer.of(footer).tableBytes
     require(raw >= 0 && raw <= MaxTableBytes, s"a table of $raw bytes")
     val table = new Array[Byte](raw)
     val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
@@ -238,12 +215,38 @@ object Segment {
     require(frameEnd == end, s"the frames end at $frameEnd and the table begins at $end")
   }
 
-  private def footerCrc(headerCrc: Int, footer: Array[Byte], stored: Int): Int = {
-    val crc = new CRC32
-    crc.update(FrameLayout.buffer(4).putInt(headerCrc).array)
-    crc.update(footer, 0, stored)
-    crc.update(footer, stored, TrailerCheckedBytes)
-    crc.getValue.toInt
+  private def headerCrcOf(header: Array[Byte]): Int = Crc.ofParts(
+    ByteBuffer.wrap(header, 0, HeaderCheckedBytes),
+    ByteBuffer.wrap(header, HeaderBytes, header.length - HeaderBytes)
+  )
+
+  private def footerCrc(headerCrc: Int, footer: Array[Byte], stored: Int): Int = Crc.ofParts(
+    FrameLayout.intBytes(headerCrc),
+    ByteBuffer.wrap(footer, 0, stored + TrailerCheckedBytes)
+  )
+
+  /** The last bytes of a segment, which follow its compressed table. */
+  final private case class Trailer(
+      storedBytes: Int,
+      tableBytes: Int,
+      objectBytes: Long,
+      crc: Int,
+      reserved: Int,
+      magic: Int
+  )
+
+  private object Trailer {
+    def of(end: Array[Byte]): Trailer = {
+      val fields = FrameLayout.wrap(end.takeRight(TrailerBytes))
+      Trailer(
+        fields.getInt,
+        fields.getInt,
+        fields.getLong,
+        fields.getInt,
+        fields.getInt,
+        fields.getInt
+      )
+    }
   }
 
   private def readIdentity(node: JsonNode): SegmentIdentity = SegmentIdentity(

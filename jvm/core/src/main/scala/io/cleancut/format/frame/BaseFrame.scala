@@ -1,9 +1,6 @@
 package io.cleancut.format.frame
 
 import java.io.{ByteArrayInputStream, Closeable, EOFException}
-import java.util.zip.CRC32
-
-import scala.util.control.NonFatal
 
 import io.cleancut.error.CleancutException
 import io.cleancut.format.FrameLayout
@@ -135,26 +132,15 @@ object BaseFrame {
     val end =
       if (endBytes <= guess.length) guess.takeRight(endBytes.toInt)
       else take(source, source.length - endBytes)
-    val crc = new CRC32
-    crc.update(buffer(4).putInt(reader.headerCrc).array)
-    crc.update(end, 0, end.length - 8)
     val fields = wrap(end)
-    if (crc.getValue.toInt != fields.getInt(end.length - 8)) {
-      throw request.damaged("the checksum of the trailer is wrong")
-    }
-    if (fields.getInt(end.length - 4) != TrailerMagic) {
-      throw request.damaged("it does not end with the magic of a frame")
-    }
     val (isEnd, first) = (fields.getInt == 0, fields.getInt)
     if (!isEnd || first != indexBytes) throw request.damaged("the trailer names another index")
-    val index =
-      try FrameIndex.parse(end.slice(EndBytes, EndBytes + indexBytes), reader.sizeBytes)
-      catch {
-        case NonFatal(e) => throw request.damaged(s"the index cannot be read: ${e.getMessage}")
-      }
-    fields.position(EndBytes + indexBytes)
-    val trailer = FrameTrailer(fields.getInt, fields.getLong, fields.getLong, index)
-    if (fields.getLong != source.length) throw request.damaged("the trailer names another length")
+    val index = end.slice(EndBytes, EndBytes + indexBytes)
+    val tail = end.takeRight(TailBytes)
+    val trailer = FrameTrailer.parse(request, reader.headerCrc, index, tail, reader.sizeBytes)
+    if (trailer.sizeBytes != source.length) {
+      throw request.damaged("the trailer names another length")
+    }
     (trailer, source.length - endBytes)
   }
 
@@ -170,7 +156,6 @@ object BaseFrame {
       index.blocks.iterator.map(_.records.toLong).sum == trailer.records &&
       last.offset + BlockHeaderBytes + last.storedBytes == endOfBlocks
     if (!isWhole) throw request.damaged(s"the index does not fit the $length bytes around it")
-    index.problem(trailer.keys).foreach(detail => throw request.damaged(detail))
   }
 
   private def take(source: FrameBytes, from: Long): Array[Byte] =

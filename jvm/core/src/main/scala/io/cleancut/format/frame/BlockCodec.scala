@@ -1,9 +1,10 @@
 package io.cleancut.format.frame
 
-import java.util.zip.CRC32
+import java.nio.ByteBuffer
 
 import com.github.luben.zstd.{Zstd, ZstdException}
 
+import io.cleancut.base.Crc
 import io.cleancut.format.FrameLayout
 
 /**
@@ -19,8 +20,6 @@ final private[format] class BlockCodec(
 ) {
   import FrameLayout._
 
-  private val crc = new CRC32
-
   /**
    * What no compressor would have made of so few bytes is damage, before memory is taken for it.
    */
@@ -35,11 +34,8 @@ final private[format] class BlockCodec(
   def decode(ordinal: Int, header: Array[Byte], scratch: BlockScratch, at: Int = 0): Unit = {
     val head = wrap(header)
     val (raw, stored) = (head.getInt(0), head.getInt(4))
-    crc.reset()
-    crc.update(buffer(8).putInt(headerCrc).putInt(ordinal).array)
-    crc.update(header, 0, BlockCheckedBytes)
-    crc.update(scratch.stored, at, stored)
-    if (crc.getValue.toInt != head.getInt(BlockCheckedBytes)) {
+    val crc = BlockCodec.crcOf(headerCrc, ordinal, header, scratch.stored, at, stored)
+    if (crc != head.getInt(BlockCheckedBytes)) {
       throw damaged(s"the checksum of block $ordinal is wrong")
     }
     scratch.growRaw(raw)
@@ -61,4 +57,21 @@ final private[format] class BlockCodec(
 
   private def maxStored(raw: Int): Long =
     if (codec == CodecNone) raw.toLong else Zstd.compressBound(raw.toLong)
+}
+
+private[format] object BlockCodec {
+
+  /** The checksum of a block, which includes its frame and its position there. */
+  def crcOf(
+      headerCrc: Int,
+      ordinal: Int,
+      header: Array[Byte],
+      stored: Array[Byte],
+      offset: Int,
+      length: Int
+  ): Int = Crc.ofParts(
+    FrameLayout.buffer(8).putInt(headerCrc).putInt(ordinal).flip(),
+    ByteBuffer.wrap(header, 0, FrameLayout.BlockCheckedBytes),
+    ByteBuffer.wrap(stored, offset, length)
+  )
 }

@@ -1,7 +1,5 @@
 package io.cleancut.format.frame
 
-import java.util.zip.CRC32
-
 import com.github.luben.zstd.Zstd
 
 import io.cleancut.format.FrameLayout
@@ -44,11 +42,6 @@ final class FrameBlock private[format] (
   /** Bytes of [[stored]] that count; 0 until they are there. */
   private[format] def storedLength: Int = length
 
-  private def sum(): Int = {
-    val crc = new CRC32
-    crc.update(FrameLayout.buffer(8).putInt(headerCrc).putInt(number).array)
-    crc.update(head.array, 0, BlockCheckedBytes)
-    crc.update(scratch.stored, 0, length)
-    crc.getValue.toInt
-  }
+  private def sum(): Int =
+    BlockCodec.crcOf(headerCrc, number, head.array, scratch.stored, 0, length)
 }

@@ -2,11 +2,10 @@ package io.cleancut.format.frame
 
 import java.io.InputStream
 import java.nio.BufferUnderflowException
-import java.util.zip.CRC32
 
 import scala.util.control.NonFatal
 
-import io.cleancut.base.{StateVersion, StoreId}
+import io.cleancut.base.{Crc, StateVersion, StoreId}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{FormatMagic, FrameKind, FrameLayout, StoreCut}
 
@@ -23,14 +22,6 @@ final case class FrameRequest(
     Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
 }
 
-/** The end of a frame that was read whole and found sound. */
-final case class FrameTrailer(
-    blocks: Int,
-    records: Long,
-    keys: Long,
-    index: FrameIndex
-)
-
 /**
  * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that
  * it returns has been compared with its checksum, and the identity with the request; anything else
@@ -44,7 +35,6 @@ final class FrameReader(
 ) {
   import FrameLayout._
 
-  private val crc = new CRC32
   private var position = 0L
   private var blocks = 0
   private var records = 0L
@@ -111,9 +101,9 @@ final class FrameReader(
     headerCrc = head.getInt
     if (length < 0 || length > MaxIdentityBytes) throw damaged("the header's length is impossible")
     val json = read(length, "the identity")
-    crc.update(bytes, 0, HeaderCheckedBytes)
-    crc.update(json)
-    if (crc.getValue.toInt != headerCrc) throw damaged("the checksum of the header is wrong")
+    if (Crc.ofParts(wrap(bytes).limit(HeaderCheckedBytes), wrap(json)) != headerCrc) {
+      throw damaged("the checksum of the header is wrong")
+    }
     if (codec != CodecNone && codec != CodecZstd) throw damaged(s"unknown codec $codec")
     val found =
       try FrameIdentity.fromJson(json)
@@ -156,25 +146,17 @@ final class FrameReader(
 
   private def readTrailer(): Unit = {
     val index = readIndex()
-    val head = buffer(EndBytes).putInt(0).putInt(index.length).array
-    val rest = read(TailBytes, "the trailer")
-    val fields = wrap(rest)
-    val (count, recordCount, keys) = (fields.getInt, fields.getLong, fields.getLong)
-    val length = fields.getLong
-    if (fields.getInt != index.length) throw damaged("the trailer names another index")
-    val expected = fields.getInt
-    crc.reset()
-    updateWithInt(headerCrc)
-    crc.update(head)
-    crc.update(index)
-    crc.update(rest, 0, rest.length - 8)
-    if (crc.getValue.toInt != expected) throw damaged("the checksum of the trailer is wrong")
-    if (fields.getInt != TrailerMagic) throw damaged("it does not end with the magic of a frame")
-    if (count != blocks || recordCount != records || length != position) {
+    val tail = read(TailBytes, "the trailer")
+    val found = FrameTrailer.parse(request, headerCrc, index, tail, firstBlock)
+    if (found.blocks != blocks || found.records != records || found.sizeBytes != position) {
       throw damaged("the trailer does not fit the blocks before it")
     }
+    val places = found.index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
+    if (places.nonEmpty && places != sizes.result()) {
+      throw damaged("the index does not fit the blocks before it")
+    }
     if (in.read() >= 0) throw damaged(s"bytes follow the trailer, which ends at $position")
-    end = Some(FrameTrailer(count, recordCount, keys, parsed(index, keys)))
+    end = Some(found)
   }
 
   private def readIndex(): Array[Byte] = {
@@ -182,23 +164,6 @@ final class FrameReader(
     if (length < 0 || length > MaxIndexBytes) throw damaged("the index's length is impossible")
     read(length, "the index")
   }
-
-  private def parsed(bytes: Array[Byte], keys: Long): FrameIndex = {
-    val index =
-      try FrameIndex.parse(bytes, firstBlock)
-      catch {
-        case e: IllegalArgumentException =>
-          throw damaged(s"the index cannot be read: ${e.getMessage}")
-      }
-    val found = index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
-    if (found.nonEmpty && found != sizes.result()) {
-      throw damaged("the index does not fit the blocks before it")
-    }
-    index.problem(keys).foreach(detail => throw damaged(detail))
-    index
-  }
-
-  private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
 
   // Takes memory as bytes arrive, however many a damaged length promises.
   private def read(length: Int, what: String): Array[Byte] = {

@@ -1,8 +1,9 @@
 package io.cleancut.format.frame
 
 import java.io.OutputStream
-import java.util.zip.CRC32
+import java.nio.ByteBuffer
 
+import io.cleancut.base.Crc
 import io.cleancut.format.{FormatMagic, FrameKind, FrameLayout}
 
 /**
@@ -18,7 +19,6 @@ final class FrameWriter(
 ) {
   import FrameLayout._
 
-  private val crc = new CRC32
   private var made = 0
   private var blocks = 0
   private var records = 0L
@@ -81,12 +81,9 @@ final class FrameWriter(
     val head = buffer(EndBytes).putInt(0).putInt(index.length).array
     val tail = buffer(TailBytes).putInt(blocks).putLong(records).putLong(keys)
     tail.putLong(written + EndBytes + index.length + TailBytes).putInt(index.length)
-    crc.reset()
-    updateWithInt(headerCrc)
-    crc.update(head)
-    crc.update(index)
-    crc.update(tail.array, 0, TailCheckedBytes)
-    tail.putInt(crc.getValue.toInt).putInt(TrailerMagic)
+    val checked = ByteBuffer.wrap(tail.array, 0, TailCheckedBytes)
+    val crc = Crc.ofParts(intBytes(headerCrc), wrap(head), wrap(index), checked)
+    tail.putInt(crc).putInt(TrailerMagic)
     put(head, head.length)
     put(index, index.length)
     put(tail.array, TailBytes)
@@ -110,16 +107,12 @@ final class FrameWriter(
     val head = buffer(HeaderBytes).putInt(FormatMagic.Frame).putShort(FormatMagic.Version)
     val code = if (isReferring) FrameKind.ReferenceCode else kind.code
     head.put(code).put(CodecZstd).putInt(json.length)
-    crc.update(head.array, 0, HeaderCheckedBytes)
-    crc.update(json)
-    val sum = crc.getValue.toInt
+    val sum = Crc.ofParts(ByteBuffer.wrap(head.array, 0, HeaderCheckedBytes), ByteBuffer.wrap(json))
     head.putInt(sum)
     put(head.array, HeaderBytes)
     put(json, json.length)
     sum
   }
-
-  private def updateWithInt(value: Int): Unit = crc.update(buffer(4).putInt(value).flip())
 
   private def put(bytes: Array[Byte], length: Int): Unit = {
     out.write(bytes, 0, length)

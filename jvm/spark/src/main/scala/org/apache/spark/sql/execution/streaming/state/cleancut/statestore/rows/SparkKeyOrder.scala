@@ -58,8 +58,17 @@ abstract private[cleancut] class SparkKeyOrder(
       BoundReference(i, keySchema(i).dataType, keySchema(i).nullable)
     })
 
+  /** The keys with a prefix, in an order by the hash of the columns that `prefixOf` returns. */
+  final protected def stretchOfHash(prefix: UnsafeRow, prefixOf: UnsafeProjection): Stretch = {
+    // The caller may reuse its row while the scan is open.
+    val wanted = prefix.copy()
+    val place = hash(wanted)
+    // Two prefixes may have one hash.
+    Stretch(new Place(place, 0L), after(place), has(wanted, prefixOf))
+  }
+
   /** Whether a key begins with these columns, which `prefixOf` would cut off. */
-  final protected def has(wanted: UnsafeRow, prefixOf: UnsafeProjection): UnsafeRow => Boolean = {
+  private def has(wanted: UnsafeRow, prefixOf: UnsafeProjection): UnsafeRow => Boolean = {
     val count = wanted.numFields
     val areWords = keySchema.length <= 64 &&
       keySchema.take(count).forall(field => UnsafeRow.isFixedLength(field.dataType))
@@ -139,13 +148,8 @@ final private[cleancut] class PrefixOrder(
     second = hash(key)
   }
 
-  override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch = {
-    // The caller may reuse its row while the scan is open.
-    val wanted = prefix.copy()
-    val place = hash(wanted)
-    // Two prefixes may have one hash.
-    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), has(wanted, prefixOf))
-  }
+  override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch =
+    stretchOfHash(prefix, prefixOf)
 }
 
 /** Keys in the order of a timestamp, their last column. */
@@ -200,11 +204,8 @@ final private[cleancut] class TimestampLastOrder(
     second = timeOf(key)
   }
 
-  override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch = {
-    val wanted = prefix.copy()
-    val place = hash(wanted)
-    SparkKeyOrder.Stretch(new Place(place, 0L), SparkKeyOrder.after(place), has(wanted, prefixOf))
-  }
+  override def prefixStretch(prefix: UnsafeRow): SparkKeyOrder.Stretch =
+    stretchOfHash(prefix, prefixOf)
 
   override def rangeStretch(
       start: Option[UnsafeRow],
