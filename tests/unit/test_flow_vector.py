@@ -15,7 +15,6 @@ from cleancut.dataflow._model.vector import (
     History,
     Received,
     Vector,
-    is_consistent,
     newest,
 )
 from tests.support.draws import draws
@@ -44,6 +43,18 @@ def histories(draw: st.DrawFn) -> History:
             cuts.append(Candidate(epoch, tuple(received)))
         found[name] = cuts
     return found
+
+
+def is_consistent(history: History, vector: Vector) -> bool:
+    """Whether no member of a vector is ahead of a sender."""
+    received = [
+        each
+        for member, cuts in history.items()
+        for cut in cuts
+        if cut.epoch == vector[member]
+        for each in cut.received
+    ]
+    return all(each.epoch <= vector.get(str(each.sender), each.epoch) for each in received)
 
 
 def all_consistent(history: History) -> Iterator[Vector]:

@@ -96,6 +96,11 @@ def test_the_endpoint_and_region_may_be_given(
     assert objects.client.meta.region_name == "eu-west-3"
 
 
+def test_an_unknown_option_of_access_is_refused_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match="'regoin' is not an option; the nearest is 'region'"):
+        Checkpoint("s3://bucket/query", regoin="here")  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("endpoint", "region", "style"),
     [

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, cast
 
+from cleancut._keywords import check_keywords
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.options import OPTIONS, PREFIX, REMOVED, Options
 
@@ -23,11 +24,7 @@ def checked_names(given: Mapping[str, Any]) -> Options:
     Raises:
         TypeError: one does not, as Python itself raises it for a signature of keywords.
     """
-    names = [option.name for option in OPTIONS]
-    for name in given:
-        if name not in names:
-            nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.0)[0]
-            raise TypeError(f"{name!r} is not an option; the nearest is {nearest!r}")
+    check_keywords(given, [option.name for option in OPTIONS])
     return cast("Options", given)
 
 

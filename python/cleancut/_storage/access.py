@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
+from cleancut._keywords import check_keywords
 from cleancut.errors import error_of
 
 _KEY_BYTES = 32
@@ -64,9 +65,7 @@ class S3Access:
     options: S3Options = field(default_factory=S3Options)
 
     def __post_init__(self) -> None:
-        for name in self.options:
-            if name not in S3_OPTIONS:
-                raise TypeError(f"{name!r} is no option of access: {', '.join(S3_OPTIONS)}")
+        check_keywords(self.options, S3_OPTIONS)
 
     @property
     def is_default(self) -> bool:

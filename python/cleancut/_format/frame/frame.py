@@ -170,7 +170,7 @@ class FrameReader:
         if len(extents) != 1:
             raise self.request.damaged("it does not have its sources in one block")
         (extent,) = extents
-        raw = _raw_block(self._data, extent, self._seed(extent), self.codec, self.request)
+        raw = _raw_block(self._data, extent, self._header, self.request)
         try:
             return read_sources(raw, self.identity.store, extent.count)
         except (ValueError, UnicodeDecodeError, IndexError) as error:
@@ -212,13 +212,10 @@ class FrameReader:
     def _decoded(self, extent: "_Extent") -> Block:
         if self.is_referring:
             raise self.request.damaged("it has no rows of its own")
-        block = _read_block(self._data, extent, self._seed(extent), self.codec, self.request)
+        block = _read_block(self._data, extent, self._header, self.request)
         if self.identity.name.kind == "base" and any(of.value is None for of in block.records):
             raise self.request.damaged("a base holds a remove")
         return block
-
-    def _seed(self, extent: "_Extent") -> int:
-        return crc32(struct.pack("<II", self._header.crc, extent.ordinal))
 
     def _read_trailer(self, extents: Sequence["_Extent"]) -> None:
         self._keys = _read_trailer(self._data, self._end, self._header, extents, self.request)
@@ -260,8 +257,7 @@ class IndexedBase:
         found = extent.raw_size, extent.stored_size, extent.count
         if found != self.index.blocks[ordinal].sizes:
             raise self._request.damaged(f"block {ordinal} is not what the index says")
-        seed = crc32(struct.pack("<II", self._header.crc, ordinal))
-        return _read_block(data, extent, seed, self._header.codec, self._request)
+        return _read_block(data, extent, self._header, self._request)
 
 
 @dataclass(frozen=True)
@@ -352,10 +348,10 @@ def _read_index(end: bytes, header: _Header, request: FrameRequest, size: int) -
 
 
 def _read_block(
-    data: SliceableBytes, extent: _Extent, seed: int, codec: Codec, request: FrameRequest
+    data: SliceableBytes, extent: _Extent, header: _Header, request: FrameRequest
 ) -> Block:
     where = f"the block at byte {extent.at}"
-    raw = _raw_block(data, extent, seed, codec, request)
+    raw = _raw_block(data, extent, header, request)
     try:
         records = parse_records(raw)
     except ValueError as error:
@@ -366,14 +362,15 @@ def _read_block(
 
 
 def _raw_block(
-    data: SliceableBytes, extent: _Extent, seed: int, codec: Codec, request: FrameRequest
+    data: SliceableBytes, extent: _Extent, header: _Header, request: FrameRequest
 ) -> bytes:
     where = f"the block at byte {extent.at}"
     stored = _cut(data, extent.at + _BLOCK.size, extent.stored_size, where, request)
+    seed = crc32(struct.pack("<II", header.crc, extent.ordinal))
     if crc32(stored, crc32(extent.head[:12], seed)) != extent.crc:
         raise request.damaged(f"the checksum of {where} is wrong")
     try:
-        raw = stored if codec == "none" else _decompress(stored, extent.raw_size)
+        raw = stored if header.codec == "none" else _decompress(stored, extent.raw_size)
     except (ValueError, zstandard.ZstdError) as error:
         raise request.damaged(f"{where} cannot be decoded: {error}") from error
     if len(raw) != extent.raw_size:

@@ -107,15 +107,6 @@ def newest(history: History) -> Outcome:
     return Outcome(epochs, dict(_kept_back(history, at, epochs)), {})
 
 
-def is_consistent(history: History, vector: Vector) -> bool:
-    """Whether no member of a vector is ahead of a sender. A member that lacks a cut there is."""
-    for member, epoch in vector.items():
-        cut = next((of for of in history[member] if of.epoch == epoch), None)
-        if cut is None or _ahead(cut, vector) is not None:
-            return False
-    return True
-
-
 def _ahead(cut: Candidate, vector: Vector) -> Ahead | None:
     for of in cut.received:
         if of.sender is not None and of.sender in vector and of.epoch > vector[of.sender]:
