@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     )
     from cleancut.errors import (
         CleancutError,
-        DamagedError,
+        CorruptedError,
         ErrorKind,
         FencedError,
         InternalError,
@@ -158,7 +158,7 @@ else:
             ),
             "errors": (
                 "CleancutError",
-                "DamagedError",
+                "CorruptedError",
                 "ErrorKind",
                 "FencedError",
                 "InternalError",
@@ -180,12 +180,12 @@ __all__ = [
     "Compatibility",
     "Coordinator",
     "CoordinatorStatus",
+    "CorruptedError",
     "Costs",
     "CutDetails",
     "CutInfo",
     "DailyCost",
     "DailyCosts",
-    "DamagedError",
     "Dataflow",
     "DiffInfo",
     "Difference",

@@ -19,7 +19,7 @@ class ErrorClass:
 
     Attributes:
         error_id: never changes its meaning.
-        kind: what the reader of the error should do next: RETRY, REOPEN, FIX_REQUEST, DAMAGED, BUG.
+        kind: next step of the operator: RETRY, RESTART, FIX_REQUEST, RESTORE or REPORT.
         message: the problem and its cause, with `{parameter}` where a fact goes.
         remedy: what to do about it, with parameters likewise.
     """

@@ -1,11 +1,11 @@
-"""The exceptions of Cleancut, by what their reader should do next.
+"""The exceptions of Cleancut, by the next step of the operator.
 
     CleancutError
-    ├── RetryableError   run it again as it is
-    ├── FencedError      somebody else owns the query now: start it again to go on
+    ├── RetryableError   run it again without a change
+    ├── FencedError      another run owns the query: start it again to take over
     ├── RequestError     change the call, the query, its configuration or its environment
-    ├── DamagedError     stored data is damaged or missing: restore it before going on
-    └── InternalError    Cleancut broke a rule of its own: report it with its facts
+    ├── CorruptedError   stored data is corrupted or missing: restore it or roll back
+    └── InternalError    Cleancut has violated an invariant: report the error with its values
 
 Which class an error belongs to follows from its id alone; `docs/reference/errors.md` lists all ids.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CleancutError",
-    "DamagedError",
+    "CorruptedError",
     "ErrorKind",
     "FencedError",
     "InternalError",
@@ -37,34 +37,34 @@ __all__ = [
 
 
 class ErrorKind(Enum):
-    """What the reader of an error should do next; every id has exactly one kind."""
+    """The next step of the operator; every id has exactly one kind."""
 
     RETRY = "RETRY"
-    """Run it again as it is; Spark retries a failed task by itself."""
+    """Run it again without a change. Spark retries a failed task itself."""
 
-    REOPEN = "REOPEN"
-    """Somebody else owns the query now; start it again to go on."""
+    RESTART = "RESTART"
+    """Another run owns the query. Start it again to take over."""
 
     FIX_REQUEST = "FIX_REQUEST"
     """Change the query, its configuration or its environment."""
 
-    DAMAGED = "DAMAGED"
-    """Stored data is damaged or missing; restore it before going on."""
+    RESTORE = "RESTORE"
+    """Stored data is corrupted or missing. Restore it or roll back."""
 
-    BUG = "BUG"
-    """Cleancut broke a rule of its own; please report it with its facts."""
+    REPORT = "REPORT"
+    """Cleancut has violated an invariant. Report the error with its values."""
 
 
 class CleancutError(Exception):
     """Base of all errors of Cleancut.
 
     Attributes:
-        error_id: the id of the error class, such as `CLEANCUT_FRAME_DAMAGED`.
+        error_id: the id of the error class, such as `CLEANCUT_FRAME_CORRUPTED`.
         params: the facts of this error by name, all of them text.
         kind: what to do about it; each of the classes below has one of its own.
     """
 
-    kind = ErrorKind.BUG
+    kind = ErrorKind.REPORT
 
     def __init__(self, error_id: str, params: Mapping[str, str], message: str) -> None:
         super().__init__(error_id, dict(params), message)
@@ -76,15 +76,15 @@ class CleancutError(Exception):
 
 
 class RetryableError(CleancutError):
-    """It may succeed as it is when it is run again; Spark retries a failed task by itself."""
+    """It may succeed if it is run again without a change. Spark retries a failed task itself."""
 
     kind = ErrorKind.RETRY
 
 
 class FencedError(CleancutError):
-    """Somebody else owns the query now; start it again to go on."""
+    """Another run owns the query. Start it again to take over."""
 
-    kind = ErrorKind.REOPEN
+    kind = ErrorKind.RESTART
 
 
 class RequestError(CleancutError):
@@ -93,16 +93,16 @@ class RequestError(CleancutError):
     kind = ErrorKind.FIX_REQUEST
 
 
-class DamagedError(CleancutError):
-    """Stored data is damaged or missing; restore it before going on."""
+class CorruptedError(CleancutError):
+    """Stored data is corrupted or missing. Restore it or roll back."""
 
-    kind = ErrorKind.DAMAGED
+    kind = ErrorKind.RESTORE
 
 
 class InternalError(CleancutError):
-    """Cleancut broke a rule of its own; please report it with its facts."""
+    """Cleancut has violated an invariant. Report the error with its values."""
 
-    kind = ErrorKind.BUG
+    kind = ErrorKind.REPORT
 
 
 # What a query with transformWithState fails with on any provider but Spark's RocksDB.
@@ -112,7 +112,7 @@ _REFUSED_BY_SPARK = (
 
 _BY_KIND: Mapping[str, type[CleancutError]] = {
     error.kind.value: error
-    for error in (RetryableError, FencedError, RequestError, DamagedError, InternalError)
+    for error in (RetryableError, FencedError, RequestError, CorruptedError, InternalError)
 }
 
 # How a message of Cleancut begins where other processes and callbacks have put it into a text.

@@ -127,7 +127,7 @@ def test_cuts_before_it_are_given_up(
     assert it.state() == it.expected(3)
     with pytest.raises(RequestError, match="there is no epoch 1 to go back to") as raised:
         cleancut.rollback(it.checkpoint, 1)
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     refer(it, 4)
     Checkpoint(it.checkpoint).expire(keep=1).apply()
     goes_on(it, it.expected(3))

@@ -19,7 +19,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 GUIDE = "docs/guides/editing.md"
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 
 
 def counted(of: DataFrame) -> DataFrame:

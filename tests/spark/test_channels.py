@@ -218,7 +218,7 @@ def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> Non
     on_disk.add()
     on_disk.send()
     assert on_disk.held() == [0, 1, 2, 6]
-    told = refused("CLEANCUT_FLOW_WENT_BACK", on_disk, "one")
+    told = refused("CLEANCUT_CHANNEL_ROLLED_BACK", on_disk, "one")
     assert "after epoch 2, and a reader has read up to epoch 3" in told
     # Its own epochs are those of the channel here, since it has taken one at a time.
     cleancut.rollback(on_disk.at("one"), 2).apply()
@@ -272,7 +272,7 @@ def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None
     )
     body = note.read_text()
     note.write_text(body.replace("/two/", "/lost/"))
-    with pytest.raises(RequestError, match="CLEANCUT_FLOW_READER_LOST") as lost:
+    with pytest.raises(RequestError, match="CLEANCUT_CHANNEL_READER_LOST") as lost:
         on_disk.expire()
     query = lost.value.params["query"]
     assert query == json.loads(body)["queryId"]
@@ -309,7 +309,9 @@ def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
         (lambda rows: rows.withColumn("v", F.col("v").cast("string")), "was bigint"),
         (lambda rows: rows.withColumn("cleancut_epoch", F.lit(1)), "cleancut_epoch is taken"),
     ]:
-        with pytest.raises(StreamingQueryException, match="CLEANCUT_FLOW_SCHEMA") as failure:
+        with pytest.raises(
+            StreamingQueryException, match="CLEANCUT_CHANNEL_SCHEMA_MISMATCH"
+        ) as failure:
             on_disk.send(change)
         assert told in str(failure.value)
     on_disk.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
@@ -317,7 +319,7 @@ def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
 
 
 def test_a_channel_is_read_before_anything_was_sent(on_disk: Flow) -> None:
-    with pytest.raises(Exception, match="CLEANCUT_FLOW_EMPTY"):
+    with pytest.raises(Exception, match="CLEANCUT_CHANNEL_EMPTY"):
         on_disk.channel.stream(on_disk.spark)
     declared = on_disk.declared(SCHEMA)
     assert on_disk.read("one", channel=declared).epochs == []
@@ -342,9 +344,9 @@ def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
     on_disk.channel = EpochFiles(path)  # type: ignore[assignment]
     on_disk.add()
     on_disk.send()
-    with pytest.raises(Exception, match="CLEANCUT_FLOW_FOREIGN"):
+    with pytest.raises(Exception, match="CLEANCUT_CHANNEL_INVALID"):
         Channel(path).stream(on_disk.spark)
-    assert refused("CLEANCUT_FLOW_FOREIGN", on_disk, "one", channel=Channel(path, schema=SCHEMA))
+    assert refused("CLEANCUT_CHANNEL_INVALID", on_disk, "one", channel=Channel(path, schema=SCHEMA))
     assert sender.name != on_disk.channel.name
 
 
@@ -437,5 +439,14 @@ def test_the_documented_channel(
 
 
 def test_errors_of_channels_are_found_by_id() -> None:
-    for name in ("READER_LOST", "SCHEMA", "EMPTY", "EXPIRED", "FOREIGN", "WENT_BACK", "DAMAGED"):
-        assert error_of(f"CLEANCUT_FLOW_{name}").error_id.endswith(name)
+    names = [
+        "READER_LOST",
+        "SCHEMA_MISMATCH",
+        "EMPTY",
+        "EXPIRED",
+        "INVALID",
+        "ROLLED_BACK",
+        "CORRUPTED",
+    ]
+    for name in names:
+        assert error_of(f"CLEANCUT_CHANNEL_{name}").error_id.endswith(name)

@@ -138,7 +138,7 @@ for act in (cleancut.adopt, cleancut.release):
         act(location)
         raise AssertionError(act)
     except cleancut.RequestError as refused:
-        assert refused.error_id == "CLEANCUT_OFFLINE_REFUSED"
+        assert refused.error_id == "CLEANCUT_OPERATION_REFUSED"
 print(json.dumps([told, last]))
 """
 

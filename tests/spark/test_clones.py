@@ -20,7 +20,7 @@ from tests.support.tiers import long, usually
 
 pytestmark = pytest.mark.spark
 
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 # What a clone is to be, with the arguments that say so.
 KINDS: dict[str, dict[str, Any]] = {
     "rocksdb": {"provider": "rocksdb", "cuts": False},
@@ -137,7 +137,7 @@ def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
     shutil.rmtree(into / "cleancut" / "cuts", ignore_errors=True)
     other = Epochs(spark, tmp_path, PLACES[to])
     other.checkpoint, other.files = str(into), it.files
-    with pytest.raises(START_REFUSED, match="CLEANCUT_ACT_UNFINISHED"):
+    with pytest.raises(START_REFUSED, match="CLEANCUT_OPERATION_INCOMPLETE"):
         other.run()
     assert other.given == {}
     cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()

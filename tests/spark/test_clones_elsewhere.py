@@ -52,7 +52,7 @@ refused = [
     ("CLEANCUT_OBJECT_STORE_REFUSED", into, {"endpoint": second}),
     ("CLEANCUT_OBJECT_STORE_REFUSED", into, there | {"profile": "third-site"}),
     ("CLEANCUT_CONF_INVALID", into, there | {"endpoint": "nowhere"}),
-    ("CLEANCUT_OFFLINE_REFUSED", str(home / "clone"), there),
+    ("CLEANCUT_OPERATION_REFUSED", str(home / "clone"), there),
 ]
 for error_id, place, access in refused:
     with pytest.raises(RequestError) as raised:

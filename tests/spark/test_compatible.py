@@ -20,7 +20,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 GUIDE = "docs/guides/changing.md"
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 KINDS = dict[str, str]
 
 

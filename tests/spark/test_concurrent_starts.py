@@ -24,7 +24,7 @@ ATTEMPTS = 5
 def test_one_of_two_concurrent_starts_processes_the_input(
     spark: SparkSession, tmp_path: Path, sessions: int
 ) -> None:
-    """Without the fix no run was left: CLEANCUT_SEAL_MISPLACED ended the run that Spark kept."""
+    """Without the fix, CLEANCUT_SEAL_BATCH_INVALID ended the run that Spark kept."""
     counting = CountedFiles(tmp_path, keys=KEYS)
     counting.add(1)
     own = [_session(spark) for _ in range(sessions)]

@@ -101,7 +101,7 @@ try:
     cleancut.rescale(location, 6)
     raise AssertionError("it has six already")
 except cleancut.RequestError as refused:
-    assert refused.error_id == "CLEANCUT_OFFLINE_REFUSED", refused
+    assert refused.error_id == "CLEANCUT_OPERATION_REFUSED", refused
     assert refused.params["location"].endswith("checkpoint"), refused.params
 query = distinct(spark.readStream.schema("k int, n int").json(str(source)))
 assert cleancut.compatible(location, query), cleancut.compatible(location, query)

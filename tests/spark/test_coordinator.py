@@ -224,7 +224,7 @@ def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: 
 def test_rows_that_are_of_no_query_cannot_be_sealed(spark: SparkSession) -> None:
     with pytest.raises(RequestError) as raised:
         cleancut.seal(spark.range(3), 0)
-    assert raised.value.error_id == "CLEANCUT_SEAL_MISPLACED"
+    assert raised.value.error_id == "CLEANCUT_SEAL_BATCH_INVALID"
 
 
 def test_status_history_and_savepoints(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cleancut import Checkpoint, CleancutError, DamagedError, errors
+from cleancut import Checkpoint, CleancutError, CorruptedError, errors
 from tests.support.damages import append, cut, flip, remove, replace_by, without_checksum_file
 from tests.support.results import Difference, EpochFiles
 from tests.support.seeds import fixed
@@ -28,8 +28,8 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 SEED = fixed(5)
-DAMAGED, MISPLACED, MISSING = (
-    f"CLEANCUT_FRAME_{end}" for end in ("DAMAGED", "MISPLACED", "MISSING")
+CORRUPTED, MISPLACED, MISSING = (
+    f"CLEANCUT_FRAME_{end}" for end in ("CORRUPTED", "MISPLACED", "MISSING")
 )
 UNKNOWN = "CLEANCUT_FORMAT_UNKNOWN"
 FORMAT_VERSION = range(4, 6)
@@ -89,7 +89,7 @@ def loadable(spark: SparkSession, query: Stopped, intact: Intact) -> set[int]:
     versions = set()
     for version, rows in intact.states.items():
         found = read(spark, query, version)
-        if isinstance(found, DamagedError):
+        if isinstance(found, CorruptedError):
             with pytest.raises(CleancutError):
                 Checkpoint(query.checkpoint).state(0, version=version)
         else:
@@ -100,15 +100,15 @@ def loadable(spark: SparkSession, query: Stopped, intact: Intact) -> set[int]:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "flipped in the magic": (partial(flip, position=2), DAMAGED),
+    "flipped in the magic": (partial(flip, position=2), CORRUPTED),
     "flipped in the format version": (partial(flip, position=4), UNKNOWN),
-    "flipped in the codec": (partial(flip, position=7), DAMAGED),
-    "flipped in the identity": (partial(flip, position=40), DAMAGED),
-    "flipped in the trailer": (partial(flip, position=-20), DAMAGED),
-    "without its trailer": (partial(cut, keep=-40), DAMAGED),
-    "cut to a few bytes": (partial(cut, keep=7), DAMAGED),
-    "emptied": (partial(cut, keep=0), DAMAGED),
-    "longer by a byte": (append, DAMAGED),
+    "flipped in the codec": (partial(flip, position=7), CORRUPTED),
+    "flipped in the identity": (partial(flip, position=40), CORRUPTED),
+    "flipped in the trailer": (partial(flip, position=-20), CORRUPTED),
+    "without its trailer": (partial(cut, keep=-40), CORRUPTED),
+    "cut to a few bytes": (partial(cut, keep=7), CORRUPTED),
+    "emptied": (partial(cut, keep=0), CORRUPTED),
+    "longer by a byte": (append, CORRUPTED),
 }
 
 
@@ -150,7 +150,7 @@ def test_restart_finds_what_the_checksum_of_the_file_system_finds(
 ) -> None:
     victim = query.frame(LAST, "delta")
     flip(victim, position=100)
-    refuse_and_name(restart(spark, query), victim, DAMAGED)
+    refuse_and_name(restart(spark, query), victim, CORRUPTED)
 
 
 EXCHANGES: dict[str, tuple[tuple[int, str], Callable[[Intact], Path]]] = {
@@ -254,7 +254,7 @@ def test_bits_flipped_anywhere_are_found(
         flip(victim, position=position, bit=draw.randrange(8))
         found = read(spark, query, LAST)
         # A flipped format version may be that of a later release.
-        refuse_and_name(found, victim, UNKNOWN if position in FORMAT_VERSION else DAMAGED)
+        refuse_and_name(found, victim, UNKNOWN if position in FORMAT_VERSION else CORRUPTED)
         victim.write_bytes(sound)
 
 
@@ -263,7 +263,7 @@ def test_query_goes_on_from_the_epoch_before_the_damage(
 ) -> None:
     victim = without_checksum_file(query.frame(LAST, "delta"))
     flip(victim, position=100)
-    refuse_and_name(restart(spark, query), victim, DAMAGED)
+    refuse_and_name(restart(spark, query), victim, CORRUPTED)
     # The failed restart has planned the epoch behind the damage: that goes too.
     query.forget_epochs(LAST - 1, LAST)
     assert restart(spark, query) is None

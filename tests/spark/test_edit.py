@@ -23,7 +23,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 GUIDE = "docs/guides/editing.md"
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 
 
 def count(of: int) -> Column:
@@ -109,7 +109,7 @@ def test_no_query_begins_behind_an_edit_that_was_broken_off(
     with pytest.raises(START_REFUSED) as broken:
         it.run()
     assert max(it.given) == 2
-    assert "CLEANCUT_ACT_UNFINISHED" in str(broken.value)
+    assert "CLEANCUT_OPERATION_INCOMPLETE" in str(broken.value)
     cleancut.edit(it.checkpoint, 0, bump).apply()
     assert it.state() == edited
     it.run()

@@ -22,7 +22,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 GUIDE = "docs/guides/editing.md"
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 START = datetime(2026, 1, 1)
 WATERMARK = "1 minute"
 # Far enough to end whatever is there.

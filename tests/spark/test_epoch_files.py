@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 import cleancut
-from cleancut import DamagedError, FencedError, RequestError
+from cleancut import CorruptedError, FencedError, RequestError
 from cleancut.errors import error_of
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import Batch
@@ -110,7 +110,7 @@ def test_a_query_that_was_set_back_is_refused(query: Query) -> None:
     query.run()
     before = list(query.sink.epochs(spark))
     query.forget(EPOCHS - 1, "commits", "offsets", "sources/0")
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_TAKEN") as raised:
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_CONFLICT") as raised:
         query.run()
     assert f"Epoch {EPOCHS - 1}" in str(raised.value)
     assert list(query.sink.epochs(spark)) == before
@@ -127,7 +127,7 @@ def test_another_query_is_refused_before_it_runs_a_task(query: Query) -> None:
     query.run()
     before = list(query.sink.epochs(spark))
     shutil.rmtree(query.root)
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_OWNED") as raised:
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_OWNER_MISMATCH") as raised:
         query.run()
     assert before[0].query_id in str(raised.value)
     assert list(query.sink.epochs(spark)) == before
@@ -163,7 +163,7 @@ def test_a_driver_that_is_fenced_shows_nothing(
 def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
         EpochFiles(tmp_path / "sink")(spark.range(3).toDF("k"), 0)
-    assert raised.value.error_id == "CLEANCUT_SEAL_MISPLACED"
+    assert raised.value.error_id == "CLEANCUT_SEAL_BATCH_INVALID"
     assert not (tmp_path / "sink").exists()
 
 
@@ -253,9 +253,9 @@ def test_epochs_that_are_not_there_and_files_that_are_gone(query: Query) -> None
     assert "parquet" in shown
     lost = next(name for name in query.place.sizes() if f"={0:020d}-" in name)
     query.place.delete(lost)
-    with pytest.raises(DamagedError) as damaged:
+    with pytest.raises(CorruptedError) as damaged:
         query.sink.read(spark)
-    assert damaged.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert damaged.value.error_id == "CLEANCUT_SINK_CORRUPTED"
     assert lost.split("/")[-1] in str(damaged.value)
     assert query.sink.read(spark, [1, 2]).count() > 0
     # Whoever reads the directory with Spark alone sees nothing, and so nothing twice.
@@ -266,7 +266,7 @@ def test_epochs_that_are_not_there_and_files_that_are_gone(query: Query) -> None
 def test_a_file_system_that_is_not_known_to_decide_is_refused(on_disk: Query) -> None:
     """A view hides that the disk below it could decide between two writers."""
     settings = {"fs.viewfs.mounttable.epochs.link./lake": f"file://{on_disk.home}"}
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_OBJECT_STORE_UNFIT"):
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_OBJECT_STORE_UNSAFE"):
         on_disk.run(EpochFiles("viewfs://epochs/lake/sink"), settings=settings)
 
 

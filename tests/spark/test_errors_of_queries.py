@@ -76,7 +76,7 @@ def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> Non
     assert errors.of(numbers.run("first", EpochFiles(sink))) is None
     error = numbers.failed("second", EpochFiles(sink))
     assert (type(error), error.kind) == (cleancut.RequestError, ErrorKind.FIX_REQUEST)
-    assert error.error_id == "CLEANCUT_SINK_OWNED"
+    assert error.error_id == "CLEANCUT_SINK_OWNER_MISMATCH"
     assert error.params["path"].endswith(sink)
     assert error.params["epoch"] == "0"
 
@@ -94,7 +94,7 @@ def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
         sink(rows, epoch)
 
     error = numbers.failed("own", overtaken)
-    assert (type(error), error.kind) == (cleancut.FencedError, ErrorKind.REOPEN)
+    assert (type(error), error.kind) == (cleancut.FencedError, ErrorKind.RESTART)
     assert error.error_id == "CLEANCUT_FENCED"
     assert error.params["location"].endswith("/own/cleancut")
     assert {"epoch", "owner"} <= error.params.keys()
@@ -133,7 +133,7 @@ def test_damage_that_a_task_finds(numbers: Numbers, sink: Sink | None) -> None:
     flip(segment, position=segment.stat().st_size // 2)
     numbers.add()
     error = numbers.failed("moved", sink)
-    assert (type(error), error.kind) == (cleancut.DamagedError, ErrorKind.DAMAGED)
+    assert (type(error), error.kind) == (cleancut.CorruptedError, ErrorKind.RESTORE)
     assert error.error_id.startswith("CLEANCUT_")
     assert "moved" in error.params["path"]
 
@@ -160,7 +160,7 @@ def test_an_error_that_a_function_has_wrapped(numbers: Numbers, tmp_path: Path) 
             raise ValueError("my sink failed") from error
 
     error = numbers.failed("second", wrapping)
-    assert error.error_id == "CLEANCUT_SINK_OWNED"
+    assert error.error_id == "CLEANCUT_SINK_OWNER_MISMATCH"
     assert error.params["epoch"] == "0"
 
 
@@ -190,7 +190,7 @@ def test_the_example_of_the_readme_decides_between_restart_and_stop(
         with pytest.raises(StreamingQueryException):
             query.awaitTermination()
     readme_says(ended[0])
-    for query, text in ((ended[1], "none of ours"), (ended[2], "CLEANCUT_SINK_OWNED")):
+    for query, text in ((ended[1], "none of ours"), (ended[2], "CLEANCUT_SINK_OWNER_MISMATCH")):
         with pytest.raises(SystemExit, match=text):
             readme_says(query)
 

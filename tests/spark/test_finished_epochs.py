@@ -388,7 +388,9 @@ def test_a_function_that_needs_the_rows_again_is_told_the_way_out(
     sink = failing_once(query, write)
     epoch, _ = die_behind_the_seal(query, spark, sealing(sink))
     for _ in range(2):
-        with pytest.raises(StreamingQueryException, match="CLEANCUT_CHANNEL_DIFFERS") as raised:
+        with pytest.raises(
+            StreamingQueryException, match="CLEANCUT_IN_FLIGHT_INPUT_MISMATCH"
+        ) as raised:
             query.start(spark, sealing(sink)).awaitTermination()
     assert f"cuts/{epoch:020d}*.sealed" in str(raised.value)
     # What the error says, for a function that replaces what it has written.
@@ -425,7 +427,7 @@ def test_what_was_staged_and_is_gone_is_only_missed_where_it_cannot_be_made_agai
         run_to_the_end(query, spark)
         assert query.check(read(query, spark)) == FILES * ROWS
     else:
-        with pytest.raises(StreamingQueryException, match="CLEANCUT_CHANNEL_DIFFERS"):
+        with pytest.raises(StreamingQueryException, match="CLEANCUT_IN_FLIGHT_INPUT_MISMATCH"):
             run_to_the_end(query, spark)
 
 
@@ -448,9 +450,9 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
     state = next(frame for frame in last if not frame.store.store.startswith("cleancut-channel"))
     waiting = next(frame for frame in last if frame.store.store.startswith("cleancut-channel"))
     damages = [
-        (query.seal_file(epoch), 40, "CLEANCUT_CUT_DAMAGED"),
-        (root / state.segment, state.offset + state.length // 2, "CLEANCUT_FRAME_DAMAGED"),
-        (root / waiting.segment, waiting.offset + waiting.length // 2, "CLEANCUT_FRAME_DAMAGED"),
+        (query.seal_file(epoch), 40, "CLEANCUT_CUT_CORRUPTED"),
+        (root / state.segment, state.offset + state.length // 2, "CLEANCUT_FRAME_CORRUPTED"),
+        (root / waiting.segment, waiting.offset + waiting.length // 2, "CLEANCUT_FRAME_CORRUPTED"),
     ]
     for path, at, error in damages:
         flip(path, at)
@@ -461,7 +463,7 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
     segment = root / state.segment
     body = segment.read_bytes()
     segment.unlink()
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_CUT_DAMAGED") as raised:
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_CUT_CORRUPTED") as raised:
         run_to_the_end(query, spark)
     assert segment.name in str(raised.value)
     segment.write_bytes(body)

@@ -38,7 +38,7 @@ def test_a_rollback_whose_input_is_missing_is_refused(spark: SparkSession, tmp_p
     for refused in (plan, cleancut.clone(it.checkpoint, clone, 0)):
         with pytest.raises(RequestError, match="allow_missing_input=True") as raised:
             refused.apply()
-        assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+        assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert not Path(clone).exists()
     assert it.state() == it.expected(5)
     # Epoch 4 has included the missing files, and epoch 3 one of them.

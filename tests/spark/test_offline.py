@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 GUIDE = "docs/guides/moving.md"
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 CUTS = {f"{PREFIX}cuts": "true"}
 ROWS = 40
 
@@ -184,7 +184,7 @@ def test_what_this_spark_cannot_write_is_refused_before_anything_is_written(quer
     before = query.bytes()
     with pytest.raises(RequestError, match=r"do this on Spark 4\.2 or later") as raised:
         cleancut.release(query.checkpoint).apply()
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     # Bases of the run before may still come.
     after = query.bytes()
     assert before.items() <= after.items()
@@ -311,7 +311,7 @@ def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act
     for name in (f"{done.epoch}", f".{done.epoch}.crc"):
         (Path(query.checkpoint) / "commits" / name).unlink(missing_ok=True)
     counted = dict(query.last)
-    with pytest.raises(START_REFUSED, match="CLEANCUT_ACT_UNFINISHED"):
+    with pytest.raises(START_REFUSED, match="CLEANCUT_OPERATION_INCOMPLETE"):
         query.run()
     assert query.last == counted
     again = plan()

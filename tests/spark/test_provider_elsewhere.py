@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-REFUSED = "CLEANCUT_STATE_ELSEWHERE"
+REFUSED = "CLEANCUT_PROVIDER_MISMATCH"
 
 
 class Query:

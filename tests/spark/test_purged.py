@@ -157,6 +157,6 @@ def test_a_description_that_lacks_what_the_cut_has_is_refused(
     before = sorted(query.checkpoint.rglob("*"))
     with pytest.raises(RequestError, match="it has no such family b of operator 0") as raised:
         cleancut.rollback(str(query.checkpoint), "early", session=query.session)
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert f"go back to an epoch from {kept[0].name} on" in str(raised.value)
     assert sorted(query.checkpoint.rglob("*")) == before

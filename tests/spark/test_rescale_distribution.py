@@ -49,7 +49,7 @@ def test_an_operation_that_assigns_rows_to_partitions_is_refused(
     for plan in refused:
         with pytest.raises(RequestError, match=f"{STRICT}=false") as raised:
             plan()
-        assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+        assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     # A start goes on with the partitions that there are.
     run(1, partitions="6")
     assert set(counts.values()) == {2}

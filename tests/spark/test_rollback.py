@@ -31,7 +31,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-REFUSED = "CLEANCUT_OFFLINE_REFUSED"
+REFUSED = "CLEANCUT_OPERATION_REFUSED"
 GUIDE = "docs/guides/recovery.md"
 
 

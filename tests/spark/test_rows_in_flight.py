@@ -232,7 +232,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     # A driver that cannot read them must not go on without them.
     refused = run_without_the_extension(tmp_path)
     assert refused.returncode != 0
-    assert "[CLEANCUT_CHANNEL_UNREAD]" in refused.stderr, refused.stderr
+    assert "[CLEANCUT_IN_FLIGHT_NOT_CONSUMED]" in refused.stderr, refused.stderr
     # Nor can one whose rows have other columns, which Spark itself would let pass.
     number = f.col("number")
     without_null = f.coalesce(number, f.lit(0))
@@ -242,7 +242,9 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
         {"odd": without_null},
     ):
         other = start(drains=True, **changed)
-        with pytest.raises(StreamingQueryException, match=r"\[CLEANCUT_CHANNEL_CHANGED\]"):
+        with pytest.raises(
+            StreamingQueryException, match=r"\[CLEANCUT_IN_FLIGHT_SCHEMA_MISMATCH\]"
+        ):
             other.awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     for planned in (location / "offsets").glob("*2*"):

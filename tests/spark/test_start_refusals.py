@@ -82,7 +82,7 @@ def test_the_mode_does_not_concern_a_query_without_state(
 def test_a_location_whose_rename_is_a_copy_is_refused(start: Callable[..., None], key: str) -> None:
     value = {"cuts": "true", "mode": "unaligned"}[key]
     error = refusal(lambda: start("s3a://bucket/my/checkpoint", **{f"{KEYS}{key}": value}))
-    assert error.error_id == "CLEANCUT_OBJECT_STORE_UNFIT"
+    assert error.error_id == "CLEANCUT_OBJECT_STORE_UNSAFE"
     assert "Write s3://bucket/my/checkpoint," in str(error)
     assert "cleancut clone s3://bucket/my/checkpoint s3://" in str(error)
 

@@ -369,7 +369,7 @@ def test_a_replica_that_lacks_published_epochs_continues_once_they_are_deleted(
     run()
     before = query.rows("SELECT * FROM counts ORDER BY k, epoch")
     query.root = moved
-    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_TAKEN") as refused:
+    with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_CONFLICT") as refused:
         run()
     assert query.rows("SELECT * FROM counts ORDER BY k, epoch") == before
     said = re.search("Take back what the target has from epoch ([0-9]+) on", str(refused.value))

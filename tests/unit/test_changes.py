@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import open_root
 from cleancut._checkpoint.tables.changes import change_reader
@@ -142,7 +142,7 @@ def test_damage_is_an_error_and_no_difference(files: CheckpointFiles) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(DamagedError):
+    with pytest.raises(CorruptedError):
         Checkpoint(files.location).diff(0)
 
 

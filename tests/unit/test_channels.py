@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
-from cleancut import Channel, DamagedError, RequestError, iterate
+from cleancut import Channel, CorruptedError, RequestError, iterate
 from cleancut._storage.access import S3Access
 from cleancut.dataflow._channel.channel import misfit
 from cleancut.dataflow._channel.readers import registered
@@ -45,7 +45,7 @@ def test_rows_that_do_not_fit_are_refused_by_their_epoch() -> None:
     channel._check(ROWS, last, BATCH)
     with pytest.raises(RequestError) as refused:
         channel._check(StructType().add("k", LongType()), last, BATCH)
-    assert refused.value.error_id == "CLEANCUT_FLOW_SCHEMA"
+    assert refused.value.error_id == "CLEANCUT_CHANNEL_SCHEMA_MISMATCH"
     assert refused.value.params["epoch"] == str(BATCH.epoch)
     with pytest.raises(TypeError, match="has no columns"):
         Channel("/channel", schema=LongType())._check(ROWS, None, BATCH)  # type: ignore[arg-type]
@@ -56,7 +56,7 @@ def test_a_note_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     records = PlainRecords(str(tmp_path), S3Access())
     assert registered(records) == []
     (tmp_path / "_readers" / "q-0.json").write_text('{"formatVersion":1,"queryId":7}')
-    with pytest.raises(DamagedError, match="_readers"):
+    with pytest.raises(CorruptedError, match="_readers"):
         registered(records)
 
 
@@ -67,7 +67,7 @@ def test_a_reader_whose_checkpoint_is_gone_is_named(tmp_path: Path) -> None:
     channel = Channel(tmp_path)
     with pytest.raises(RequestError) as lost:
         channel.readers()
-    assert lost.value.error_id == "CLEANCUT_FLOW_READER_LOST"
+    assert lost.value.error_id == "CLEANCUT_CHANNEL_READER_LOST"
     assert lost.value.params["query"] == "q"
     assert channel.remove_reader("q")
     assert channel.readers() == []
@@ -77,4 +77,4 @@ def test_a_loop_without_a_schema_is_refused() -> None:
     head: Any = SimpleNamespace()
     with pytest.raises(RequestError) as refused:
         iterate(head, lambda _: _, channel=Channel("/c"), feedback=lambda _: _)
-    assert refused.value.error_id == "CLEANCUT_FLOW_EMPTY"
+    assert refused.value.error_id == "CLEANCUT_CHANNEL_EMPTY"

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import cleancut
-from cleancut import Checkpoint, DamagedError, RequestError, StoreInfo
+from cleancut import Checkpoint, CorruptedError, RequestError, StoreInfo
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.unit.shown import Shown
 from tests.vectors.frame_cases import FAMILY, LISTS, merge, put, version_id
@@ -268,9 +268,9 @@ def test_damage_is_told_with_object_and_version(two_partitions: CheckpointFiles)
     path = two_partitions.directory(0, 0) / name_of(2)
     path.write_bytes(path.read_bytes()[:-1])
     checkpoint = Checkpoint(two_partitions.location)
-    with pytest.raises(DamagedError) as raised:
+    with pytest.raises(CorruptedError) as raised:
         checkpoint.state(0)
-    assert raised.value.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert raised.value.params["path"] == str(path)
     assert raised.value.params["version"] == "2"
     assert rows(checkpoint.state(0, version=1)) == [(1, "ada", 3, 1.5, 0), (2, "grace", 1, 0.5, 0)]
@@ -283,16 +283,16 @@ def test_a_frame_that_vanishes_while_reading_is_missing(
     listings = checkpoint._root.listings()
     monkeypatch.setattr(type(checkpoint._root), "listings", lambda _: listings)
     (two_partitions.directory(0, 0) / name_of(1)).unlink()
-    with pytest.raises(DamagedError, match="was listed and is gone") as raised:
+    with pytest.raises(CorruptedError, match="was listed and is gone") as raised:
         checkpoint.state(0)
     assert raised.value.error_id == "CLEANCUT_FRAME_MISSING"
 
 
 def test_rows_that_do_not_fit_their_schema_are_told(files: CheckpointFiles) -> None:
     files.delta(1, [Change(b"short", b"")], 1)
-    with pytest.raises(DamagedError, match="too short for 2 fields") as raised:
+    with pytest.raises(CorruptedError, match="too short for 2 fields") as raised:
         Checkpoint(files.location).state(0)
-    assert raised.value.error_id == "CLEANCUT_ROW_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_ROW_CORRUPTED"
     assert raised.value.params["directory"] == str(files.directory(0, 0))
 
 

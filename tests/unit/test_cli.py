@@ -273,7 +273,7 @@ def test_damage_on_reading_has_the_status_of_damage(
     (two_partitions.directory(0, 1) / name_of(2)).write_bytes(b"")
     status, out, err = run(capsys, "state", str(two_partitions.location), "--operator", "0")
     assert (status, out) == (_cli.DAMAGED, "")
-    assert err.startswith("[CLEANCUT_FRAME_DAMAGED]")
+    assert err.startswith("[CLEANCUT_FRAME_CORRUPTED]")
 
 
 @pytest.mark.parametrize("command", ["ls", "verify"])

@@ -144,7 +144,7 @@ def test_verify_tells_damage_by_its_status(
     assert [problem["object"] for problem in report["problems"]] == [str(path)]
     status, _, err = run(capsys, "ls", location)
     assert status == _cli.DAMAGED
-    assert err.startswith("[CLEANCUT_CUT_DAMAGED]")
+    assert err.startswith("[CLEANCUT_CUT_CORRUPTED]")
 
 
 def test_an_endpoint_goes_with_an_object_store_alone(

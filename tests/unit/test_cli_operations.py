@@ -44,12 +44,12 @@ def test_a_command_is_refused_without_a_session(
 def test_a_number_that_is_no_number_of_partitions_is_refused(partitions: int) -> None:
     with pytest.raises(RequestError) as raised:
         check_partitions("rescale", "q", partitions)
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
 
 
 def test_a_provider_that_is_unknown_is_refused() -> None:
     with pytest.raises(RequestError, match="no provider is named 'hdfs'") as raised:
         check_clone("q", cuts=None, provider="hdfs", partitions=None)
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     check_clone("q", cuts=False, provider="rocksdb", partitions=3)
     check_clone("q", cuts=True, provider="cleancut", partitions=None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from cleancut import Checkpoint, CutInfo, DamagedError, InfoList, RequestError
+from cleancut import Checkpoint, CorruptedError, CutInfo, InfoList, RequestError
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_checkpoint import rows
@@ -243,9 +243,9 @@ def test_a_damaged_cut_is_named_and_spares_the_others(four_cuts: CutFiles) -> No
     four_cuts.change(path, lambda data: data[:-1])
     checkpoint = Checkpoint(four_cuts.location)
     for read in (checkpoint.cuts, checkpoint.stores, lambda: checkpoint.state(0, epoch=2)):
-        with pytest.raises(DamagedError) as raised:
+        with pytest.raises(CorruptedError) as raised:
             read()
-        assert raised.value.error_id == "CLEANCUT_CUT_DAMAGED"
+        assert raised.value.error_id == "CLEANCUT_CUT_CORRUPTED"
         assert raised.value.params["path"] == str(path)
     assert rows(checkpoint.state(0)) == LAST
 
@@ -253,7 +253,7 @@ def test_a_damaged_cut_is_named_and_spares_the_others(four_cuts: CutFiles) -> No
 def test_a_cut_that_says_to_be_longer_than_any_is_damaged(four_cuts: CutFiles) -> None:
     body = zstandard.ZstdCompressor(write_content_size=False).compress(b"{}")
     four_cuts.cut_path(3).write_bytes(encode_cut({}, raw_size=2**30 + 1, stored=body))
-    with pytest.raises(DamagedError, match="beyond the 1073741824 of a writer"):
+    with pytest.raises(CorruptedError, match="beyond the 1073741824 of a writer"):
         Checkpoint(four_cuts.location).cut(3)
 
 

@@ -39,7 +39,7 @@ def test_a_file_system_whose_rename_replaces_a_file_is_read_and_not_written() ->
     directory = Directory(replacing, "flow")
     with pytest.raises(RequestError) as raised:
         directory.create("vectors/7.json", b"new")
-    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNFIT"
+    assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNSAFE"
     assert "replaces" in str(raised.value)
     assert "s3://" in str(raised.value)
     assert directory.list("vectors") == {"vectors/6.json": 5}

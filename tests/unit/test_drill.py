@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._cli import main as _cli
 from tests.unit.cut_files import CutFiles
 from tests.unit.drawn_states import DrawnCheckpoint
@@ -71,7 +71,7 @@ def test_every_damaged_byte_of_what_the_cut_needs_is_found(four_cuts: CutFiles) 
         data = path.read_bytes()
         for at in range(frame.offset, frame.offset + frame.length, 3):
             path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-            with pytest.raises((DamagedError, RequestError)):
+            with pytest.raises((CorruptedError, RequestError)):
                 checkpoint.drill()
         path.write_bytes(data)
     assert checkpoint.drill(note=False).digest == proven.digest
@@ -85,7 +85,7 @@ def test_a_file_of_sparks_that_is_gone_is_found_for_the_last_cut(
     checkpoint = Checkpoint(four_cuts.location)
     checkpoint.drill()
     (four_cuts.location / name).unlink()
-    with pytest.raises((DamagedError, RequestError), match=r"METADATA|missing"):
+    with pytest.raises((CorruptedError, RequestError), match=r"METADATA|missing"):
         checkpoint.drill()
     # To go back to another one takes what the cut itself holds.
     assert checkpoint.drill(1).epoch == 1
@@ -108,5 +108,5 @@ def test_the_command_says_what_was_proven_and_fails_on_damage(
     (four_cuts.root / segment).unlink()
     assert _cli.main(["drill", location, *form]) == _cli.DAMAGED
     error = capsys.readouterr().err
-    assert "CLEANCUT_CUT_DAMAGED" in error
+    assert "CLEANCUT_CUT_CORRUPTED" in error
     assert segment in error

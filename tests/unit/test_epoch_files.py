@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from cleancut import DamagedError, FencedError, RequestError
+from cleancut import CorruptedError, FencedError, RequestError
 from cleancut._query import sealing
 from cleancut._storage import directory as storage
 from cleancut._storage.access import S3Access
@@ -78,9 +78,9 @@ def _body(fields: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize(("detail", "body"), list(broken()))
 def test_a_manifest_that_is_not_whole_is_damaged(detail: str, body: bytes) -> None:
-    with pytest.raises(DamagedError, match="file:/sink/_epochs/7") as raised:
+    with pytest.raises(CorruptedError, match="file:/sink/_epochs/7") as raised:
         Manifest.decode(body, "file:/sink/_epochs/7", 7)
-    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
     assert detail in str(raised.value)
 
 
@@ -110,7 +110,7 @@ def test_another_query_is_refused_by_both_names() -> None:
     other = dataclasses.replace(BATCH, query_id="q-2")
     for check in (MANIFEST.check, Owner("q-1", "file:/ckpt-1").check):
         error = refusal(lambda check=check: check(other, "file:/sink"))  # type: ignore[misc]
-        assert error.error_id == "CLEANCUT_SINK_OWNED"
+        assert error.error_id == "CLEANCUT_SINK_OWNER_MISMATCH"
         assert "q-1" in str(error)
         assert "q-2 with the checkpoint file:/ckpt" in str(error)
         assert "file:/sink" in str(error)
@@ -119,13 +119,13 @@ def test_another_query_is_refused_by_both_names() -> None:
 def test_an_epoch_with_other_input_is_refused_with_its_run() -> None:
     set_back = dataclasses.replace(BATCH, planned_ms=1_900)
     error = refusal(lambda: MANIFEST.check(set_back, "file:/sink"))
-    assert error.error_id == "CLEANCUT_SINK_EPOCH_TAKEN"
+    assert error.error_id == "CLEANCUT_SINK_EPOCH_CONFLICT"
     assert all(fact in str(error) for fact in ("Epoch 7", "r-1", "1700", "1900", "file:/sink"))
 
 
 def test_rows_that_no_query_hands_over_are_refused() -> None:
     rows: Any = object()
-    assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_MISPLACED"
+    assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_BATCH_INVALID"
 
 
 def publishing(directory: Directory) -> Publishing:
@@ -184,7 +184,7 @@ def test_of_two_queries_that_begin_at_once_the_second_is_refused() -> None:
     assert others.check(other) is None
     mine.publish(manifest(7, "a"), BATCH)
     staged = manifest(9, "b")
-    assert refusal(lambda: others.publish(staged, other)).error_id == "CLEANCUT_SINK_OWNED"
+    assert refusal(lambda: others.publish(staged, other)).error_id == "CLEANCUT_SINK_OWNER_MISMATCH"
     assert manifest_name(9) not in directory.present
 
 
@@ -212,7 +212,7 @@ def test_what_was_staged_is_not_the_epoch_if_it_is_not_whole_or_another_is_publi
     assert staged.attempt.directory in caplog.messages[0]
     whole = publishing(Directory(*names))
     assert not whole.is_usable(handle, manifest(7, "b").encode().decode())
-    with pytest.raises(DamagedError, match="mem:/sink"):
+    with pytest.raises(CorruptedError, match="mem:/sink"):
         whole.is_usable("{", None)
 
 
@@ -241,9 +241,9 @@ def test_a_manifest_that_vanishes_is_damage_and_no_epoch() -> None:
         def create(self, name: str, body: bytes) -> bool:
             return False
 
-    with pytest.raises(DamagedError) as raised:
+    with pytest.raises(CorruptedError) as raised:
         publishing(Vanishing()).publish(manifest(7, "a"), BATCH)
-    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 
 
 def test_epochs_that_are_not_published_are_named() -> None:
@@ -356,7 +356,7 @@ def test_what_is_taken_back_is_given_back_or_forgotten(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_read_is_not_taken_back(tmp_path: Path) -> None:
     sink = published(tmp_path, 4)
     (tmp_path / manifest_name(3)).write_bytes(b"{")
-    with pytest.raises(DamagedError):
+    with pytest.raises(CorruptedError):
         sink.take_back(1)
     assert seen(tmp_path) == [0, 1, 2, 3]
 

@@ -20,10 +20,10 @@ CANONICAL = ROOT / "jvm/core/src/main/resources/error/cleancut-error-classes.jso
 
 KINDS = {
     "RETRY": errors.RetryableError,
-    "REOPEN": errors.FencedError,
+    "RESTART": errors.FencedError,
     "FIX_REQUEST": errors.RequestError,
-    "DAMAGED": errors.DamagedError,
-    "BUG": errors.InternalError,
+    "RESTORE": errors.CorruptedError,
+    "REPORT": errors.InternalError,
 }
 
 
@@ -63,7 +63,7 @@ def test_every_id_of_this_package_is_expected_by_a_test() -> None:
 
 
 def test_facts_are_filled_in_or_follow_the_text() -> None:
-    template = ErrorClass("ID", "BUG", "{what} broke at {place}.", "See {what}.")
+    template = ErrorClass("ID", "REPORT", "{what} broke at {place}.", "See {what}.")
     text = template.render({"what": "a {place}", "place": "$1", "extra": "7", "more": "x"})
     assert text == "[ID] a {place} broke at $1. See a {place}. extra=7 more=x"
     assert template.render({}) == "[ID] {what} broke at {place}. See {what}."
@@ -164,31 +164,31 @@ def wrapped(error: Throwable) -> Throwable:
     return Throwable(Throwable(error))
 
 
-DAMAGED = JavaError("CLEANCUT_FRAME_DAMAGED", "DAMAGED")
+CORRUPTED = JavaError("CLEANCUT_FRAME_CORRUPTED", "RESTORE")
 
 
 @pytest.mark.parametrize(
     "exception",
     [
-        Py4JError(DAMAGED),
-        Py4JError(wrapped(DAMAGED)),
-        CapturedError(wrapped(DAMAGED)),
-        CapturedError(None, CapturedError(wrapped(DAMAGED))),
-        CapturedError(Throwable(), CapturedError(wrapped(DAMAGED))),
+        Py4JError(CORRUPTED),
+        Py4JError(wrapped(CORRUPTED)),
+        CapturedError(wrapped(CORRUPTED)),
+        CapturedError(None, CapturedError(wrapped(CORRUPTED))),
+        CapturedError(Throwable(), CapturedError(wrapped(CORRUPTED))),
     ],
 )
 def test_an_error_of_the_jvm_is_found_among_the_causes(exception: Exception) -> None:
     error = from_java(exception)
-    assert type(error) is errors.DamagedError
-    assert error.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert type(error) is errors.CorruptedError
+    assert error.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert error.params == {"path": "x", "version": "7"}
-    assert str(error) == "[CLEANCUT_FRAME_DAMAGED] as the JVM says it"
+    assert str(error) == "[CLEANCUT_FRAME_CORRUPTED] as the JVM says it"
     assert error.__cause__ is exception
 
 
 def test_an_error_is_found_behind_an_exception_of_the_users() -> None:
     outer = RuntimeError("query failed")
-    outer.__cause__ = Py4JError(DAMAGED)
+    outer.__cause__ = Py4JError(CORRUPTED)
     assert from_java(outer) is not None
 
 
@@ -214,7 +214,7 @@ def test_another_provider_that_spark_refuses_is_none_of_ours() -> None:
 
 def test_other_failures_are_none_of_ours() -> None:
     """Also where the text of the message looks like one of ours."""
-    assert from_java(ValueError("[CLEANCUT_FRAME_DAMAGED] not from Java")) is None
+    assert from_java(ValueError("[CLEANCUT_FRAME_CORRUPTED] not from Java")) is None
     assert from_java(Py4JError(wrapped(Throwable()))) is None
 
 
@@ -224,7 +224,7 @@ def test_a_message_that_crossed_as_text_gives_id_kind_and_facts(before: str) -> 
     error = errors.of(Py4JError(wrapped(Throwable(text=f"{before}{sent}\n\tat x.Y(Z:1)"))))
     assert type(error) is errors.FencedError
     assert (error.error_id, error.params, str(error)) == (sent.error_id, sent.params, str(sent))
-    assert error.kind is errors.ErrorKind.REOPEN
+    assert error.kind is errors.ErrorKind.RESTART
 
 
 @pytest.mark.parametrize("text", ["see [CLEANCUT_FENCED] there", "x: [CLEANCUT_NO_SUCH] is no id"])
@@ -292,7 +292,7 @@ def test_the_kinds_are_those_of_the_file() -> None:
 
 
 def test_an_error_of_this_package_is_what_it_is() -> None:
-    error = error_of("CLEANCUT_SINK_OWNED", path="/x")
+    error = error_of("CLEANCUT_SINK_OWNER_MISMATCH", path="/x")
     assert errors.of(error) is error
     outer = RuntimeError("mine")
     outer.__cause__ = error

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleancut import Checkpoint, DamagedError, RequestError, RetryableError
+from cleancut import Checkpoint, CorruptedError, RequestError, RetryableError
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._checkpoint.retain.expiry import expire, sweep
@@ -235,7 +235,7 @@ def test_what_has_no_cuts_is_left_to_spark(two_partitions: CheckpointFiles) -> N
     there = Checkpoint(two_partitions.location)
     with pytest.raises(RequestError, match="minBatchesToRetain") as raised:
         there.expire(keep=1)
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     with pytest.raises(RequestError, match="minBatchesToRetain"):
         there.sweep()
 
@@ -264,7 +264,7 @@ def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None
     assert plan.owner in "\n".join(plan.notes)
     with pytest.raises(RequestError, match="has not said that it has ended") as raised:
         plan.apply()
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert four_cuts.objects() == before
     # Taken from it, all that it may yet name stays: it may be about to commit one more epoch.
     done = plan.apply(fence="given up")
@@ -320,7 +320,7 @@ def test_damage_to_what_stays_is_found_before_anything_goes(four_cuts: CutFiles)
     four_cuts.change(four_cuts.cut_path(2), lambda data: data[:-1])
     before = four_cuts.objects()
     for act in (plan.apply, Checkpoint(four_cuts.location).sweep):
-        with pytest.raises(DamagedError):
+        with pytest.raises(CorruptedError):
             act()
     assert four_cuts.objects() == before
 
@@ -549,7 +549,7 @@ def test_the_commands_plan_and_do_it(
     own(four_cuts, 1, ended=False)
     status, out, err = run(capsys, "expire", location, "--keep", "1", "--apply")
     assert (status, out) == (_cli.REFUSED, "")
-    assert "CLEANCUT_OFFLINE_REFUSED" in err
+    assert "CLEANCUT_OPERATION_REFUSED" in err
     assert four_cuts.objects().keys() - before.keys() == {f"cleancut/owners/{1:020d}.json"}
     fenced = ["--apply", "--fence", "it was killed"]
     status, out, _ = run(capsys, "expire", location, "--keep", "1", *fenced)
@@ -609,7 +609,7 @@ def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
     before = parts(four_cuts.objects())
     plan = Checkpoint(four_cuts.location).expire(keep=1)
     (note,) = plan.notes
-    assert note.startswith("Savepoint early cannot be read: [CLEANCUT_CUT_DAMAGED]")
+    assert note.startswith("Savepoint early cannot be read: [CLEANCUT_CUT_CORRUPTED]")
     assert "cleancut drop-savepoint" in note
     assert "up to epoch 5 is deleted" in note
     done = plan.apply()

@@ -304,7 +304,7 @@ def test_a_look_that_fails_keeps_the_last_samples_and_says_so(cuts: CutFiles) ->
     clock.s += 60
     assert not scans.run()
     ((location, error),) = failures
-    assert (location, error.error_id) == (str(cuts.location), "CLEANCUT_CUT_DAMAGED")
+    assert (location, error.error_id) == (str(cuts.location), "CLEANCUT_CUT_CORRUPTED")
     plain = values(scans.samples())
     assert (plain["scan_success"], plain["committed_epoch"]) == (0, 2)
     assert plain["last_scan_timestamp_seconds"] == NOW_S
@@ -346,7 +346,7 @@ def test_a_scrape_has_all_samples_in_prometheus_form() -> None:
     here = frozenset({("query", "q"), ("location", odd)})
     with serve(lambda: samples, "127.0.0.1", 0) as server:
         found = scraped(server.port)
-        with pytest.raises(RequestError, match="CLEANCUT_METRICS_UNSERVED"):
+        with pytest.raises(RequestError, match="CLEANCUT_METRICS_BIND_FAILED"):
             serve(lambda: samples, "127.0.0.1", server.port)
     assert found == {
         ("cleancut_committed_epoch", here): 7,
@@ -362,7 +362,7 @@ def test_an_address_that_cannot_be_had_is_one_error(
 ) -> None:
     status, printed, error = run(capsys, "exporter", str(cuts.location), *options)
     assert (status, printed) == (_cli.REFUSED, "")
-    assert error.startswith("[CLEANCUT_METRICS_UNSERVED] Metrics cannot be served at ")
+    assert error.startswith("[CLEANCUT_METRICS_BIND_FAILED] Metrics cannot be served at ")
     assert error.count("\n") == 1
 
 
@@ -398,7 +398,7 @@ def test_the_command_prints_once_what_a_scrape_would_have(
     assert parsed(printed)["cleancut_committed_epoch", here] == 2
     (cuts.root / f"cuts/{2:020d}.cut").write_bytes(b"")
     status, printed, error = run(capsys, "exporter", str(cuts.location), "--once")
-    assert (status, error.count("CLEANCUT_CUT_DAMAGED")) == (_cli.DAMAGED, 1)
+    assert (status, error.count("CLEANCUT_CUT_CORRUPTED")) == (_cli.DAMAGED, 1)
     failed = frozenset({("location", str(cuts.location))})
     assert parsed(printed) == {("cleancut_scan_success", failed): 0}
 

@@ -467,9 +467,9 @@ def test_a_damaged_entry_is_named_and_one_of_a_later_release_refused() -> None:
     key = f"{FLOW.removeprefix('mem:')}/{names.vector_name(made.number)}"
     whole = world.bucket.data[key]
     for changed, error_id in [
-        (whole[:-9], "CLEANCUT_DATAFLOW_DAMAGED"),
-        (whole.replace(b'"number":', b'"numbre":'), "CLEANCUT_DATAFLOW_DAMAGED"),
-        (whole.replace(b'"kind":"vector"', b'"kind":"other"'), "CLEANCUT_DATAFLOW_DAMAGED"),
+        (whole[:-9], "CLEANCUT_DATAFLOW_CORRUPTED"),
+        (whole.replace(b'"number":', b'"numbre":'), "CLEANCUT_DATAFLOW_CORRUPTED"),
+        (whole.replace(b'"kind":"vector"', b'"kind":"other"'), "CLEANCUT_DATAFLOW_CORRUPTED"),
         (whole.replace(b'"formatVersion":1', b'"formatVersion":2'), "CLEANCUT_FORMAT_UNKNOWN"),
     ]:
         world.bucket.data[key] = changed

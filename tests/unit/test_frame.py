@@ -41,7 +41,7 @@ def test_every_truncation_is_found(source: Source) -> None:
     for size in range(len(sound)):
         with pytest.raises(CleancutError) as raised:
             read_frame(sound[:size], asked)
-        assert raised.value.error_id == "CLEANCUT_FRAME_DAMAGED"
+        assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
 
 
 @pytest.mark.parametrize("source", SMALL, ids=lambda source: source.name)
@@ -125,7 +125,7 @@ def test_an_identity_that_breaks_a_rule_is_refused(fault: dict[str, object], pro
     name = FrameName(2, "ab" * 16, "delta")
     with pytest.raises(CleancutError) as raised:
         read_frame(data, FrameRequest("x", StoreId(0, 0, "s"), name))
-    assert raised.value.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert problem in raised.value.params["detail"]
 
 

@@ -91,7 +91,7 @@ def test_an_epoch_that_is_later_than_all_is_not_published(log: Log) -> None:
 def test_an_epoch_with_other_input_and_one_that_is_missing_are_refused(log: Log) -> None:
     with pytest.raises(RequestError) as taken:
         found_in(log, replace(at(1), planned_ms=7), "sink")
-    assert taken.value.error_id == "CLEANCUT_SINK_EPOCH_TAKEN"
+    assert taken.value.error_id == "CLEANCUT_SINK_EPOCH_CONFLICT"
     log.publish(7)
     with pytest.raises(RequestError, match="comes before it"):
         found_in(log, at(5), "sink")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import Checkpoint, DamagedError
+from cleancut import Checkpoint, CorruptedError
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge
 from tests.vectors.frame_encoder import Change, encode_frame, key_hash
@@ -86,10 +86,10 @@ def test_a_list_that_lacks_a_block_in_the_middle_is_damaged(
     data[len(data) // 2] ^= 1
     base.write_bytes(bytes(data))
     checkpoint = Checkpoint(files.location)
-    with pytest.raises(DamagedError) as raised:
+    with pytest.raises(CorruptedError) as raised:
         checkpoint.lookup(0, (HOT, "x"), family="lists")
-    assert raised.value.error_id == "CLEANCUT_FRAME_DAMAGED"
-    with pytest.raises(DamagedError):
+    assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
+    with pytest.raises(CorruptedError):
         checkpoint.state(0, family="lists")
     (problem,) = checkpoint.verify().problems
     assert Path(problem.object).name == base.name
@@ -108,10 +108,10 @@ def test_a_list_that_begins_in_the_middle_is_damaged(appended: int, files: Check
     for version in range(2, 2 + appended):
         files.delta(version, [merge(HOT, "x", 100, 0.5)], 1, families=[])
     checkpoint = Checkpoint(files.location)
-    with pytest.raises(DamagedError):
+    with pytest.raises(CorruptedError):
         checkpoint.state(0, family="lists")
-    with pytest.raises(DamagedError):
+    with pytest.raises(CorruptedError):
         checkpoint.lookup(0, (HOT, "x"), family="lists")
     (problem,) = checkpoint.verify().problems
-    assert problem.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert problem.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert problem.affects == tuple(range(1, 2 + appended))

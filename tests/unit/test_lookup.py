@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._checkpoint.tables.lookup import Operator, rows_of_key
@@ -137,7 +137,7 @@ def test_a_damaged_byte_of_a_base_is_never_a_wrong_answer(files: CheckpointFiles
         try:
             rows = Checkpoint(files.location).lookup(0, key).to_pylist()
             assert [row["value"]["count"] for row in rows] == [5]
-        except (DamagedError, RequestError):
+        except (CorruptedError, RequestError):
             found += 1
     # A block without the key is not read.
     assert len(changed) // 2 < found < len(changed)

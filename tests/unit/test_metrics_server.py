@@ -117,6 +117,6 @@ def test_without_a_session_or_with_a_port_that_is_taken_nothing_is_served(
         serve_metrics(port=0)
     with (
         serve_metrics(session, port=0, address="127.0.0.1") as server,
-        pytest.raises(RequestError, match="CLEANCUT_METRICS_UNSERVED"),
+        pytest.raises(RequestError, match="CLEANCUT_METRICS_BIND_FAILED"),
     ):
         serve_metrics(session, port=server.port, address="127.0.0.1")

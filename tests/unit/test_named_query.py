@@ -34,6 +34,6 @@ def test_what_cannot_be_asked_for_is_one_error(
     monkeypatch.syspath_prepend("")
     with pytest.raises(RequestError) as raised:
         named_query(name, SESSION, "/checkpoint")
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert reason in str(raised.value)
     assert f"the query {name} cannot be asked for" in str(raised.value)

@@ -8,7 +8,7 @@ import pytest
 
 from cleancut._checkpoint.read.noted import NotedEpochs
 from cleancut._storage.directory import Directory
-from cleancut.errors import DamagedError
+from cleancut.errors import CorruptedError
 from tests.unit.test_recorded import History, record
 
 
@@ -55,7 +55,7 @@ def test_a_part_that_goes_meanwhile_is_waited_for(
 def test_a_damaged_file_is_told_of_once(history: History) -> None:
     noted = NotedEpochs(history.root, (1, -1))
     history.write([record(0)]).write_bytes(b"x")
-    with pytest.raises(DamagedError, match="CLEANCUT_HISTORY_DAMAGED"):
+    with pytest.raises(CorruptedError, match="CLEANCUT_HISTORY_CORRUPTED"):
         noted.look()
     history.write([record(1)])
     assert seen(noted) == [(1, 1)]

@@ -79,7 +79,7 @@ def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
     assert json.loads(json.dumps(done.to_dict()))["operators"][0]["rows"] == 17
     with pytest.raises(RequestError, match="has been carried out") as raised:
         done.apply(session)
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
 
 
 def test_a_plan_says_where_no_row_is_copied(session: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._checkpoint.read import chain_parts
 from cleancut._checkpoint.read.root import open_root
 from cleancut._storage.directory import Directory
@@ -99,9 +99,9 @@ def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_cuts: Cu
         checkpoint.cut,
     ]
     for read in reads:
-        with pytest.raises(DamagedError) as raised:
+        with pytest.raises(CorruptedError) as raised:
             read()
-        assert raised.value.error_id == "CLEANCUT_CUT_DAMAGED"
+        assert raised.value.error_id == "CLEANCUT_CUT_CORRUPTED"
         assert raised.value.params["path"] == str(path)
     assert rows(checkpoint.state(0, epoch=1))
 
@@ -110,15 +110,15 @@ def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_cuts: Cu
 def test_a_missing_object_of_a_cut_is_named(four_cuts: CutFiles, is_page: bool) -> None:
     path = four_cuts.page_path(0, 1) if is_page else four_cuts.root / segment_name(3)
     path.unlink()
-    with pytest.raises(DamagedError, match="it is missing") as raised:
+    with pytest.raises(CorruptedError, match="it is missing") as raised:
         Checkpoint(four_cuts.location).state(0)
-    assert raised.value.error_id == "CLEANCUT_CUT_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_CUT_CORRUPTED"
     assert raised.value.params["path"] == str(path)
 
 
 def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_cuts: CutFiles) -> None:
     (four_cuts.root / segment_name(0)).unlink()
-    with pytest.raises(DamagedError) as raised:
+    with pytest.raises(CorruptedError) as raised:
         Checkpoint(four_cuts.location).state(0, epoch=2)
     assert raised.value.error_id == "CLEANCUT_FRAME_MISSING"
     assert raised.value.params["directory"] == str(four_cuts.cut_path(2))
@@ -163,7 +163,7 @@ def test_a_cut_that_counts_other_stores_is_damaged(four_cuts: CutFiles) -> None:
     four_cuts.at.pop(3)
     four_cuts.cut(3, storeCount=3)
     checkpoint = Checkpoint(four_cuts.location)
-    with pytest.raises(DamagedError, match="leads to 2 stores, and says 3"):
+    with pytest.raises(CorruptedError, match="leads to 2 stores, and says 3"):
         checkpoint.cut(3)
     assert rows(checkpoint.state(0, partition=0)) == LAST[:3]
 

@@ -15,7 +15,7 @@ import pytest
 from cleancut._checkpoint.read.recorded import recorded
 from cleancut._format.layout import parse_history_name
 from cleancut._storage.directory import Directory
-from cleancut.errors import DamagedError, RequestError
+from cleancut.errors import CorruptedError, RequestError
 
 RECORD = Path(__file__).parents[1] / "vectors" / "history" / "record.json"
 BEGIN_MS = 1_764_288_000_000
@@ -131,14 +131,14 @@ def test_a_damaged_file_is_named(history: History) -> None:
     damaged = [data[: len(data) // 2], b"", data[:-8] + b"\0" * 8]
     for bytes_ in damaged:
         file.write_bytes(bytes_)
-        with pytest.raises(DamagedError) as raised:
+        with pytest.raises(CorruptedError) as raised:
             recorded(history.root, 0)
-        assert raised.value.error_id == "CLEANCUT_HISTORY_DAMAGED"
+        assert raised.value.error_id == "CLEANCUT_HISTORY_CORRUPTED"
         assert file.name in str(raised.value)
     shutil.rmtree(file.parent)
     file.parent.mkdir()
     history.write([record(0, writtenMs="x")])
-    with pytest.raises(DamagedError, match="writtenMs"):
+    with pytest.raises(CorruptedError, match="writtenMs"):
         recorded(history.root, 0)
 
 

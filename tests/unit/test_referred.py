@@ -246,7 +246,7 @@ def test_damage_of_what_is_referred_to_is_found_and_named(acts: Acts) -> None:
     report = Checkpoint(acts.location).verify()
     (problem,) = report.problems
     assert Path(problem.object) == acts.segment_path(source)
-    assert problem.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert problem.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert problem.affects == (1, 2, 3, 4)
     acts.segment_path(source).unlink()
     report = Checkpoint(acts.location).verify()
@@ -302,7 +302,7 @@ def test_an_expiry_leaves_all_to_an_act_that_has_begun_meanwhile(
     assert plan.segments > 0
     with pytest.raises(RequestError, match="has begun meanwhile") as raised:
         plan.apply()
-    assert raised.value.error_id == "CLEANCUT_OFFLINE_REFUSED"
+    assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert sorted(acts.root.glob("segments/*/*")) == segments
 
 

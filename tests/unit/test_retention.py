@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cleancut import DamagedError, RequestError
+from cleancut import CorruptedError, RequestError
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._epoch_log.manifest import Manifest, Owner
@@ -331,7 +331,7 @@ def test_a_run_refuses_expired_epochs() -> None:
     expire(place, Kept(2, None))
     with pytest.raises(RequestError) as raised:
         run_of(place).check(dataclasses.replace(BATCH, epoch=3))
-    assert raised.value.error_id == "CLEANCUT_SINK_EPOCH_GONE"
+    assert raised.value.error_id == "CLEANCUT_SINK_EPOCH_EXPIRED"
     assert "up to 4" in str(raised.value)
     # A run that began before the expiry publishes an epoch that no reader sees.
     collect(place, 0)
@@ -354,9 +354,9 @@ def test_an_incomplete_expiry_record_is_an_error(change: Callable[[bytes], bytes
     place: Any = Place()
     place.present[expiry_name(4)] = change(body)
     assert place.present[expiry_name(4)] != body
-    with pytest.raises(DamagedError, match="mem:/sink/_expired") as raised:
+    with pytest.raises(CorruptedError, match="mem:/sink/_expired") as raised:
         published_epochs(place)
-    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 
 
 def test_expiry_ends_if_other_processes_always_come_first() -> None:
@@ -369,7 +369,7 @@ def test_expiry_ends_if_other_processes_always_come_first() -> None:
         place.publish(epoch, "a")
     with pytest.raises(CleancutError) as raised:
         expire(place, Kept(1, None))
-    assert raised.value.error_id == "CLEANCUT_SINK_CHANGED"
+    assert raised.value.error_id == "CLEANCUT_SINK_CONCURRENT_CHANGE"
     assert list(place.seen()) == [0, 1, 2, 3]
 
 

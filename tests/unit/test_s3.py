@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from moto.s3.models import s3_backends
 
-from cleancut import Checkpoint, DamagedError, RequestError, RetryableError
+from cleancut import Checkpoint, CorruptedError, RequestError, RetryableError
 from cleancut._cli import main as _cli
 from cleancut._storage.access import S3Access
 from cleancut._storage.s3 import S3Objects, open_s3
@@ -227,7 +227,7 @@ def test_damage_in_a_bucket_is_named_with_its_object(server: S3Server, four_cuts
     location = server.put("q/damaged", four_cuts.objects())
     name = f"cleancut/{segment_name(1)}"
     server.change(location, name, None)
-    with pytest.raises(DamagedError, match=f"{location}/{name} is damaged: it is missing"):
+    with pytest.raises(CorruptedError, match=f"{location}/{name} is damaged: it is missing"):
         Checkpoint(location).state(0, epoch=1)
     report = Checkpoint(location).verify()
     assert [(p.object, p.affects) for p in report.problems] == [(f"{location}/{name}", (2, 3, 4))]

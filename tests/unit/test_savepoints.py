@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.fs
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.retain.savepoints import pin
 from cleancut._cli import main as _cli
@@ -55,7 +55,7 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(four_cuts: CutFiles) 
             there.pin(name, epoch)
         assert raised.value.error_id == INVALID
     cut_of(four_cuts, 1).write_bytes(b"none")
-    with pytest.raises(DamagedError):
+    with pytest.raises(CorruptedError):
         there.pin("good", 1)
     assert there.savepoints() == []
 

@@ -155,7 +155,7 @@ def test_a_batch_of_spark_connect_cannot_be_sealed() -> None:
     batch: Any = SimpleNamespace()
     with pytest.raises(RequestError, match="epoch 3") as raised:
         cleancut.seal(batch, 3)
-    assert raised.value.error_id == "CLEANCUT_SEAL_MISPLACED"
+    assert raised.value.error_id == "CLEANCUT_SEAL_BATCH_INVALID"
 
 
 def test_what_is_of_spark_connect_is_refused_as_that() -> None:

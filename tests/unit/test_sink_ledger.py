@@ -90,7 +90,7 @@ def test_an_epoch_is_noted_once_and_found_by_each_later_run(ledger: SqlLedger) -
     assert (again.run_id, again.rows, again.incarnation) == ("r-1", 3, 0)
     assert found(ledger, run(6)) is None
     other = replace(run(5), planned_ms=9)
-    assert refusal(lambda: found(ledger, other)).error_id == "CLEANCUT_SINK_EPOCH_TAKEN"
+    assert refusal(lambda: found(ledger, other)).error_id == "CLEANCUT_SINK_EPOCH_CONFLICT"
     # One that was left out and comes after later ones is of a query that was set back.
     assert refusal(lambda: found(ledger, run(3))).error_id == "CLEANCUT_SINK_REFUSED"
     # Another query numbers its epochs itself.

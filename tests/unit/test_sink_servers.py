@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cleancut import CleancutError, DamagedError, FencedError, RequestError
+from cleancut import CleancutError, CorruptedError, FencedError, RequestError
 from cleancut.sinks import Batch, EpochSink, KafkaSink, RedisSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._kafka.cluster import KafkaCluster, verdict
@@ -115,9 +115,9 @@ def test_a_note_keeps_the_last_epochs_only() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"formatVersion":2}', b"\xff", b"nil"])
 def test_a_note_that_is_damaged_is_told_with_its_place(body: bytes) -> None:
-    with pytest.raises(DamagedError, match="published at there") as raised:
+    with pytest.raises(CorruptedError, match="published at there") as raised:
         LedgerDocument.decode(body, "there")
-    assert raised.value.error_id == "CLEANCUT_SINK_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 
 
 @pytest.mark.parametrize(

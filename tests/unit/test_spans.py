@@ -158,7 +158,7 @@ def test_a_collector_that_is_away_gets_them_afterwards(
     sender = SpanSender(url)
     with pytest.raises(RetryableError, match="spans of 2 epochs") as raised:
         sender.send(epochs[:2], QUERY)
-    assert raised.value.error_id == "CLEANCUT_SPANS_UNSENT"
+    assert raised.value.error_id == "CLEANCUT_SPAN_EXPORT_FAILED"
     with collector("/v1/traces") as (other, bodies):
         sender._exporter = SpanSender(other)._exporter
         sender.send(epochs[2:], QUERY)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cleancut import Checkpoint, DamagedError, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._storage import directory
 from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
@@ -173,16 +173,16 @@ def test_damage_behind_the_first_batch_is_told_where_it_is_met(cuts: CutFiles) -
     cuts.change(segment, lambda data: data[:1_000_000] + b"\xff" * 8 + data[1_000_008:])
     checkpoint = Checkpoint(cuts.location)
     assert checkpoint.state(0, limit=10).num_rows == 10
-    with pytest.raises(DamagedError) as raised:
+    with pytest.raises(CorruptedError) as raised:
         checkpoint.state_batches(0).read_all()
-    assert raised.value.error_id == "CLEANCUT_FRAME_DAMAGED"
+    assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert raised.value.params["path"] == str(segment)
 
 
 def test_a_count_of_keys_that_is_wrong_is_damage(files: CheckpointFiles) -> None:
     files.delta(1, [put(1, "ada", 3, 1.5)], 1)
     files.delta(2, [put(2, "lin", 1, 0.5)], 3)
-    with pytest.raises(DamagedError, match="has 2 live keys after it, and its trailer says 3"):
+    with pytest.raises(CorruptedError, match="has 2 live keys after it, and its trailer says 3"):
         Checkpoint(files.location).state(0)
 
 
@@ -194,5 +194,5 @@ def test_a_frame_that_another_version_has_led_to_is_damage(cuts: CutFiles) -> No
         cuts.segment(1, [Placed(identity, "delta", other)], number=2)[0],
     ]
     cuts.cut(1)
-    with pytest.raises(DamagedError, match="applies to version 0 and not to 1"):
+    with pytest.raises(CorruptedError, match="applies to version 0 and not to 1"):
         Checkpoint(cuts.location).state(0)

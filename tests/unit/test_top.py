@@ -143,7 +143,7 @@ def test_a_store_that_fails_is_told_below_what_was_seen(cuts: CutFiles) -> None:
     path.write_bytes(sound[:-1])
     view.try_to_look()
     shown = text_of(view)
-    assert "CLEANCUT_CUT_DAMAGED" in shown
+    assert "CLEANCUT_CUT_CORRUPTED" in shown
     assert table(shown)[0]["epoch"] == "2"
     path.write_bytes(sound)
     view.try_to_look()

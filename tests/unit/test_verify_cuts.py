@@ -18,8 +18,8 @@ from tests.vectors.cut_writer import Stored, cut_name, segment_name
 from tests.vectors.frame_cases import put
 from tests.vectors.segment_cases import delta_of, flipped
 
-CUT_DAMAGED = "CLEANCUT_CUT_DAMAGED"
-DAMAGED = "CLEANCUT_FRAME_DAMAGED"
+CUT_CORRUPTED = "CLEANCUT_CUT_CORRUPTED"
+CORRUPTED = "CLEANCUT_FRAME_CORRUPTED"
 MISPLACED = "CLEANCUT_FRAME_MISPLACED"
 MISSING = "CLEANCUT_FRAME_MISSING"
 
@@ -53,7 +53,7 @@ def test_a_damaged_frame_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
     stored = four_cuts.chains[1][1]
     flip_frame(four_cuts, stored)
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(stored.segment, DAMAGED, (2, 3, 4))]
+    assert found(report, four_cuts.root) == [(stored.segment, CORRUPTED, (2, 3, 4))]
     assert "operator=0 partition=1" in report.problems[0].message
     assert f"offset={stored.entry['offset']}" in report.problems[0].message
     assert (report.frames, report.loadable) == (8, 5)
@@ -62,13 +62,13 @@ def test_a_damaged_frame_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
 def test_a_damaged_base_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
     base = four_cuts.chains[0][0]
     flip_frame(four_cuts, base)
-    assert found(verify(four_cuts), four_cuts.root) == [(base.segment, DAMAGED, (4,))]
+    assert found(verify(four_cuts), four_cuts.root) == [(base.segment, CORRUPTED, (4,))]
 
 
 def test_a_damaged_cut_affects_its_version_alone(four_cuts: CutFiles) -> None:
     four_cuts.change(four_cuts.cut_path(1), lambda data: flipped(data, 50))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(1), CUT_DAMAGED, (2,))]
+    assert found(report, four_cuts.root) == [(cut_name(1), CUT_CORRUPTED, (2,))]
     assert (report.cuts, report.loadable) == (3, 6)
 
 
@@ -93,14 +93,14 @@ def test_a_frame_of_another_partition_is_named(four_cuts: CutFiles) -> None:
     four_cuts.cut(4)
     misplaced, keys_differ = found(verify(four_cuts), four_cuts.root)
     assert misplaced == (stored[0].segment, MISPLACED, (5,))
-    assert keys_differ == (stored[1].segment, DAMAGED, (5,))
+    assert keys_differ == (stored[1].segment, CORRUPTED, (5,))
 
 
 def test_a_base_that_differs_from_its_deltas_is_named(four_cuts: CutFiles) -> None:
     base = four_cuts.base(1, [put(4, "emmy", 2, -8.0)])
     four_cuts.commit(([], 3), ([], 1))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(base.segment, DAMAGED, (5,))]
+    assert found(report, four_cuts.root) == [(base.segment, CORRUPTED, (5,))]
     assert "not those of the deltas" in report.problems[0].message
 
 
@@ -112,7 +112,7 @@ def test_a_base_in_place_of_a_delta_is_compared_with_it(four_cuts: CutFiles) -> 
     four_cuts.base(0, [put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(2, "grace", 1, 0.5)])
     wrong = four_cuts.base(1, [put(4, "emmy", 3, -9.0)], number=4)
     four_cuts.cut(4)
-    assert found(verify(four_cuts), four_cuts.root) == [(wrong.segment, DAMAGED, (5,))]
+    assert found(verify(four_cuts), four_cuts.root) == [(wrong.segment, CORRUPTED, (5,))]
 
 
 def test_frames_that_no_cut_names_are_checked_too(four_cuts: CutFiles) -> None:
@@ -121,7 +121,7 @@ def test_frames_that_no_cut_names_are_checked_too(four_cuts: CutFiles) -> None:
     assert report.ok
     assert (report.unnamed, report.segments, report.frames, report.stores) == (1, 6, 10, 2)
     flip_frame(four_cuts, stored)
-    assert found(verify(four_cuts), four_cuts.root) == [(stored.segment, DAMAGED, ())]
+    assert found(verify(four_cuts), four_cuts.root) == [(stored.segment, CORRUPTED, ())]
 
 
 def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
@@ -134,7 +134,7 @@ def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
     assert verify(four_cuts).loadable == 8
     four_cuts.change(path, lambda data: flipped(data, 50))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [("savepoints/before.cut", CUT_DAMAGED, ())]
+    assert found(report, four_cuts.root) == [("savepoints/before.cut", CUT_CORRUPTED, ())]
     assert (report.savepoints, report.loadable) == (1, 6)
 
 
@@ -148,8 +148,8 @@ def test_both_levels_are_verified_in_one_report(files: CheckpointFiles) -> None:
     path = next(files.directory(0, 1).glob("*2-*"))
     path.write_bytes(path.read_bytes()[:-1])
     assert found(verify(files), files.root) == [
-        (path.relative_to(files.root).as_posix(), DAMAGED, (2, 3)),
-        (cuts.chains[0][0].segment, DAMAGED, (3, 4)),
+        (path.relative_to(files.root).as_posix(), CORRUPTED, (2, 3)),
+        (cuts.chains[0][0].segment, CORRUPTED, (3, 4)),
     ]
 
 

@@ -9,7 +9,7 @@ from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.cuts import CutCheck
 from tests.unit.cut_files import CutFiles
 from tests.unit.memory_objects import MemoryObjects
-from tests.unit.test_verify_cuts import CUT_DAMAGED, DAMAGED, MISSING, found, verify
+from tests.unit.test_verify_cuts import CORRUPTED, CUT_CORRUPTED, MISSING, found, verify
 from tests.vectors.chain_writer import THREE, Little, base, delta
 from tests.vectors.cut_encoder import encode_cut
 from tests.vectors.cut_writer import cut_body, cut_name, segment_name
@@ -40,7 +40,7 @@ def test_a_lost_page_affects_its_stores_in_the_cuts_that_name_it(
     else:
         four_cuts.change(path, lambda data: data[:-1])
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_DAMAGED, (3, 4))]
+    assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_CORRUPTED, (3, 4))]
     assert ("is missing" in report.problems[0].message) == is_missing
     # Partition 1 has versions 1 and 2 by older cuts, partition 0 all four.
     assert (report.cuts, report.pages, report.loadable) == (4, 2, 6)
@@ -52,8 +52,8 @@ def test_exchanged_pages_are_both_named(four_cuts: CutFiles) -> None:
     one.write_bytes(other.read_bytes())
     other.write_bytes(data)
     assert found(verify(four_cuts), four_cuts.root) == [
-        (name_of(one, four_cuts), CUT_DAMAGED, (3,)),
-        (name_of(other, four_cuts), CUT_DAMAGED, (4,)),
+        (name_of(one, four_cuts), CUT_CORRUPTED, (3,)),
+        (name_of(other, four_cuts), CUT_CORRUPTED, (4,)),
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_page_that_no_cut_names_is_checked_too(four_cuts: CutFiles) -> None:
     assert report.pages == 4
     four_cuts.write(name, flipped(data, 30))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(name, CUT_DAMAGED, ())]
+    assert found(report, four_cuts.root) == [(name, CUT_CORRUPTED, ())]
     assert (report.pages, report.loadable) == (3, 8)
 
 
@@ -73,7 +73,7 @@ def test_a_damaged_table_affects_the_cuts_that_need_it(four_cuts: CutFiles) -> N
     name = segment_name(1)
     four_cuts.change(four_cuts.root / name, lambda data: flipped(data, len(data) - 40))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(name, CUT_DAMAGED, (2, 3, 4))]
+    assert found(report, four_cuts.root) == [(name, CUT_CORRUPTED, (2, 3, 4))]
     # Version 1, and versions 3 and 4 of partition 0, whose pages are newer.
     assert (report.loadable, report.segments) == (4, 4)
 
@@ -81,7 +81,7 @@ def test_a_damaged_table_affects_the_cuts_that_need_it(four_cuts: CutFiles) -> N
 def test_a_missing_segment_is_one_problem_of_all_its_stores(four_cuts: CutFiles) -> None:
     (four_cuts.root / segment_name(1)).unlink()
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(segment_name(1), CUT_DAMAGED, (2, 3, 4))]
+    assert found(report, four_cuts.root) == [(segment_name(1), CUT_CORRUPTED, (2, 3, 4))]
     assert "is missing" in report.problems[0].message
     # Version 1, and of partition 0 version 4, which a base spares that segment.
     assert report.loadable == 3
@@ -101,8 +101,8 @@ def test_a_segment_that_was_cut_short_is_one_problem_where_its_table_is_needed(
     name = segment_name(2)
     four_cuts.change(four_cuts.root / name, lambda data: data[:120])
     problems = found(verify(four_cuts), four_cuts.root)
-    assert problems[0] == (name, CUT_DAMAGED, (3, 4))
-    assert {problem[:2] for problem in problems[1:]} <= {(name, DAMAGED)}
+    assert problems[0] == (name, CUT_CORRUPTED, (3, 4))
+    assert {problem[:2] for problem in problems[1:]} <= {(name, CORRUPTED)}
 
 
 def test_offsets_of_no_frame_are_the_fault_of_the_cut(four_cuts: CutFiles) -> None:
@@ -110,7 +110,7 @@ def test_offsets_of_no_frame_are_the_fault_of_the_cut(four_cuts: CutFiles) -> No
     window[-1] = window[-1] | {"uncounted": [17]}
     four_cuts.cut(3, window=window)
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
+    assert found(report, four_cuts.root) == [(cut_name(3), CUT_CORRUPTED, (4,))]
     assert (report.cuts, report.loadable) == (4, 6)
 
 
@@ -119,7 +119,7 @@ def test_a_chain_that_does_not_come_out_is_the_fault_of_the_cut(four_cuts: CutFi
     window = [*four_cuts.window(3)[:-1], segment.part(3, uncounted=segment.frames[:1])]
     four_cuts.cut(3, window=window)
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
+    assert found(report, four_cuts.root) == [(cut_name(3), CUT_CORRUPTED, (4,))]
     assert "end in version 3, not 4" in report.problems[0].message
     assert report.loadable == 7
 
@@ -128,7 +128,7 @@ def test_a_chain_that_does_not_come_out_is_the_fault_of_the_cut(four_cuts: CutFi
 def test_a_cut_that_counts_other_stores_is_named(four_cuts: CutFiles, count: int) -> None:
     four_cuts.cut(3, storeCount=count)
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(3), CUT_DAMAGED, (4,))]
+    assert found(report, four_cuts.root) == [(cut_name(3), CUT_CORRUPTED, (4,))]
 
 
 def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(four_cuts: CutFiles) -> None:
@@ -137,7 +137,7 @@ def test_what_a_savepoint_lacks_is_damage_though_its_cut_is_gone(four_cuts: CutF
     path = four_cuts.page_path(1, 0)
     path.unlink()
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_DAMAGED, (3,))]
+    assert found(report, four_cuts.root) == [(name_of(path, four_cuts), CUT_CORRUPTED, (3,))]
     assert report.savepoints == 1
 
 
@@ -168,7 +168,7 @@ def test_a_savepoint_of_a_cut_is_verified(four_cuts: CutFiles) -> None:
     assert verify(four_cuts).ok
     four_cuts.change(path, lambda data: flipped(data, 50))
     problems = found(verify(four_cuts), four_cuts.root)
-    assert problems == [("savepoints/before.cut", CUT_DAMAGED, ())]
+    assert problems == [("savepoints/before.cut", CUT_CORRUPTED, ())]
 
 
 def test_every_damaged_byte_of_a_cut_and_of_a_page_is_found() -> None:
@@ -204,6 +204,6 @@ def test_every_damaged_byte_of_a_cut_and_of_a_page_is_found() -> None:
 def test_a_lost_cut_spares_the_others(four_cuts: CutFiles) -> None:
     four_cuts.change(four_cuts.cut_path(2), lambda data: flipped(data, 40))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(2), CUT_DAMAGED, (3,))]
+    assert found(report, four_cuts.root) == [(cut_name(2), CUT_CORRUPTED, (3,))]
     assert (report.cuts, report.loadable, report.pages) == (3, 6, 3)
     assert Checkpoint(four_cuts.location).state(0).num_rows == 4

@@ -19,7 +19,7 @@ from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
 from tests.vectors.segment_cases import flipped
 
-DAMAGED = "CLEANCUT_CUT_DAMAGED"
+CORRUPTED = "CLEANCUT_CUT_CORRUPTED"
 MISSING = "CLEANCUT_METADATA_MISSING"
 FILES = (
     "metadata",
@@ -54,7 +54,7 @@ def found(location: object) -> list[tuple[str, str]]:
 
 
 def named(name: str) -> list[tuple[str, str]]:
-    return [(name, MISSING if name == "metadata" else DAMAGED)]
+    return [(name, MISSING if name == "metadata" else CORRUPTED)]
 
 
 def with_side_file(path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_deleted_last_cut_is_named(four_cuts: CutFiles) -> None:
     (four_cuts.location / "commits/3").write_bytes(b"v1\n{}")
     last.unlink()
     name = str(last.relative_to(four_cuts.location))
-    assert (name, DAMAGED) in found(four_cuts.location)
+    assert (name, CORRUPTED) in found(four_cuts.location)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -91,7 +91,7 @@ def test_a_missing_file_is_named(name: str, four_cuts: CutFiles) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_an_emptied_file_is_named(name: str, four_cuts: CutFiles) -> None:
     (four_cuts.location / name).write_bytes(b"")
-    assert found(four_cuts.location) == [(name, DAMAGED)]
+    assert found(four_cuts.location) == [(name, CORRUPTED)]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -102,7 +102,7 @@ def test_a_flipped_bit_is_found_by_the_checksums_beside_the_file(
     with_side_file(path)
     assert found(four_cuts.location) == []
     path.write_bytes(flipped(path.read_bytes(), path.stat().st_size // 2))
-    assert found(four_cuts.location) == [(name, DAMAGED)]
+    assert found(four_cuts.location) == [(name, CORRUPTED)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_flipped_bit_is_found_by_the_checksums_beside_the_file(
 )
 def test_exchanged_entries_are_both_named(one: str, other: str, four_cuts: CutFiles) -> None:
     exchange(four_cuts.location / one, four_cuts.location / other)
-    assert found(four_cuts.location) == [(one, DAMAGED), (other, DAMAGED)]
+    assert found(four_cuts.location) == [(one, CORRUPTED), (other, CORRUPTED)]
 
 
 def test_exchanged_operators_are_both_named(four_cuts: CutFiles) -> None:
@@ -122,12 +122,12 @@ def test_exchanged_operators_are_both_named(four_cuts: CutFiles) -> None:
     assert found(four_cuts.location) == []
     exchange(home / "0/_metadata/metadata", path)
     names = [f"state/{operator}/_metadata/metadata" for operator in (0, 1)]
-    assert found(four_cuts.location) == [(name, DAMAGED) for name in names]
+    assert found(four_cuts.location) == [(name, CORRUPTED) for name in names]
 
 
 def test_the_id_of_another_query_is_named(four_cuts: CutFiles) -> None:
     (four_cuts.location / "metadata").write_text('{"id":"another"}', encoding="utf-8")
-    assert found(four_cuts.location) == [("metadata", DAMAGED)]
+    assert found(four_cuts.location) == [("metadata", CORRUPTED)]
 
 
 def test_entries_that_retention_has_deleted_are_not_missed(four_cuts: CutFiles) -> None:
@@ -145,7 +145,7 @@ def test_a_compacted_log_of_a_source_needs_no_older_entries(four_cuts: CutFiles)
         (log / f"{number}").unlink()
     assert found(four_cuts.location) == []
     (log / "2.compact").write_text('v1\n{"batchId":0}\n{"batchId":3}', encoding="utf-8")
-    assert found(four_cuts.location) == [("sources/0/2.compact", DAMAGED)]
+    assert found(four_cuts.location) == [("sources/0/2.compact", CORRUPTED)]
 
 
 def test_files_of_another_state_store_are_left_alone(four_cuts: CutFiles) -> None:
@@ -178,12 +178,12 @@ def test_flipped_and_exchanged_objects_of_a_bucket_are_named(
     assert found(location) == []
     other = FILES[FILES.index(name) - 1]
     copy(bucket, f"{prefix}/{other}", f"{prefix}/{name}")
-    assert found(location) == [(name, DAMAGED)]
+    assert found(location) == [(name, CORRUPTED)]
     data = (four_cuts.location / name).read_bytes()
     metadata = {"cleancut-crc32c": f"{crc32c(data):08x}"}
     body = flipped(data, len(data) - 1)
     bucket.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body, Metadata=metadata)
-    assert found(location) == [(name, DAMAGED)]
+    assert found(location) == [(name, CORRUPTED)]
 
 
 def test_exchanged_segments_of_a_bucket_are_both_named(

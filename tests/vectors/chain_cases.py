@@ -10,7 +10,7 @@ from tests.vectors.cut_encoder import Placed, SegmentParts, encode_segment
 from tests.vectors.cut_writer import StoreKey, cut_name, segment_identity
 from tests.vectors.damage_cases import UNKNOWN
 from tests.vectors.page_encoder import encode_page, page_body, page_element, page_name
-from tests.vectors.segment_cases import CUT_DAMAGED, flipped
+from tests.vectors.segment_cases import CUT_CORRUPTED, flipped
 
 FIVE: StoreKey = (0, 5, "default")
 CHANNEL: StoreKey = (0, 3, "cleancut-channel-0")
@@ -260,7 +260,7 @@ def _damaged(
     doc: str,
     of: _Four,
     cut: str,
-    error: str = CUT_DAMAGED,
+    error: str = CUT_CORRUPTED,
     readable: Sequence[Chain] = (),
 ) -> ChainCase:
     return ChainCase(name, doc, cut, 3, dict(of.objects), error=error, readable=readable)

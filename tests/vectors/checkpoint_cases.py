@@ -6,11 +6,11 @@ from typing import Any
 
 from tests.vectors.cut_encoder import Placed
 from tests.vectors.cut_writer import Stored, cut_name, segment_name, write_segment
-from tests.vectors.damage_cases import DAMAGED, MISPLACED
+from tests.vectors.damage_cases import CORRUPTED, MISPLACED
 from tests.vectors.frame_cases import put, remove, version_id
 from tests.vectors.frame_encoder import Change
 from tests.vectors.page_encoder import write_cut
-from tests.vectors.segment_cases import CUT_DAMAGED, base_of, delta_of, flipped
+from tests.vectors.segment_cases import CUT_CORRUPTED, base_of, delta_of, flipped
 from tests.vectors.store_cases import (
     ADA,
     ADA_MORE,
@@ -117,7 +117,7 @@ def _after_level_0() -> Iterator[CheckpointCase]:
 def _damaged_objects() -> Iterator[CheckpointCase]:
     second = segment_name(1)
     place = CHAINS[1][0][1].entry["offset"] + 100
-    broken = [READS[0], Read(2, error=DAMAGED), Read(3, error=DAMAGED), READS[3]]
+    broken = [READS[0], Read(2, error=CORRUPTED), Read(3, error=CORRUPTED), READS[3]]
     yield CheckpointCase(
         "frame-flipped",
         "A flipped bit in the delta of version 2; the base of version 3 spares the last cut it.",
@@ -144,13 +144,13 @@ def _damaged_objects() -> Iterator[CheckpointCase]:
         "cut-flipped",
         "A flipped bit in a cut; the others do not need it.",
         OBJECTS | {cut_name(1): cut},
-        [READS[0], Read(2, error=CUT_DAMAGED), *READS[2:]],
+        [READS[0], Read(2, error=CUT_CORRUPTED), *READS[2:]],
     )
     yield CheckpointCase(
         "cuts-exchanged",
         "Two cuts under each other's name.",
         OBJECTS | {cut_name(1): OBJECTS[cut_name(2)], cut_name(2): OBJECTS[cut_name(1)]},
-        [READS[0], Read(2, error=CUT_DAMAGED), Read(3, error=CUT_DAMAGED), READS[3]],
+        [READS[0], Read(2, error=CUT_CORRUPTED), Read(3, error=CUT_CORRUPTED), READS[3]],
     )
 
 
@@ -169,9 +169,11 @@ def _wrong_chains() -> Iterator[CheckpointCase]:
         return CheckpointCase(name, doc, OBJECTS | cut, reads)
 
     hole = [second[0], second[2]]
-    yield made("chain-with-a-hole", "A delta within the chain is left out.", hole, CUT_DAMAGED)
+    yield made("chain-with-a-hole", "A delta within the chain is left out.", hole, CUT_CORRUPTED)
     without = second[1:]
-    yield made("chain-without-a-base", "It begins with a delta of version 2.", without, CUT_DAMAGED)
+    yield made(
+        "chain-without-a-base", "It begins with a delta of version 2.", without, CUT_CORRUPTED
+    )
     foreign = CHAINS[2][1][1].entry
     names = ("operator", "partition", "store", "version", "id", "kind")
     posing = Stored(CHAINS[2][1][1].segment, dict(foreign) | {n: first[1].entry[n] for n in names})
@@ -187,10 +189,12 @@ def _wrong_chains() -> Iterator[CheckpointCase]:
         "frame-checksum-of-the-cut",
         "The cut has another checksum of a frame that is sound by its own.",
         [second[0], summed, second[2]],
-        DAMAGED,
+        CORRUPTED,
     )
     objects, stored = _written(9, [delta_of(3, [remove(2, "grace")], 7)])
-    wrong_keys = made("keys-differ", "Live keys do not come out.", [*second[:2], *stored], DAMAGED)
+    wrong_keys = made(
+        "keys-differ", "Live keys do not come out.", [*second[:2], *stored], CORRUPTED
+    )
     yield CheckpointCase(
         wrong_keys.name, wrong_keys.doc, {**wrong_keys.objects, **objects}, wrong_keys.reads
     )

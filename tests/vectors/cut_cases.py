@@ -17,7 +17,7 @@ from tests.vectors.cut_writer import (
 from tests.vectors.damage_cases import UNKNOWN
 from tests.vectors.frame_cases import version_id
 from tests.vectors.page_encoder import page_element, page_name, unwritten
-from tests.vectors.segment_cases import CUT_DAMAGED, EPOCH, ObjectCase, flipped
+from tests.vectors.segment_cases import CUT_CORRUPTED, EPOCH, ObjectCase, flipped
 
 CHANNEL: StoreKey = (0, 3, "cleancut-channel-0")
 
@@ -92,7 +92,7 @@ def _sound() -> Iterator[ObjectCase]:
         yield ObjectCase(name, doc, cut_name(body["epoch"]), data, content)
 
 
-def _cut(name: str, doc: str, data: bytes, error: str = CUT_DAMAGED) -> ObjectCase:
+def _cut(name: str, doc: str, data: bytes, error: str = CUT_CORRUPTED) -> ObjectCase:
     return ObjectCase(name, doc, cut_name(EPOCH), data, error=error)
 
 

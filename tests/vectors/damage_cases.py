@@ -27,7 +27,7 @@ from tests.vectors.frame_encoder import (
     seal_block,
 )
 
-DAMAGED = "CLEANCUT_FRAME_DAMAGED"
+CORRUPTED = "CLEANCUT_FRAME_CORRUPTED"
 MISPLACED = "CLEANCUT_FRAME_MISPLACED"
 UNKNOWN = "CLEANCUT_FORMAT_UNKNOWN"
 
@@ -52,7 +52,7 @@ def cases() -> list[FrameCase]:
 
 
 def _case(
-    name: str, doc: str, data: bytes, error: str = DAMAGED, layer: str = "frame"
+    name: str, doc: str, data: bytes, error: str = CORRUPTED, layer: str = "frame"
 ) -> FrameCase:
     return FrameCase(name, doc, data, REQUEST, error=error, layer=layer)
 
@@ -133,7 +133,9 @@ def _with_header(header: tuple[bytes, bytes]) -> bytes:
 def _crafted_header() -> Iterator[FrameCase]:
     identity = SOUND.identity
 
-    def made(name: str, doc: str, fields: object, error: str = DAMAGED, **header: Any) -> FrameCase:
+    def made(
+        name: str, doc: str, fields: object, error: str = CORRUPTED, **header: Any
+    ) -> FrameCase:
         head = encode_header(fields, **({"kind": 1, "codec": 0} | header))
         return _case(name, f"{doc} All checksums hold.", _with_header(head), error)
 
@@ -272,7 +274,9 @@ def _of_base(
     name: str, doc: str, base: Source, blocks: list[list[Change]], layer: str
 ) -> FrameCase:
     data = replace(base, blocks=blocks).parts().joined()
-    return FrameCase(name, doc, data, request_of(base.identity, "base"), error=DAMAGED, layer=layer)
+    return FrameCase(
+        name, doc, data, request_of(base.identity, "base"), error=CORRUPTED, layer=layer
+    )
 
 
 def _damaged_index() -> Iterator[FrameCase]:
@@ -285,7 +289,7 @@ def _damaged_index() -> Iterator[FrameCase]:
     records = sum(map(len, sound.blocks))
 
     def case(name: str, doc: str, data: bytes) -> FrameCase:
-        return FrameCase(f"index-{name}", doc, data, request, error=DAMAGED)
+        return FrameCase(f"index-{name}", doc, data, request, error=CORRUPTED)
 
     def with_index(index: bytes) -> bytes:
         size = start + len(index) + TRAILER_SIZE

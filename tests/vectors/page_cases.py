@@ -15,7 +15,7 @@ from tests.vectors.page_encoder import (
     unwritten,
     uvarint,
 )
-from tests.vectors.segment_cases import CUT_DAMAGED, ObjectCase, flipped
+from tests.vectors.segment_cases import CUT_CORRUPTED, ObjectCase, flipped
 
 EPOCH = 6
 THREE: StoreKey = (0, 3, "default")
@@ -71,7 +71,7 @@ def _sound() -> Iterator[ObjectCase]:
         yield ObjectCase(name, doc, page_name(epoch), data, content_of(chains, data, compress))
 
 
-def _page(name: str, doc: str, data: bytes, error: str = CUT_DAMAGED) -> ObjectCase:
+def _page(name: str, doc: str, data: bytes, error: str = CUT_CORRUPTED) -> ObjectCase:
     return ObjectCase(name, doc, page_name(EPOCH), data, error=error)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.vectors.checkpoint_cases import CHAINS, EMMY, OBJECTS, READS, CheckpointCase
 from tests.vectors.cut_encoder import Placed
 from tests.vectors.cut_writer import Stored, write_segment
-from tests.vectors.damage_cases import DAMAGED
+from tests.vectors.damage_cases import CORRUPTED
 from tests.vectors.frame_cases import identity_of, put
 from tests.vectors.frame_encoder import (
     CODECS,
@@ -145,7 +145,7 @@ def _damaged() -> Iterator[CheckpointCase]:
         "refers-to-what-is-damaged",
         "A flipped bit in a frame that a base refers to.",
         OBJECTS | objects | {base.segment: flipped(source, place)},
-        [Read(6, error=DAMAGED)],
+        [Read(6, error=CORRUPTED)],
     )
     gone = {name: data for name, data in OBJECTS.items() if name != base.segment}
     yield CheckpointCase(
@@ -158,7 +158,7 @@ def _damaged() -> Iterator[CheckpointCase]:
     def made(name: str, doc: str, of: Placed) -> CheckpointCase:
         objects, _ = act(of)
         doc += " All checksums hold."
-        return CheckpointCase(f"refers-{name}", doc, OBJECTS | objects, [Read(6, error=DAMAGED)])
+        return CheckpointCase(f"refers-{name}", doc, OBJECTS | objects, [Read(6, error=CORRUPTED)])
 
     def crafted(name: str, doc: str, **fields: Any) -> CheckpointCase:
         return made(name, doc, referring(ACT + 1, [OF_THREE], **fields))
@@ -192,7 +192,7 @@ def _damaged() -> Iterator[CheckpointCase]:
         "refers-to-rows-of-no-partition",
         "A source has a row that belongs to no partition which refers to it.",
         segment | objects,
-        [Read(6, error=DAMAGED)],
+        [Read(6, error=CORRUPTED)],
     )
     name, parts, stored = write_segment(4, [base_of(5, PEOPLE[:1], partition=1)], number=8)
     objects, _ = act(referring(ACT + 1, [people, stored]))
@@ -200,5 +200,5 @@ def _damaged() -> Iterator[CheckpointCase]:
         "refers-to-a-key-twice",
         "Two of its sources have the same key. All checksums hold.",
         segment | {name: parts.joined()} | objects,
-        [Read(6, error=DAMAGED)],
+        [Read(6, error=CORRUPTED)],
     )

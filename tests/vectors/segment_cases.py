@@ -13,11 +13,11 @@ from tests.vectors.cut_encoder import (
     table_of,
 )
 from tests.vectors.cut_writer import segment_identity, segment_name
-from tests.vectors.damage_cases import DAMAGED, MISPLACED, UNKNOWN
+from tests.vectors.damage_cases import CORRUPTED, MISPLACED, UNKNOWN
 from tests.vectors.frame_cases import FAMILY, identity_of, put, version_id
 from tests.vectors.frame_encoder import Change, encode_frame
 
-CUT_DAMAGED = "CLEANCUT_CUT_DAMAGED"
+CUT_CORRUPTED = "CLEANCUT_CUT_CORRUPTED"
 
 EPOCH = 6
 
@@ -84,7 +84,7 @@ def segments() -> list[ObjectCase]:
     ]
 
 
-def _segment(name: str, doc: str, data: bytes, error: str = CUT_DAMAGED) -> ObjectCase:
+def _segment(name: str, doc: str, data: bytes, error: str = CUT_CORRUPTED) -> ObjectCase:
     return ObjectCase(name, doc, segment_name(EPOCH), data, error=error, layer="segment")
 
 
@@ -152,7 +152,9 @@ def _truncated_segments() -> Iterator[ObjectCase]:
 
 
 def _crafted_segments() -> Iterator[ObjectCase]:
-    def made(name: str, doc: str, identity: object, error: str = CUT_DAMAGED, **header: Any) -> Any:
+    def made(
+        name: str, doc: str, identity: object, error: str = CUT_CORRUPTED, **header: Any
+    ) -> Any:
         fields: Any = identity
         data = encode_segment(fields, FRAMES, **header).joined()
         return _segment(name, f"{doc} All checksums hold.", data, error)
@@ -204,7 +206,7 @@ def _crafted_tables() -> Iterator[ObjectCase]:
 
 
 def _damaged_frames() -> Iterator[ObjectCase]:
-    def made(name: str, doc: str, data: bytes, error: str = DAMAGED) -> ObjectCase:
+    def made(name: str, doc: str, data: bytes, error: str = CORRUPTED) -> ObjectCase:
         return ObjectCase(name, doc, segment_name(EPOCH), data, error=error, layer="frame")
 
     place = 16 + len(SEGMENT.identity) + len(FRAMES[0].data) // 2

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.vectors.damage_cases import DAMAGED, MISPLACED
+from tests.vectors.damage_cases import CORRUPTED, MISPLACED
 from tests.vectors.frame_cases import FAMILY, LISTS, identity_of, merge, put, remove, version_id
 from tests.vectors.frame_encoder import Change, encode_frame
 
@@ -218,7 +218,12 @@ def _broken() -> list[StoreCase]:
             "delta-damaged",
             "A delta in the middle is cut short.",
             cut,
-            [untouched, Read(2, error=DAMAGED), Read(3, error=DAMAGED), Read(4, error=DAMAGED)],
+            [
+                untouched,
+                Read(2, error=CORRUPTED),
+                Read(3, error=CORRUPTED),
+                Read(4, error=CORRUPTED),
+            ],
         ),
         StoreCase(
             "deltas-exchanged",
@@ -230,12 +235,12 @@ def _broken() -> list[StoreCase]:
             "base-damaged",
             "A damaged base is never passed over, although its deltas are there.",
             {**CHAIN, base_name: flipped},
-            [*CHAIN_READS[:2], Read(3, error=DAMAGED), Read(4, error=DAMAGED)],
+            [*CHAIN_READS[:2], Read(3, error=CORRUPTED), Read(4, error=CORRUPTED)],
         ),
         StoreCase(
             "keys-differ",
             "A delta whose number of live keys does not come out.",
             {**delta(1, [ADA, GRACE], 2), **delta(2, [LIN], 2)},
-            [untouched, Read(2, error=DAMAGED)],
+            [untouched, Read(2, error=CORRUPTED)],
         ),
     ]

@@ -66,7 +66,7 @@ class Checkpoint(Expirable):
     that Spark has committed: the highest may belong to an epoch that still runs. Versions below
     the first cut, of a checkpoint that came from level 0, are read as there.
 
-    What is damaged, missing or exchanged raises DamagedError, which names the object and the
+    What is damaged, missing or exchanged raises CorruptedError, which names the object and the
     version; nothing is skipped. Errors of a file system are OSError, those of an object store
     RequestError or RetryableError.
     """
@@ -101,7 +101,7 @@ class Checkpoint(Expirable):
         """All cuts, by their epochs; none in a checkpoint of level 0.
 
         Raises:
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         return InfoList(map(cut_info, History(self._root).cuts()))
 
@@ -117,7 +117,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
+            CorruptedError: a cut is damaged, or CLEANCUT_HISTORY_CORRUPTED.
         """
         return EpochHistory(told_epochs(self._root, since, proven_times(self._root)))
 
@@ -133,7 +133,7 @@ class Checkpoint(Expirable):
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, where no two cuts of one run follow each other
                 and tell their costs.
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         history = History(self._root)
         found = daily_costs(epoch_infos(history.cuts()), self._root.stored_bytes(), prices)
@@ -146,7 +146,7 @@ class Checkpoint(Expirable):
         """All cuts that are kept by a name, by these names.
 
         Raises:
-            DamagedError: one is damaged.
+            CorruptedError: one is damaged.
         """
         history = History(self._root)
         names = self._root.savepoints()
@@ -161,7 +161,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: the cut is damaged.
+            CorruptedError: the cut is damaged.
             TypeError: both epoch and savepoint are given.
         """
         _at_most_one("cut", epoch=epoch, savepoint=savepoint)
@@ -174,7 +174,7 @@ class Checkpoint(Expirable):
         """All state stores that have at least one frame, by operator, partition and name.
 
         Raises:
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         history = History(self._root)
         found, referred = history.stores(), history.referred_sizes(history.last_cut())
@@ -185,7 +185,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         _require_numbers(operator=operator, partition=partition)
         return History(self._root).store(StoreId(operator, partition, store)).versions
@@ -209,7 +209,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a frame or a cut is damaged or misplaced.
+            CorruptedError: a frame or a cut is damaged or misplaced.
         """
         _require_numbers(operator=operator, partition=partition, version=version)
         history = History(self._root)
@@ -269,7 +269,7 @@ class Checkpoint(Expirable):
         means nothing, but for the values of a list. A limit takes the first that there are. Memory
         holds a batch and what changed in a partition since its last base. The checkpoint may be
         that of a running query; a batch that is taken after retention has deleted its version
-        raises DamagedError.
+        raises CorruptedError.
 
         Args:
             operator: Spark's operator id.
@@ -297,8 +297,8 @@ class Checkpoint(Expirable):
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,
                 CLEANCUT_FORMAT_UNKNOWN or, on a big-endian machine, CLEANCUT_PLATFORM_UNSUPPORTED.
-            DamagedError: a cut or a frame that was read is damaged, misplaced or missing; taking a
-                batch raises it too.
+            CorruptedError: a cut or a frame that was read is damaged, misplaced or missing; taking
+                a batch raises it too.
             TypeError: more than one of version, epoch and savepoint is given, or no number where
                 one belongs.
             ValueError: the limit is negative, or the expression does not fit the columns.
@@ -354,7 +354,7 @@ class Checkpoint(Expirable):
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE or
                 CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: what is read is damaged, misplaced or missing.
+            CorruptedError: what is read is damaged, misplaced or missing.
             TypeError: the key does not fit its columns, or the state is neither a number nor a
                 name.
         """
@@ -380,7 +380,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
+            CorruptedError: a cut or a frame that is read is damaged, misplaced or missing.
             TypeError: a state is neither a number nor a name.
         """
         old, new = self._two_states(before, after)
@@ -418,7 +418,7 @@ class Checkpoint(Expirable):
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE or
                 CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
+            CorruptedError: a cut or a frame that is read is damaged, misplaced or missing.
             TypeError: a state is neither a number nor a name.
         """
         _require_numbers(operator=operator)
@@ -445,7 +445,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
             TypeError: the state is neither a number nor a name.
         """
         _require_states(at=at)
@@ -467,7 +467,7 @@ class Checkpoint(Expirable):
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut;
                 CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a cut or a frame that is read is damaged, misplaced or missing.
+            CorruptedError: a cut or a frame that is read is damaged, misplaced or missing.
             TypeError: the state is neither a number nor a name.
         """
         _require_numbers(operator=operator, side=side)
@@ -492,7 +492,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            DamagedError: a frame that the version needs is damaged, misplaced or missing.
+            CorruptedError: a frame that the version needs is damaged, misplaced or missing.
         """
         _require_numbers(operator=operator, version=version)
         stored = History(self._root).at(operator, store, version)
@@ -529,7 +529,7 @@ class Checkpoint(Expirable):
                 last 16 stay.
 
         Raises:
-            DamagedError: what is wrong, the first that is found.
+            CorruptedError: what is wrong, the first that is found.
             RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, or another provider keeps
                 its state; CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
             TypeError: the cut is neither a number nor a name.
@@ -556,7 +556,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_SAVEPOINT_INVALID.
-            DamagedError: the cut is damaged.
+            CorruptedError: the cut is damaged.
         """
         _require_numbers(epoch=epoch)
         return pin(self._root, name, epoch)
@@ -594,7 +594,7 @@ class Checkpoint(Expirable):
             RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,
                 something else is there; or what the stores refuse.
             RetryableError: a store cannot answer now.
-            DamagedError: the last cut is damaged.
+            CorruptedError: the last cut is damaged.
         """
         text = os.fspath(into)
         place = objects_at(text, "", S3Access(access))
@@ -605,7 +605,7 @@ class Checkpoint(Expirable):
         """The copies that passes keep up, and how far the last pass of each has come.
 
         Raises:
-            DamagedError: the last cut is damaged.
+            CorruptedError: the last cut is damaged.
         """
         notes = list(replica_notes(self._root))
         history = History(self._root)
@@ -638,7 +638,7 @@ class Checkpoint(Expirable):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, no cut holds the id.
-            DamagedError: CLEANCUT_CUT_DAMAGED, the file is there with another id.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED, the file is there with another id.
         """
         return restore_metadata(self._root)
 

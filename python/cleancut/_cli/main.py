@@ -44,13 +44,13 @@ from cleancut._session.settings import CONNECT_CLASS, CONNECT_KEY, confs_of, pro
 from cleancut._unsafe_rows.encoded import Texts
 from cleancut._version import __version__
 from cleancut.dataflow._dataflow import Dataflow
-from cleancut.errors import CleancutError, DamagedError, InternalError, RetryableError, error_of
+from cleancut.errors import CleancutError, CorruptedError, InternalError, RetryableError, error_of
 
 # The statuses are known by these names, too.
 __all__ = ["BUG", "DAMAGED", "INTERRUPTED", "OK", "REFUSED", "TRY_AGAIN", "main"]
 
 _STATUSES: Mapping[type[CleancutError], int] = {
-    DamagedError: DAMAGED,
+    CorruptedError: DAMAGED,
     RetryableError: TRY_AGAIN,
     InternalError: BUG,
     CleancutError: REFUSED,

@@ -27,7 +27,7 @@ def check_magic(
         what: the kind of the object, for that error.
 
     Raises:
-        DamagedError: the one of `damaged`.
+        CorruptedError: the one of `damaged`.
         RequestError: CLEANCUT_FORMAT_UNKNOWN; builds before release 0.1.0 wrote a 1 as the last
             letter of the magic.
     """

@@ -35,7 +35,7 @@ def decoded(
         damaged: the id of the error for one that cannot be read.
 
     Raises:
-        DamagedError: that one.
+        CorruptedError: that one.
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
     """
     try:

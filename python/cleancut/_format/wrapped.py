@@ -14,7 +14,7 @@ _ZSTD = 1
 
 def cut_damaged(path: str, detail: str) -> CleancutError:
     """The error for a cut, a page, or what frames a segment's frames, that is not as written."""
-    return error_of("CLEANCUT_CUT_DAMAGED", path=path, detail=detail)
+    return error_of("CLEANCUT_CUT_CORRUPTED", path=path, detail=detail)
 
 
 def unwrapped(data: bytes, path: str, what: str, magic: bytes) -> bytes:
@@ -27,7 +27,7 @@ def unwrapped(data: bytes, path: str, what: str, magic: bytes) -> bytes:
         magic: what it begins with.
 
     Raises:
-        DamagedError: CLEANCUT_CUT_DAMAGED.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     if len(data) < _HEADER.size:

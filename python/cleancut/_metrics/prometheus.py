@@ -60,8 +60,8 @@ def serve(
         closed: called after the server was closed.
 
     Raises:
-        RequestError: CLEANCUT_DEPENDENCY_MISSING; CLEANCUT_METRICS_UNSERVED if the port is in use
-            or the address does not exist.
+        RequestError: CLEANCUT_DEPENDENCY_MISSING; CLEANCUT_METRICS_BIND_FAILED if the port is in
+            use or the address does not exist.
     """
     registry = _registry(samples)
     from prometheus_client import start_http_server
@@ -70,7 +70,7 @@ def serve(
         server, thread = start_http_server(port, address, registry)
     except (OSError, OverflowError) as error:
         raise error_of(
-            "CLEANCUT_METRICS_UNSERVED", address=f"{address}:{port}", detail=str(error)
+            "CLEANCUT_METRICS_BIND_FAILED", address=f"{address}:{port}", detail=str(error)
         ) from error
     return MetricsServer(server, thread, closed)
 

@@ -57,7 +57,7 @@ class SpanSender:
             query: the labels that tell the query.
 
         Raises:
-            RetryableError: CLEANCUT_SPANS_UNSENT; they wait for the next call.
+            RetryableError: CLEANCUT_SPAN_EXPORT_FAILED; they wait for the next call.
         """
         from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -66,7 +66,9 @@ class SpanSender:
             some = list(self._waiting)[:_EPOCHS_AT_ONCE]
             spans = [span for info, of in some for span in _readable(info, of)]
             if self._exporter.export(spans) is not SpanExportResult.SUCCESS:
-                raise error_of("CLEANCUT_SPANS_UNSENT", url=self._url, epochs=len(self._waiting))
+                raise error_of(
+                    "CLEANCUT_SPAN_EXPORT_FAILED", url=self._url, epochs=len(self._waiting)
+                )
             for _ in some:
                 self._waiting.popleft()
 

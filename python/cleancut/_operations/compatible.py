@@ -88,8 +88,8 @@ def compatible(
         another meaning of a column, another function over rows of the same schema.
 
     Raises:
-        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND; CLEANCUT_OFFLINE_REFUSED, the DataFrame is not
-            a streaming one, or nothing that has state has been committed there;
+        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND; CLEANCUT_OPERATION_REFUSED, the DataFrame is
+            not a streaming one, or nothing that has state has been committed there;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
     """
     driver = driver_for(query.sparkSession, "compatible")

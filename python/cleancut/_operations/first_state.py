@@ -48,9 +48,9 @@ def bootstrap(
         again.
 
     Raises:
-        RequestError: CLEANCUT_OFFLINE_REFUSED, with the reason: there is a checkpoint, there is no
-            such operator, the rows have other columns (the reason has those that they are to have),
-            a key comes twice, or Spark would not find a row again, as for `edit`;
+        RequestError: CLEANCUT_OPERATION_REFUSED, with the reason: there is a checkpoint, there is
+            no such operator, the rows have other columns (the reason has those that they are to
+            have), a key comes twice, or Spark would not find a row again, as for `edit`;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
         InternalError: as for `Plan.apply`.
     """

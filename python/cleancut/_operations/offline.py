@@ -108,12 +108,12 @@ class Plan(Brief):
 
         Raises:
             RequestError: CLEANCUT_PLAN_OUTDATED, the checkpoint has changed since the plan was
-                made; CLEANCUT_OFFLINE_REFUSED, the query runs.
-            InternalError: CLEANCUT_REWRITE_DIFFERS; the checkpoint is as it was.
+                made; CLEANCUT_OPERATION_REFUSED, the query runs.
+            InternalError: CLEANCUT_REWRITE_MISMATCH; the checkpoint is as it was.
         """
         if self.is_applied:
             raise error_of(
-                "CLEANCUT_OFFLINE_REFUSED",
+                "CLEANCUT_OPERATION_REFUSED",
                 act=self.act,
                 location=self.location,
                 reason="this plan has been carried out",
@@ -179,7 +179,7 @@ def adopt(
         The plan; its `apply` does it.
 
     Raises:
-        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, or CLEANCUT_OFFLINE_REFUSED with the reason:
+        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, or CLEANCUT_OPERATION_REFUSED with the reason:
             the state is Cleancut's already, the last epoch is not committed, the query runs;
             CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
     """
@@ -386,24 +386,24 @@ def check_location(act: str, location: str) -> None:
     """Checks the location of a checkpoint without a session.
 
     Raises:
-        RequestError: CLEANCUT_OFFLINE_REFUSED, it is empty.
+        RequestError: CLEANCUT_OPERATION_REFUSED, it is empty.
     """
     if not location.strip():
         reason = "it is empty; use the checkpointLocation of the query"
-        raise error_of("CLEANCUT_OFFLINE_REFUSED", act=act, location=location, reason=reason)
+        raise error_of("CLEANCUT_OPERATION_REFUSED", act=act, location=location, reason=reason)
 
 
 def check_partitions(act: str, location: str, partitions: int) -> None:
     """Checks a number of partitions without a session.
 
     Raises:
-        RequestError: CLEANCUT_OFFLINE_REFUSED, Spark does not accept it.
+        RequestError: CLEANCUT_OPERATION_REFUSED, Spark does not accept it.
     """
     if not 1 <= partitions <= _MOST_PARTITIONS:
         reason = (
             f"{partitions} is no number of partitions; it takes at least one, and less than 2^31"
         )
-        raise error_of("CLEANCUT_OFFLINE_REFUSED", act=act, location=location, reason=reason)
+        raise error_of("CLEANCUT_OPERATION_REFUSED", act=act, location=location, reason=reason)
 
 
 def check_clone(
@@ -412,7 +412,7 @@ def check_clone(
     """Checks arguments of `clone` without a session.
 
     Raises:
-        RequestError: CLEANCUT_OFFLINE_REFUSED, an argument has no such value, or two contradict.
+        RequestError: CLEANCUT_OPERATION_REFUSED, an argument has no such value, or two contradict.
     """
     if partitions is not None:
         check_partitions("copy", location, partitions)
@@ -422,7 +422,7 @@ def check_clone(
     elif provider == "rocksdb" and cuts:
         reason = "cuts commit Cleancut's state only, and its state is to be that of RocksDB"
     if reason:
-        raise error_of("CLEANCUT_OFFLINE_REFUSED", act="copy", location=location, reason=reason)
+        raise error_of("CLEANCUT_OPERATION_REFUSED", act="copy", location=location, reason=reason)
 
 
 def _which(of: int | str | datetime | None) -> tuple[str, int, str]:

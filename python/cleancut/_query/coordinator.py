@@ -311,7 +311,7 @@ class Coordinator:
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch, and as Checkpoint.
-            DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
+            CorruptedError: a cut is damaged, or CLEANCUT_HISTORY_CORRUPTED.
         """
         return self._checkpoint().history(since)
 
@@ -324,7 +324,7 @@ class Coordinator:
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch,
                 CLEANCUT_STATE_NOT_FOUND before the second, and as Checkpoint.
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         return self._checkpoint().cost_per_day(prices)
 

@@ -92,7 +92,7 @@ def serve_metrics(
         The server; it serves until `close` is called or its `with` block ends.
 
     Raises:
-        RequestError: CLEANCUT_SESSION_MISSING; CLEANCUT_METRICS_UNSERVED, the port is in use;
+        RequestError: CLEANCUT_SESSION_MISSING; CLEANCUT_METRICS_BIND_FAILED, the port is in use;
             CLEANCUT_DEPENDENCY_MISSING, without the extra `cleancut[exporter]`.
     """
     chosen: Any = session or running_session() or client_session()

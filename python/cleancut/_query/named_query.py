@@ -20,14 +20,14 @@ def named_query(name: str, session: "SparkSession", location: str) -> "DataFrame
         location: of the checkpoint, for errors.
 
     Raises:
-        RequestError: CLEANCUT_OFFLINE_REFUSED, there is no such function, it fails, or it gives no
-            DataFrame. Why the user's own code has failed is printed.
+        RequestError: CLEANCUT_OPERATION_REFUSED, there is no such function, it fails, or it gives
+            no DataFrame. Why the user's own code has failed is printed.
     """
     from pyspark.sql import DataFrame
 
     def refused(reason: str) -> CleancutError:
         return error_of(
-            "CLEANCUT_OFFLINE_REFUSED",
+            "CLEANCUT_OPERATION_REFUSED",
             act="compatible",
             location=location,
             reason=f"the query {name} cannot be asked for, because {reason}",

@@ -36,7 +36,7 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query; nothing may be written.
         RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
-        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs;
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs;
             CLEANCUT_CONNECT_UNSUPPORTED.
     """
     return _rows(df, _asked(df, epoch, "seal", epoch))
@@ -94,8 +94,8 @@ def finish(df: "DataFrame", epoch: int) -> bool:
 
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query.
-        DamagedError: what is sealed cannot be read.
-        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
+        CorruptedError: what is sealed cannot be read.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs.
     """
     return bool(_asked(df, epoch, "finish", epoch))
 
@@ -104,7 +104,7 @@ def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
     """Which epoch of which run a batch is, with what its checkpoint records for sinks.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs.
     """
     found: dict[str, Any] = json.loads(_asked(df, epoch, "batch", epoch))
     return found
@@ -120,7 +120,7 @@ def published(df: "DataFrame", epoch: int, sinks: Sequence[str]) -> None:
 
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query.
-        RequestError: CLEANCUT_SEAL_MISPLACED, as `batch`.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, as `batch`.
     """
     _asked(df, epoch, "published", epoch, json.dumps(list(sinks)))
 
@@ -129,7 +129,7 @@ def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
     """The acts on the checkpoint between an epoch and that of a batch: `epoch` and `source`.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_MISPLACED, as `batch`.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, as `batch`.
     """
     found: list[dict[str, int]] = json.loads(_asked(df, epoch, "acts", after, epoch))
     return found
@@ -138,7 +138,7 @@ def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
 def _asked(df: "DataFrame", epoch: int, method: str, *arguments: Any) -> Any:
     """What a method of the JVM side says of a batch."""
     if not is_connect(df) and getattr(df, "_jdf", None) is None:
-        raise error_of("CLEANCUT_SEAL_MISPLACED", epoch=epoch)
+        raise error_of("CLEANCUT_SEAL_BATCH_INVALID", epoch=epoch)
     driver = driver_of(df.sparkSession)
     with translating():
         return getattr(driver.side("seal"), method)(driver.given(df), *arguments)

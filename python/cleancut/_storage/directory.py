@@ -72,7 +72,7 @@ class Directory:
             return False
         if not self.creates_if_absent:
             raise error_of(
-                "CLEANCUT_OBJECT_STORE_UNFIT",
+                "CLEANCUT_OBJECT_STORE_UNSAFE",
                 location=self.root,
                 finding=f"a rename of {self.filesystem.type_name}: replaces an existing file, so"
                 " two writers could both create one object; nothing was written",

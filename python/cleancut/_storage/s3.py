@@ -198,7 +198,7 @@ class S3Objects:
         if detail is None and self.is_compared:
             detail = changed(metadata, whole)
         if detail is not None:
-            raise error_of("CLEANCUT_CUT_DAMAGED", path=self.path(name), detail=detail)
+            raise error_of("CLEANCUT_CUT_CORRUPTED", path=self.path(name), detail=detail)
 
     def _asked(self, operation: str, target: str, request: Callable[[], Answer]) -> Answer:
         """The answer to a request, which boto3 repeats.

@@ -121,7 +121,7 @@ class Flow:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         self._store.flow_id()
         return InfoList(map(self._member, self._store.members().values()))
@@ -154,7 +154,7 @@ class Flow:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         saved = self._store.savepoints()
         return InfoList(flow_cut(of, saved) for of in self._counted())
@@ -175,7 +175,7 @@ class Flow:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         return InfoList(line for of in self._counted() for line in ages(of))
 
@@ -273,7 +273,7 @@ class Flow:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
-            DamagedError: CLEANCUT_SINK_DAMAGED, a channel is damaged.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, a channel is damaged.
         """
         record = self._vector(number)
         found = []
@@ -414,7 +414,7 @@ class Flow:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         looking = self._looking()
         counted = self._counted()
@@ -450,7 +450,8 @@ class Flow:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED; CLEANCUT_SINK_DAMAGED, a channel is damaged.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED; CLEANCUT_SINK_CORRUPTED, a channel is
+                damaged.
         """
         return page(self, moment(time.time_ns() // 1_000_000))
 

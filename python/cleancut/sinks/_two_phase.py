@@ -159,7 +159,7 @@ class TwoPhaseSink(EpochSink):
         """Finishes what earlier runs have left, and undoes what does not count; see `EpochSink`.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, another query writes here;
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes here;
                 CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING.
         """
         directory = SinkDirectory(session, self._path)
@@ -261,7 +261,7 @@ class TwoPhaseSink(EpochSink):
             found = self._decision(batch.epoch)
         if found is None:
             raise error_of(
-                "CLEANCUT_SINK_DAMAGED",
+                "CLEANCUT_SINK_CORRUPTED",
                 path=self._of_run().at(manifest_name(batch.epoch)),
                 detail="it was removed while the epoch was published",
             )
@@ -322,7 +322,7 @@ class TwoPhaseSink(EpochSink):
             How many epochs these were.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, another query writes here.
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes here.
         """
         from pyspark.sql import SparkSession
 

@@ -63,7 +63,7 @@ class ChainParts:
         """A page, all of it compared with its reference in the cut.
 
         Raises:
-            DamagedError: CLEANCUT_CUT_DAMAGED, it is missing or damaged.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED, it is missing or damaged.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         found = self._pages.get(part)
@@ -76,7 +76,7 @@ class ChainParts:
         """The frames of a segment that are there by its table, whether they count or not.
 
         Raises:
-            DamagedError: CLEANCUT_CUT_DAMAGED, the segment is missing, or its table is damaged.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED, the segment is missing, or its table is damaged.
         """
         found = self._tables.get(table)
         if found is None:

@@ -61,7 +61,7 @@ class CutReader:
 
         Raises:
             FileNotFoundError: the epoch has none.
-            DamagedError: CLEANCUT_CUT_DAMAGED.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         return self._stored(self.objects.read(cut_name(epoch)), self.path(epoch), epoch)
@@ -71,7 +71,7 @@ class CutReader:
 
         Raises:
             FileNotFoundError: there is no such savepoint.
-            DamagedError: CLEANCUT_CUT_DAMAGED.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         data = self.objects.read(savepoint_name(savepoint))
@@ -84,7 +84,7 @@ class CutReader:
         """The states that some chains of a cut lead to, in their order.
 
         Raises:
-            DamagedError: a frame is damaged, misplaced or missing, or does not fit its chain.
+            CorruptedError: a frame is damaged, misplaced or missing, or does not fit its chain.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         for group in windows(chains, chain_bytes, WINDOW_BYTES):
@@ -114,7 +114,7 @@ class CutReader:
             cut: the one that names the frame; None where it was found in a segment's table.
 
         Raises:
-            DamagedError: the frame is damaged, misplaced or missing.
+            CorruptedError: the frame is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         data = parts[range_of(placed)]
@@ -139,7 +139,7 @@ class CutReader:
             parts: what was read ahead.
 
         Raises:
-            DamagedError: a frame does not fit the chain.
+            CorruptedError: a frame does not fit the chain.
         """
         for at in reversed(range(len(chain))):
             placed, part = chain[at], range_of(chain[at])
@@ -190,7 +190,7 @@ class CutReader:
         Stores that divide the rows of one source among them have equal shares of it.
 
         Raises:
-            DamagedError: a base is damaged, misplaced or missing.
+            CorruptedError: a base is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         versions = {of.version for of in cut.referred}
@@ -245,7 +245,7 @@ class CutReader:
             cut: the one whose chain it is; None of one that a base refers to.
 
         Raises:
-            DamagedError: another frame must come next, or it does not fit the state.
+            CorruptedError: another frame must come next, or it does not fit the state.
         """
         if not follows(frame, state):
             raise _broken(cut, frame.identity, state.version)

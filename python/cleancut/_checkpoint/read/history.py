@@ -182,7 +182,7 @@ class NamedState:
         """The stores, each with the bytes of its frames; at level 0, of all that are there.
 
         Raises:
-            DamagedError: what leads to the chains is damaged.
+            CorruptedError: what leads to the chains is damaged.
         """
         if self.cut is None:
             return {of: sum(own.sizes.values()) for of, own in self.history.listings.items()}
@@ -227,7 +227,7 @@ class History:
         """All cuts, by their epochs, each read when its turn comes.
 
         Raises:
-            DamagedError: one is damaged.
+            CorruptedError: one is damaged.
         """
         found = mapped(self._cut_or_none, self.epochs, ahead=_CUTS_AT_ONCE)
         return (cut for cut in found if cut is not None)
@@ -236,7 +236,7 @@ class History:
         """All stores, in their order.
 
         Raises:
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         chains = self._chains(None)
         stores = sorted({*self.listings, *chains})
@@ -253,7 +253,7 @@ class History:
             return None
 
     def last_cut(self) -> StoredCut | None:
-        """The last cut; None where there is none. Raises DamagedError, it is damaged."""
+        """The last cut; None where there is none. Raises CorruptedError, it is damaged."""
         return self._cut_or_none(self.epochs[-1]) if self.epochs else None
 
     def store(self, store: StoreId) -> StoreHistory:
@@ -261,7 +261,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: a cut is damaged.
+            CorruptedError: a cut is damaged.
         """
         chains = self._chains(store)
         if store not in self.listings and store not in chains:
@@ -292,7 +292,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: it is damaged.
+            CorruptedError: it is damaged.
         """
         available = f"cuts of epochs {ranges(self.epochs)}" if self.epochs else "no cuts"
         wanted = "cut" if epoch is None else f"cut of epoch {epoch}"
@@ -307,7 +307,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: it is damaged.
+            CorruptedError: it is damaged.
         """
         savepoints = self._root.savepoints()
         if savepoint in savepoints:
@@ -337,7 +337,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: the version's cut is damaged.
+            CorruptedError: the version's cut is damaged.
         """
         last = self.epochs[-1] if self.epochs else None
         of_version = last if version is None else version - 1
@@ -356,7 +356,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, and nothing of level 0.
-            DamagedError: the cut is damaged.
+            CorruptedError: the cut is damaged.
         """
         is_listed = name not in self.epochs and not (name is None and self.epochs)
         if is_listed and self.listings and not isinstance(name, str):
@@ -376,7 +376,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            DamagedError: what leads to the chains is damaged.
+            CorruptedError: what leads to the chains is damaged.
         """
         if partition is not None:
             chain = cut.chain(StoreId(operator, partition, store))

@@ -74,7 +74,8 @@ class LiveState:
         """The rows of a family, each a key and a value; a list's values keep their order.
 
         Raises:
-            DamagedError: a frame is damaged, misplaced or missing, or the number of keys is wrong.
+            CorruptedError: a frame is damaged, misplaced or missing, or the number of keys is
+                wrong.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         for family_id, key, value in self.all_rows():
@@ -98,7 +99,7 @@ class LiveState:
         Of a base with an index only the blocks are read that may have the key.
 
         Raises:
-            DamagedError: a frame is damaged, misplaced or missing.
+            CorruptedError: a frame is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         wanted = (family.family_id, key)

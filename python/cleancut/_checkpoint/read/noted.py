@@ -26,7 +26,7 @@ class NotedEpochs:
 
         Raises:
             RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote some.
-            DamagedError: CLEANCUT_HISTORY_DAMAGED.
+            CorruptedError: CLEANCUT_HISTORY_CORRUPTED.
             OSError: the file system cannot be asked.
         """
         listed = spans(self._root.list(HISTORY))

@@ -38,7 +38,7 @@ def told_epochs(
 
     Raises:
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release noted some.
-        DamagedError: a cut is damaged, or CLEANCUT_HISTORY_DAMAGED.
+        CorruptedError: a cut is damaged, or CLEANCUT_HISTORY_CORRUPTED.
     """
     if isinstance(since, datetime) and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
@@ -71,7 +71,7 @@ def recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
 
     Raises:
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote some.
-        DamagedError: CLEANCUT_HISTORY_DAMAGED.
+        CorruptedError: CLEANCUT_HISTORY_CORRUPTED.
     """
     for _ in range(_LOOKS - 1):
         try:
@@ -143,7 +143,7 @@ def rows_of(root: Place, name: str) -> Iterator[EpochInfo]:
             yield _info(fields)
     except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
         raise error_of(
-            "CLEANCUT_HISTORY_DAMAGED", path=root.path(name), detail=str(error)
+            "CLEANCUT_HISTORY_CORRUPTED", path=root.path(name), detail=str(error)
         ) from error
 
 

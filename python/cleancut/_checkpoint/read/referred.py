@@ -156,7 +156,7 @@ def wanted(identity: Identity, family: Family, request: FrameRequest | None = No
         identity: of the base.
         family: of the source.
         request: of the base, if all keys that follow are in the source. The returned function then
-            raises CLEANCUT_FRAME_DAMAGED for a key that no base with this source would have.
+            raises CLEANCUT_FRAME_CORRUPTED for a key that no base with this source would have.
 
     Raises:
         RequestError: CLEANCUT_COLUMN_UNREADABLE, it cannot be told.
@@ -176,7 +176,7 @@ def wanted(identity: Identity, family: Family, request: FrameRequest | None = No
             cells = [_at(stored_cells(key, row), place) for place in columns]
         except (MisfitError, IndexError) as error:
             raise error_of(
-                "CLEANCUT_ROW_DAMAGED",
+                "CLEANCUT_ROW_CORRUPTED",
                 directory=str(identity),
                 version=identity.name.version,
                 detail=error,

@@ -40,7 +40,7 @@ class State:
             frame: a base, if the state is at version 0, or a delta of the state's version and id.
 
         Raises:
-            DamagedError: CLEANCUT_FRAME_DAMAGED; the state is then of no further use.
+            CorruptedError: CLEANCUT_FRAME_CORRUPTED; the state is then of no further use.
         """
         if frame.identity.families:
             self.families = {family.family_id: family for family in frame.identity.families}

@@ -28,7 +28,7 @@ class StoreReader:
         """Reads one frame whole.
 
         Raises:
-            DamagedError: the frame is damaged, misplaced, or gone since the listing.
+            CorruptedError: the frame is damaged, misplaced, or gone since the listing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         try:
@@ -54,7 +54,7 @@ class StoreReader:
             version_id: its id; without it, the greatest id of that version.
 
         Raises:
-            DamagedError: a frame on the way to the version is missing, damaged or misplaced.
+            CorruptedError: a frame on the way to the version is missing, damaged or misplaced.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         state = State()
@@ -66,7 +66,7 @@ class StoreReader:
         """The frames that make up a version, from its own down to a base or to version 0.
 
         Raises:
-            DamagedError: a frame on the way is missing, damaged or misplaced.
+            CorruptedError: a frame on the way is missing, damaged or misplaced.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         return self._chain(version, None, self._stored)

@@ -50,7 +50,7 @@ class StoredCut(Cut):
         """For each store the frames that make up its version, oldest first, in their order.
 
         Raises:
-            DamagedError: a page, a segment or the cut is damaged, or one of these is missing.
+            CorruptedError: a page, a segment or the cut is damaged, or one of these is missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         return _sound(self.survey())
@@ -83,7 +83,7 @@ class StoredCut(Cut):
         """The names of all pages and segments that it leads to, needless ones among them.
 
         Raises:
-            DamagedError: a page is damaged or missing.
+            CorruptedError: a page is damaged or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         names = {*self.segments, *(name for of in self.referred for name in of.segments)}

@@ -61,7 +61,7 @@ class StoredFrame:
         """The chains that such a base refers to.
 
         Raises:
-            DamagedError: the frame is damaged, misplaced or missing.
+            CorruptedError: the frame is damaged, misplaced or missing.
         """
         return self._whole.sources()
 
@@ -79,7 +79,7 @@ class StoredFrame:
         """All blocks in their order, a part of the frame in memory at a time; once.
 
         Raises:
-            DamagedError: the frame is damaged, misplaced or missing.
+            CorruptedError: the frame is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         data, reader = self._forward
@@ -98,7 +98,7 @@ class StoredFrame:
             key: the key.
 
         Raises:
-            DamagedError: what is read of the frame is damaged, misplaced or missing.
+            CorruptedError: what is read of the frame is damaged, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         base, hashed = self._indexed, key_hash(key)

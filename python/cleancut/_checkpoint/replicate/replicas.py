@@ -51,7 +51,7 @@ from cleancut._storage.copying import copy_object
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows
-from cleancut.errors import CleancutError, DamagedError, error_of
+from cleancut.errors import CleancutError, CorruptedError, error_of
 
 # What is held in memory, unless one object alone is larger.
 _WINDOW_BYTES = 64 << 20
@@ -94,7 +94,7 @@ def replicate(source: Root, place: Place, location: str, *, note: bool = True) -
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, it has no cuts; CLEANCUT_REPLICA_DIVERGED.
-        DamagedError: the last cut is damaged.
+        CorruptedError: the last cut is damaged.
     """
     found = _Pass(source, place, location).run()
     if note:
@@ -296,7 +296,7 @@ class _Pass:
         root = Directory(self._place.filesystem, f"{self._place.root}/{ROOT}")
         partitions: dict[int, set[str]] = {}
         # What is damaged is told to who reads it.
-        with suppress(DamagedError):
+        with suppress(CorruptedError):
             for store in CutReader(root).cut(copied[-1]).chains:
                 partitions.setdefault(store.operator, set()).add(str(store.partition))
         for operator, names in partitions.items():

@@ -31,8 +31,8 @@ class Expirable:
             The plan; its `apply` does it.
 
         Raises:
-            RequestError: CLEANCUT_OFFLINE_REFUSED, there are no cuts, or this is a copy.
-            DamagedError: what a cut that stays needs cannot be told.
+            RequestError: CLEANCUT_OPERATION_REFUSED, there are no cuts, or this is a copy.
+            CorruptedError: what a cut that stays needs cannot be told.
             ValueError: neither is given, or what is given keeps nothing or is no age.
         """
         return expire(self._root, None if keep is None else operator.index(keep), younger_than)
@@ -48,6 +48,6 @@ class Expirable:
 
         Raises:
             RequestError: as for `expire`.
-            DamagedError: what a cut needs cannot be told.
+            CorruptedError: what a cut needs cannot be told.
         """
         return sweep(self._root)

@@ -43,7 +43,7 @@ from cleancut._format.spark.log_entries import rolled_back_from
 from cleancut._storage.objects import Place, Stored
 from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import side_file_of
-from cleancut.errors import CleancutError, DamagedError, error_of
+from cleancut.errors import CleancutError, CorruptedError, error_of
 
 Act = Literal["expire", "sweep"]
 
@@ -120,9 +120,9 @@ class Expiry(Brief):
             What was done.
 
         Raises:
-            RequestError: CLEANCUT_OFFLINE_REFUSED, a run may own the query; or the plan has been
+            RequestError: CLEANCUT_OPERATION_REFUSED, a run may own the query; or the plan has been
                 carried out.
-            DamagedError: what a cut that stays needs cannot be told. Nothing was deleted, or cuts
+            CorruptedError: what a cut that stays needs cannot be told. Nothing was deleted, or cuts
                 alone.
         """
         if self.is_applied:
@@ -141,8 +141,8 @@ def expire(root: Root, keep: int | None, younger_than: timedelta | str | None) -
     """Plans to give up all cuts but the last ones, the young ones, and savepoints.
 
     Raises:
-        RequestError: CLEANCUT_OFFLINE_REFUSED, there are no cuts, or it is a copy.
-        DamagedError: what a cut that stays needs cannot be told.
+        RequestError: CLEANCUT_OPERATION_REFUSED, there are no cuts, or it is a copy.
+        CorruptedError: what a cut that stays needs cannot be told.
         ValueError: neither is given, or what is given keeps nothing.
     """
     age = None if younger_than is None else age_of(younger_than)
@@ -218,7 +218,7 @@ class _Look:
         """The cuts that go: an act that has seen one may yet commit bases that refer to it."""
         for epoch in self.going:
             # Nor can an act read one that is damaged.
-            with suppress(DamagedError):
+            with suppress(CorruptedError):
                 yield self._reader.cut(epoch)
 
     def _names_of(self, cuts: Iterable[StoredCut]) -> set[str]:
@@ -476,4 +476,4 @@ def _cuts_of(listed: Mapping[str, Stored]) -> dict[int, int]:
 
 
 def _refused(act: Act, location: str, reason: str) -> CleancutError:
-    return error_of("CLEANCUT_OFFLINE_REFUSED", act=act, location=location, reason=reason)
+    return error_of("CLEANCUT_OPERATION_REFUSED", act=act, location=location, reason=reason)

@@ -7,7 +7,7 @@ from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.spark_entries import query_id_of
 from cleancut._format.spark.spark_names import METADATA
 from cleancut._format.wrapped import cut_damaged
-from cleancut.errors import DamagedError, error_of
+from cleancut.errors import CorruptedError, error_of
 
 
 def restore_metadata(root: Root) -> str:
@@ -15,7 +15,7 @@ def restore_metadata(root: Root) -> str:
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, no cut holds the id.
-        DamagedError: CLEANCUT_CUT_DAMAGED, there is such a file with another id.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED, there is such a file with another id.
     """
     query = _query_id(root)
     if query is None:
@@ -37,7 +37,7 @@ def _query_id(root: Root) -> str | None:
     for epoch in reversed(root.epochs()):
         try:
             cut = reader.cut(epoch)
-        except (DamagedError, FileNotFoundError):
+        except (CorruptedError, FileNotFoundError):
             continue
         if cut.query_id is not None:
             return cut.query_id

@@ -21,7 +21,7 @@ def pin(root: Root, name: str, epoch: int | None) -> int:
 
     Raises:
         RequestError: CLEANCUT_SAVEPOINT_INVALID.
-        DamagedError: the cut is.
+        CorruptedError: the cut is.
     """
     target = savepoint_name(name)
     if parse_savepoint_name(target) != name:

@@ -29,7 +29,7 @@ def batch_reader(
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_COLUMN_UNREADABLE.
-        DamagedError: what is read at once is damaged.
+        CorruptedError: what is read at once is damaged.
         pyarrow.ArrowInvalid: the expression does not fit the columns.
     """
     states = stored.live(partitions)
@@ -108,8 +108,8 @@ class BatchDecoder:
         """The rows of one store that are wanted, up to a limit.
 
         Raises:
-            DamagedError: CLEANCUT_ROW_DAMAGED, where rows do not fit the family's schemas; or what
-                is wrong with the store's frames.
+            CorruptedError: CLEANCUT_ROW_CORRUPTED, where rows do not fit the family's schemas; or
+                what is wrong with the store's frames.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         where, rows = self._selection.where, state.rows(family)
@@ -125,7 +125,7 @@ class BatchDecoder:
                 yield self._projection.of(batch)
 
     def batch(self, state: LiveState, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Some rows of one store; raises DamagedError as `batches` does."""
+        """Some rows of one store; raises CorruptedError as `batches` does."""
         return self._projection.of(self._decoded(state, rows))
 
     def _decoded(self, state: LiveState, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -154,7 +154,7 @@ def unreadable(family: Family) -> CleancutError:
 def row_damaged(store: StoreId, place: str, version: int, detail: MisfitError) -> CleancutError:
     """The error for a row that is not what its schema says."""
     return error_of(
-        "CLEANCUT_ROW_DAMAGED",
+        "CLEANCUT_ROW_CORRUPTED",
         directory=place,
         version=version,
         detail=detail,

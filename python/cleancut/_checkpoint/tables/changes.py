@@ -93,7 +93,7 @@ def changes(
         only: the name of the one family to compare; None is all that either has.
 
     Raises:
-        DamagedError: a frame is damaged, misplaced or missing.
+        CorruptedError: a frame is damaged, misplaced or missing.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     for group in _groups(before, after):
@@ -248,7 +248,7 @@ def change_reader(
                 ]
             except MisfitError as error:
                 raise error_of(
-                    "CLEANCUT_ROW_DAMAGED",
+                    "CLEANCUT_ROW_CORRUPTED",
                     directory=history.location,
                     version=after.version,
                     detail=error,

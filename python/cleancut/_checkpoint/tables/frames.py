@@ -18,7 +18,7 @@ def frames_of(history: StoreHistory, reader: CutReader, version: int | None) -> 
 
     Raises:
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
-        DamagedError: a frame is damaged or misplaced.
+        CorruptedError: a frame is damaged or misplaced.
     """
     files = history.files
     if files is not None:

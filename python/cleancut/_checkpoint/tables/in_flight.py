@@ -16,7 +16,7 @@ def rows_in_flight(history: History, stored: StoredVersion) -> pa.Table:
 
     Raises:
         RequestError: CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
-        DamagedError: a frame is damaged, misplaced or missing.
+        CorruptedError: a frame is damaged, misplaced or missing.
     """
     selected = Selection(columns=("value", "key.number", "partition"))
     table = batch_reader(history, stored, stored.partitions, "default", selected).read_all()

@@ -65,7 +65,7 @@ def rows_of_key(
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE, CLEANCUT_FORMAT_UNKNOWN.
-        DamagedError: what is read is damaged, misplaced or missing.
+        CorruptedError: what is read is damaged, misplaced or missing.
         TypeError: the key does not fit its columns.
     """
     state = stored.keyed(stored.partitions[0])

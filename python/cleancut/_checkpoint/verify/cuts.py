@@ -257,7 +257,7 @@ class StoreCutCheck:
         try:
             self.reader.append(state, frame, cut)
         except CleancutError as error:
-            if error.error_id == "CLEANCUT_CUT_DAMAGED":
+            if error.error_id == "CLEANCUT_CUT_CORRUPTED":
                 return self._found(cut.path, 0, error)
             if frame.sources is not None:
                 return self._found_in_source(frame, error)

@@ -73,7 +73,7 @@ def drill(root: Root, at: int | str | None, *, note: bool) -> DrillInfo:
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, or its state is elsewhere.
-        DamagedError: what is wrong.
+        CorruptedError: what is wrong.
     """
     history = History(root)
     cut = history.named_cut(at)
@@ -160,7 +160,7 @@ class _Tally:
         """Decodes the rows of a store.
 
         Raises:
-            DamagedError: CLEANCUT_ROW_DAMAGED.
+            CorruptedError: CLEANCUT_ROW_CORRUPTED.
             RequestError: CLEANCUT_COLUMN_UNREADABLE.
         """
         for number, family in loaded.state.families.items():

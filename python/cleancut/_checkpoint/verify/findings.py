@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cleancut.errors import CleancutError, DamagedError
+from cleancut.errors import CleancutError, CorruptedError
 
 
 @dataclass
@@ -37,6 +37,6 @@ def finding_of(path: str, error: CleancutError) -> Finding:
     Raises:
         CleancutError: the error itself, where it tells of the store and not of the object.
     """
-    if isinstance(error, DamagedError) or error.error_id == "CLEANCUT_FORMAT_UNKNOWN":
+    if isinstance(error, CorruptedError) or error.error_id == "CLEANCUT_FORMAT_UNKNOWN":
         return Finding(path, error)
     raise error

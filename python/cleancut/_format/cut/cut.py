@@ -107,7 +107,7 @@ def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
         epoch: the one in the object's name; None for a savepoint, which is of any.
 
     Raises:
-        DamagedError: CLEANCUT_CUT_DAMAGED.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     raw = unwrapped(data, path, "cut", _MAGIC)

@@ -25,7 +25,7 @@ def read_page(data: bytes, path: str, name: PageName) -> dict[StoreId, Chain]:
         For each store, in their order, the frames that make up the version after the page's epoch.
 
     Raises:
-        DamagedError: CLEANCUT_CUT_DAMAGED.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     raw = unwrapped(data, path, "page", _MAGIC)

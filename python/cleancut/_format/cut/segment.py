@@ -32,7 +32,7 @@ def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
         size: the size of the object.
 
     Raises:
-        DamagedError: CLEANCUT_CUT_DAMAGED.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     if len(head) < HEADER_SIZE or len(tail) < TRAILER_SIZE:
@@ -82,7 +82,7 @@ def read_table(
         size: the size of the object.
 
     Raises:
-        DamagedError: CLEANCUT_CUT_DAMAGED.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     extents(head, tail, path, size)
@@ -107,7 +107,7 @@ def read_footer(footer: bytes, path: str, segment: str, size: int, crc: int) -> 
         crc: what the CRC-32 of the footer must be.
 
     Raises:
-        DamagedError: CLEANCUT_CUT_DAMAGED.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED.
     """
     if crc32(footer) != crc:
         raise cut_damaged(path, "the checksum of its table and trailer is wrong")

@@ -52,7 +52,7 @@ class FrameRequest:
     def damaged(self, detail: str) -> CleancutError:
         """The error for a frame whose bytes are not what was written."""
         return error_of(
-            "CLEANCUT_FRAME_DAMAGED",
+            "CLEANCUT_FRAME_CORRUPTED",
             path=self.path,
             detail=detail,
             operator=self.store.operator,
@@ -146,7 +146,7 @@ class FrameReader:
         """Reads the header.
 
         Raises:
-            DamagedError: CLEANCUT_FRAME_DAMAGED or CLEANCUT_FRAME_MISPLACED, naming object and
+            CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED, naming object and
                 version; so do all methods.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
@@ -238,7 +238,7 @@ class IndexedBase:
             size: the length of the whole frame in bytes.
 
         Raises:
-            DamagedError: CLEANCUT_FRAME_DAMAGED or CLEANCUT_FRAME_MISPLACED; so does `block`.
+            CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED; so does `block`.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         self._request = request
@@ -288,7 +288,8 @@ def read_frame(data: bytes, request: FrameRequest) -> Frame:
     """Decodes a frame and checks all of it.
 
     Raises:
-        DamagedError: CLEANCUT_FRAME_DAMAGED or CLEANCUT_FRAME_MISPLACED, naming object and version.
+        CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED, naming object and
+            version.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     reader = FrameReader(data, request)

@@ -39,7 +39,7 @@ class Channel(PublishedFiles):
         Channel("s3://bucket/orders").stream(spark).groupBy("customer").count()
 
     An epoch names the one that was published before it, so that a reader notices if its sender was
-    set back behind what it has read, and fails with CLEANCUT_FLOW_WENT_BACK. Epochs stay until
+    set back behind what it has read, and fails with CLEANCUT_CHANNEL_ROLLED_BACK. Epochs stay until
     `expire` finds that no reader needs them.
     """
 
@@ -83,7 +83,7 @@ class Channel(PublishedFiles):
         """Whether rows have the columns that were promised, and those that were sent before.
 
         Raises:
-            RequestError: CLEANCUT_FLOW_SCHEMA.
+            RequestError: CLEANCUT_CHANNEL_SCHEMA_MISMATCH.
         """
         from pyspark.sql.types import StructType
 
@@ -93,7 +93,10 @@ class Channel(PublishedFiles):
         detail = misfit(rows, known)
         if detail is not None:
             raise error_of(
-                "CLEANCUT_FLOW_SCHEMA", epoch=batch.epoch, channel=self._path, detail=detail
+                "CLEANCUT_CHANNEL_SCHEMA_MISMATCH",
+                epoch=batch.epoch,
+                channel=self._path,
+                detail=detail,
             )
 
     def _declared(self) -> "StructType":
@@ -144,10 +147,10 @@ class Channel(PublishedFiles):
             yields_above: see there.
 
         Raises:
-            RequestError: CLEANCUT_FLOW_EMPTY, nothing was sent yet and no schema is given;
-                CLEANCUT_FLOW_FOREIGN, another sink writes there; CLEANCUT_CONF_INVALID. The query
-                fails with CLEANCUT_FLOW_WENT_BACK or CLEANCUT_FLOW_EXPIRED.
-            DamagedError: CLEANCUT_FLOW_DAMAGED.
+            RequestError: CLEANCUT_CHANNEL_EMPTY, nothing was sent yet and no schema is given;
+                CLEANCUT_CHANNEL_INVALID, another sink writes there; CLEANCUT_CONF_INVALID. The
+                query fails with CLEANCUT_CHANNEL_ROLLED_BACK or CLEANCUT_CHANNEL_EXPIRED.
+            CorruptedError: CLEANCUT_CHANNEL_CORRUPTED.
         """
         options = {
             "tagColumn": tag_column,
@@ -174,7 +177,7 @@ class Channel(PublishedFiles):
             access: for `s3://`: `S3Options`.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         return published(published_epochs(PlainRecords(self._path, S3Access(access))))
 
@@ -185,7 +188,7 @@ class Channel(PublishedFiles):
             access: as for `epochs`; the readers' checkpoints are reached so, too.
 
         Raises:
-            RequestError: CLEANCUT_FLOW_READER_LOST, the checkpoint of one is not there.
+            RequestError: CLEANCUT_CHANNEL_READER_LOST, the checkpoint of one is not there.
         """
         records = PlainRecords(self._path, S3Access(access))
         return InfoList(readers_of(records, S3Access(access)))
@@ -226,9 +229,9 @@ class Channel(PublishedFiles):
             What is not held any more, ascending.
 
         Raises:
-            RequestError: CLEANCUT_FLOW_READER_LOST; nothing was changed.
-            RetryableError: CLEANCUT_SINK_CHANGED.
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            RequestError: CLEANCUT_CHANNEL_READER_LOST; nothing was changed.
+            RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
             ValueError: `keep` or an age is none.
         """
         kept = Kept.of(keep, younger_than)

@@ -55,10 +55,10 @@ def iterate(
         A writer, for `option`, `outputMode`, `trigger` and `start`.
 
     Raises:
-        RequestError: CLEANCUT_FLOW_EMPTY, the channel has no schema.
+        RequestError: CLEANCUT_CHANNEL_EMPTY, the channel has no schema.
     """
     if channel.schema is None:
-        raise error_of("CLEANCUT_FLOW_EMPTY", channel=channel.path)
+        raise error_of("CLEANCUT_CHANNEL_EMPTY", channel=channel.path)
     round_ = channel.stream(head.sparkSession, feedback=True, max_bytes=max_bytes)
     out = body(head.unionByName(round_))
     sinks = [selecting(channel, feedback), *([] if sink is None else [sink])]

@@ -62,7 +62,7 @@ def registered(records: Records) -> list[Registered]:
     """All that have noted that they read a channel.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED, a note cannot be read.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED, a note cannot be read.
     """
 
     def read(name: str) -> Registered | None:
@@ -89,7 +89,7 @@ def readers_of(records: Records, access: S3Access) -> list[ChannelReader]:
         access: how buckets are asked.
 
     Raises:
-        RequestError: CLEANCUT_FLOW_READER_LOST.
+        RequestError: CLEANCUT_CHANNEL_READER_LOST.
     """
 
     def reader(of: Registered) -> ChannelReader:
@@ -120,7 +120,7 @@ def _read(of: Registered, channel: str, access: S3Access) -> Iterator[int]:
         entries = list(_entries(of.checkpoint, here))
     except (CleancutError, OSError) as failure:
         raise error_of(
-            "CLEANCUT_FLOW_READER_LOST",
+            "CLEANCUT_CHANNEL_READER_LOST",
             channel=channel,
             query=of.query_id,
             checkpoint=of.checkpoint,

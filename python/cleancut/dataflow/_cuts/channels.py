@@ -147,7 +147,7 @@ def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
     They include epochs that readers do not see any more because the sender was rolled back since.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     if edge.sent is None:
         return []

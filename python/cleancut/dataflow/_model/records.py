@@ -270,9 +270,9 @@ def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -
     """Reads a record.
 
     Raises:
-        DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+        CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
     """
     return versioned.decoded(
-        body, path, parse, version=FORMAT_VERSION, damaged="CLEANCUT_DATAFLOW_DAMAGED"
+        body, path, parse, version=FORMAT_VERSION, damaged="CLEANCUT_DATAFLOW_CORRUPTED"
     )

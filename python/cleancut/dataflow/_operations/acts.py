@@ -107,7 +107,7 @@ class FlowPlan(Brief):
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, queries run, or the plan has been carried out;
                 CLEANCUT_PLAN_OUTDATED, a query or a channel has changed since the plan was made;
-                CLEANCUT_OFFLINE_REFUSED, what a checkpoint refuses.
+                CLEANCUT_OPERATION_REFUSED, what a checkpoint refuses.
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         if self.is_applied or self._do is None:

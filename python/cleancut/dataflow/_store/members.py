@@ -8,7 +8,7 @@ from cleancut._format.layout import cut_name, savepoint_name
 from cleancut.dataflow._model.facts import CutFacts, Lineage, facts_of, that_count
 from cleancut.dataflow._model.records import MemberCut, MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
-from cleancut.errors import CleancutError, DamagedError
+from cleancut.errors import CleancutError, CorruptedError
 
 # Of a checkpoint that is looked at for the first time; older cuts are read where they are wanted.
 READ_AT_ONCE = 16
@@ -68,7 +68,7 @@ class MemberView:
             data = objects.read(name)
             self._facts[epoch] = facts_of(data, objects.path(name), epoch)
             self._whole[epoch] = data
-        except DamagedError as error:
+        except CorruptedError as error:
             self._damaged[epoch] = str(error)
         except (CleancutError, OSError) as error:
             self.trouble = str(error)

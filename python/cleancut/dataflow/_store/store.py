@@ -43,7 +43,7 @@ class FlowStore:
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND, there is none, and none is to be made.
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         body = self.read(names.NOTE)
         if body is None and create:
@@ -134,7 +134,7 @@ class FlowStore:
         """All entries of the log, ascending.
 
         Raises:
-            DamagedError: CLEANCUT_DATAFLOW_DAMAGED.
+            CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         return [of for of in self.machinery.each(self.entry, self.log()) if of is not None]
 

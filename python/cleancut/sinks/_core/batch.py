@@ -51,7 +51,7 @@ def batch_of(df: "DataFrame", epoch: int) -> Batch:
     """Finds the query whose batch this is.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_MISPLACED, there is none.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, there is none.
     """
     found = sealing.batch(df, epoch)
     return Batch(

@@ -114,7 +114,7 @@ class EpochSink(ABC):
         """The handle by which the epoch is published; None if it is not.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, it is published with other input.
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it is published with other input.
         """
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
@@ -140,7 +140,7 @@ class EpochSink(ABC):
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has begun to write; nothing was changed.
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN.
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT.
         """
 
     def leaves_record(self, handle: str) -> bool:
@@ -219,9 +219,9 @@ class EpochSink(ABC):
         Raises:
             FencedError: CLEANCUT_FENCED, another run owns the query; nothing was published.
             RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
-            RequestError: CLEANCUT_SEAL_MISPLACED, this is not the batch of a query that runs; what
-                the target refuses.
-            DamagedError: what is sealed or published of the epoch cannot be read.
+            RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs;
+                what the target refuses.
+            CorruptedError: what is sealed or published of the epoch cannot be read.
         """
         with self.epoch(df, epoch) as opened:
             opened.write()

@@ -21,8 +21,9 @@ def sealing(
     often it reads the batch, the query's tasks have run once. It must still be able to write an
     epoch a second time: a driver that dies before the epoch is committed runs it again, and calls
     the function again with the same rows and the same epoch. Where the query gives other rows each
-    time (random values, sums of floating-point numbers), that fails with CLEANCUT_CHANNEL_DIFFERS
-    if rows were in flight, unless `written` says that the rows are not needed again.
+    time (random values, sums of floating-point numbers), that fails with
+    CLEANCUT_IN_FLIGHT_INPUT_MISMATCH if rows were in flight, unless `written` says that the rows
+    are not needed again.
 
     Epochs are sealed from the first one on, before any of their tasks run. So a query in mode
     "unaligned" or "auto" may leave rows in flight; with a function that is not wrapped it is

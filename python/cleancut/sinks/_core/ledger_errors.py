@@ -67,7 +67,7 @@ def epoch_taken(batch: Batch, run_id: str, planned_ms: int, sink: str) -> Except
         sink: name or path of the target.
     """
     return error_of(
-        "CLEANCUT_SINK_EPOCH_TAKEN",
+        "CLEANCUT_SINK_EPOCH_CONFLICT",
         epoch=batch.epoch,
         path=sink,
         query=batch.query_id,

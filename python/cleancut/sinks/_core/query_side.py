@@ -129,7 +129,7 @@ def query_side(df: "DataFrame", epoch: int) -> QuerySide:
     """The query of a batch.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_MISPLACED, there is none; CLEANCUT_CONNECT_UNSUPPORTED.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, there is none; CLEANCUT_CONNECT_UNSUPPORTED.
     """
     by_test = acted.get()
     return RunningSide(df, epoch) if by_test is None else by_test

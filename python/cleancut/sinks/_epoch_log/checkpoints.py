@@ -38,7 +38,7 @@ def begin_checkpoint(records: Records, batch: Batch, expected: Expected) -> int:
         FencedError: CLEANCUT_FENCED, a run of a later checkpoint has begun.
         RequestError: CLEANCUT_SINK_CHECKPOINT_UNKNOWN; CLEANCUT_SINK_UNDO_REFUSED, the earlier
             checkpoint was used after it was continued.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     while True:
         latest = _latest(records.names(ACTS))

@@ -130,7 +130,7 @@ class Manifest:
         """Reads what `encode` made, from the place of this epoch, or from one that has no name.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, naming the path.
             RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
         """
 
@@ -158,8 +158,8 @@ class Manifest:
         """Whether this is the epoch that a query is about to write.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, another query has published it;
-                CLEANCUT_SINK_EPOCH_TAKEN, the same query has, with other input.
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query has published it;
+                CLEANCUT_SINK_EPOCH_CONFLICT, the same query has, with other input.
         """
         check_input(self, batch, location)
 
@@ -185,7 +185,7 @@ class Owner:
         """Reads what `encode` made.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, naming the path.
             RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
         """
 
@@ -198,7 +198,7 @@ class Owner:
         """Whether the query that is about to write is this one.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, naming both.
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, naming both.
         """
         if self.query_id != batch.query_id:
             raise owned(location, batch, f"{self.query_id} with the checkpoint {self.checkpoint}")
@@ -208,7 +208,7 @@ def owner_of(records: Records) -> Owner | None:
     """The query that a sink belongs to; None before any has written there.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     body = records.read(OWNER)
     return None if body is None else Owner.decode(body, records.at(OWNER))
@@ -218,8 +218,8 @@ def claim(records: Records, batch: Batch) -> None:
     """Makes a sink that of the query which is about to write, if it is nobody's.
 
     Raises:
-        RequestError: CLEANCUT_SINK_OWNED, it is another one's.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RequestError: CLEANCUT_SINK_OWNER_MISMATCH, it is another one's.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     mine = Owner(batch.query_id, batch.checkpoint)
     if not claim_for(records, mine):
@@ -230,7 +230,7 @@ def claim_for(records: Records, owner: Owner) -> bool:
     """Makes a sink that of a query, if it is nobody's; whether it is that query's then.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     if records.create(OWNER, owner.encode()):
         return True
@@ -242,7 +242,7 @@ def read_manifest(directory: Records, epoch: int) -> Manifest | None:
     """The manifest of an epoch; None if it is not published.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     name = manifest_name(epoch)
     body = directory.read(name)
@@ -269,7 +269,7 @@ def check_input(published: Published, batch: Batch, location: str) -> None:
     """Whether what is published of an epoch is what a query is about to write.
 
     Raises:
-        RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN.
+        RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_EPOCH_CONFLICT.
     """
     if published.query_id != batch.query_id:
         owner = f"{published.query_id}, which published epoch {batch.epoch}"
@@ -281,7 +281,7 @@ def check_input(published: Published, batch: Batch, location: str) -> None:
 def owned(location: str, batch: Batch, owner: str) -> Exception:
     """The error for a sink that another query writes to."""
     return error_of(
-        "CLEANCUT_SINK_OWNED",
+        "CLEANCUT_SINK_OWNER_MISMATCH",
         path=location,
         owner=owner,
         query=f"{batch.query_id} with the checkpoint {batch.checkpoint}",
@@ -304,5 +304,5 @@ def encoded(fields: dict[str, Any]) -> bytes:
 
 
 def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
-    damaged = "CLEANCUT_SINK_DAMAGED"
+    damaged = "CLEANCUT_SINK_CORRUPTED"
     return versioned.decoded(body, path, parse, version=FORMAT_VERSION, damaged=damaged)

@@ -41,7 +41,7 @@ def read_history(records: Records, epochs: Iterable[int]) -> History:
             operations before it publishes.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     return _history(read_operations(records, manifest_epochs(records.names(ACTS))), epochs)
 
@@ -106,7 +106,7 @@ def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]
     """Recorded operations, by the numbers that they have taken.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
 
     def operation(number: int) -> Act:

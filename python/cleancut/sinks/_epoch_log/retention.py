@@ -96,7 +96,7 @@ class ExpiryRecord:
         """Reads what `encode` returned.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED, naming the path.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, naming the path.
             RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
         """
 
@@ -118,8 +118,8 @@ def expired_until(records: Records) -> int:
     """The last expired epoch; -1 if none has expired.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     return _newest(records).until
 
@@ -133,7 +133,7 @@ def _newest(records: Records) -> ExpiryRecord:
         found = _read(records, numbers[-1])
         if found is not None:
             return found
-    raise error_of("CLEANCUT_SINK_CHANGED", path=records.location, tries=_TRIES)
+    raise error_of("CLEANCUT_SINK_CONCURRENT_CHANGE", path=records.location, tries=_TRIES)
 
 
 def _read(records: Records, number: int) -> ExpiryRecord | None:
@@ -150,8 +150,8 @@ def published_epochs(records: Records, *, after: int = -1) -> list[Manifest]:
         after: only epochs after this one.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     return look(records, expired_until(records), after=after)
 
@@ -165,8 +165,8 @@ def expire(records: Records, kept: Kept, *, until: int | None = None) -> list[Ma
         until: no epoch after this one expires; None is no limit.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     for _ in range(_TRIES):
         newest = _newest(records)
@@ -178,7 +178,7 @@ def expire(records: Records, kept: Kept, *, until: int | None = None) -> list[Ma
         made = ExpiryRecord(newest.number + 1, max(last, newest.until), time.time_ns() // 1_000_000)
         if records.create(expiry_name(made.number), made.encode()):
             return [manifest for manifest in seen if manifest.epoch <= last]
-    raise error_of("CLEANCUT_SINK_CHANGED", path=records.location, tries=_TRIES)
+    raise error_of("CLEANCUT_SINK_CONCURRENT_CHANGE", path=records.location, tries=_TRIES)
 
 
 def collect(records: Records, grace_ms: int) -> None:
@@ -187,7 +187,7 @@ def collect(records: Records, grace_ms: int) -> None:
     If it is killed, it can be called again.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     due_ms = time.time_ns() // 1_000_000 - grace_ms
     numbers = expiry_numbers(records.names(EXPIRED))

@@ -42,7 +42,7 @@ def follow(
         that are lost, before anything is recorded.
 
     Raises:
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     expired = expired_until(records)
     published = manifest_epochs(records.names(EPOCHS))
@@ -94,8 +94,8 @@ def hide(records: Records, after: int) -> list[Manifest]:
         after: the epoch.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED, nothing was changed.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED, nothing was changed.
     """
     manifests = look(records, expired_until(records), after=after)
     for manifest in reversed(manifests):
@@ -126,8 +126,8 @@ def show(records: Records, counts: Callable[[int], bool]) -> list[Manifest]:
         What they see again.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     shown = _show(records, counts, is_by_hand=True)
     return look(records, expired_until(records), shown, missing_ok=True)
@@ -156,8 +156,8 @@ def forget(records: Records) -> int:
     """Gives up what was taken back; how many epochs these were.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     expired = expired_until(records)
     found = taken_back(records.names(TAKEN_BACK))

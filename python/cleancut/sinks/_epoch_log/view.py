@@ -36,8 +36,8 @@ def look(
 
     Raises:
         RequestError: CLEANCUT_SINK_EPOCHS_MISSING, an epoch that is named is not published.
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     if epochs is None:
         return _visible(records, manifests_after(records, max(expired, after)))
@@ -55,8 +55,8 @@ def manifests_after(records: Records, after: int) -> list[Manifest]:
     """The manifests of all epochs after one, whether readers see them or not; ascending.
 
     Raises:
-        RetryableError: CLEANCUT_SINK_CHANGED.
-        DamagedError: CLEANCUT_SINK_DAMAGED.
+        RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     for _ in range(_TRIES):
         listed = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
@@ -64,7 +64,7 @@ def manifests_after(records: Records, after: int) -> list[Manifest]:
         # One that was listed and is gone was hidden meanwhile, perhaps before an earlier epoch.
         if len(found) == len(listed):
             return found
-    raise error_of("CLEANCUT_SINK_CHANGED", path=records.location, tries=_TRIES)
+    raise error_of("CLEANCUT_SINK_CONCURRENT_CHANGE", path=records.location, tries=_TRIES)
 
 
 def _read(records: Records, epochs: Sequence[int]) -> list[Manifest | None]:

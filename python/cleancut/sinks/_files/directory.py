@@ -50,7 +50,7 @@ class SinkDirectory:
         """Makes sure, once in a run, that the place will do, and clears what crashes have left.
 
         Raises:
-            RequestError: CLEANCUT_OBJECT_STORE_UNFIT.
+            RequestError: CLEANCUT_OBJECT_STORE_UNSAFE.
         """
         self._asked("prepare")
 

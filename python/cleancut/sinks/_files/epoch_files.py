@@ -69,7 +69,7 @@ class EpochFiles(PublishedFiles):
             spark: any session that can read the path.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         return published(published_epochs(SinkDirectory(spark, self._path)))
 
@@ -98,8 +98,8 @@ class EpochFiles(PublishedFiles):
             What is not seen any more, ascending.
 
         Raises:
-            RetryableError: CLEANCUT_SINK_CHANGED.
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
             ValueError: neither is given, or what is given keeps nothing or is no age.
         """
         if keep is None and younger_than is None:

@@ -72,8 +72,8 @@ class PublishedFiles(EpochSink):
         """Goes back with the query, if it has been rolled back; see `EpochSink`.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, another query writes to this path.
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes to this path.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         self._publishing = self._made(SinkDirectory(session, self._path), session)
         self._publishing.follow(side, self._expected(side.batch))
@@ -86,10 +86,10 @@ class PublishedFiles(EpochSink):
         """The manifest of the epoch; see `EpochSink`.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, another query writes to this path;
-                CLEANCUT_SINK_EPOCH_TAKEN, the query has published the epoch with other input, and
-                was set back since.
-            DamagedError: CLEANCUT_SINK_DAMAGED, what is published of the epoch cannot be read.
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes to this path;
+                CLEANCUT_SINK_EPOCH_CONFLICT, the query has published the epoch with other input,
+                and was set back since.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, what is published of the epoch cannot be read.
         """
         found = self._of_run().check(batch)
         return None if found is None else found.encode().decode()
@@ -138,7 +138,7 @@ class PublishedFiles(EpochSink):
 
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
-            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest or a file that it names is missing.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest or a file that it names is missing.
         """
         directory = SinkDirectory(spark, self._path)
         manifests = look(directory, expired_until(directory), epochs)
@@ -166,7 +166,7 @@ class PublishedFiles(EpochSink):
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published; what
                 `Checkpoint` raises for a location.
-            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest cannot be read.
         """
         records = PlainRecords(self._path, S3Access(access))
         manifests = look(records, expired_until(records), epochs)
@@ -187,7 +187,7 @@ class PublishedFiles(EpochSink):
             What is not seen any more, ascending.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED, a manifest cannot be read; nothing was changed.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest cannot be read; nothing was changed.
         """
         return published(hide(PlainRecords(self._path, S3Access(access)), after))
 
@@ -209,7 +209,7 @@ class PublishedFiles(EpochSink):
             What is seen again, ascending.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         records = PlainRecords(self._path, S3Access(access))
         return published(show(records, lambda epoch: until is None or epoch <= until))

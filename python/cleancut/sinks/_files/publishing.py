@@ -101,10 +101,10 @@ class Publishing:
         """Hides and shows what the query has gone back behind, and to.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_ROWS_MISSING,
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_ROWS_MISSING,
                 CLEANCUT_SINK_EPOCHS_LOST, CLEANCUT_SINK_CHECKPOINT_UNKNOWN.
             FencedError: CLEANCUT_FENCED.
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         is_ours = self._is_ours(side.batch)
         if expected.published:
@@ -127,13 +127,14 @@ class Publishing:
         """What is published of the epoch; None if nothing is, so that it is to be written.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN, CLEANCUT_SINK_EPOCH_GONE.
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_EPOCH_CONFLICT,
+                CLEANCUT_SINK_EPOCH_EXPIRED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         self._is_ours(batch)
         if batch.epoch <= self._expired:
             raise error_of(
-                "CLEANCUT_SINK_EPOCH_GONE",
+                "CLEANCUT_SINK_EPOCH_EXPIRED",
                 epoch=batch.epoch,
                 path=self._directory.location,
                 query=batch.query_id,
@@ -233,7 +234,7 @@ class Publishing:
             What is published: the very manifest, or that of the run that came first.
 
         Raises:
-            RequestError: CLEANCUT_SINK_OWNED, CLEANCUT_SINK_EPOCH_TAKEN,
+            RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_EPOCH_CONFLICT,
                 CLEANCUT_SINK_EPOCHS_LOST since the run has published its last epoch.
             FencedError: CLEANCUT_FENCED, the query was rolled back to before the epoch, or a run
                 of a checkpoint has begun that continues this one.
@@ -254,7 +255,7 @@ class Publishing:
         if found is None:
             # It was there a moment ago, and nothing of this package ever removes one.
             raise error_of(
-                "CLEANCUT_SINK_DAMAGED",
+                "CLEANCUT_SINK_CORRUPTED",
                 path=self._directory.at(name),
                 detail="it was removed while the epoch was published",
             )

@@ -86,6 +86,6 @@ class RowReader:
             if failure.getCondition() != "PATH_NOT_FOUND":
                 raise
             raise error_of(
-                "CLEANCUT_SINK_DAMAGED", path=self.records.location, detail=failure
+                "CLEANCUT_SINK_CORRUPTED", path=self.records.location, detail=failure
             ) from failure
         return rows, [F.col(quoted(name)) for name in fields.fieldNames()]

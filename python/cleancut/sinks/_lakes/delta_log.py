@@ -131,7 +131,7 @@ class DeltaLog:
             if isinstance(fields, dict) and fields.get("queryId") == query_id:
                 return Entry.parse(fields, f"version {at} of {self.label}")
         raise error_of(
-            "CLEANCUT_SINK_DAMAGED",
+            "CLEANCUT_SINK_CORRUPTED",
             path=self.label,
             detail=f"version {at} is no commit of the query {query_id}",
         )

@@ -76,7 +76,7 @@ class Entry:
             place: where, for errors.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         return decoded(json.dumps(fields).encode(), place, _parsed)
 
@@ -191,7 +191,7 @@ def found_in(
     """The epoch, if it is published.
 
     Raises:
-        RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
+        RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, with other input; CLEANCUT_SINK_REFUSED, later
             epochs are published, and it is not; CLEANCUT_SINK_EPOCHS_LOST.
     """
     head = log.head(batch.query_id)

@@ -49,7 +49,7 @@ class LedgerDocument:
             place: where, for errors.
 
         Raises:
-            DamagedError: CLEANCUT_SINK_DAMAGED.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
         if body is None:
             return LedgerDocument()
@@ -62,7 +62,7 @@ class LedgerDocument:
             run = None if fields["run"] is None else _run_of(fields["run"], checkpoint)
             return LedgerDocument(run, epochs)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
-            raise error_of("CLEANCUT_SINK_DAMAGED", path=place, detail=problem) from None
+            raise error_of("CLEANCUT_SINK_CORRUPTED", path=place, detail=problem) from None
 
 
 def _run_of(fields: Mapping[str, Any], checkpoint: str) -> Run:

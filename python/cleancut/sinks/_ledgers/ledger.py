@@ -126,7 +126,7 @@ class Ledger:
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run of the query has begun.
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, it is published with other input;
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it is published with other input;
                 CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back behind what is published.
         """
         side = query_side(df, epoch)
@@ -232,8 +232,8 @@ class Ledger:
         """The epoch, if it is published.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
-                epochs are published, and it is not.
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, with other input; CLEANCUT_SINK_REFUSED,
+                later epochs are published, and it is not.
         """
         return self._stored.find(of, batch)
 

@@ -131,8 +131,8 @@ class StoredLedger(Generic[Of]):
         """The epoch, if it is published.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_TAKEN, with other input; CLEANCUT_SINK_REFUSED, later
-                epochs are published, and it is not.
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, with other input; CLEANCUT_SINK_REFUSED,
+                later epochs are published, and it is not.
         """
         return self._found(of, batch, self.store.run(of, batch.query_id))
 

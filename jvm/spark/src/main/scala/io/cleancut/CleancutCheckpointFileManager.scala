@@ -20,8 +20,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.De
  *   what this manager is for
  * @throws io.cleancut.error.CleancutException
  *   CLEANCUT_VERSION_UNSUPPORTED, CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID, and
- *   where a query is started CLEANCUT_STATE_ELSEWHERE, CLEANCUT_CUTS_REQUIRED,
- *   CLEANCUT_CUTS_OVERTAKEN, CLEANCUT_OBJECT_STORE_UNFIT
+ *   where a query is started CLEANCUT_PROVIDER_MISMATCH, CLEANCUT_CUTS_REQUIRED,
+ *   CLEANCUT_COMMIT_LOG_AHEAD, CLEANCUT_OBJECT_STORE_UNSAFE
  */
 class CleancutCheckpointFileManager(path: Path, hadoopConf: Configuration)
     extends DelegatedFiles({

@@ -31,8 +31,8 @@ import io.cleancut.error.Errors
  * executes the plan, unless the checkpoint has changed since. `fileSink` is what Spark's own sink
  * of files writes to, where that is the query's sink; else it is empty.
  *
- * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, and with `planned`
- * CLEANCUT_PLAN_OUTDATED and CLEANCUT_REWRITE_DIFFERS. With `rewrite` rows are copied even where
+ * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED, and with `planned`
+ * CLEANCUT_PLAN_OUTDATED and CLEANCUT_REWRITE_MISMATCH. With `rewrite` rows are copied even where
  * stores can refer to what is there.
  */
 object CleancutOffline {
@@ -138,7 +138,7 @@ object CleancutOffline {
           case "rocksdb"  => OfflineAct.Release.providerClass
           case other      =>
             val reason = s"no provider is named '$other'; use 'cleancut' or 'rocksdb'"
-            throw Errors.offlineRefused("copy", location, reason)
+            throw Errors.operationRefused("copy", location, reason)
         }
       )
     done(act, session, location, fileSink = "", planned)

@@ -15,7 +15,7 @@ object CleancutSeal {
    * published epochs, as a cut has them), and `lineage` (the checkpoints that this one continues).
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_SEAL_MISPLACED
+   *   CLEANCUT_SEAL_BATCH_INVALID
    */
   def batch(batch: Dataset[_], epoch: Long): String = {
     val (query, plannedMs) = EpochSeal.planned(batch, epoch)
@@ -33,7 +33,7 @@ object CleancutSeal {
    * @param sinks
    *   the keys of their ledgers, as a JSON array
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FENCED, CLEANCUT_SEAL_MISPLACED
+   *   CLEANCUT_FENCED, CLEANCUT_SEAL_BATCH_INVALID
    */
   def published(batch: Dataset[_], epoch: Long, sinks: String): Unit = {
     val keys = Set.newBuilder[String]
@@ -46,7 +46,7 @@ object CleancutSeal {
    * array of objects with `epoch` and `source`.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_SEAL_MISPLACED
+   *   CLEANCUT_SEAL_BATCH_INVALID
    */
   def acts(batch: Dataset[_], after: Long, epoch: Long): String = {
     val found = mapper.createArrayNode()
@@ -73,7 +73,7 @@ object CleancutSeal {
    *   they are kept, as those of an aggregation that it sorts
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED if another driver owns the query, CLEANCUT_EPOCH_INCOMPLETE,
-   *   CLEANCUT_SEAL_MISPLACED if the batch is of no query; nothing may be written then
+   *   CLEANCUT_SEAL_BATCH_INVALID if the batch is of no query; nothing may be written then
    */
   def seal[A](batch: Dataset[A], epoch: Long): Dataset[A] = EpochSeal.run(batch, epoch)
 
@@ -115,7 +115,7 @@ object CleancutSeal {
    * @return
    *   false if no run has sealed the epoch, so that it is to be sealed
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FENCED, CLEANCUT_CUT_DAMAGED, CLEANCUT_FRAME_DAMAGED, CLEANCUT_FRAME_MISSING
+   *   CLEANCUT_FENCED, CLEANCUT_CUT_CORRUPTED, CLEANCUT_FRAME_CORRUPTED, CLEANCUT_FRAME_MISSING
    */
   def finish(batch: Dataset[_], epoch: Long): Boolean = EpochSeal.finish(batch, epoch)
 }

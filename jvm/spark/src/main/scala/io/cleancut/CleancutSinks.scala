@@ -27,7 +27,7 @@ object CleancutSinks {
    * What the first write of a run needs to be sure of.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_UNFIT
+   *   CLEANCUT_OBJECT_STORE_UNSAFE
    */
   def prepare(session: SparkSession, path: String): Unit = at(session, path).prepare()
 

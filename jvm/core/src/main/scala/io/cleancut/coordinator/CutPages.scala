@@ -96,7 +96,7 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
       if (frames.isEmpty) {
         // A later owner may have swept it.
         checkOwner(run, cut.epoch)
-        throw Errors.cutDamaged(archive.pathOf(segment), "it is gone, and has frames that count")
+        throw Errors.cutCorrupted(archive.pathOf(segment), "it is gone, and has frames that count")
       }
       runs.locked(frames.foreach(run.ledger.ends.note))
     }

@@ -33,7 +33,7 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
    * @return
    *   false if there is no such seal, so that the epoch is to be run as any other
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED, the seal does not have all of the epoch; CLEANCUT_FENCED
+   *   CLEANCUT_CUT_CORRUPTED, the seal does not have all of the epoch; CLEANCUT_FENCED
    */
   def finish(runId: String, epoch: Long): Boolean = {
     val run = runs.believed(runId, epoch)
@@ -44,7 +44,7 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
       if (missing.nonEmpty) {
         val detail = s"it does not have ${stores.named(missing)}"
         val name = SealName(epoch, from.run.generation)
-        throw Errors.cutDamaged(archive.pathOf(CutLayout.seal(name)), detail)
+        throw Errors.cutCorrupted(archive.pathOf(CutLayout.seal(name)), detail)
       }
       runs.checkOwner(run, epoch)
       logger.info(

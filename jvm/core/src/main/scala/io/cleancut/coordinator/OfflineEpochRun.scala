@@ -28,7 +28,7 @@ final private[coordinator] class OfflineEpochRun(
    * @param sinks
    *   the published epochs that count after it
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FENCED, CLEANCUT_FRAME_DAMAGED
+   *   CLEANCUT_FENCED, CLEANCUT_FRAME_CORRUPTED
    */
   def replace(
       runId: String,

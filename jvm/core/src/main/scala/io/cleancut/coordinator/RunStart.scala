@@ -42,7 +42,7 @@ final private[coordinator] class RunStart(
     val listed = archive.cuts.listed()
     val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
     for (last <- plain; done <- cut if last > done.epoch && done.stores.nonEmpty)
-      throw Errors.cutsOvertaken(archive.location, last, done.epoch)
+      throw Errors.commitLogAhead(archive.location, last, done.epoch)
     val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
     logger.info(
       s"Run $runId owns ${archive.location} as generation ${taken.generation}, behind epoch " +

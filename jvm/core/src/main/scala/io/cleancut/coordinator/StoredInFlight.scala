@@ -23,7 +23,7 @@ trait InFlightSource {
    * Their frames for another version, and what is to be said of them.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FRAME_DAMAGED, CLEANCUT_FRAME_MISSING
+   *   CLEANCUT_FRAME_CORRUPTED, CLEANCUT_FRAME_MISSING
    */
   def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport])
 }

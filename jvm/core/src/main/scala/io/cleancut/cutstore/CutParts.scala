@@ -24,10 +24,10 @@ object CutParts {
    * A page of which these should be the bytes.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_CUT_CORRUPTED
    */
   def page(path: String, ref: PageRef, bytes: Array[Byte]): CutPage = {
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     if (bytes.length != ref.length || Crc.of(bytes) != ref.crc) {
       damaged("it is not the page that the cut names")
     }
@@ -45,12 +45,12 @@ object CutParts {
    * The frames of a segment of which this should be the footer.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_CUT_CORRUPTED
    */
   def table(path: String, part: WindowPart, footer: Array[Byte]): PackedFrames = {
     val frames = Segment.parseFooter(part.segment, path, footer, part.end)
     part.counted.offsets.diff(frames.map(_.place.offset)).foreach { offset =>
-      throw Errors.cutDamaged(path, s"the cut names a frame at $offset, and there is none")
+      throw Errors.cutCorrupted(path, s"the cut names a frame at $offset, and there is none")
     }
     // A writer has them in this order, so that to sort them is to look at each once.
     val ordered = frames

@@ -38,11 +38,11 @@ final class Pages private[cutstore] (root: ObjectStore, clock: Clock) {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED, also where it is gone
+   *   CLEANCUT_CUT_CORRUPTED, also where it is gone
    */
   def read(ref: PageRef): CutPage = {
     val path = s"${root.location}/${ref.name}"
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     val bytes = root.get(ObjectKey(ref.name)).getOrElse(damaged(EpochObjects.Gone))
     readBytes.add(bytes.length.toLong)
     CutParts.page(path, ref, bytes)

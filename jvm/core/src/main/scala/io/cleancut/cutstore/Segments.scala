@@ -20,11 +20,11 @@ final class Segments private[cutstore] (root: ObjectStore) {
    * The frames of a segment by its table, those of channels aside.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED, also where it is gone
+   *   CLEANCUT_CUT_CORRUPTED, also where it is gone
    */
   def table(part: WindowPart): PackedFrames = {
     val path = pathOf(part.segment)
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     val end = part.end
     if (end.footerBytes <= 0 || end.footerBytes > end.length) {
       damaged(s"the cut names ${end.footerBytes} of its ${end.length} bytes")

@@ -112,7 +112,7 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
     val page = parts.page(ref)
     val next = paged.pages.lift(paged.pages.indexOf(ref) + 1)
     next.filter(of => StoreOrder.gteq(page.stores.last, of.first)).foreach { of =>
-      throw Errors.cutDamaged(ref.name, s"it reaches into ${of.name}, which the cut names next")
+      throw Errors.cutCorrupted(ref.name, s"it reaches into ${of.name}, which the cut names next")
     }
     page
   }
@@ -123,7 +123,7 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
       StoreCut(store, PackedChain.of(found.frames))
     } catch { case e: IllegalArgumentException => damaged(e.getMessage) }
 
-  private def damaged(detail: String): Nothing = throw Errors.cutDamaged(path, detail)
+  private def damaged(detail: String): Nothing = throw Errors.cutCorrupted(path, detail)
 }
 
 private object StoredCut {

@@ -35,8 +35,8 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
    * @param last
    *   the last that was read; None begins with the oldest that there is
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FLOW_WENT_BACK, the sender has, behind what was read; CLEANCUT_FLOW_EXPIRED, what
-   *   comes next is gone; what [[SentEpoch.parse]] throws
+   *   CLEANCUT_CHANNEL_ROLLED_BACK, the sender has, behind what was read; CLEANCUT_CHANNEL_EXPIRED,
+   *   what comes next is gone; what [[SentEpoch.parse]] throws
    */
   def after(last: Option[EpochMark]): Vector[SentEpoch] = {
     pending = pending.dropWhile(of => last.exists(of.epoch <= _.epoch))
@@ -148,7 +148,7 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
       if (tip.nonEmpty && of.after != tip) {
         val read = tip.get
         if (of.after.exists(_.epoch > read.epoch))
-          throw Errors.flowExpired(records.location, read.epoch, of.after.get.epoch)
+          throw Errors.channelExpired(records.location, read.epoch, of.after.get.epoch)
         throw wentBack(of, read)
       }
       tip = Some(of.mark)
@@ -159,14 +159,20 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   /** @param next what is there in the place of an epoch, or after it */
   private def gone(to: EpochMark, next: Option[SentEpoch]) = next match {
     case Some(of) if of.epoch == to.epoch =>
-      Errors.flowWentBack(records.location, of.sender, to.epoch, of.epoch, "another attempt of it")
+      Errors.channelRolledBack(
+        records.location,
+        of.sender,
+        to.epoch,
+        of.epoch,
+        "another attempt of it"
+      )
     case Some(of) if of.after.forall(_.epoch < to.epoch) => wentBack(of, to)
-    case _ => Errors.flowExpired(records.location, to.epoch - 1, to.epoch)
+    case _ => Errors.channelExpired(records.location, to.epoch - 1, to.epoch)
   }
 
   private def wentBack(of: SentEpoch, read: EpochMark) = {
     val before = of.after.fold("no epoch")(mark => s"epoch ${mark.epoch}")
-    Errors.flowWentBack(records.location, of.sender, read.epoch, of.epoch, before)
+    Errors.channelRolledBack(records.location, of.sender, read.epoch, of.epoch, before)
   }
 
   /** The numbers of what is published after an epoch, and counts. */

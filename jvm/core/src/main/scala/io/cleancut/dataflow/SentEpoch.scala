@@ -47,12 +47,12 @@ object SentEpoch {
    * @param path
    *   of the manifest, for errors
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FLOW_DAMAGED, CLEANCUT_FORMAT_UNKNOWN; CLEANCUT_FLOW_FOREIGN, the epoch is not a
-   *   channel's
+   *   CLEANCUT_CHANNEL_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN; CLEANCUT_CHANNEL_INVALID, the epoch is
+   *   not a channel's
    */
   def parse(body: Array[Byte], path: String, epoch: Long): SentEpoch = {
     def damaged(detail: String, cause: Throwable = null) =
-      Errors.flowDamaged(path, detail, cause)
+      Errors.channelCorrupted(path, detail, cause)
     val node =
       try mapper.readTree(body)
       catch { case NonFatal(e) => throw damaged("it is not JSON", e) }
@@ -61,7 +61,7 @@ object SentEpoch {
     if (version != FormatVersion)
       throw Errors.formatUnknown(path, version.toString, FormatVersion.toString)
     if (!node.has("after") || node.path("format").asText != Format)
-      throw Errors.flowForeign(path, epoch)
+      throw Errors.channelInvalid(path, epoch)
     val found =
       try of(node)
       catch { case NonFatal(e) => throw damaged(e.getMessage, e) }

@@ -1,27 +1,38 @@
 package io.cleancut.error
 
-/** What the reader of an error should do next. Every error class has exactly one kind. */
-sealed abstract class ErrorKind(val name: String, val nextAct: String) extends Serializable {
+/**
+ * The next step of an operator. Every error class has exactly one kind.
+ *
+ * @param nextStep
+ *   sentence in the imperative
+ */
+sealed abstract class ErrorKind(val name: String, val nextStep: String) extends Serializable {
   override def toString: String = name
 }
 
 object ErrorKind {
   case object Retry
-      extends ErrorKind("RETRY", "Run it again as it is; Spark retries a failed task by itself.")
+      extends ErrorKind(
+        "RETRY",
+        "Run it again without a change. Spark retries a failed task itself."
+      )
 
-  case object Reopen
-      extends ErrorKind("REOPEN", "Somebody else owns the query now; start it again to go on.")
+  case object Restart
+      extends ErrorKind("RESTART", "Another run owns the query. Start it again to take over.")
 
   case object FixRequest
       extends ErrorKind("FIX_REQUEST", "Change the query, its configuration or its environment.")
 
-  case object Damaged
-      extends ErrorKind("DAMAGED", "Stored data is damaged or missing; restore it before going on.")
+  case object Restore
+      extends ErrorKind("RESTORE", "Stored data is corrupted or missing. Restore it or roll back.")
 
-  case object Bug
-      extends ErrorKind("BUG", "Cleancut broke a rule of its own; please report it with its facts.")
+  case object Report
+      extends ErrorKind(
+        "REPORT",
+        "Cleancut has violated an invariant. Report the error with its values."
+      )
 
-  val values: Seq[ErrorKind] = Seq(Retry, Reopen, FixRequest, Damaged, Bug)
+  val values: Seq[ErrorKind] = Seq(Retry, Restart, FixRequest, Restore, Report)
 
   def named(name: String): Option[ErrorKind] = values.find(_.name == name)
 }

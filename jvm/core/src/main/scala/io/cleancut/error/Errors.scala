@@ -12,7 +12,7 @@ import io.cleancut.base.StoreId
  */
 object Errors {
 
-  def frameDamaged(
+  def frameCorrupted(
       path: String,
       operator: Long,
       partition: Int,
@@ -20,7 +20,7 @@ object Errors {
       version: Long,
       detail: String
   ): CleancutException =
-    make("CLEANCUT_FRAME_DAMAGED")(
+    make("CLEANCUT_FRAME_CORRUPTED")(
       "path" -> path,
       "detail" -> detail,
       "operator" -> operator,
@@ -35,12 +35,12 @@ object Errors {
   def checkpointNotFound(location: String, detail: String): CleancutException =
     make("CLEANCUT_CHECKPOINT_NOT_FOUND")("location" -> location, "detail" -> detail)
 
-  def actUnfinished(location: String, act: String, epoch: Long): CleancutException =
-    make("CLEANCUT_ACT_UNFINISHED")("location" -> location, "act" -> act, "epoch" -> epoch)
+  def operationIncomplete(location: String, act: String, epoch: Long): CleancutException =
+    make("CLEANCUT_OPERATION_INCOMPLETE")("location" -> location, "act" -> act, "epoch" -> epoch)
 
   /** @param act what was to be done */
-  def offlineRefused(act: String, location: String, reason: String): CleancutException =
-    make("CLEANCUT_OFFLINE_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)
+  def operationRefused(act: String, location: String, reason: String): CleancutException =
+    make("CLEANCUT_OPERATION_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)
 
   /** @param command that plans the operation again */
   def planOutdated(
@@ -55,14 +55,14 @@ object Errors {
     "command" -> command
   )
 
-  def rewriteDiffers(
+  def rewriteMismatch(
       location: String,
       operator: Long,
       partition: Int,
       store: String,
       readRows: Long,
       writtenRows: Long
-  ): CleancutException = make("CLEANCUT_REWRITE_DIFFERS")(
+  ): CleancutException = make("CLEANCUT_REWRITE_MISMATCH")(
     "location" -> location,
     "operator" -> operator,
     "partition" -> partition,
@@ -99,27 +99,27 @@ object Errors {
     make("CLEANCUT_FORMAT_UNKNOWN")("path" -> path, "found" -> found, "supported" -> supported)
 
   /** @param path of what cannot be read */
-  def flowDamaged(path: String, detail: String, cause: Throwable = null): CleancutException =
-    make("CLEANCUT_FLOW_DAMAGED", cause)("path" -> path, "detail" -> detail)
+  def channelCorrupted(path: String, detail: String, cause: Throwable = null): CleancutException =
+    make("CLEANCUT_CHANNEL_CORRUPTED", cause)("path" -> path, "detail" -> detail)
 
-  def flowEmpty(channel: String): CleancutException =
-    make("CLEANCUT_FLOW_EMPTY")("channel" -> channel)
+  def channelEmpty(channel: String): CleancutException =
+    make("CLEANCUT_CHANNEL_EMPTY")("channel" -> channel)
 
   /** @param next the first epoch after which there is one */
-  def flowExpired(channel: String, read: Long, next: Long): CleancutException =
-    make("CLEANCUT_FLOW_EXPIRED")("channel" -> channel, "read" -> read, "next" -> next)
+  def channelExpired(channel: String, read: Long, next: Long): CleancutException =
+    make("CLEANCUT_CHANNEL_EXPIRED")("channel" -> channel, "read" -> read, "next" -> next)
 
-  def flowForeign(path: String, epoch: Long): CleancutException =
-    make("CLEANCUT_FLOW_FOREIGN")("path" -> path, "epoch" -> epoch)
+  def channelInvalid(path: String, epoch: Long): CleancutException =
+    make("CLEANCUT_CHANNEL_INVALID")("path" -> path, "epoch" -> epoch)
 
   /** @param before what the epoch that was found comes after */
-  def flowWentBack(
+  def channelRolledBack(
       channel: String,
       sender: String,
       read: Long,
       found: Long,
       before: String
-  ): CleancutException = make("CLEANCUT_FLOW_WENT_BACK")(
+  ): CleancutException = make("CLEANCUT_CHANNEL_ROLLED_BACK")(
     "channel" -> channel,
     "sender" -> sender,
     "read" -> read,
@@ -245,8 +245,8 @@ object Errors {
     )
 
   /** @param advice a sentence that names what to change */
-  def objectStoreUnfit(location: String, finding: String, advice: String): CleancutException =
-    make("CLEANCUT_OBJECT_STORE_UNFIT")(
+  def objectStoreUnsafe(location: String, finding: String, advice: String): CleancutException =
+    make("CLEANCUT_OBJECT_STORE_UNSAFE")(
       "location" -> location,
       "finding" -> finding,
       "advice" -> advice
@@ -280,8 +280,8 @@ object Errors {
   def metadataMissing(location: String, path: String, query: String): CleancutException =
     make("CLEANCUT_METADATA_MISSING")("location" -> location, "path" -> path, "query" -> query)
 
-  def cutDamaged(path: String, detail: String): CleancutException =
-    make("CLEANCUT_CUT_DAMAGED")("path" -> path, "detail" -> detail)
+  def cutCorrupted(path: String, detail: String): CleancutException =
+    make("CLEANCUT_CUT_CORRUPTED")("path" -> path, "detail" -> detail)
 
   /**
    * @param reason
@@ -309,8 +309,8 @@ object Errors {
    * @param epoch
    *   the last that has a cut
    */
-  def cutsOvertaken(location: String, committed: Long, epoch: Long): CleancutException =
-    make("CLEANCUT_CUTS_OVERTAKEN")(
+  def commitLogAhead(location: String, committed: Long, epoch: Long): CleancutException =
+    make("CLEANCUT_COMMIT_LOG_AHEAD")(
       "location" -> location,
       "committed" -> committed,
       "epoch" -> epoch
@@ -321,8 +321,8 @@ object Errors {
     make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)
 
   /** @param path of an entry of Spark's log */
-  def entryTaken(path: String, cause: Throwable = null): CleancutException =
-    make("CLEANCUT_ENTRY_TAKEN", cause)("path" -> path)
+  def offsetLogConflict(path: String, cause: Throwable = null): CleancutException =
+    make("CLEANCUT_OFFSET_LOG_CONFLICT", cause)("path" -> path)
 
   def epochIncomplete(location: String, epoch: Long, stores: String): CleancutException =
     make("CLEANCUT_EPOCH_INCOMPLETE")("location" -> location, "epoch" -> epoch, "stores" -> stores)
@@ -357,30 +357,34 @@ object Errors {
   def coordinatorMissing(location: String): CleancutException =
     make("CLEANCUT_COORDINATOR_MISSING")("location" -> location)
 
-  def sealMisplaced(epoch: Long): CleancutException =
-    make("CLEANCUT_SEAL_MISPLACED")("epoch" -> epoch)
+  def sealBatchInvalid(epoch: Long): CleancutException =
+    make("CLEANCUT_SEAL_BATCH_INVALID")("epoch" -> epoch)
 
-  def channelUnread(location: String, epoch: Long, channels: Seq[StoreId]): CleancutException =
-    make("CLEANCUT_CHANNEL_UNREAD")(
+  def inFlightNotConsumed(
+      location: String,
+      epoch: Long,
+      channels: Seq[StoreId]
+  ): CleancutException =
+    make("CLEANCUT_IN_FLIGHT_NOT_CONSUMED")(
       "location" -> location,
       "epoch" -> epoch,
       "channels" -> channels.mkString("; ")
     )
 
-  def channelChanged(
+  def inFlightSchemaMismatch(
       location: String,
       channel: StoreId,
       stored: String,
       asked: String
   ): CleancutException =
-    make("CLEANCUT_CHANNEL_CHANGED")(
+    make("CLEANCUT_IN_FLIGHT_SCHEMA_MISMATCH")(
       "location" -> location,
       "channel" -> channel.toString,
       "stored" -> stored,
       "asked" -> asked
     )
 
-  def channelDiffers(
+  def inFlightInputMismatch(
       location: String,
       epoch: Long,
       seal: String,
@@ -388,7 +392,7 @@ object Errors {
       decidedRows: Long,
       foundRows: Long
   ): CleancutException =
-    make("CLEANCUT_CHANNEL_DIFFERS")(
+    make("CLEANCUT_IN_FLIGHT_INPUT_MISMATCH")(
       "location" -> location,
       "epoch" -> epoch,
       "seal" -> seal,
@@ -401,8 +405,8 @@ object Errors {
     make("CLEANCUT_MODE_REQUIRES_CUTS")("location" -> location, "mode" -> mode)
 
   /** @param reason why that provider has it */
-  def stateElsewhere(location: String, provider: String, reason: String): CleancutException =
-    make("CLEANCUT_STATE_ELSEWHERE")(
+  def providerMismatch(location: String, provider: String, reason: String): CleancutException =
+    make("CLEANCUT_PROVIDER_MISMATCH")(
       "location" -> location,
       "provider" -> provider,
       "reason" -> reason

@@ -26,7 +26,7 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_UNFIT, or what the store itself throws
+   *   CLEANCUT_OBJECT_STORE_UNSAFE, or what the store itself throws
    */
   def run(): Unit =
     try {
@@ -47,7 +47,7 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
     store.put(plain, body)
     val difference =
       try Some(store.get(plain)).filterNot(_.exists(Arrays.equals(_, body))).map(described)
-      catch { case e: CleancutException if e.kind == ErrorKind.Damaged => Some("others") }
+      catch { case e: CleancutException if e.kind == ErrorKind.Restore => Some("others") }
     difference.foreach { found =>
       unfit(s"of ${body.length} bytes that were put it returns $found", Corrupting)
     }
@@ -103,7 +103,7 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
   private def twice(finding: String) = s"$finding, so that two drivers could both commit"
 
   private def unfit(finding: String, advice: String): Nothing =
-    throw Errors.objectStoreUnfit(store.location, finding, advice)
+    throw Errors.objectStoreUnsafe(store.location, finding, advice)
 
   private def described(found: Option[Array[Byte]]): String =
     found.fold("none")(bytes => s"${bytes.length} bytes that differ")

@@ -185,7 +185,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
       val rest = known.stores.filterNot(_.store == lacking)
       assert(archive.cuts.seal(known.copy(stores = rest, paged = without(known.paged, lacking))))
       val error = errorOf(driver().finish("r2", 1))
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      assert(error.getErrorId == "CLEANCUT_CUT_CORRUPTED")
       assert(error.getMessage.contains(s"$lacking") && error.getMessage.contains(".sealed"))
       assert(archive.cuts.epochs() == Seq(0L))
       afterEach()

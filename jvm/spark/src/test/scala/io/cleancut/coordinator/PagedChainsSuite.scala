@@ -54,7 +54,7 @@ class PagedChainsSuite extends AnyFunSuite {
     val found = broken.count { cut =>
       val stored = new StoredCut(cut.copy(stores = cut.inFlight), "cut", history)
       try stored.whole.stores != history.chains(cut.epoch)
-      catch { case e: CleancutException => e.getErrorId == "CLEANCUT_CUT_DAMAGED" }
+      catch { case e: CleancutException => e.getErrorId == "CLEANCUT_CUT_CORRUPTED" }
     }
     // A part may hold nothing but what a later base has taken the place of.
     assert(found > broken.size / 2, s"of ${broken.size}")
@@ -70,7 +70,7 @@ class PagedChainsSuite extends AnyFunSuite {
         paged = paged.copy(storeCount = paged.storeCount + more)
       )
       val error = intercept[CleancutException](new StoredCut(other, "cut", history).whole)
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      assert(error.getErrorId == "CLEANCUT_CUT_CORRUPTED")
     }
   }
 }

@@ -366,7 +366,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   test("a log of commits that has gone on without cuts is refused") {
     epoch(driver(), "r1", 0)
     val error = errorOf(driver(plain = Some(3)).commit("r2", 4, "v1\n{}"))
-    assert(error.getErrorId == "CLEANCUT_CUTS_OVERTAKEN")
+    assert(error.getErrorId == "CLEANCUT_COMMIT_LOG_AHEAD")
     assert(error.getMessage.contains("epoch 3") && error.getMessage.contains("epoch 0"))
     epoch(driver(plain = Some(0)), "r3", 1)
   }

@@ -148,7 +148,7 @@ class GarbageCollectorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(cuts.status.unreadableSavepoints.size == 1)
     val unreadable = cuts.status.unreadableSavepoints.head
     assert(unreadable.name == "x" && unreadable.lastEpoch.exists(e => e >= 119 && e < 140))
-    assert(unreadable.detail.contains("CLEANCUT_CUT_DAMAGED"))
+    assert(unreadable.detail.contains("CLEANCUT_CUT_CORRUPTED"))
     assert(directories("segments") <= before + 40)
     val left = archive.segments.keys().map(_._2.name).toSet
     assert(atCreation.subsetOf(left), "segments from before the savepoint are deleted")

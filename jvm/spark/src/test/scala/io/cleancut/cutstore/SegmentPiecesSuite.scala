@@ -112,7 +112,7 @@ private object SegmentPiecesSuite {
 
     override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
       pieces.incrementAndGet()
-      if (damaged) throw Errors.cutDamaged(key.name, "for a test")
+      if (damaged) throw Errors.cutCorrupted(key.name, "for a test")
       super.getPiece(key, offset, maxLength)
     }
   }

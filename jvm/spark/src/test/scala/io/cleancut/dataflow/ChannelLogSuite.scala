@@ -73,14 +73,14 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     channel.goBack(2)
     assert(later(reader, last, listMs).isEmpty)
     channel.publish(epoch = 9)
-    val error = refused("CLEANCUT_FLOW_WENT_BACK")(later(reader, last, listMs))
+    val error = refused("CLEANCUT_CHANNEL_ROLLED_BACK")(later(reader, last, listMs))
     assert(error.getMessage.contains("after epoch 1, and a reader has read up to epoch 3"))
     // Also where it has the same number.
     channel.goBack(2)
     channel.publish(epoch = 2)
     channel.publish(epoch = 3)
     channel.publish(epoch = 4)
-    refused("CLEANCUT_FLOW_WENT_BACK")(later(reader, last, listMs))
+    refused("CLEANCUT_CHANNEL_ROLLED_BACK")(later(reader, last, listMs))
   }
 
   test("an epoch that a run from before a rollback has published late is passed over") {
@@ -115,7 +115,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     val next = channel.publish(epoch = 6)
     assert(log(channel).after(None) == sent.take(2) :+ next)
     // A batch that was planned before the rollback is not read, whatever is there again.
-    refused("CLEANCUT_FLOW_WENT_BACK")(log(channel).between(last, sent(2).mark))
+    refused("CLEANCUT_CHANNEL_ROLLED_BACK")(log(channel).between(last, sent(2).mark))
   }
 
   test("a late epoch that was shown again by hand is read") {
@@ -135,7 +135,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     assert(log(channel).after(None) == sent.drop(3))
     assert(log(channel).after(Some(sent.head.mark)) == sent.tail)
     channel.expire(3, isCollected = true)
-    refused("CLEANCUT_FLOW_EXPIRED")(log(channel).after(Some(sent.head.mark)))
+    refused("CLEANCUT_CHANNEL_EXPIRED")(log(channel).after(Some(sent.head.mark)))
     assert(log(channel).after(Some(sent(3).mark)) == sent.drop(4))
   }
 
@@ -150,9 +150,9 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
     channel.listings = 0
     assert(reader.between(Some(sent(1).mark), sent(3).mark) == of && channel.listings == 0)
     channel.goBack(2)
-    refused("CLEANCUT_FLOW_EXPIRED")(log(channel).between(Some(sent(1).mark), sent(3).mark))
+    refused("CLEANCUT_CHANNEL_EXPIRED")(log(channel).between(Some(sent(1).mark), sent(3).mark))
     Seq(2L, 3L).foreach(epoch => channel.publish(epoch = epoch))
-    refused("CLEANCUT_FLOW_WENT_BACK")(log(channel).between(Some(sent(1).mark), sent(3).mark))
+    refused("CLEANCUT_CHANNEL_ROLLED_BACK")(log(channel).between(Some(sent(1).mark), sent(3).mark))
   }
 
   test("what is no epoch of a channel is refused by name") {
@@ -164,11 +164,13 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
       channel.put(name, text)
       intercept[CleancutException](log(channel).after(None))
     }
-    assert(found("{").errorId == "CLEANCUT_FLOW_DAMAGED")
-    assert(found("[]").errorId == "CLEANCUT_FLOW_DAMAGED")
+    assert(found("{").errorId == "CLEANCUT_CHANNEL_CORRUPTED")
+    assert(found("[]").errorId == "CLEANCUT_CHANNEL_CORRUPTED")
     assert(found(body.replace("\"epoch\":0", "\"epoch\":1")).getMessage.contains("of epoch 1"))
-    assert(found(body.replace("\"rows\":1", "\"rows\":\"1\"")).errorId == "CLEANCUT_FLOW_DAMAGED")
-    assert(found(body.replace("\"after\"", "\"before\"")).errorId == "CLEANCUT_FLOW_FOREIGN")
+    assert(
+      found(body.replace("\"rows\":1", "\"rows\":\"1\"")).errorId == "CLEANCUT_CHANNEL_CORRUPTED"
+    )
+    assert(found(body.replace("\"after\"", "\"before\"")).errorId == "CLEANCUT_CHANNEL_INVALID")
     assert(found(body.replace("Version\":1", "Version\":3")).errorId == "CLEANCUT_FORMAT_UNKNOWN")
   }
 
@@ -225,7 +227,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
           }
         } catch {
           case e: CleancutException =>
-            assert(e.errorId == "CLEANCUT_FLOW_WENT_BACK" && !channel.chain.startsWith(read))
+            assert(e.errorId == "CLEANCUT_CHANNEL_ROLLED_BACK" && !channel.chain.startsWith(read))
             isTold = true
         }
       }
@@ -259,7 +261,7 @@ class ChannelLogSuite extends AnyFunSuite with Seeded {
         // It learns it with the next epoch, whatever number that has.
         channel.publish(epoch = channel.highest + 1)
         clock.advance(listMs, MILLISECONDS)
-        refused("CLEANCUT_FLOW_WENT_BACK")(reader.after(read.lastOption.map(_.mark)))
+        refused("CLEANCUT_CHANNEL_ROLLED_BACK")(reader.after(read.lastOption.map(_.mark)))
         told += 1
       } else told += 1
     }

@@ -16,7 +16,7 @@ object ErrorsDoc {
          || kind | next step |
          ||---|---|
          |""".stripMargin
-    val kinds = ErrorKind.values.map(kind => s"| `${kind.name}` | ${kind.nextAct} |\n").mkString
+    val kinds = ErrorKind.values.map(kind => s"| `${kind.name}` | ${kind.nextStep} |\n").mkString
     header + kinds + ErrorCatalog.classes.values.map(section).mkString
   }
 

@@ -55,7 +55,7 @@ class FirstEntrySuite extends AnyFunSuite with WithCuts {
       val failure = intercept[StreamingQueryException](owner.awaitTermination())
       val found = Iterator.iterate[Throwable](failure)(_.getCause).takeWhile(_ != null)
       val ids = found.collect { case e: CleancutException => e.getErrorId }.toSeq
-      assert(ids.contains("CLEANCUT_ENTRY_TAKEN"), failure)
+      assert(ids.contains("CLEANCUT_OFFSET_LOG_CONFLICT"), failure)
       val again = start(home, counts)
       try {
         again.processAllAvailable()

@@ -278,7 +278,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
           None
         } catch { case e: CleancutException => Some(e.getErrorId) }
         finally loaded.release()
-      assert(found == (if (isRight) None else Some("CLEANCUT_FRAME_DAMAGED")))
+      assert(found == (if (isRight) None else Some("CLEANCUT_FRAME_CORRUPTED")))
     }
   }
 

@@ -100,7 +100,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
           } finally log.release()
         found.foreach { e =>
           val ids =
-            Set("CLEANCUT_FRAME_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
+            Set("CLEANCUT_FRAME_CORRUPTED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
           assert(ids(e.getErrorId), s"at byte $at")
         }
         assert(found.isDefined || at == VersionAt, s"at byte $at")
@@ -182,7 +182,7 @@ class UnreadBaseSuite extends AnyFunSuite with Seeded {
         rows.keys.take(3).foreach(get(log, owned, _))
         for (_ <- 0 until 2)
           assert(
-            intercept[CleancutException](log.complete()).getErrorId == "CLEANCUT_FRAME_DAMAGED"
+            intercept[CleancutException](log.complete()).getErrorId == "CLEANCUT_FRAME_CORRUPTED"
           )
         assert(intercept[CleancutException](log.scan(Record.NoBound)).getErrorId.nonEmpty)
         assert(intercept[CleancutException](log.completeIfWanted()).getErrorId.nonEmpty)

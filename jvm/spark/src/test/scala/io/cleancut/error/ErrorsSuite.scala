@@ -19,39 +19,39 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.commitFailed("file:/ckpt/7-ab.delta", 7L, writeFailed),
     Errors.confInvalid(Seq("a must be b.", "c is not a key.")),
     Errors.fileSystemReadOnly("create", "s3://b/q/x"),
-    Errors.flowDamaged("file:/c/_epochs/7.json", "it is not JSON"),
-    Errors.flowEmpty("file:/c"),
-    Errors.flowExpired("file:/c", 3L, 7L),
-    Errors.flowForeign("file:/c/_epochs/7.json", 7L),
-    Errors.flowWentBack("file:/c", "3f7a", 7L, 9L, "epoch 5"),
+    Errors.channelCorrupted("file:/c/_epochs/7.json", "it is not JSON"),
+    Errors.channelEmpty("file:/c"),
+    Errors.channelExpired("file:/c", 3L, 7L),
+    Errors.channelInvalid("file:/c/_epochs/7.json", 7L),
+    Errors.channelRolledBack("file:/c", "3f7a", 7L, 9L, "epoch 5"),
     Errors.formatUnknown("file:/ckpt/format.json", "9", "1"),
-    Errors.frameDamaged("file:/ckpt/7-ab.delta", 0L, 3, "default", 7L, "trailer missing"),
+    Errors.frameCorrupted("file:/ckpt/7-ab.delta", 0L, 3, "default", 7L, "trailer missing"),
     Errors.frameMisplaced("file:/ckpt/7-ab.delta", "partition 3", "partition 4"),
     Errors.frameMissing("file:/ckpt/0/3/default", 0L, 3, "default", 7L, "no base"),
     Errors.checkpointNotFound("file:/ckpt", "file:/ckpt/cleancut/format.json does not exist"),
     Errors.coordinatorMissing("s3://b/q"),
-    Errors.actUnfinished("file:/ckpt", "edit", 9L),
-    Errors.offlineRefused("adopt", "file:/ckpt", "the query runs"),
+    Errors.operationIncomplete("file:/ckpt", "edit", 9L),
+    Errors.operationRefused("adopt", "file:/ckpt", "the query runs"),
     Errors.planOutdated("rescale", "file:/ckpt", "the last epoch was 2", "cleancut rescale"),
-    Errors.rewriteDiffers("file:/ckpt/state", 0L, 3, "default", 7L, 6L),
-    Errors.sealMisplaced(7),
+    Errors.rewriteMismatch("file:/ckpt/state", 0L, 3, "default", 7L, 6L),
+    Errors.sealBatchInvalid(7),
     Errors.sequenceBroken("[eu,7]", "42", "it follows on 42"),
     Errors.sequenceFull("[eu,7]", 1000, 41L, 43L),
     Errors.sequenceGap("[eu,7]", 41L, 43L, 1700000000000L),
     Errors.sequenceInvalid("key names no column"),
-    Errors.channelUnread("s3://b/q", 6L, Seq(channel)),
-    Errors.channelChanged("s3://b/q", channel, "a BIGINT", "a INT NOT NULL"),
-    Errors.channelDiffers("s3://b/q", 7L, "s3://b/q/7.sealed", channel, 100L, 99L),
+    Errors.inFlightNotConsumed("s3://b/q", 6L, Seq(channel)),
+    Errors.inFlightSchemaMismatch("s3://b/q", channel, "a BIGINT", "a INT NOT NULL"),
+    Errors.inFlightInputMismatch("s3://b/q", 7L, "s3://b/q/7.sealed", channel, 100L, 99L),
     Errors.coordinatorUnreachable("s3://b/q", "operator=0 7", "the run has been followed"),
-    Errors.cutDamaged("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
+    Errors.cutCorrupted("s3://b/q/cleancut/cuts/7.cut", "its checksum is wrong"),
     Errors.offsetsDeleted("s3://b/q", Some(6L), 7L),
     Errors.offsetsMissing("s3://b/q", 7L, "s3://b/q/offsets/7"),
     Errors.metadataMissing("s3://b/q", "s3://b/q/metadata", "3f7a"),
     Errors.maintenanceFailed("s3://b/q", "sweep", 4, 3, "java.io.IOException: no rights"),
-    Errors.cutsOvertaken("file:/ckpt", 9L, 7L),
+    Errors.commitLogAhead("file:/ckpt", 9L, 7L),
     Errors.queryIncompatible("file:/ckpt", 7L, "operator 0: it is a dedupe in the checkpoint"),
     Errors.cutsRequired("file:/ckpt", "it has the cut of epoch 7", "the key is false"),
-    Errors.entryTaken("s3://b/q/offsets/0", new java.io.IOException("offsets/0")),
+    Errors.offsetLogConflict("s3://b/q/offsets/0", new java.io.IOException("offsets/0")),
     Errors.epochIncomplete(
       "s3://b/q",
       7L,
@@ -61,12 +61,12 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.objectLocationInvalid("s3:///q", "it names no bucket"),
     Errors.objectStoreRefused("put", "s3://b/q/1.cut", "AccessDenied (403)", writeFailed),
     Errors.objectStoreUnavailable("put", "s3://b/q/1.cut", 9, 120000L, writeFailed),
-    Errors.objectStoreUnfit("s3://b/q", "it returns other bytes than were put", "Set dialect."),
+    Errors.objectStoreUnsafe("s3://b/q", "it returns other bytes than were put", "Set dialect."),
     Errors.objectTooLarge("the cut of epoch 7", 1L << 30, "9 stores", "Use fewer stores."),
     Errors.offHeapExhausted(1L << 20, 1L << 30),
     Errors.savepointInvalid("before", "s3://b/q", "there is no cut of epoch 7"),
     Errors.modeRequiresCuts("file:/ckpt", "unaligned"),
-    Errors.stateElsewhere("file:/ckpt", "a.Provider", "the query began with it"),
+    Errors.providerMismatch("file:/ckpt", "a.Provider", "the query began with it"),
     Errors.spillFailed(1L << 20, 1L << 30, writeFailed),
     Errors.platformUnsupported("it is big-endian"),
     Errors.rowTooLarge("default", 1L << 33, 1L << 31),
@@ -148,7 +148,7 @@ class ErrorsSuite extends AnyFunSuite {
   }
 
   test("facts that the text does not name follow it in order") {
-    val text = Errors.frameDamaged("p", 1L, 2, "default", 7L, "cut short").getMessage
+    val text = Errors.frameCorrupted("p", 1L, 2, "default", 7L, "cut short").getMessage
     assert(text.endsWith(" operator=1 partition=2 store=default version=7"))
     assert(!text.contains("path=") && !text.contains("detail="))
   }
@@ -167,7 +167,7 @@ class ErrorsSuite extends AnyFunSuite {
     intercept[Exception](ErrorCatalog.parse(json)).getMessage
 
   test("a doubled id is refused") {
-    val one = """"A": {"kind": "BUG", "message": "m", "remedy": "r"}"""
+    val one = """"A": {"kind": "REPORT", "message": "m", "remedy": "r"}"""
     assert(rejected(s"{$one, $one}").contains("Duplicate field 'A'"))
   }
 
@@ -176,6 +176,8 @@ class ErrorsSuite extends AnyFunSuite {
   }
 
   test("a missing remedy is refused by name") {
-    assert(rejected("""{"A": {"kind": "BUG", "message": "m"}}""").contains("A has no text remedy"))
+    assert(
+      rejected("""{"A": {"kind": "REPORT", "message": "m"}}""").contains("A has no text remedy")
+    )
   }
 }

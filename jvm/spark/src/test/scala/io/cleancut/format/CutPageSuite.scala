@@ -50,7 +50,7 @@ class CutPageSuite extends AnyFunSuite {
       val flipped = bytes.clone
       flipped(at) = (flipped(at) ^ (1 << bit)).toByte
       val error = intercept[CleancutException](CutPage.parse("a", 6, flipped))
-      assert(Set("CLEANCUT_CUT_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId), s"at $at")
+      assert(Set("CLEANCUT_CUT_CORRUPTED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId), s"at $at")
     }
     for (length <- bytes.indices)
       intercept[CleancutException](CutPage.parse("a", 6, bytes.take(length)))
@@ -60,7 +60,7 @@ class CutPageSuite extends AnyFunSuite {
   test("a page whose checksum is right and whose content is none of a page is damaged") {
     def refused(chains: Seq[StoreCut], epoch: Long = 6): String = {
       val error = intercept[CleancutException](CutPage.parse("a", epoch, CutPage.encode(chains)))
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      assert(error.getErrorId == "CLEANCUT_CUT_CORRUPTED")
       error.getMessage
     }
     assert(refused(chains, epoch = 7).contains("end with 7"))
@@ -81,7 +81,7 @@ class CutPageSuite extends AnyFunSuite {
     for (length <- body.indices) {
       val short = CheckedBody.encode(FormatMagic.Page, body.take(length))
       val error = intercept[CleancutException](CutPage.parse("a", 6, short))
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      assert(error.getErrorId == "CLEANCUT_CUT_CORRUPTED")
     }
   }
 

@@ -109,14 +109,14 @@ class CutSuite extends AnyFunSuite {
       val error =
         intercept[CleancutException](Cut.parse("s3://b/q/cleancut/cuts/41.cut", 41, flipped))
       assert(
-        Set("CLEANCUT_CUT_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId),
+        Set("CLEANCUT_CUT_CORRUPTED", "CLEANCUT_FORMAT_UNKNOWN")(error.getErrorId),
         s"byte $at"
       )
       assert(error.getMessage.contains("cuts/41.cut"))
     }
     for (length <- Seq(0, 1, 19, 20, bytes.length / 2, bytes.length - 1)) {
       val error = intercept[CleancutException](Cut.parse("a", 41, bytes.take(length)))
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED")
+      assert(error.getErrorId == "CLEANCUT_CUT_CORRUPTED")
     }
     intercept[CleancutException](Cut.parse("a", 41, bytes :+ 0.toByte))
   }

@@ -46,13 +46,13 @@ class FrameDamageSuite extends AnyFunSuite {
   test("every truncation is found") {
     for (length <- (0 until 500) ++ (500 until frame.bytes.length by 101)) {
       val thrown = intercept[CleancutException](read(frame.bytes.take(length)))
-      assert(thrown.getErrorId == "CLEANCUT_FRAME_DAMAGED")
+      assert(thrown.getErrorId == "CLEANCUT_FRAME_CORRUPTED")
     }
   }
 
   test("bytes behind the end are found") {
     val thrown = intercept[CleancutException](read(frame.bytes :+ 0.toByte))
-    assert(thrown.getErrorId == "CLEANCUT_FRAME_DAMAGED")
+    assert(thrown.getErrorId == "CLEANCUT_FRAME_CORRUPTED")
   }
 
   test("a frame asked for under another name is found") {
@@ -71,7 +71,7 @@ class FrameDamageSuite extends AnyFunSuite {
   }
 
   private val Kinds =
-    Set("CLEANCUT_FRAME_DAMAGED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
+    Set("CLEANCUT_FRAME_CORRUPTED", "CLEANCUT_FORMAT_UNKNOWN", "CLEANCUT_FRAME_MISPLACED")
 
   private def row(i: Int): Bytes = Bytes.of(s"key-$i".getBytes)
 

@@ -20,7 +20,9 @@ class LineageSuite extends AnyFunSuite {
     )
     damaged.foreach { body =>
       val error = intercept[CleancutException](Lineage.parse("origin.json", body.getBytes("UTF-8")))
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED" && error.getMessage.contains("origin.json"))
+      assert(
+        error.getErrorId == "CLEANCUT_CUT_CORRUPTED" && error.getMessage.contains("origin.json")
+      )
     }
   }
 }

@@ -52,7 +52,9 @@ class SinkEpochsSuite extends AnyFunSuite {
       val error = intercept[CleancutException] {
         StoredSinkEpochs.parse("sinks.json", body.getBytes("UTF-8"))
       }
-      assert(error.getErrorId == "CLEANCUT_CUT_DAMAGED" && error.getMessage.contains("sinks.json"))
+      assert(
+        error.getErrorId == "CLEANCUT_CUT_CORRUPTED" && error.getMessage.contains("sinks.json")
+      )
     }
   }
 }

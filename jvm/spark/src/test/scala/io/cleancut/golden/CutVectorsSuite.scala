@@ -151,7 +151,7 @@ class CutVectorsSuite extends AnyFunSuite {
       val crc = new CRC32
       crc.update(bytes)
       if (crc.getValue.toInt != frame.place.crc)
-        throw Errors.frameDamaged(nameOf(vector), 0, 0, "", 1, "not what the table says")
+        throw Errors.frameCorrupted(nameOf(vector), 0, 0, "", 1, "not what the table says")
       val scratch = BlockScratch.borrow()
       try {
         val request = FrameRequest(nameOf(vector), store, version, kind)

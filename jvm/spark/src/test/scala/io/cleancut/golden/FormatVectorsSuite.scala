@@ -77,7 +77,7 @@ class FormatVectorsSuite extends AnyFunSuite {
             log.complete()
           }
         }
-        assert(thrown.getErrorId == "CLEANCUT_FRAME_DAMAGED", vector.name)
+        assert(thrown.getErrorId == "CLEANCUT_FRAME_CORRUPTED", vector.name)
       } finally log.release()
     }
   }

@@ -46,11 +46,11 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
 
   test("a file system that nobody knows is refused, with the key that says one does") {
     val thrown = refusal("looking", LookingFiles.conf("looking"))
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("stateStore.cleancut.trustedScheme=looking"))
     val other = vouched("looking")
     other.set(Keys.TrustedScheme.name, "seeing")
-    assert(refusal("looking", other).errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(refusal("looking", other).errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
   }
 
   test("one that is vouched for is raced, and a rename that looks first is found out") {
@@ -64,7 +64,7 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
     }
     val store = open("looking", vouched("looking"))
     val thrown = intercept[CleancutException](new WriteProbe(store, Clock.System).run())
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("writers create one object at the same time"))
     assert(store.list(ObjectPrefix.All).isEmpty)
   }
@@ -84,12 +84,12 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
     val thrown = intercept[CleancutException] {
       SharedStores.onFiles(at("looking"), LookingFiles.conf("looking"))
     }
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
   }
 
   test("no word makes a copy safe") {
     for (scheme <- Seq("s3a", "gs", "wasbs"))
-      assert(refusal(scheme, vouched(scheme)).errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+      assert(refusal(scheme, vouched(scheme)).errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
   }
 
   test("HDFS and Ozone are known") {

@@ -129,7 +129,7 @@ class HadoopStoreSuite extends HadoopContract {
     val thrown = intercept[CleancutException](
       HadoopStore.open(new Path("s3a://bucket/q"), s3a, Clock.System)
     )
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("Write s3://bucket/q,"))
     assert(thrown.getMessage.contains("cleancut clone s3://bucket/q s3://"))
   }

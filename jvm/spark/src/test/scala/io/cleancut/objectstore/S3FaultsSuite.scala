@@ -179,7 +179,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
     create("one")
     val harm = proxy.harm(Fault.FlipBody(0), times = Int.MaxValue)(isGet)
     val thrown = intercept[CleancutException](store.get(key))
-    assert(thrown.errorId == "CLEANCUT_CUT_DAMAGED" && harm.strikes == 3)
+    assert(thrown.errorId == "CLEANCUT_CUT_CORRUPTED" && harm.strikes == 3)
     assert(thrown.getMessage.contains(s"/$key"))
   }
 
@@ -217,7 +217,7 @@ class S3FaultsSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfterEa
       val thrown = intercept[CleancutException] {
         if (isWhole) store.get(ObjectKey(other)) else store.getPiece(ObjectKey(other), 0L, 2)
       }
-      assert(thrown.errorId == "CLEANCUT_CUT_DAMAGED")
+      assert(thrown.errorId == "CLEANCUT_CUT_CORRUPTED")
       assert(thrown.getMessage.contains(s"/$other") && thrown.getMessage.contains(s"as $one"))
     }
   }

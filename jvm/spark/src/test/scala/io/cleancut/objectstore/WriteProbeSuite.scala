@@ -55,7 +55,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     })
     always(framed)(isPut)
     val thrown = error()
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("stateStore.cleancut.s3.dialect"))
     assert(thrown.getMessage.contains("150000 bytes that were put"))
     assert(leftBehind == Nil)
@@ -64,7 +64,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
   test("a store that ignores the condition of a create is refused") {
     val blind = always(Fault.Change(request = _.without("If-None-Match")))(isPut)
     val thrown = error()
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT" && blind.strikes >= 3)
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE" && blind.strikes >= 3)
     assert(thrown.getMessage.contains("two drivers could both commit"))
     assert(leftBehind == Nil)
   }
@@ -73,7 +73,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     val forgetful = Fault.Change(answer = _.without("x-amz-meta-cleancut-writer"))
     always(forgetful)(_.method == "HEAD")
     val thrown = error()
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("metadata"))
     assert(leftBehind == Nil)
   }
@@ -87,7 +87,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     })
     always(late)(request => isPut(request) && request.target.contains("/race-"))
     val thrown = error()
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("writers create one object at the same time"))
     assert(leftBehind == Nil)
   }
@@ -107,7 +107,7 @@ class WriteProbeSuite extends AnyFunSuite with ProxiedServer with BeforeAndAfter
     })
     always(empty)(_.target.contains("list-type=2"))
     val thrown = error()
-    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNFIT")
+    assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("0 of 2 objects"))
   }
 

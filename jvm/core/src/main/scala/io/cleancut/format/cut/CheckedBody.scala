@@ -36,14 +36,14 @@ private[format] object CheckedBody {
    * @return
    *   the body
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
+   *   CLEANCUT_CUT_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN
    */
   def decode(path: String, what: String, magic: Int, bytes: Array[Byte]): Array[Byte] = {
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     if (bytes.length < HeaderBytes) damaged(s"it has only ${bytes.length} bytes")
     val head = FrameLayout.wrap(bytes)
     FormatMagic.check(head, magic, path) {
-      Errors.cutDamaged(path, s"it does not begin with the magic of $what")
+      Errors.cutCorrupted(path, s"it does not begin with the magic of $what")
     }
     val codec = head.get
     val reserved = head.get

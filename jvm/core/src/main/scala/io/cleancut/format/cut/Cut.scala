@@ -129,7 +129,7 @@ object Cut {
    * @param path
    *   for messages
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
+   *   CLEANCUT_CUT_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN
    */
   def parse(path: String, epoch: Long, bytes: Array[Byte]): Cut =
     CutCodec.parse(path, Some(epoch), bytes)

@@ -18,7 +18,7 @@ private[format] object CutCodec {
   private val mapper: ObjectMapper = Json.mapperOfLongTexts
 
   def parse(path: String, epoch: Option[Long], bytes: Array[Byte]): Cut = {
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     val body = CheckedBody.decode(path, "a cut", FormatMagic.Cut, bytes)
     val cut =
       try read(mapper.readTree(body))

@@ -41,7 +41,7 @@ object CutPage {
    * @param epoch
    *   in its name
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED, CLEANCUT_FORMAT_UNKNOWN
+   *   CLEANCUT_CUT_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN
    */
   def parse(path: String, epoch: Long, bytes: Array[Byte]): CutPage = {
     val body = CheckedBody.decode(path, "a page", FormatMagic.Page, bytes)
@@ -61,5 +61,5 @@ object CutPage {
     }
   }
 
-  private def damaged(path: String, detail: String) = throw Errors.cutDamaged(path, detail)
+  private def damaged(path: String, detail: String) = throw Errors.cutCorrupted(path, detail)
 }

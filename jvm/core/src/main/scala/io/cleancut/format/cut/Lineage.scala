@@ -50,7 +50,7 @@ object Lineage {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_CUT_CORRUPTED
    */
   def parse(path: String, bytes: Array[Byte]): Lineage =
     try {
@@ -68,5 +68,5 @@ object Lineage {
           epoch.filter(_.isIntegralNumber).map(_.asLong)
         )
       })
-    } catch { case NonFatal(e) => throw Errors.cutDamaged(path, e.getMessage) }
+    } catch { case NonFatal(e) => throw Errors.cutCorrupted(path, e.getMessage) }
 }

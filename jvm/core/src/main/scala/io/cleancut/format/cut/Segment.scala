@@ -110,7 +110,7 @@ object Segment {
 
   /** How many bytes before the end of the object the table begins, as its trailer says. */
   def footerBytes(path: String, trailer: Array[Byte], objectBytes: Long): Int = {
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     if (trailer.length < TrailerBytes) damaged(s"it has only $objectBytes bytes")
     val end = Trailer.of(trailer)
     val stored = end.storedBytes
@@ -134,11 +134,11 @@ object Segment {
       head: Array[Byte],
       footer: Array[Byte]
   ): (SegmentIdentity, Seq[PlacedFrame]) = {
-    def damaged(detail: String) = throw Errors.cutDamaged(name, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(name, detail)
     if (head.length < HeaderBytes) damaged("its header is cut short")
     val fields = FrameLayout.wrap(head)
     FormatMagic.check(fields, FormatMagic.Segment, name) {
-      Errors.cutDamaged(name, "it does not begin with the magic of a segment")
+      Errors.cutCorrupted(name, "it does not begin with the magic of a segment")
     }
     fields.getShort
     val length = fields.getInt
@@ -172,7 +172,7 @@ object Segment {
       footer: Array[Byte],
       end: SegmentEnd
   ): Seq[PlacedFrame] = {
-    def damaged(detail: String) = throw Errors.cutDamaged(path, detail)
+    def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     if (footer.length != end.footerBytes || Crc.of(footer) != end.crc) {
       damaged("its table is not the one that the cut names")
     }

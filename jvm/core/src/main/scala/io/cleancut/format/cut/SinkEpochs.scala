@@ -129,7 +129,7 @@ object StoredSinkEpochs {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_CUT_CORRUPTED
    */
   def parse(path: String, bytes: Array[Byte]): StoredSinkEpochs =
     try {
@@ -137,5 +137,5 @@ object StoredSinkEpochs {
       val version = Json.required(node, "formatVersion").asInt
       require(version == Version, s"it has version $version, not $Version")
       StoredSinkEpochs(Json.required(node, "epoch").asLong, SinkEpochs.read(node.get("sinks")))
-    } catch { case NonFatal(e) => throw Errors.cutDamaged(path, e.getMessage) }
+    } catch { case NonFatal(e) => throw Errors.cutCorrupted(path, e.getMessage) }
 }

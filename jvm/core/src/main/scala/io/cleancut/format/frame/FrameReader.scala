@@ -19,7 +19,7 @@ final case class FrameRequest(
 
   /** The error for bytes that are not those of the frame. */
   def damaged(detail: String): CleancutException =
-    Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
+    Errors.frameCorrupted(path, store.operator, store.partition, store.name, version.number, detail)
 }
 
 /**

@@ -37,7 +37,7 @@ object AtomicRename {
           s"stop the query and copy it to a new location: cleancut clone $own " +
           "s3://<bucket>/<new prefix> --provider cleancut --same-query --apply"
       }
-    Errors.objectStoreUnfit(
+    Errors.objectStoreUnsafe(
       location,
       s"$scheme:// renames a file by a copy, which cannot decide between two drivers",
       advice

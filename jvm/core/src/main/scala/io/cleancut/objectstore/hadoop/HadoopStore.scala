@@ -279,7 +279,7 @@ object HadoopStore {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_LOCATION_INVALID; CLEANCUT_OBJECT_STORE_UNFIT, the file system is not known
+   *   CLEANCUT_OBJECT_LOCATION_INVALID; CLEANCUT_OBJECT_STORE_UNSAFE, the file system is not known
    *   to decide between two writers, and the user has not said that it does
    */
   def open(location: Path, conf: Configuration, clock: Clock): HadoopStore =
@@ -321,7 +321,7 @@ object HadoopStore {
     val doubt = AtomicRename.doubt(files, root, conf)
     val isVouchedFor = settingsIn(conf).objectStore.trustedScheme.contains(scheme)
     doubt.filterNot(_ => isVouchedFor).foreach { why =>
-      throw Errors.objectStoreUnfit(
+      throw Errors.objectStoreUnsafe(
         root.toString,
         why,
         "Use a directory on HDFS, Ozone, a local disk or an Azure account with hierarchical " +

@@ -192,7 +192,7 @@ final class S3Store private (
   /** Somebody may have exchanged two objects, each of which is as it was written. */
   private def checkPlace(key: ObjectKey, answer: GetObjectResponse): Unit =
     requests.misplaced(key, answer).foreach { place =>
-      throw Errors.cutDamaged(target(key), s"it was written as $place")
+      throw Errors.cutCorrupted(target(key), s"it was written as $place")
     }
 
   /** What differs may have been changed on its way, or in the store for good. */
@@ -205,7 +205,7 @@ final class S3Store private (
     if (!S3Requests.isAsWritten(answer, bytes)) {
       val detail = "its bytes are not those that it was written with"
       if (attempt.number < ReadsOfDamaged) throw new IOException(s"${target(key)}: $detail")
-      throw Errors.cutDamaged(target(key), detail)
+      throw Errors.cutCorrupted(target(key), detail)
     }
 
   private def tooShort(info: ObjectInfo): RangeResult = RangeResult.TooShort(info.sizeBytes)

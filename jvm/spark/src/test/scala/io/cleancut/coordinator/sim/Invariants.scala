@@ -303,7 +303,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
     private def body(name: String): Array[Byte] =
       bucket.get(s"${Names.Root}$name").map(_.body).getOrElse {
-        throw Errors.cutDamaged(at(cut), s"it names $name, which is not there")
+        throw Errors.cutCorrupted(at(cut), s"it names $name, which is not there")
       }
   }
 

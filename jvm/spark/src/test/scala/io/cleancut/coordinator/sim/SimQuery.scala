@@ -320,8 +320,8 @@ private object SimQuery {
   /** An epoch comes seldom. */
   private val PerEpoch = 3.0
   private val Fenced = "CLEANCUT_FENCED"
-  private val EntryTaken = "CLEANCUT_ENTRY_TAKEN"
-  private val Unfinished = "CLEANCUT_ACT_UNFINISHED"
+  private val EntryTaken = "CLEANCUT_OFFSET_LOG_CONFLICT"
+  private val Unfinished = "CLEANCUT_OPERATION_INCOMPLETE"
   private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
 
   /** The commit log of a store of this kind. */

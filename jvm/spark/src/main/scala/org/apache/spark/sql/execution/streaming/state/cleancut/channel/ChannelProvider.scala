@@ -110,7 +110,7 @@ object ChannelProvider {
     /** The epochs that a batch reads. */
     val chosen: Seq[SentEpoch] = options.epochs.map { epoch =>
       val found = ChannelLog.read(records, epoch)
-      found.getOrElse(throw Errors.flowExpired(records.location, epoch - 1, epoch))
+      found.getOrElse(throw Errors.channelExpired(records.location, epoch - 1, epoch))
     }
 
     val rows: ChannelRows = new ChannelRows(
@@ -140,7 +140,7 @@ object ChannelProvider {
 
     private def sent: StructType = chosen.lastOption.orElse(ChannelLog.newest(records)) match {
       case Some(of) => DataType.fromJson(of.schema).asInstanceOf[StructType]
-      case None     => throw Errors.flowEmpty(records.location)
+      case None     => throw Errors.channelEmpty(records.location)
     }
 
     /** Spark hands over the schema that it was told, which has the tag already. */

@@ -76,7 +76,7 @@ final class OwnedLog(
     // Spark asks before it writes an entry, and stops without a reason if it is there.
     if (isThere && isUnknown(path)) {
       checkOwner()
-      if (isOfOffsets) throw Errors.entryTaken(path.toString)
+      if (isOfOffsets) throw Errors.offsetLogConflict(path.toString)
     }
     isThere
   }
@@ -98,7 +98,7 @@ final class OwnedLog(
     catch {
       case e: FileAlreadyExistsException =>
         checkOwner()
-        throw (if (isOfOffsets) Errors.entryTaken(path.toString, e) else e)
+        throw (if (isOfOffsets) Errors.offsetLogConflict(path.toString, e) else e)
     }
 
   private def known(entry: Long): Unit = synchronized {

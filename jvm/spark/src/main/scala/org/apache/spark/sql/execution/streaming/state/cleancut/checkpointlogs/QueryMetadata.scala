@@ -22,7 +22,7 @@ object QueryMetadata {
    * To be called before Spark looks for the file.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_METADATA_MISSING, or CLEANCUT_CUT_DAMAGED where it is not that of the last cut
+   *   CLEANCUT_METADATA_MISSING, or CLEANCUT_CUT_CORRUPTED where it is not that of the last cut
    */
   def check(checkpoint: Path, last: Cut, files: CheckpointFileManager): Unit =
     last.run.queryId.foreach { query =>
@@ -33,7 +33,10 @@ object QueryMetadata {
           val found = FormatNote.queryIdOf(bytes)
           if (!found.contains(query)) {
             val id = found.fold("it holds no id of a query")(id => s"it is that of the query $id")
-            throw Errors.cutDamaged(path.toString, s"$id, and the last cut is of the query $query")
+            throw Errors.cutCorrupted(
+              path.toString,
+              s"$id, and the last cut is of the query $query"
+            )
           }
       }
     }

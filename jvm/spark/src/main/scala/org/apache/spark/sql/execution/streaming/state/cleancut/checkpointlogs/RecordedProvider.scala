@@ -26,14 +26,14 @@ object RecordedProvider extends Logging {
    * Looks before a query starts, and refuses or warns.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_STATE_ELSEWHERE
+   *   CLEANCUT_PROVIDER_MISMATCH
    */
   def check(checkpoint: Path, files: CheckpointFileManager, settings: Settings): Unit =
     for {
       provider <- of(checkpoint, files)
       if provider != ClassNames.StateStoreProvider && hasState(checkpoint, files)
     } {
-      val found = Errors.stateElsewhere(
+      val found = Errors.providerMismatch(
         checkpoint.toString,
         provider,
         "the query began with that provider, and Spark goes on with it whatever the session says"

@@ -17,7 +17,7 @@ final class RootRecords(checkpoint: Path, files: CheckpointFileManager) {
    * The published epochs of a query whose epochs are not committed by cuts.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_CUT_CORRUPTED
    */
   def sinks(): Option[StoredSinkEpochs] =
     read(StoredSinkEpochs.Name).map { case (path, bytes) => StoredSinkEpochs.parse(path, bytes) }
@@ -28,7 +28,7 @@ final class RootRecords(checkpoint: Path, files: CheckpointFileManager) {
    * The checkpoints that this one continues.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_CUT_CORRUPTED
    */
   def lineage(): Lineage =
     read(Lineage.Name).fold(Lineage.Empty) { case (path, bytes) => Lineage.parse(path, bytes) }

@@ -66,7 +66,7 @@ object SharedStores {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_UNFIT, cuts are asked for where a rename is a copy
+   *   CLEANCUT_OBJECT_STORE_UNSAFE, cuts are asked for where a rename is a copy
    */
   def refuseCopying(path: Path, settings: Settings): Unit = {
     val scheme = Option(path.toUri.getScheme).getOrElse("")

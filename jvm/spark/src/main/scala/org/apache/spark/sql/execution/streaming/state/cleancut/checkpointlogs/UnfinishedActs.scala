@@ -26,7 +26,7 @@ object UnfinishedActs {
    * @param offsets
    *   `<checkpointLocation>/offsets`, and what writes there
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_ACT_UNFINISHED
+   *   CLEANCUT_OPERATION_INCOMPLETE
    */
   def check(begun: Begun, offsets: Path, files: CheckpointFileManager): Unit =
     if (begun.cut.isDefined) {
@@ -37,7 +37,7 @@ object UnfinishedActs {
         val isLost = OffsetEntry.unusedBefore(entry).exists(of => of < epoch && isQuerys(of))
         if (!isLost) {
           val act = OffsetEntry.act(entry).getOrElse("")
-          throw Errors.actUnfinished(offsets.getParent.toString, act, epoch)
+          throw Errors.operationIncomplete(offsets.getParent.toString, act, epoch)
         }
         logger.info(s"Epoch $epoch of $offsets was planned by an act that the query was before")
         files.delete(new Path(offsets, epoch.toString))
@@ -49,7 +49,7 @@ object UnfinishedActs {
    * log must not be that of an operation without an entry of the commit log.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_ACT_UNFINISHED
+   *   CLEANCUT_OPERATION_INCOMPLETE
    */
   def checkWithoutCut(checkpoint: Path, files: CheckpointFileManager): Unit = {
     val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
@@ -58,7 +58,7 @@ object UnfinishedActs {
       epoch <- epochsIn(offsets, files).lastOption
       act <- OffsetEntry.act(LogEntries.read(new Path(offsets, epoch.toString), files))
       if !committed.contains(epoch)
-    } throw Errors.actUnfinished(checkpoint.toString, act, epoch)
+    } throw Errors.operationIncomplete(checkpoint.toString, act, epoch)
   }
 
   /** In their order. */

@@ -134,7 +134,7 @@ object EpochSeal {
   def planned(batch: Dataset[_], epoch: Long): (StreamExecution, Long) = {
     val query = running(batch, epoch)
     val entry = query.offsetLog.offsetSeqMetadataForBatchId(epoch)
-    query -> entry.getOrElse(throw Errors.sealMisplaced(epoch)).batchTimestampMs
+    query -> entry.getOrElse(throw Errors.sealBatchInvalid(epoch)).batchTimestampMs
   }
 
   /**
@@ -156,7 +156,7 @@ object EpochSeal {
   } yield number -> source.toLong
 
   private def running(batch: Dataset[_], epoch: Long): StreamExecution =
-    queryOf(batch).getOrElse(throw Errors.sealMisplaced(epoch))
+    queryOf(batch).getOrElse(throw Errors.sealBatchInvalid(epoch))
 
   /** None where each commit of a store is durable when it returns. */
   private def of(batch: Dataset[_], epoch: Long): Option[(QueryCoordinator, String)] = {

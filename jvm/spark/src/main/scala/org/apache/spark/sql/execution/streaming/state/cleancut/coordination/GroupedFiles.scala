@@ -196,7 +196,7 @@ final private[cleancut] class GroupedFiles(
 
   override def checkRoot(): Unit = ()
 
-  private def damaged(version: StateVersion, kind: FrameKind) = Errors.frameDamaged(
+  private def damaged(version: StateVersion, kind: FrameKind) = Errors.frameCorrupted(
     path(version, kind),
     store.operator,
     store.partition,

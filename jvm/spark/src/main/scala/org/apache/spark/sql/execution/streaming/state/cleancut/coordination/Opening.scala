@@ -31,7 +31,7 @@ final private[coordination] class Opening(
     val start = startAt(version)
     ofTask.fold(started(start))(_.open(start)) match {
       case Right(opened) if opened.unread.nonEmpty =>
-        throw Errors.channelUnread(checkpoint, version - 1, opened.unread)
+        throw Errors.inFlightNotConsumed(checkpoint, version - 1, opened.unread)
       case Right(opened)        => opened
       case Left(_) if isOfBatch => Opened(accepted(version), needsBase = false)
       // The driver would commit without a cut, and would not even know that there are some.

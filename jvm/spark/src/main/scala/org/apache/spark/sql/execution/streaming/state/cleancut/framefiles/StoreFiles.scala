@@ -182,7 +182,7 @@ final private[cleancut] class StoreFiles(
     }
 
   private def damaged(path: String, version: StateVersion, detail: String) =
-    Errors.frameDamaged(path, store.operator, store.partition, store.name, version.number, detail)
+    Errors.frameCorrupted(path, store.operator, store.partition, store.name, version.number, detail)
 
   private def makeDirectory(): Unit = if (!isDirectoryMade) {
     manager.mkdirs(directory)

@@ -66,7 +66,7 @@ final case class OfflineAct(
    * What it would do.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED
    */
   def plan(session: SparkSession, location: String): OfflinePlan = {
     val from = OfflinePlace.of(session, location, name)
@@ -85,8 +85,8 @@ final case class OfflineAct(
    * @return
    *   what was done, with the rows of each operator
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED, CLEANCUT_PLAN_OUTDATED,
-   *   CLEANCUT_REWRITE_DIFFERS
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED, CLEANCUT_PLAN_OUTDATED,
+   *   CLEANCUT_REWRITE_MISMATCH
    */
   def run(session: SparkSession, location: String): OfflinePlan = {
     val from = OfflinePlace.of(session, location, name)
@@ -99,12 +99,12 @@ final case class OfflineAct(
     catch {
       case e @ WriteDenied(why) if !isRefusal(e) =>
         val where = other.fold(from.location)(of => s"${from.location} or ${of.into}")
-        throw Errors.offlineRefused(name, from.location, s"$where cannot be written ($why)")
+        throw Errors.operationRefused(name, from.location, s"$where cannot be written ($why)")
     }
   }
 
   private def isRefusal(e: Throwable): Boolean = e match {
-    case of: CleancutException => of.getErrorId == "CLEANCUT_OFFLINE_REFUSED"
+    case of: CleancutException => of.getErrorId == "CLEANCUT_OPERATION_REFUSED"
     case _                     => false
   }
 
@@ -174,7 +174,7 @@ final case class OfflineAct(
     catch {
       case NonFatal(e) if !e.isInstanceOf[CleancutException] && hasChanged(target, query, staged) =>
         val reason = s"another operation or the query has changed it meanwhile ($e)"
-        throw Errors.offlineRefused(name, target.place.location, reason)
+        throw Errors.operationRefused(name, target.place.location, reason)
     }
 
   private def hasChanged(
@@ -230,7 +230,7 @@ final case class OfflineAct(
     catch {
       case NonFatal(e) if query.isBack && isMissing(e) =>
         val reason = s"the state after epoch ${query.epoch} is not there any more: ${e.getMessage}"
-        throw Errors.offlineRefused(name, query.location, reason)
+        throw Errors.operationRefused(name, query.location, reason)
     }
 
   private def isMissing(e: Throwable): Boolean =
@@ -311,7 +311,7 @@ final case class OfflineAct(
     s"A query that is started there needs the settings $access."
 
   private def refusing(from: OfflinePlace)(reason: String): Nothing =
-    throw Errors.offlineRefused(name, from.location, reason)
+    throw Errors.operationRefused(name, from.location, reason)
 
   private def editable(from: OfflinePlace, query: StoredQuery)(of: StateRows): EditableRows =
     OfflineEdit.rowsOf(query, of, refusing(from))

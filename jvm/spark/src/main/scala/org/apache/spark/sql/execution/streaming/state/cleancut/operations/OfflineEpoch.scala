@@ -76,7 +76,7 @@ private[operations] object OfflineEpoch {
   private def add(target: OfflineTarget, epoch: Long, act: String)(isAdded: => Boolean): Unit =
     if (!added(isAdded)) {
       val reason = s"somebody else has written epoch $epoch meanwhile; is the query running?"
-      throw Errors.offlineRefused(act, target.place.location, reason)
+      throw Errors.operationRefused(act, target.place.location, reason)
     }
 
   /** Spark's logs throw if another writer adds the entry at the same time. */

@@ -115,7 +115,7 @@ private[operations] object OfflineRun {
    * @param isBack
    *   whether it resumes from a cut, whatever the commit log has after it
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED, somebody has committed an epoch meanwhile
+   *   CLEANCUT_OPERATION_REFUSED, somebody has committed an epoch meanwhile
    */
   def using[A](target: OfflineTarget, act: String, id: UUID, isBack: Boolean = false)(
       body: OfflineRun => A
@@ -139,6 +139,6 @@ private[operations] object OfflineRun {
   private def checkLast(committed: Long, last: Long, act: String, place: OfflinePlace): Unit =
     if (committed != last) {
       val reason = s"epoch $committed has been committed meanwhile; is the query running?"
-      throw Errors.offlineRefused(act, place.location, reason)
+      throw Errors.operationRefused(act, place.location, reason)
     }
 }

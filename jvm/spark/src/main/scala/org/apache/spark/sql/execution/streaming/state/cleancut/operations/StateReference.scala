@@ -35,7 +35,7 @@ final private[operations] class StateReference private (
    * @param savepoint
    *   in which the earlier epoch is kept, if not by its cut
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED, what it was to be made of has been swept; CLEANCUT_CUT_DAMAGED
+   *   CLEANCUT_OPERATION_REFUSED, what it was to be made of has been swept; CLEANCUT_CUT_CORRUPTED
    */
   def apply(
       place: OfflinePlace,

@@ -72,7 +72,7 @@ final private[operations] class StateRewrite(
    * rows in the place of some.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_REWRITE_DIFFERS
+   *   CLEANCUT_REWRITE_MISMATCH
    */
   def apply(partitions: Option[Int], edit: Option[Edited] = None): Seq[Rewritten] = running {
     stores =>
@@ -93,7 +93,7 @@ final private[operations] class StateRewrite(
    * another query.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_REWRITE_DIFFERS
+   *   CLEANCUT_REWRITE_MISMATCH
    */
   def fill(rows: Seq[Edited], carried: Seq[Way]): Seq[Rewritten] = running { stores =>
     checked(stores)(moved(stores, query.partitions, rows, carried))
@@ -164,7 +164,7 @@ final private[operations] class StateRewrite(
     )
     written.zip(found).filter { case (of, sum) => of.sum != sum }.foreach { case (of, sum) =>
       val store = byId(of.operator).stores(of.store).name
-      throw Errors.rewriteDiffers(
+      throw Errors.rewriteMismatch(
         to.stateRoot,
         of.operator,
         of.partition,
@@ -186,7 +186,7 @@ final private[operations] class StateRewrite(
       if (left != arrived) {
         val store = operator.stores(index).name
         throw Errors
-          .rewriteDiffers(to.stateRoot, operator.id, -1, store, left.rows, arrived.rows)
+          .rewriteMismatch(to.stateRoot, operator.id, -1, store, left.rows, arrived.rows)
       }
     }
 }

@@ -20,7 +20,7 @@ object ProviderRule extends Rule[SparkPlan] {
     override def postColumnarTransitions: Rule[SparkPlan] = ProviderRule
   }
 
-  /** @throws io.cleancut.error.CleancutException CLEANCUT_STATE_ELSEWHERE */
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_PROVIDER_MISMATCH */
   override def apply(plan: SparkPlan): SparkPlan = {
     for {
       operator <- plan.collectFirst { case stateful: StatefulOperator => stateful }
@@ -28,7 +28,7 @@ object ProviderRule extends Rule[SparkPlan] {
       // In a batch it has no checkpoint.
       if info.checkpointLocation.nonEmpty && !TransformWithStateRule.isAsked(plan.conf)
       if Settings.from(plan.conf.getAllConfs).requiresProvider
-    } throw Errors.stateElsewhere(
+    } throw Errors.providerMismatch(
       StoreFiles.checkpointOf(info.checkpointLocation).toString,
       plan.conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS),
       "that is the provider which the session or the checkpoint names"

@@ -35,7 +35,7 @@ final class SinkDirectory(path: String, conf: Configuration) {
    * checkpoint.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_UNFIT
+   *   CLEANCUT_OBJECT_STORE_UNSAFE
    */
   def prepare(): Unit = {
     new WriteProbe(store, Clock.System).run()

@@ -163,7 +163,9 @@ abstract class FileCheckpointContract
     for (other <- Seq("""{"id":"xyz"}""", "{", "")) {
       writeMetadata(other)
       val changed = errorOf(start())
-      assert(changed.errorId == "CLEANCUT_CUT_DAMAGED" && changed.getMessage.contains("/metadata"))
+      assert(
+        changed.errorId == "CLEANCUT_CUT_CORRUPTED" && changed.getMessage.contains("/metadata")
+      )
     }
   }
 

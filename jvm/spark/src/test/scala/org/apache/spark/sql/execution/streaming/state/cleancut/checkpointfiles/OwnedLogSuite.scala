@@ -112,7 +112,9 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
     // Spark asks first, and may be overtaken behind that.
     for (step <- Seq[() => Any](() => owner.exists(entry(0)), () => write(owner, 0, "own"))) {
       val error = intercept[CleancutException](step())
-      assert(error.getErrorId == "CLEANCUT_ENTRY_TAKEN" && error.getMessage.contains("offsets/0"))
+      assert(
+        error.getErrorId == "CLEANCUT_OFFSET_LOG_CONFLICT" && error.getMessage.contains("offsets/0")
+      )
     }
     assert(listed(log()).contains("0") && read(0) == "of the run before")
   }

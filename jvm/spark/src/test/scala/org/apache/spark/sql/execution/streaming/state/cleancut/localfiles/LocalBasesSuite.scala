@@ -127,7 +127,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
         } finally log.release()
       }
       if (isRead) assert(read() == Rows.size)
-      else assert(intercept[CleancutException](read()).getErrorId == "CLEANCUT_FRAME_DAMAGED")
+      else assert(intercept[CleancutException](read()).getErrorId == "CLEANCUT_FRAME_CORRUPTED")
       bytes.close()
       assert(far.ranges.size == 2, "the only piece is fetched and fetched again")
     }

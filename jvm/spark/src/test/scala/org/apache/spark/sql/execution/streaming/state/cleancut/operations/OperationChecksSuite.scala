@@ -64,7 +64,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
 
   private def refusal(body: => Any): String = {
     val refused = intercept[CleancutException](body)
-    assert(refused.getErrorId == "CLEANCUT_OFFLINE_REFUSED", refused.getMessage)
+    assert(refused.getErrorId == "CLEANCUT_OPERATION_REFUSED", refused.getMessage)
     refused.getMessage
   }
 

@@ -60,7 +60,7 @@ class DamagedFilesSuite extends AnyFunSuite {
       for (v <- 1L to Latest) readOrError(setup, v) match {
         case Right(found) => assert(found == expected(v))
         case Left(error)  =>
-          assert(needs(v, name) && error.errorId == "CLEANCUT_FRAME_DAMAGED", s"$name at $v")
+          assert(needs(v, name) && error.errorId == "CLEANCUT_FRAME_CORRUPTED", s"$name at $v")
       }
     }
   }
@@ -181,7 +181,7 @@ object DamagedFilesSuite {
   /** What can happen to a file, and which errors tell of it. */
   final private case class Damage(what: String, errors: Set[String], act: (Path, Setup) => Unit)
 
-  private val Damaged = Set("CLEANCUT_FRAME_DAMAGED")
+  private val Damaged = Set("CLEANCUT_FRAME_CORRUPTED")
   private val Misplaced = Set("CLEANCUT_FRAME_MISPLACED") ++ Damaged
 
   private def edited(change: Array[Byte] => Array[Byte]): (Path, Setup) => Unit =

@@ -326,7 +326,7 @@ final private class ChannelProgram(
     override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
       val epoch = operator.storeVersion
       val seal = s"$checkpoint/${StoreLayout.RootName}/${CutLayout.sealsOf(epoch)}"
-      Errors.channelDiffers(
+      Errors.inFlightInputMismatch(
         checkpoint,
         epoch,
         seal,

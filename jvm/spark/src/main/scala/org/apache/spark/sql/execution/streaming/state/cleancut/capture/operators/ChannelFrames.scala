@@ -120,7 +120,7 @@ final private[cleancut] class ChannelFrames(
 
   private def changed(stored: StructType) = {
     val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation).toString
-    Errors.channelChanged(checkpoint, context.store, stored.toDDL, schema.toDDL)
+    Errors.inFlightSchemaMismatch(checkpoint, context.store, stored.toDDL, schema.toDDL)
   }
 
   private def writeRows(

@@ -169,7 +169,7 @@ final private[operations] class FirstState(
   )
 
   private def refused(reason: String): Nothing =
-    throw Errors.offlineRefused(begins.act, begins.from.getOrElse(place.location), reason)
+    throw Errors.operationRefused(begins.act, begins.from.getOrElse(place.location), reason)
 }
 
 object FirstState {
@@ -182,7 +182,7 @@ object FirstState {
    * @param isApplied
    *   whether it is done, and not only planned
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED, CLEANCUT_REWRITE_DIFFERS
+   *   CLEANCUT_OPERATION_REFUSED, CLEANCUT_REWRITE_MISMATCH
    */
   def bootstrap(
       session: SparkSession,
@@ -219,7 +219,7 @@ object FirstState {
    * @param planned
    *   the plan that is executed; None to plan
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED, CLEANCUT_PLAN_OUTDATED, CLEANCUT_REWRITE_DIFFERS
+   *   CLEANCUT_OPERATION_REFUSED, CLEANCUT_PLAN_OUTDATED, CLEANCUT_REWRITE_MISMATCH
    */
   def migrate(
       session: SparkSession,

@@ -65,7 +65,7 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
 
   def run(): StartVerdict = {
     if (!query.isStreaming) {
-      throw Errors.offlineRefused(Act, from.location, "the DataFrame is not a streaming one")
+      throw Errors.operationRefused(Act, from.location, "the DataFrame is not a streaming one")
     }
     val anew = planned
     val now = anew.getOrElse(Nil)
@@ -148,7 +148,7 @@ object StartCheck {
    * @param mode
    *   the output mode, in Spark's words
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED: it is no streaming query, or there
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED: it is no streaming query, or there
    *   is no epoch that one could go on from
    */
   def run(session: SparkSession, location: String, query: DataFrame, mode: String): StartVerdict =

@@ -47,5 +47,5 @@ object StartCheckRule extends Logging {
   private def advice(of: StartFinding) =
     if (of.advice.isEmpty) "" else s" (${of.advice.stripSuffix(".")})"
 
-  private val NoState = Set("CLEANCUT_CHECKPOINT_NOT_FOUND", "CLEANCUT_OFFLINE_REFUSED")
+  private val NoState = Set("CLEANCUT_CHECKPOINT_NOT_FOUND", "CLEANCUT_OPERATION_REFUSED")
 }

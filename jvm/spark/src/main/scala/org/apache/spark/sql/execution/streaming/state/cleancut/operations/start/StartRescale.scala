@@ -23,7 +23,7 @@ object StartRescale extends Logging {
    * made, as behind any other. What cannot be done now is left to the next start.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_REWRITE_DIFFERS; the checkpoint is as it was
+   *   CLEANCUT_REWRITE_MISMATCH; the checkpoint is as it was
    */
   def run(checkpoint: Path, settings: Settings): Unit =
     for (partitions <- settings.statePartitions; session <- sessionOf()) {
@@ -54,5 +54,5 @@ object StartRescale extends Logging {
     } yield StoredQuery.partitionsIn(recorded)
   }
 
-  private val Refused = "CLEANCUT_OFFLINE_REFUSED"
+  private val Refused = "CLEANCUT_OPERATION_REFUSED"
 }

@@ -63,7 +63,7 @@ private[operations] object NewCheckpoint {
           .read(new Path(from.location, Metadata), from.hadoopConf)
           .fold {
             val reason = "its file `metadata` with the id of the query is missing"
-            throw Errors.offlineRefused(act, from.location, reason)
+            throw Errors.operationRefused(act, from.location, reason)
           }(_.id)
     identify(place, query)
   }

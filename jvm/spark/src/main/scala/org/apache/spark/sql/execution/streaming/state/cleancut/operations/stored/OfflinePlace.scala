@@ -114,7 +114,7 @@ private[operations] object OfflinePlace {
    * One that is there, as it is.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OFFLINE_REFUSED if no file system has such a location
+   *   CLEANCUT_OPERATION_REFUSED if no file system has such a location
    */
   def of(session: SparkSession, location: String, act: String): OfflinePlace = {
     val resolved = resolve(session, location, act)
@@ -151,7 +151,7 @@ private[operations] object OfflinePlace {
       case NonFatal(e)          =>
         val advice = BucketPath.ofS3a(location).fold("")(own => s"; use $own without hadoop-aws")
         val reason = s"no file system is available for this location ($e)$advice"
-        throw Errors.offlineRefused(act, location, reason)
+        throw Errors.operationRefused(act, location, reason)
     }
 }
 

@@ -283,7 +283,7 @@ private[operations] object StoredQuery {
    * @param isLookedAt
    *   whether nothing is made of what is read
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OFFLINE_REFUSED
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED
    */
   def read(
       place: OfflinePlace,
@@ -293,7 +293,7 @@ private[operations] object StoredQuery {
       isLookedAt: Boolean = false
   ): StoredQuery = {
     val location = place.location
-    def refused(reason: String) = throw Errors.offlineRefused(act, location, reason)
+    def refused(reason: String) = throw Errors.operationRefused(act, location, reason)
     val logs = place.logs
     // A cut stands for itself, whatever goes on after it; and who goes back leaves that behind.
     val isBack = source != OfflineSource.Last
