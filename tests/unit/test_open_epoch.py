@@ -193,7 +193,8 @@ def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
 
     with pytest.raises(OSError, match="in the block"), block(ledger, side) as e:
         fail(e)
-    assert side.steps == ["seal", "unpersist"]
+    assert side.steps == ["compute", "close", "unpersist"]
+    assert side.closed == ['cleancut.sinks\n{"sizes": ""}']
     assert sizes() == []
     with block(ledger, side) as e:
         assert e.fresh
@@ -202,7 +203,7 @@ def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
         e.transaction.run("INSERT INTO sizes VALUES (2)")
     assert sizes() == [(2,)]
     for sealed, steps in (
-        (None, ["finish", "seal", "record sizes", "unpersist"]),
+        (None, ["finish", "compute", "close", "record sizes", "unpersist"]),
         ("", ["finish", "record sizes"]),
     ):
         side.output = sealed
@@ -211,3 +212,14 @@ def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
             rows = e.rows
             assert rows.name == "0 rows"
         assert side.steps == steps
+
+
+def test_the_block_of_a_ledger_refuses_an_epoch_that_was_sealed_for_another_sink(
+    side: Side, tmp_path: Path
+) -> None:
+    """Its rows would be in both targets. A block of a ledger sealed without a name."""
+    side.output = 'cleancut.sinks\n{"one": "one staged"}'
+    ledger = SqlLedger(f"sqlite:///{tmp_path}/db", "sizes")
+    with pytest.raises(RequestError) as raised, block(ledger, side):
+        raise AssertionError("the block was entered")
+    assert raised.value.error_id == "CLEANCUT_SINK_REPLACED"

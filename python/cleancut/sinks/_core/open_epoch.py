@@ -1,7 +1,7 @@
 """An epoch while it is written: between what was done of it before, and what makes it visible."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from cleancut.sinks._core.batch import Batch
     from cleancut.sinks._core.epoch_sink import EpochSink
+
 
 # The first line of what a seal says of an epoch; then comes the handle of each sink, as JSON.
 _OUTPUT = "cleancut.sinks"
@@ -131,7 +132,7 @@ class OpenEpoch:
             self.write(self.rows.limit(0))
         assert self._handles is not None, "it is written"
         # Before any of it is seen; it only has what a later run can do without the rows.
-        self._side.close(_output(self._handles))
+        self._side.close(encode_handles(self._handles))
         _publish(self._sinks, self._handles, self._published, self._side)
 
     def _leave(self) -> None:
@@ -166,9 +167,9 @@ def _open_epoch(
     sinks: Sequence["EpochSink"], side: QuerySide, df: "DataFrame"
 ) -> Iterator[OpenEpoch]:
     # First: with it the run begins for the coordinator, which then knows its generation.
-    sealed = _handles(side.sealed_output())
+    sealed = decode_handles(side.sealed_output())
     batch = side.batch
-    _check_sinks(sinks, sealed, batch)
+    check_sealed([sink.name for sink in sinks], sealed, batch)
     for sink in sinks:
         sink._begin_once(side, df.sparkSession)
     published = {sink.name: sink.published(batch) for sink in sinks}
@@ -183,22 +184,6 @@ def _open_epoch(
     finally:
         opened._leave()
     _sweep(sinks, side)
-
-
-def _check_sinks(sinks: Sequence["EpochSink"], sealed: Mapping[str, str], batch: "Batch") -> None:
-    """Refuses an epoch that an earlier run has sealed for a sink that this run does not have.
-
-    That sink may have published it, and its rows would be in two targets.
-    """
-    former = sorted(sealed.keys() - {sink.name for sink in sinks})
-    if former:
-        raise error_of(
-            "CLEANCUT_SINK_REPLACED",
-            epoch=batch.epoch,
-            location=batch.checkpoint,
-            former=", ".join(former),
-            before=batch.epoch - 1,
-        )
 
 
 def _is_finished(
@@ -222,7 +207,7 @@ def _is_finished(
     # Its tasks have to run all the same, or its state would be missing.
     rows = side.compute()
     try:
-        side.close(_output(handles))
+        side.close(encode_handles(handles))
         _record(sinks, handles, published, side)
     finally:
         rows.unpersist()
@@ -267,14 +252,39 @@ def _known(published: Mapping[str, str | None]) -> dict[str, str]:
     return {name: handle for name, handle in published.items() if handle is not None}
 
 
-def _output(handles: Mapping[str, str]) -> str:
+def encode_handles(handles: Mapping[str, str]) -> str:
+    """The text of a seal, of the handle of each sink by its name."""
     return f"{_OUTPUT}\n{json.dumps(handles)}"
 
 
-def _handles(output: str | None) -> dict[str, str]:
-    """By the name of each sink, what an earlier run had staged when it sealed the epoch."""
+def decode_handles(output: str | None) -> dict[str, str]:
+    """What `encode_handles` was given; nothing of a seal that names no sinks."""
     kind, _, body = (output or "").partition("\n")
     if kind != _OUTPUT:
         return {}
     found = json.loads(body)
     return {str(name): str(handle) for name, handle in found.items()}
+
+
+def check_sealed(sinks: Collection[str], sealed: Mapping[str, str], batch: "Batch") -> None:
+    """Refuses an epoch that an earlier run has sealed for a sink that this run does not have.
+
+    That sink may have published it, and its rows would be in two targets.
+
+    Args:
+        sinks: the names of those that this run has.
+        sealed: as `decode_handles` gives it.
+        batch: the epoch.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_REPLACED.
+    """
+    former = sorted(sealed.keys() - set(sinks))
+    if former:
+        raise error_of(
+            "CLEANCUT_SINK_REPLACED",
+            epoch=batch.epoch,
+            location=batch.checkpoint,
+            former=", ".join(former),
+            before=batch.epoch - 1,
+        )

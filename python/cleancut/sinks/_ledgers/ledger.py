@@ -19,6 +19,7 @@ from cleancut.sinks._core.ledger import (
     Run,
 )
 from cleancut.sinks._core.ledger_errors import error_for
+from cleancut.sinks._core.open_epoch import check_sealed, decode_handles, encode_handles
 from cleancut.sinks._core.query_side import Act, QuerySide, query_side
 from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._ledgers.stored import StoredLedger, UndoFunction
@@ -127,19 +128,21 @@ class Ledger:
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run of the query has begun.
             RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it is published with other input;
-                CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back behind what is published.
+                CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back behind what is published;
+                CLEANCUT_SINK_REPLACED, an earlier run has sealed it for another sink.
         """
         side = query_side(df, epoch)
         # First: with it the run begins for the coordinator, which then knows its generation.
-        side.sealed_output()
+        check_sealed([self.sink], decode_handles(side.sealed_output()), side.batch)
         self.begin(side, None)
         if self.handle_of(side.batch) is not None and side.finish():
             side.published([self.sink])
             with self.database.transaction() as of:
                 yield LedgerBlock(False, df.limit(0), of)
             return
-        rows = side.seal()
+        rows = side.compute()
         try:
+            side.close(encode_handles({self.sink: ""}))
             with self.database.transaction() as of:
                 fresh = self.lock(of, side.batch) is None
                 yield LedgerBlock(fresh, rows if fresh else df.limit(0), of)
