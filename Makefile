@@ -160,6 +160,7 @@ campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n
 
 campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign-kills: export CLEANCUT_CHAOS_RUNS := $(or $(RUNS),20)
+campaign-kills: export CLEANCUT_CAMPAIGN_SINKS := $(SINKS)
 campaign-kills: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a cluster whose processes are killed, five queries a seed; and each sink, killed RUNS times
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py tests/chaos/test_sinks_killed.py $(ARGS)

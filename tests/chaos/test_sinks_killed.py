@@ -29,6 +29,8 @@ SEED = hunting(41)
 FAULTS = 3 if chaos_runs() == 1 else chaos_runs()
 # After so many minutes a campaign begins no other fate.
 MINUTES = float(os.environ.get("CLEANCUT_CAMPAIGN_MINUTES", "inf"))
+# By name; a driver with fewer queries meets its fates sooner.
+SINKS = os.environ.get("CLEANCUT_CAMPAIGN_SINKS", "").split(",")
 
 
 @long
@@ -42,8 +44,11 @@ MINUTES = float(os.environ.get("CLEANCUT_CAMPAIGN_MINUTES", "inf"))
 def test_readers_see_whole_epochs_whatever_is_killed(
     names: Sequence[str], tmp_path: Path, show: Callable[[str], None]
 ) -> None:
+    chosen = [name for name in names if SINKS == [""] or name in SINKS]
+    if not chosen:
+        pytest.skip("none of these sinks is in CLEANCUT_CAMPAIGN_SINKS")
     with ExitStack() as stack:
-        targets = {name: target_at(name, tmp_path / name, stack) for name in names}
+        targets = {name: target_at(name, tmp_path / name, stack) for name in chosen}
         fates = plan(SEED, FAULTS, targets)
         campaign = Campaign(targets, tmp_path, SEED, fates, limit_s=60 * MINUTES)
         campaign.run()
