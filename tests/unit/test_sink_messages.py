@@ -1,0 +1,58 @@
+"""The parameters that messages of sinks name exist: `(keep_undo)`, `(order_by)`."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cleancut.sinks as sinks
+
+PACKAGE = Path(sinks.__file__).parent
+NAMED = re.compile(r"\(([a-z]+(?:_[a-z]+)*)\)|\b([a-z]+(?:_[a-z]+)+)=")
+LUA = PACKAGE / "_redis" / "scripts.py"
+WORDS = re.compile("[a-z]{2,} [a-z]{2,}")
+
+
+def parameters() -> set[str]:
+    """Those of all public sinks and ledgers, and of their public methods."""
+    found: set[str] = set()
+    for public in (getattr(sinks, name) for name in sinks.__all__):
+        made = [public] if callable(public) else []
+        methods = [of for name, of in vars(public).items() if name[0] != "_" and callable(of)]
+        for function in made + (methods if inspect.isclass(public) else []):
+            found |= set(inspect.signature(function).parameters)
+    return found
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """The texts in the code of sinks that are more than one word, but for docstrings."""
+    for path in sorted(set(PACKAGE.rglob("*.py")) - {LUA}):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docs = {
+            id(of.value)
+            for of in ast.walk(tree)
+            if isinstance(of, ast.Expr) and isinstance(of.value, ast.Constant)
+        }
+        texts = [of for of in ast.walk(tree) if isinstance(of, ast.Constant) and id(of) not in docs]
+        for text in texts:
+            if isinstance(text.value, str) and WORDS.search(text.value):
+                yield path.name, text.value
+
+
+def test_parameters_that_messages_name_exist() -> None:
+    known = parameters()
+    assert {"keep_undo", "order_by", "retry_for_s"} <= known
+    named = [
+        (place, one or other) for place, text in messages() for one, other in NAMED.findall(text)
+    ]
+    assert len(named) > 5, "no message names a parameter any more"
+    assert [(place, name) for place, name in named if name not in known] == []
+
+
+@pytest.mark.parametrize("text", ["give it a name (mode)", "set fan_in=True"])
+def test_a_parameter_is_found_in_a_text(text: str) -> None:
+    [(one, other)] = NAMED.findall(text)
+    assert (one or other) not in parameters()
