@@ -17,6 +17,15 @@ LOST = "test_a_target_that_lost_epochs_is_not_written"
 LOST_MEANWHILE = "test_a_target_that_loses_epochs_during_a_run_is_not_written"
 MOVED = "test_a_query_that_was_moved_continues_and_fences_earlier_runs"
 GONE = "test_a_target_that_is_gone_is_not_created_again"
+BY_HAND = "test_a_checkpoint_that_was_moved_by_hand_is_accepted_by_name"
+REPLACED = "test_an_epoch_that_was_sealed_goes_to_no_other_sink"
+ONE_BY_ONE = "test_a_sink_object_serves_one_query_after_another"
+RAISED = "test_an_error_of_the_rows_is_raised_as_it_is"
+UNDONE = "test_a_rollback_that_is_undone_is_followed_or_refused_with_what_helps"
+# Held by a sink that names itself in no seal.
+HELD_BY_NAIVE = {REPLACED}
+# What the contract says of a sink without one.
+NAIVE = "lost|too many|a second time|former checkpoint"
 ROLLED_BACK = "test_a_run_from_before_a_rollback_publishes_nothing"
 
 
@@ -35,6 +44,7 @@ def in_a_block(contract: type[SinkContract]) -> type[SinkContract]:
     """Has the sink of a contract be written to in a block, as somebody's function does it."""
     make_sink = contract.make_sink
     accept_gap = contract.accept_gap
+    accept_move = contract.accept_move
 
     def made(self: SinkContract, home: Path) -> Callable[[DataFrame, int], None]:
         sink: Any = make_sink(self, home)
@@ -50,6 +60,10 @@ def in_a_block(contract: type[SinkContract]) -> type[SinkContract]:
     def accepted(self: SinkContract, write: Any, first: int, last: int) -> None:
         accept_gap(self, write.sink, first, last)
 
+    def moved(self: SinkContract, write: Any, checkpoint: str) -> None:
+        accept_move(self, write.sink, checkpoint)
+
+    setattr(contract, "accept_move", moved)  # noqa: B010  # a method is not assigned to
     setattr(contract, "make_sink", made)  # noqa: B010  # a method is not assigned to
     setattr(contract, "accept_gap", accepted)  # noqa: B010  # the same
     return contract

@@ -29,6 +29,7 @@ class ActedQuery:
         acts: on its checkpoint.
         planned_ms: when the input of each epoch was chosen.
         seals: what each epoch was sealed with.
+        moves: how often it was moved to another checkpoint.
         lineage: the checkpoints that its checkpoint continues, oldest first.
         published: the epochs that were committed after sinks had published them, by ledger key.
     """
@@ -39,6 +40,7 @@ class ActedQuery:
     acts: list[Act] = field(default_factory=list)
     planned_ms: dict[int, int] = field(default_factory=dict)
     seals: dict[int, str] = field(default_factory=dict)
+    moves: int = 0
     lineage: tuple[Origin, ...] = ()
     published: dict[str, set[int]] = field(default_factory=dict)
     _clock: "itertools.count[int]" = field(default_factory=lambda: itertools.count(_FIRST_MS))
@@ -61,15 +63,21 @@ class ActedQuery:
     @property
     def checkpoint(self) -> str:
         """Its location; another one after each move."""
-        return f"acted:/{self.query_id}" + "/moved" * len(self.lineage)
+        return f"acted:/{self.query_id}" + "/moved" * self.moves
 
-    def move(self) -> "ActedQuery":
-        """The query at another checkpoint, which continues this one; this one can still run."""
+    def move(self, *, is_recorded: bool = True) -> "ActedQuery":
+        """The query at another checkpoint, which continues this one; this one can still run.
+
+        Args:
+            is_recorded: whether the new checkpoint says which one it continues.
+        """
         last = max([*self.planned_ms, *(act.epoch for act in self.acts)], default=-1)
+        origin = (Origin(self.checkpoint, self.runs, last),) if is_recorded else ()
         return replace(
             self,
             runs=0,
-            lineage=(*self.lineage, Origin(self.checkpoint, self.runs, last)),
+            moves=self.moves + 1,
+            lineage=(*self.lineage, *origin),
             acts=list(self.acts),
             planned_ms=dict(self.planned_ms),
             seals={},

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cleancut.errors import CleancutError, FencedError, RequestError, from_java
+from cleancut.sinks._core.batch import Batch
+from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import Act
 from cleancut.testing._acted_query import ActedQuery, ActedRun
 from cleancut.testing._traced import Lines, Pause, SimulatedCrash, crash
@@ -111,6 +113,15 @@ class SinkContract(ABC):
             last: the last one.
         """
         sink.accept_gap(first, last)
+
+    def accept_move(self, sink: Any, checkpoint: str) -> None:
+        """Has a sink accept that the query continues a checkpoint whose files were moved.
+
+        Args:
+            sink: as `make_sink` gives it.
+            checkpoint: its former location.
+        """
+        sink.accept_move(checkpoint)
 
     def session(self) -> "SparkSession":
         """The session that makes the rows: the active one, or a new local one."""
@@ -345,6 +356,71 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 5)
         play.check(range(6), "the query was moved twice")
 
+    def test_a_checkpoint_that_was_moved_by_hand_is_accepted_by_name(self, tmp_path: Path) -> None:
+        """Nothing says which checkpoint it continues. The call that the error names is made."""
+        play = _Play(self, tmp_path)
+        for epoch in (0, 1):
+            play.give(play.query.start(), self.make_sink(tmp_path), epoch)
+        former = play.query.checkpoint
+        play.query = play.query.move(is_recorded=False)
+        refusal = play.refused_by("CLEANCUT_SINK_CHECKPOINT_UNKNOWN", 2) or ""
+        assert f'accept_move("{former}")' in refusal, f"a former checkpoint is not named: {refusal}"
+        play.check([0, 1], "a run of an unknown checkpoint was refused")
+        sink = self.make_sink(tmp_path)
+        self.accept_move(sink, former)
+        play.give(play.query.start(), sink, 2)
+        play.give(play.query.start(), self.make_sink(tmp_path), 3)
+        play.check(range(4), "the move was accepted")
+
+    def test_an_epoch_that_was_sealed_goes_to_no_other_sink(self, tmp_path: Path) -> None:
+        """The run before has died after its seal, which names its sink. Then the sink changes."""
+        play, other = _Play(self, tmp_path, ActedQuery(keeps_seals=True)), _OtherSink()
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        with contextlib.suppress(SimulatedCrash):
+            play.give(play.query.start(), self.make_sink(tmp_path), 1, sealed=crash)
+        # A function may seal without a name.
+        if play.query.seals.get(1):
+            with contextlib.suppress(RequestError):
+                play.give(play.query.start(), other, 1)
+            assert not other.epochs, "a sealed epoch was written a second time, to another sink"
+            play.give(play.query.start(), self.make_sink(tmp_path), 1)
+            play.give(play.query.start(), other, 2)
+            play.check([0, 1], "the epoch was completed, and the sink was changed")
+            assert other.epochs == {2}, "the sink was changed after its epoch, and was refused"
+
+    def test_a_sink_object_serves_one_query_after_another(self, tmp_path: Path) -> None:
+        """A second query that uses it within an epoch of the first may be refused."""
+        play, other = _Play(self, tmp_path), _Play(self, tmp_path, first=_OTHER)
+        sink, taken = self.make_sink(tmp_path), list[int]()
+
+        def take(epoch: int) -> None:
+            with contextlib.suppress(RequestError):
+                other.give(other.query.start(), sink, epoch)
+                taken.append(epoch)
+
+        play.give(play.query.start(), sink, 0)
+        play.give(play.query.start(), sink, 1, sealed=lambda: take(0))
+        play.check([0, 1], "another query used the sink meanwhile", other.expected(taken))
+        take(1)
+        play.give(play.query.start(), sink, 2)
+        play.check(range(3), "another query used the sink", other.expected(taken))
+        for epoch in taken[-1:]:
+            other.give(other.query.start(), self.make_sink(tmp_path), epoch)
+        play.give(play.query.start(), self.make_sink(tmp_path), 2)
+        play.check(range(3), "another query used the sink before", other.expected(taken))
+
+    def test_an_error_of_the_rows_is_raised_as_it_is(self, tmp_path: Path) -> None:
+        """What a task raises is no fault of the target, and leaves nothing there."""
+        play = _Play(self, tmp_path)
+        play.give(play.query.start(), self.make_sink(tmp_path), 0)
+        failure = play.failure_of(1, "no such word")
+        assert failure is not None, "rows lost: an epoch was taken of which a task has failed"
+        assert not isinstance(failure, CleancutError), f"it was taken for another: {failure}"
+        assert "no such word" in str(failure), f"what the task has raised is not there: {failure}"
+        play.check([0], "a task has failed")
+        play.give(play.query.start(), self.make_sink(tmp_path), 1)
+        play.check([0, 1], "a task had failed before")
+
     def test_two_queries_do_not_take_each_others_epochs(self, tmp_path: Path) -> None:
         """Both number their epochs from 0. The second may be refused, before it writes."""
         play = _Play(self, tmp_path)
@@ -380,6 +456,47 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 6)
         play.check([0, 1, 6], "the query went back to epoch 1, and was started again")
 
+    def test_a_rollback_that_is_undone_is_followed_or_refused_with_what_helps(
+        self, tmp_path: Path
+    ) -> None:
+        """The sink may have deleted rows that count again; then its advice is taken."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in range(4):
+            play.give(run, sink, epoch)
+        play.query.acts.append(Act(epoch=5, source=1))
+        is_undone = play.refused_by("CLEANCUT_SINK_UNDO_REFUSED", 6) is None
+        play.query.acts.append(Act(epoch=7, source=3))
+        advice = play.refused_by("CLEANCUT_SINK_ROWS_MISSING", 8)
+        if advice is None:
+            play.check([*range(4), 8], "the rollback was undone")
+            return
+        assert is_undone, f"rows are missing that were not undone: {advice}"
+        assert "--to-epoch 1 " in advice, f"the refusal names no epoch to roll back to: {advice}"
+        play.query.acts.append(Act(epoch=9, source=1))
+        play.give(play.query.start(), self.make_sink(tmp_path), 10)
+        play.check([0, 1, 10], "the query was rolled back again, as the error says")
+
+
+class _OtherSink(EpochSink):
+    """Another target, in memory."""
+
+    def __init__(self) -> None:
+        self.epochs: set[int] = set()
+
+    @property
+    def name(self) -> str:
+        return "another sink"
+
+    def published(self, batch: Batch) -> str | None:
+        return "" if batch.epoch in self.epochs else None
+
+    def stage(self, rows: "DataFrame", batch: Batch) -> str:
+        return ""
+
+    def publish(self, handle: str, batch: Batch) -> None:
+        self.epochs.add(batch.epoch)
+
 
 class _Play:
     """A query, its epochs, and what is to be seen of them."""
@@ -403,17 +520,52 @@ class _Play:
         rows: int = _ROWS,
         first: int = 0,
         sealed: Callable[[], None] = lambda: None,
+        fails_with: str = "",
     ) -> None:
-        """Has a sink take an epoch; the rows of an epoch are the same each time."""
+        """Has a sink take an epoch; the rows of an epoch are the same each time.
+
+        Args:
+            run: of the query.
+            sink: that takes it.
+            epoch: its number.
+            rows: how many.
+            first: what is added to the ids.
+            sealed: called right after the seal.
+            fails_with: what the task of the last row raises; "" has none fail.
+        """
         base = self._first + first + (0 if self._contract.keys else _ROWS * epoch)
         if not first:
             ids = range(base, base + rows)
             self._given[epoch] = [(of, f"word {of}", self._first + epoch) for of in ids]
+        from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
+
         spark = self._contract.session()
         made = spark.range(base, base + rows, 1, _PARTITIONS).selectExpr(
             "id", "concat('word ', id) AS word", f"int({self._first + epoch}) AS n"
         )
+        if fails_with:
+            last = f"id = {base + rows - 1}"
+            made = made.withColumn("word", F.expr(f"if({last}, raise_error('{fails_with}'), word)"))
         run.give(sink, made, epoch, sealed)
+
+    def failure_of(self, epoch: int, raised: str) -> Exception | None:
+        """What a new run fails by of which a task raises an error; None if the epoch is taken."""
+        sink = self._contract.make_sink(self._home)
+        try:
+            self.give(self.query.start(), sink, epoch, fails_with=raised)
+        except Exception as failure:  # whatever the sink makes of it
+            return failure
+        return None
+
+    def refused_by(self, error_id: str, epoch: int) -> str | None:
+        """The text of the error by which a new run is refused; None if the epoch is taken."""
+        try:
+            self.give(self.query.start(), self._contract.make_sink(self._home), epoch)
+        except RequestError as refusal:
+            if refusal.error_id != error_id:
+                raise
+            return str(refusal)
+        return None
 
     def refused(
         self, epoch: int, *named: str, run: ActedRun | None = None, sink: Sink | None = None
