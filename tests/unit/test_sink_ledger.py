@@ -22,9 +22,8 @@ from cleancut.sinks import (
 from cleancut.sinks._core.database import masked, scrubbed, within
 from cleancut.sinks._core.expected import EpochRanges
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
-from cleancut.sinks._core.lineage import Origin
+from cleancut.sinks._core.lineage import Origin, decode_checkpoints
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._ledgers.checkpoints import decode_checkpoints
 from cleancut.sinks._tables.sql import SqlDatabase
 from tests.support.refusals import refusal
 

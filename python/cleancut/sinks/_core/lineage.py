@@ -1,5 +1,6 @@
 """The checkpoints of a query, of which each continues the one before it."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,3 +68,13 @@ def normal(location: str) -> str:
     """A location in one spelling, whichever file system of Hadoop names it."""
     plain = _OF_HADOOP.sub("s3://", _OF_FILES.sub("", location))
     return plain.rstrip("/") or "/"
+
+
+def encode_checkpoints(locations: Sequence[str]) -> str:
+    """The location of a checkpoint; those of a lineage as a JSON array, oldest first."""
+    return locations[0] if len(locations) == 1 else json.dumps(list(locations))
+
+
+def decode_checkpoints(text: str) -> tuple[str, ...]:
+    """What `encode_checkpoints` gave."""
+    return tuple(map(str, json.loads(text))) if text.startswith("[") else (text,)

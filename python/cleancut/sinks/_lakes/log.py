@@ -17,9 +17,9 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import error_for, fenced
+from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._epoch_log.manifest import FORMAT_VERSION, decoded
-from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
+from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._core.query_side import Act
-from cleancut.sinks._ledgers.checkpoints import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._ledgers.stored import StoredLedger
 
 _VERSION = 1
