@@ -2,6 +2,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import java.util.concurrent.atomic.AtomicLong
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.execution.streaming.state.{
   StateStoreCustomMetric,
   StateStoreCustomSizeMetric,
@@ -20,26 +22,27 @@ import io.cleancut.format.frame.{LoadPhase, LoadWatch}
 final private[cleancut] class StoreMetrics {
   import StoreMetrics._
 
-  val commitNs = new AtomicLong
-  val commitBytes = new AtomicLong
-  val baseBytes = new AtomicLong
-  val basesWritten = new AtomicLong
-  private val loads = new AtomicLong
-  private val localBases = new AtomicLong
-  private val loadNs = new AtomicLong
-  private val findNs = new AtomicLong
-  private val findBytes = new AtomicLong
-  private val downloadNs = new AtomicLong
-  private val decodeNs = new AtomicLong
-  private val decodedBytes = new AtomicLong
-  private val indexNs = new AtomicLong
-  private val indexedBytes = new AtomicLong
-  val loadedFrames = new AtomicLong
-  val loadedBytes = new AtomicLong
-  val memoryHits = new AtomicLong
-  val waitNs = new AtomicLong
-  private val compactions = new AtomicLong
-  private val compactionNs = new AtomicLong
+  private val counters = mutable.ArrayBuffer.empty[Counter]
+  val commitNs: AtomicLong = counter(CommitTime)
+  val commitBytes: AtomicLong = counter(CommitBytes)
+  val baseBytes: AtomicLong = counter(BaseBytes)
+  val basesWritten: AtomicLong = counter(BasesWritten)
+  private val loads = counter(Loads)
+  private val localBases = counter(LocalBases)
+  private val loadNs = counter(LoadTime)
+  private val findNs = counter(FindTime)
+  private val findBytes = counter(FindBytes)
+  private val downloadNs = counter(DownloadTime)
+  private val decodeNs = counter(DecodeTime)
+  private val decodedBytes = counter(DecodedBytes)
+  private val indexNs = counter(IndexTime)
+  private val indexedBytes = counter(IndexedBytes)
+  val loadedFrames: AtomicLong = counter(LoadedFrames)
+  val loadedBytes: AtomicLong = counter(LoadedBytes)
+  val memoryHits: AtomicLong = counter(MemoryHits)
+  val waitNs: AtomicLong = counter(WaitTime)
+  private val compactions = counter(Compactions)
+  private val compactionNs = counter(CompactionTime)
   private val lastBase = new AtomicLong(SparkStoreReports.NoBase)
 
   /** A base of this version is durable: it was written here, or a version was loaded from it. */
@@ -78,39 +81,30 @@ final private[cleancut] class StoreMetrics {
   }
 
   /** Takes what was counted since the last call. */
-  def drain(): Map[StateStoreCustomMetric, Long] = Map(
-    CommitTime -> drainMs(commitNs),
-    CommitBytes -> commitBytes.getAndSet(0L),
-    BaseBytes -> baseBytes.getAndSet(0L),
-    BasesWritten -> basesWritten.getAndSet(0L),
-    Loads -> loads.getAndSet(0L),
-    LocalBases -> localBases.getAndSet(0L),
-    LoadTime -> drainMs(loadNs),
-    FindTime -> drainMs(findNs),
-    FindBytes -> findBytes.getAndSet(0L),
-    DownloadTime -> drainMs(downloadNs),
-    DecodeTime -> drainMs(decodeNs),
-    DecodedBytes -> decodedBytes.getAndSet(0L),
-    IndexTime -> drainMs(indexNs),
-    IndexedBytes -> indexedBytes.getAndSet(0L),
-    LoadedFrames -> loadedFrames.getAndSet(0L),
-    LoadedBytes -> loadedBytes.getAndSet(0L),
-    MemoryHits -> memoryHits.getAndSet(0L),
-    WaitTime -> drainMs(waitNs),
-    Compactions -> compactions.getAndSet(0L),
-    CompactionTime -> drainMs(compactionNs)
-  )
+  def drain(): Map[StateStoreCustomMetric, Long] =
+    counters.iterator.map(each => each.metric -> each.drain()).toMap
 
-  // The remainder stays, so that many short waits add up instead of being cut to 0 one by one.
-  private def drainMs(counter: AtomicLong): Long = {
-    val ms = counter.get() / NsPerMs
-    counter.addAndGet(-ms * NsPerMs)
-    ms
+  private def counter(metric: StateStoreCustomMetric): AtomicLong = {
+    val added = new Counter(metric)
+    counters += added
+    added
   }
 }
 
 private[cleancut] object StoreMetrics {
   private val NsPerMs = 1000000L
+
+  /** What was counted since the last report; a time is counted in ns. */
+  final private class Counter(val metric: StateStoreCustomMetric) extends AtomicLong {
+    def drain(): Long = metric match {
+      case _: StateStoreCustomTimingMetric =>
+        // The remainder stays: otherwise each of many short waits would count as 0.
+        val ms = get() / NsPerMs
+        addAndGet(-ms * NsPerMs)
+        ms
+      case _ => getAndSet(0L)
+    }
+  }
 
   val LiveBytes: StateStoreCustomMetric =
     StateStoreCustomSizeMetric("cleancutLiveBytes", "bytes of rows that the state holds")
@@ -174,29 +168,6 @@ private[cleancut] object StoreMetrics {
   private val CompactionTime =
     StateStoreCustomTimingMetric("cleancutCompactionMs", "background time spent compacting logs")
 
-  val all: Seq[StateStoreCustomMetric] = Seq(
-    LiveBytes,
-    DeadBytes,
-    MappedBytes,
-    CommitTime,
-    CommitBytes,
-    BaseBytes,
-    BasesWritten,
-    Loads,
-    LocalBases,
-    LoadTime,
-    FindTime,
-    FindBytes,
-    DownloadTime,
-    DecodeTime,
-    DecodedBytes,
-    IndexTime,
-    IndexedBytes,
-    LoadedFrames,
-    LoadedBytes,
-    MemoryHits,
-    WaitTime,
-    Compactions,
-    CompactionTime
-  )
+  val all: Seq[StateStoreCustomMetric] =
+    Seq(LiveBytes, DeadBytes, MappedBytes) ++ (new StoreMetrics).counters.map(_.metric)
 }
