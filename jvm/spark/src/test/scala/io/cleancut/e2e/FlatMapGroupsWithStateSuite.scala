@@ -26,12 +26,10 @@ class FlatMapGroupsWithStateSuite extends AnyFunSuite with AgainstRocksDb {
       "with event-time timeouts" -> GroupStateTimeout.EventTimeTimeout()
     )
     mode <- Seq(OutputMode.Update(), OutputMode.Append())
-    isLong = timeout == GroupStateTimeout.NoTimeout() || mode == OutputMode.Update()
-    tags = if (isLong) Seq(LongTest) else Nil
   }
     test(
       s"flatMapGroupsWithState $name in $mode mode gives the rows of the built-in provider",
-      tags: _*
+      LongTest
     )(compare(mode)(flatMapped(_, timeout, mode)))
 
   test("mapGroupsWithState gives the rows of the built-in provider", LongTest) {

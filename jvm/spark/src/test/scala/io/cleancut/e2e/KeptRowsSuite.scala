@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 
 import io.cleancut.CleancutSeal
 import io.cleancut.conf.Keys
-import io.cleancut.testkit.TestDirectory
+import io.cleancut.testkit.{LongTest, TestDirectory}
 
 /**
  * Tasks that fail when Spark has kept their rows already, so that the next attempt reads those and
@@ -31,7 +31,12 @@ class KeptRowsSuite extends AnyFunSuite with WithCuts {
 
   for (mode <- Seq("aligned", "unaligned"); seals <- Seq(false, true)) {
     val sink = if (seals) "seals" else "does not seal"
-    test(s"tasks that fail behind a batch that is kept, in mode $mode, with a sink that $sink") {
+    // Each mode and each kind of sink is met once.
+    val tags = if (seals == (mode == "unaligned")) Nil else Seq(LongTest)
+    test(
+      s"tasks that fail behind a batch that is kept, in mode $mode, with a sink that $sink",
+      tags: _*
+    ) {
       TestDirectory.use("kept-rows")(root => failingOnce(root, mode, seals))
     }
   }

@@ -12,9 +12,8 @@ import io.cleancut.testkit.LongTest
 class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
   import NexmarkSuite._
 
-  for (number <- NexmarkQuery.Numbers) {
-    val tags = if (Usual(number)) Nil else Seq(LongTest)
-    test(s"query $number gives the rows of a batch, through a restart", tags: _*) {
+  for (number <- NexmarkQuery.Numbers)
+    test(s"query $number gives the rows of a batch, through a restart", LongTest) {
       spark.conf.set(
         "spark.sql.streaming.stateStore.providerClass",
         classOf[CleancutStateStoreProvider].getName
@@ -31,7 +30,6 @@ class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
         assert(found == expected)
       }
     }
-  }
 
   test("events have the proportions of Nexmark, and name what is there or soon will be") {
     val all = (0L until 50000L).map(Events.event)
@@ -56,6 +54,5 @@ class NexmarkSuite extends AnyFunSuite with AgainstRocksDb {
 object NexmarkSuite {
   // A minute of events, so that windows close on the way.
   private val Count = 6000
-  private val Usual = Set(8)
   private val Events = NexmarkEvents(perSecond = 100, inFlight = 20, people = 100)
 }

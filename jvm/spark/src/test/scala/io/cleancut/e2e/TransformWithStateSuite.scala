@@ -23,7 +23,7 @@ final case class Opening(key: Long, value: Long)
  */
 class TransformWithStateSuite extends AnyFunSuite with AgainstRocksDb {
 
-  test("one operator gives the rows of the built-in provider") {
+  test("one operator gives the rows of the built-in provider", LongTest) {
     compare(OutputMode.Append())(balances(_).toDF())
   }
 
