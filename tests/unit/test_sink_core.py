@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cleancut import RequestError
-from cleancut.sinks import PostgresSink, SqlSink, fan_out
+from cleancut.sinks import PostgresSink, SqlLedger, SqlSink, fan_out
 from cleancut.sinks._core.query_side import Act, counts, kept_until
 from cleancut.sinks._tables.staging import StagingNames
 from tests.unit.sink_steps import Side, Target, give
@@ -143,6 +143,17 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], pr
         with pytest.raises(RequestError, match=problem) as raised:
             kind("sqlite:///x", "t", **options)
         assert raised.value.error_id == "CLEANCUT_SINK_REFUSED"
+
+
+@pytest.mark.parametrize("made", [SqlSink, SqlLedger])
+def test_a_database_whose_sql_no_test_has_run_on_is_refused(made: Any) -> None:
+    """Its statements were guesses, which only failed when the first epoch was published."""
+    with pytest.raises(RequestError, match="PostgreSQL are supported, and oracle is not") as raised:
+        made("oracle+oracledb://writer:secret@h/d", "t")
+    assert raised.value.error_id == "CLEANCUT_SINK_REFUSED"
+    assert "secret" not in str(raised.value)
+    for url in ("sqlite:///x", "mysql+pymysql://h/d", "mariadb://h/d", "postgresql+psycopg://h/d"):
+        made(url, "t")
 
 
 def test_names_of_staging_tables_tell_query_and_epoch() -> None:

@@ -12,7 +12,7 @@ from cleancut.sinks._core.ledger import LedgerEpoch
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._ledgers.ledger import Ledger
 from cleancut.sinks._tables.postgres import PostgresDatabase
-from cleancut.sinks._tables.sql import SqlDatabase
+from cleancut.sinks._tables.sql import sql_database
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,8 +46,11 @@ class SqlLedger(Ledger):
             url: as for `SqlSink`.
             name: of what is written, which tells it from others in the same database.
             retry_for_s: for how many seconds a lost connection is made again.
+
+        Raises:
+            RequestError: CLEANCUT_SINK_REFUSED, the database is not supported.
         """
-        super().__init__(SqlDatabase(url), name, retry_for_s)
+        super().__init__(sql_database(url, name), name, retry_for_s)
 
 
 class FunctionSink(EpochSink):

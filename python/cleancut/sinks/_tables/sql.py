@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BUSY_S = 30
+_DIALECTS = ("sqlite", *MYSQL, "postgresql")
 # What drivers say of states that pass, where they report no code.
 _WORDS = {
     "deadlock": "again",
@@ -176,6 +177,23 @@ class SqlDatabase:
         return rows
 
 
+def sql_database(url: str, sink: str) -> SqlDatabase:
+    """The database at a URL of SQLAlchemy.
+
+    Raises:
+        RequestError: CLEANCUT_SINK_REFUSED, its kind is not supported.
+    """
+    database = SqlDatabase(url)
+    if database.kind not in _DIALECTS:
+        raise error_of(
+            "CLEANCUT_SINK_REFUSED",
+            sink=sink,
+            reason=f"SQLite, MariaDB, MySQL and PostgreSQL are supported, and {database.kind} is"
+            " not",
+        )
+    return database
+
+
 def _verdict_of_words(told: str, words: Mapping[str, str]) -> str | None:
     lower = told.lower()
     return next((verdict for text, verdict in words.items() if text in lower), None)
@@ -288,19 +306,10 @@ class SqlStatements(TableStatements):
         keys = [self.quoted(key) for key in self.options.keys]
         others = [name for name in names if name not in keys]
         insert = self._insert(names, values, source)
-        if self._kind in ("sqlite", "postgresql"):
-            changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
-            act = f"UPDATE SET {changed}" if others else "NOTHING"
-            # Without the WHERE the parser of SQLite takes ON for that of a join.
-            return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {act}"]
-        same = self._same("s", self.target)
-        of_names = dict(zip(names, values, strict=True))
-        changed = ", ".join(
-            f"{name} = (SELECT {of_names[name]} FROM {source} WHERE {same})" for name in others
-        )
-        update = f"UPDATE {self.target} SET {changed} WHERE {self._exists(source)}"
-        fresh = f"NOT EXISTS (SELECT 1 FROM {self.target} t WHERE {self._same('t', 's')})"
-        return [*([update] if others else []), f"{insert} WHERE {fresh}"]
+        changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+        act = f"UPDATE SET {changed}" if others else "NOTHING"
+        # Without the WHERE the parser of SQLite takes ON for that of a join.
+        return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {act}"]
 
 
 class _OnMySql(MySqlStatements, SqlStatements):
@@ -359,14 +368,15 @@ class SqlSink(TableSink):
             retry_for_s: likewise.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together, or the database
+                is not supported.
         """
         named = column_names(keys)
         options = TableOptions(
             table, named, order_by, delete_when, epoch_column, query_column, keep_undo, create
         )
         self._url = url
-        super().__init__(SqlDatabase(url), options, retry_for_s)
+        super().__init__(sql_database(url, f"{self._kind} {table}"), options, retry_for_s)
 
     def _forms(self) -> Forms:
         sqlalchemy = _sqlalchemy()
