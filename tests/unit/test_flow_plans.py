@@ -32,7 +32,7 @@ def test_a_plan_is_refused_if_a_query_has_committed_epochs_since(
         plan.apply()
     assert raised.value.error_id == "CLEANCUT_PLAN_OUTDATED"
     assert "a had epoch 0, and has epoch 1 now" in str(raised.value)
-    assert f"`cleancut flow restore {flow.location}`" in str(raised.value)
+    assert f"`cleancut flow {flow.location} restore`" in str(raised.value)
     assert (a.epoch, b.epoch) == (1, 1)
     assert [of.epoch for of in cleancut.Channel(a.channel).epochs()] == [0, 1]
     done = flow.restore("good").apply()

@@ -129,7 +129,7 @@ def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) ->
     # What py4j gives for a class that is not there.
     package = SimpleNamespace(io=SimpleNamespace(cleancut=SimpleNamespace(CleancutOffline=None)))
     for given in (None, SimpleNamespace(_jvm=package, _jsparkSession=None)):
-        with pytest.raises(RequestError, match="to adopt with") as raised:
+        with pytest.raises(RequestError, match="The operation adopt requires") as raised:
             cleancut.adopt(LOCATION, given)  # type: ignore[arg-type]
         assert raised.value.error_id == "CLEANCUT_SESSION_MISSING"
 

@@ -275,7 +275,7 @@ def test_an_environment_of_spark_connect_is_refused(
         monkeypatch.setenv(name, value)
     text = refused(builder(), "CLEANCUT_CONNECT_UNSUPPORTED")
     assert reason in text
-    assert "python -m cleancut conf" in text
+    assert "`cleancut conf`" in text
 
 
 @pytest.mark.parametrize("confs", [{"spark.remote": "sc://host"}, {"spark.api.mode": "Connect"}])

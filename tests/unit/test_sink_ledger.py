@@ -330,7 +330,7 @@ def test_a_database_that_was_restored_is_written_by_no_run_but_to_accept_the_los
     ):
         refused = refusal(step)
         assert refused.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
-        assert "orders has lost epochs 3 to 5 of the query q-1" in str(refused)
+        assert "orders does not contain epochs 3 to 5 of the query q-1" in str(refused)
         assert "`cleancut rollback file:/ckpt --to-epoch 2 --apply`" in str(refused)
         assert "call `accept_gap(3, 5)`" in str(refused)
     with pytest.raises(FencedError):

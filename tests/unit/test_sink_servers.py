@@ -115,7 +115,7 @@ def test_a_note_keeps_the_last_epochs_only() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"formatVersion":2}', b"\xff", b"nil"])
 def test_a_note_that_is_damaged_is_told_with_its_place(body: bytes) -> None:
-    with pytest.raises(CorruptedError, match="published at there") as raised:
+    with pytest.raises(CorruptedError, match="published data at there") as raised:
         LedgerDocument.decode(body, "there")
     assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 

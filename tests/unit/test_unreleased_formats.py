@@ -82,5 +82,5 @@ def test_a_checkpoint_is_refused_with_what_keeps_its_state() -> None:
             read()
         assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
         assert str(ROOT / "format.json") in str(raised.value)
-        assert "No data was lost" in str(raised.value)
+        assert "Data lost: No." in str(raised.value)
         assert "cleancut clone OLD NEW --same-query --provider rocksdb" in str(raised.value)

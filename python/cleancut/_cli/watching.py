@@ -21,7 +21,7 @@ from cleancut._cli.arguments import access, add_access, add_location, seconds
 from cleancut._cli.statuses import OK
 from cleancut._packages import extra_package
 from cleancut._storage.access import S3Access
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, first_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -163,7 +163,7 @@ class TopView:
         try:
             self.look()
         except (CleancutError, OSError) as error:
-            self._trouble = str(error)
+            self._trouble = first_line(error)
 
     def press(self, key: str) -> None:
         """Takes a key: s sorts by the next column, r the other way round."""

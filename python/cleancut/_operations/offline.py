@@ -114,7 +114,7 @@ class Plan(Brief):
         if self.is_applied:
             raise error_of(
                 "CLEANCUT_OPERATION_REFUSED",
-                act=self.act,
+                operation=self.act,
                 location=self.location,
                 reason="this plan has been carried out",
             )
@@ -390,7 +390,9 @@ def check_location(act: str, location: str) -> None:
     """
     if not location.strip():
         reason = "it is empty; use the checkpointLocation of the query"
-        raise error_of("CLEANCUT_OPERATION_REFUSED", act=act, location=location, reason=reason)
+        raise error_of(
+            "CLEANCUT_OPERATION_REFUSED", operation=act, location=location, reason=reason
+        )
 
 
 def check_partitions(act: str, location: str, partitions: int) -> None:
@@ -403,7 +405,9 @@ def check_partitions(act: str, location: str, partitions: int) -> None:
         reason = (
             f"{partitions} is no number of partitions; it takes at least one, and less than 2^31"
         )
-        raise error_of("CLEANCUT_OPERATION_REFUSED", act=act, location=location, reason=reason)
+        raise error_of(
+            "CLEANCUT_OPERATION_REFUSED", operation=act, location=location, reason=reason
+        )
 
 
 def check_clone(
@@ -422,7 +426,9 @@ def check_clone(
     elif provider == "rocksdb" and cuts:
         reason = "cuts commit Cleancut's state only, and its state is to be that of RocksDB"
     if reason:
-        raise error_of("CLEANCUT_OPERATION_REFUSED", act="copy", location=location, reason=reason)
+        raise error_of(
+            "CLEANCUT_OPERATION_REFUSED", operation="copy", location=location, reason=reason
+        )
 
 
 def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
@@ -488,14 +494,14 @@ def driver_for(session: "SparkSession | None", act: str) -> Driver:
     """
     found: Any = session or running_session() or client_session()
     if found is None:
-        raise error_of("CLEANCUT_SESSION_MISSING", act=act)
+        raise error_of("CLEANCUT_SESSION_MISSING", operation=act)
     driver = driver_of(found)
     try:
         if callable(getattr(driver.side("offline"), act, None)):
             return driver
     except CleancutError as error:
-        raise error_of("CLEANCUT_SESSION_MISSING", act=act) from error
-    raise error_of("CLEANCUT_SESSION_MISSING", act=act)
+        raise error_of("CLEANCUT_SESSION_MISSING", operation=act) from error
+    raise error_of("CLEANCUT_SESSION_MISSING", operation=act)
 
 
 def _plan(

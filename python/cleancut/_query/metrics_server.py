@@ -97,7 +97,7 @@ def serve_metrics(
     """
     chosen: Any = session or running_session() or client_session()
     if chosen is None:
-        raise error_of("CLEANCUT_SESSION_MISSING", act="serve_metrics")
+        raise error_of("CLEANCUT_SESSION_MISSING", operation="serve_metrics")
     scans = Scans([DriverScan(chosen)])
     # Each scrape has a thread of its own; py4j would create a JVM thread for each of them.
     executor = ThreadPoolExecutor(1, thread_name_prefix="cleancut-metrics")

@@ -28,7 +28,7 @@ def named_query(name: str, session: "SparkSession", location: str) -> "DataFrame
     def refused(reason: str) -> CleancutError:
         return error_of(
             "CLEANCUT_OPERATION_REFUSED",
-            act="compatible",
+            operation="compatible",
             location=location,
             reason=f"the query {name} cannot be asked for, because {reason}",
         )

@@ -20,9 +20,7 @@ _SPARK_CORE = re.compile(r"spark-core_([0-9.]+)-(.+)\.jar")
 _JAVA_VERSION = re.compile(r'version "([^"]+)"')
 _JAVA_TIMEOUT_S = 60
 _REMEDY = f"install pyspark=={SPARK[-1]}.*"
-_RUNS_WITH = (
-    f"{', '.join(f'{line}.x' for line in SPARK[:-1])} or {SPARK[-1]}.x, and not with {_UNFIT}"
-)
+_RUNS_WITH = f"{', '.join(f'{line}.x' for line in SPARK[:-1])} or {SPARK[-1]}.x, except {_UNFIT}"
 
 
 def check_pyspark() -> None:

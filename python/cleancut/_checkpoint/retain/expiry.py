@@ -476,4 +476,4 @@ def _cuts_of(listed: Mapping[str, Stored]) -> dict[int, int]:
 
 
 def _refused(act: Act, location: str, reason: str) -> CleancutError:
-    return error_of("CLEANCUT_OPERATION_REFUSED", act=act, location=location, reason=reason)
+    return error_of("CLEANCUT_OPERATION_REFUSED", operation=act, location=location, reason=reason)

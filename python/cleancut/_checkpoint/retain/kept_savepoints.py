@@ -8,7 +8,7 @@ from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._format.layout import SAVEPOINTS, parse_cut_name, parse_savepoint_name
 from cleancut._storage.objects import Place, Stored
 from cleancut._storage.parallel import mapped
-from cleancut.errors import CleancutError, ErrorKind
+from cleancut.errors import CleancutError, ErrorKind, first_line
 
 
 @dataclass(frozen=True)
@@ -114,5 +114,5 @@ def _read(reader: CutReader, name: str) -> StoredCut | str | None:
         # What passes by itself is no property of the savepoint.
         if error.kind is ErrorKind.RETRY:
             raise
-        return str(error)
+        return first_line(error)
     return cut

@@ -15,6 +15,7 @@ from cleancut._checkpoint.verify.stores import StoreCheck
 from cleancut._display import html
 from cleancut._display.tables import Column
 from cleancut._storage.parallel import mapped
+from cleancut.errors import brief
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,4 +165,4 @@ def _loadable(check: StoreCheck, epochs: Sequence[int]) -> int:
 
 def _problem(finding: Finding) -> Problem:
     error = finding.error
-    return Problem(finding.path, tuple(finding.affects), error.error_id, str(error))
+    return Problem(finding.path, tuple(finding.affects), error.error_id, brief(error))

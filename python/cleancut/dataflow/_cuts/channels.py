@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cleancut.dataflow._model.records import EdgeCut
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, first_line
 from cleancut.sinks._epoch_log.manifest import Manifest, Owner, owner_of, read_manifest
 from cleancut.sinks._epoch_log.names import (
     ACTS,
@@ -76,7 +76,7 @@ class ChannelView:
         try:
             yield
         except (CleancutError, OSError) as error:
-            self.trouble = str(error)
+            self.trouble = first_line(error)
 
     def is_checked(self, epoch: int, attempt: str | None) -> bool:
         """Whether it is known that an epoch was published by an attempt."""
@@ -88,7 +88,7 @@ class ChannelView:
         try:
             wrong = self._wrong_with(epoch, attempt)
         except (CleancutError, OSError) as error:
-            wrong = str(error)
+            wrong = first_line(error)
         if wrong is None:
             self._sound.add(key)
             self._wrong.pop(key, None)

@@ -15,7 +15,7 @@ from cleancut.dataflow._model.facts import consumed_in
 from cleancut.dataflow._model.records import MemberCut, VectorRecord
 from cleancut.dataflow._model.vector import NOT_BEGUN
 from cleancut.dataflow._store.places import Places
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, first_line
 from cleancut.sinks._epoch_log.records import PlainRecords
 
 
@@ -193,4 +193,4 @@ def _drills(record: VectorRecord, places: Places) -> Iterator[DrillInfo | FlowPr
             try:
                 yield drill(places.root(of.checkpoint), of.pin, note=False)
             except (CleancutError, OSError) as error:
-                yield FlowProblem(of.name, str(error))
+                yield FlowProblem(of.name, first_line(error))

@@ -30,7 +30,7 @@ from cleancut.dataflow._store.log import (
 )
 from cleancut.dataflow._store.members import MemberView
 from cleancut.dataflow._store.store import FlowStore
-from cleancut.errors import CleancutError, FencedError, error_of
+from cleancut.errors import CleancutError, FencedError, error_of, first_line
 from cleancut.sinks._epoch_log.records import Records
 
 OpenRecords = Callable[[str], Records]
@@ -240,7 +240,7 @@ class Coordinator:
             except FencedError:
                 raise
             except (_TryAgainError, CleancutError, OSError) as error:
-                problem = str(error)
+                problem = first_line(error)
             if pause is not None:
                 self.store.machinery.wait(pause)
                 self.look()

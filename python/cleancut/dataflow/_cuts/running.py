@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cleancut.dataflow._cuts.coordinator import Coordinator
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.records import VectorRecord
-from cleancut.errors import CleancutError, FencedError
+from cleancut.errors import CleancutError, FencedError, first_line
 
 _LOG = logging.getLogger("cleancut.dataflow")
 # How long `stop` waits for requests that are under way.
@@ -183,7 +183,7 @@ class FlowRun:
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
-        self._trouble = str(error)
+        self._trouble = first_line(error)
         _LOG.warning("no cut of the dataflow could be made, %d in a row: %s", self._failures, error)
         tolerable = self._pacing.tolerable_failures
         if tolerable is not None and self._failures > tolerable:
@@ -203,4 +203,4 @@ class FlowRun:
                 coordinator.begin()
                 self._coordinator = coordinator
         except (CleancutError, OSError) as error:
-            self._trouble = str(error)
+            self._trouble = first_line(error)

@@ -158,10 +158,10 @@ def check_current(planned: FlowPlan, now: FlowPlan) -> None:
         given = f" {planned.into}" if planned.into else ""
         raise error_of(
             "CLEANCUT_PLAN_OUTDATED",
-            act=planned.act,
+            operation=planned.act,
             location=planned.location,
             reason="; ".join(changes),
-            command=f"cleancut flow {planned.act} {planned.location}{given}",
+            command=f"cleancut flow {planned.location} {planned.act}{given}",
         )
 
 

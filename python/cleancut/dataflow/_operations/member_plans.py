@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleancut.errors import CleancutError
+from cleancut.errors import CleancutError, first_line
 
 _SESSION_MISSING = "CLEANCUT_SESSION_MISSING"
 _NOT_CHECKED = (
@@ -49,7 +49,7 @@ class MemberPlans:
             except CleancutError as error:
                 if error.error_id == _SESSION_MISSING:
                     return [_NOT_CHECKED]
-                found.append(f"{name}: {error}")
+                found.append(f"{name}: {first_line(error)}")
         return found
 
     def checked(self, refused: Callable[[str], CleancutError]) -> list[MemberPlan]:

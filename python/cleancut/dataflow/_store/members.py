@@ -8,7 +8,7 @@ from cleancut._format.layout import cut_name, savepoint_name
 from cleancut.dataflow._model.facts import CutFacts, Lineage, facts_of, that_count
 from cleancut.dataflow._model.records import MemberCut, MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
-from cleancut.errors import CleancutError, CorruptedError
+from cleancut.errors import CleancutError, CorruptedError, first_line
 
 # Of a checkpoint that is looked at for the first time; older cuts are read where they are wanted.
 READ_AT_ONCE = 16
@@ -58,7 +58,7 @@ class MemberView:
             self.trouble = None
         except (CleancutError, OSError) as error:
             is_missing = getattr(error, "error_id", "") == "CLEANCUT_CHECKPOINT_NOT_FOUND"
-            self.trouble = None if is_missing and not self._epochs else str(error)
+            self.trouble = None if is_missing and not self._epochs else first_line(error)
 
     def read(self, epoch: int) -> None:
         """Reads a cut. One that is damaged, or gone, is as if it were not there."""
@@ -69,9 +69,9 @@ class MemberView:
             self._facts[epoch] = facts_of(data, objects.path(name), epoch)
             self._whole[epoch] = data
         except CorruptedError as error:
-            self._damaged[epoch] = str(error)
+            self._damaged[epoch] = first_line(error)
         except (CleancutError, OSError) as error:
-            self.trouble = str(error)
+            self.trouble = first_line(error)
         for old in sorted(self._whole)[:-_KEPT_WHOLE]:
             self._whole.pop(old, None)
         if len(self._whole.get(epoch, b"")) > _KEPT_BYTES:

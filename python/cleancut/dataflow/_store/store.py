@@ -189,4 +189,4 @@ class FlowStore:
 
 def refused(location: str, act: str, reason: str) -> CleancutError:
     """The error for what cannot be done with the dataflow at a location."""
-    return error_of("CLEANCUT_DATAFLOW_REFUSED", location=location, act=act, reason=reason)
+    return error_of("CLEANCUT_DATAFLOW_REFUSED", location=location, operation=act, reason=reason)

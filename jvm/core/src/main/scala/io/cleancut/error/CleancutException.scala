@@ -21,9 +21,17 @@ final class CleancutException private[error] (
     cause: Throwable
 ) extends RuntimeException(message, cause) {
 
+  /** First line of the message: what happened. */
+  def summary: String = getMessage.linesIterator.next()
+
   def getErrorId: String = errorId
 
   def getKind: String = kind.name
+
+  def getSqlState: String = ErrorCatalog.classes(errorId).sqlState
+
+  /** Address of the error class in the documentation. */
+  def getUrl: String = ErrorCatalog.classes(errorId).url
 
   def getParams: JMap[String, String] = {
     val copy = new JLinkedHashMap[String, String]

@@ -9,7 +9,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.cleancut.base.Resources
 
 /**
- * Every error class by its id, as the packaged JSON file declares them. Python reads the same file.
+ * Every error class by its id. The packaged JSON file follows Spark's `error-conditions.json`:
+ * `message` with its `<parameters>`, and `sqlState`. Python reads the same file.
  */
 object ErrorCatalog {
   val Resource = "error/cleancut-error-classes.json"
@@ -19,7 +20,7 @@ object ErrorCatalog {
   /** The packaged file as it stands. */
   private[cleancut] def json: String = Resources.text(Resource)
 
-  /** @throws IllegalArgumentException on a doubled id, an unknown kind or a missing field */
+  /** @throws IllegalArgumentException on a duplicate id, an unknown kind or a missing field */
   private[error] def parse(json: String): SortedMap[String, ErrorClass] = {
     val mapper = new ObjectMapper
     mapper.enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
@@ -28,14 +29,16 @@ object ErrorCatalog {
   }
 
   private def errorClass(id: String, body: JsonNode): ErrorClass = {
+    def missing(name: String) = throw new IllegalArgumentException(s"Class $id has no text $name.")
     def field(name: String): String =
-      Option(body.get(name))
-        .filter(_.isTextual)
-        .map(_.textValue)
-        .getOrElse(throw new IllegalArgumentException(s"Error class $id has no text $name."))
+      Option(body.get(name)).filter(_.isTextual).fold(missing(name))(_.textValue)
     val kind = ErrorKind
       .named(field("kind"))
-      .getOrElse(throw new IllegalArgumentException(s"Error class $id: no kind ${field("kind")}."))
-    ErrorClass(id, kind, field("message"), field("remedy"))
+      .getOrElse(throw new IllegalArgumentException(s"Class $id: no kind ${field("kind")}."))
+    val message = Option(body.get("message"))
+      .filter(lines => lines.isArray && lines.size == 1 && lines.get(0).isTextual)
+      .fold(missing("message"))(_.get(0).textValue)
+    val runbook = Runbook(field("cause"), field("diagnose"), field("fix"))
+    ErrorClass(id, kind, field("sqlState"), message, field("dataLoss"), runbook)
   }
 }

@@ -1,21 +1,33 @@
 package io.cleancut.error
 
 /**
- * One entry of `error/cleancut-error-classes.json`.
+ * One entry of `error/cleancut-error-classes.json`. Each text is a template: `<parameter>` stands
+ * for a value.
  *
  * @param message
- *   the problem and its cause, with `{parameter}` where a fact goes
- * @param remedy
- *   what to do about it, with parameters likewise
+ *   what happened
+ * @param dataLoss
+ *   begins with "No." or "Possibly."
  */
-final case class ErrorClass(id: String, kind: ErrorKind, message: String, remedy: String) {
+final case class ErrorClass(
+    id: String,
+    kind: ErrorKind,
+    sqlState: String,
+    message: String,
+    dataLoss: String,
+    runbook: Runbook
+) {
+
+  /** Address of the class in the documentation. */
+  def url: String = s"${ErrorClass.Page}#${id.toLowerCase(java.util.Locale.ROOT)}"
 
   /**
-   * The facts as they fit a screen with this text: none is longer than what lets the whole message
-   * stay within [[ErrorClass.MaxMessage]] characters.
+   * The values, each on one line, and shortened until the message has at most
+   * [[ErrorClass.MaxMessage]] characters.
    */
   def fitted(params: Seq[(String, String)]): Seq[(String, String)] = {
-    def cut(limit: Int) = params.map { case (name, value) => name -> shortened(value, limit) }
+    val lines = params.map { case (name, value) => name -> ErrorClass.onOneLine(value) }
+    def cut(limit: Int) = lines.map { case (name, value) => name -> shortened(value, limit) }
     ErrorClass.Limits.iterator
       .map(cut)
       .find(render(_).length <= ErrorClass.MaxMessage)
@@ -25,14 +37,23 @@ final case class ErrorClass(id: String, kind: ErrorKind, message: String, remedy
   private def shortened(text: String, limit: Int): String =
     if (text.length <= limit) text else s"${text.take(limit)}…"
 
-  /** `[ID] problem. remedy. name=value …`, where facts that the text has named are not repeated. */
+  /** Five lines. The first one ends with the values that no line names, as `name=value`. */
   def render(params: Seq[(String, String)]): String = {
-    val named = ErrorClass.Placeholder.findAllMatchIn(message + remedy).map(_.group(1)).toSet
-    val facts = params.collect { case (name, value) if !named(name) => s"$name=$value" }
-    (Seq(s"[$id]", fill(message, params), fill(remedy, params)) ++ facts).mkString(" ")
+    val named = ErrorClass.Placeholder.findAllMatchIn(lines.mkString).map(_.group(1)).toSet
+    val unnamed = params.collect { case (name, value) if !named(name) => s" $name=$value" }
+    val filled = lines.map(fill(_, params))
+    ((filled.head + unnamed.mkString) +: filled.tail).mkString("\n")
   }
 
-  // One pass, so that a brace within a value is never taken for a parameter.
+  private def lines: Seq[String] = Seq(
+    s"[$id] $message",
+    s"Data lost: $dataLoss",
+    s"Diagnose: ${runbook.diagnose}",
+    s"Fix: ${runbook.fix}",
+    s"SQLSTATE: $sqlState. $url"
+  )
+
+  // One pass, so that a value with the form of a parameter stays as it is.
   private def fill(template: String, params: Seq[(String, String)]): String = {
     val values = params.toMap
     ErrorClass.Placeholder.replaceAllIn(
@@ -43,11 +64,28 @@ final case class ErrorClass(id: String, kind: ErrorKind, message: String, remedy
   }
 }
 
+/**
+ * What an operator does about an error class.
+ *
+ * @param cause
+ *   explanation, for the documentation only
+ * @param diagnose
+ *   command that shows more
+ * @param fix
+ *   command or setting that resolves it
+ */
+final case class Runbook(cause: String, diagnose: String, fix: String)
+
 object ErrorClass {
   val MaxMessage = 2000
 
-  /** Of one fact, from the widest down. */
+  /** The page of `mkdocs.yml` that describes all classes. */
+  val Page = "https://cleancut.io/reference/errors.html"
+
+  /** Limits of one value, from the widest to the narrowest. */
   private val Limits = Seq(MaxMessage, 1000, 700, 500, 350, 250, 150, 100, 60, 30)
 
-  private[error] val Placeholder = "\\{([A-Za-z]+)\\}".r
+  private[error] val Placeholder = "<([A-Za-z]+)>".r
+
+  private def onOneLine(text: String): String = text.replaceAll("\\s*[\\r\\n]+\\s*", " ")
 }

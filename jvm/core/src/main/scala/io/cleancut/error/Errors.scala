@@ -35,21 +35,28 @@ object Errors {
   def checkpointNotFound(location: String, detail: String): CleancutException =
     make("CLEANCUT_CHECKPOINT_NOT_FOUND")("location" -> location, "detail" -> detail)
 
-  def operationIncomplete(location: String, act: String, epoch: Long): CleancutException =
-    make("CLEANCUT_OPERATION_INCOMPLETE")("location" -> location, "act" -> act, "epoch" -> epoch)
+  def operationIncomplete(location: String, operation: String, epoch: Long): CleancutException =
+    make("CLEANCUT_OPERATION_INCOMPLETE")(
+      "location" -> location,
+      "operation" -> operation,
+      "epoch" -> epoch
+    )
 
-  /** @param act what was to be done */
-  def operationRefused(act: String, location: String, reason: String): CleancutException =
-    make("CLEANCUT_OPERATION_REFUSED")("act" -> act, "location" -> location, "reason" -> reason)
+  def operationRefused(operation: String, location: String, reason: String): CleancutException =
+    make("CLEANCUT_OPERATION_REFUSED")(
+      "operation" -> operation,
+      "location" -> location,
+      "reason" -> reason
+    )
 
   /** @param command that plans the operation again */
   def planOutdated(
-      act: String,
+      operation: String,
       location: String,
       reason: String,
       command: String
   ): CleancutException = make("CLEANCUT_PLAN_OUTDATED")(
-    "act" -> act,
+    "operation" -> operation,
     "location" -> location,
     "reason" -> reason,
     "command" -> command
@@ -232,13 +239,13 @@ object Errors {
    *   a sentence that names what to change
    */
   def objectTooLarge(
-      what: String,
+      name: String,
       limitBytes: Long,
       content: String,
       advice: String
   ): CleancutException =
     make("CLEANCUT_OBJECT_TOO_LARGE")(
-      "what" -> what,
+      "object" -> name,
       "limitBytes" -> limitBytes,
       "content" -> content,
       "advice" -> advice
@@ -336,7 +343,7 @@ object Errors {
   ): CleancutException =
     make("CLEANCUT_MAINTENANCE_FAILED")(
       "location" -> location,
-      "what" -> what,
+      "task" -> what,
       "failures" -> failures,
       "tolerable" -> tolerable,
       "detail" -> detail
@@ -363,32 +370,32 @@ object Errors {
   def inFlightNotConsumed(
       location: String,
       epoch: Long,
-      channels: Seq[StoreId]
+      inputs: Seq[StoreId]
   ): CleancutException =
     make("CLEANCUT_IN_FLIGHT_NOT_CONSUMED")(
       "location" -> location,
       "epoch" -> epoch,
-      "channels" -> channels.mkString("; ")
+      "stores" -> inputs.mkString("; ")
     )
 
   def inFlightSchemaMismatch(
       location: String,
-      channel: StoreId,
+      input: StoreId,
       stored: String,
-      asked: String
+      required: String
   ): CleancutException =
     make("CLEANCUT_IN_FLIGHT_SCHEMA_MISMATCH")(
       "location" -> location,
-      "channel" -> channel.toString,
+      "store" -> input.toString,
       "stored" -> stored,
-      "asked" -> asked
+      "required" -> required
     )
 
   def inFlightInputMismatch(
       location: String,
       epoch: Long,
       seal: String,
-      channel: StoreId,
+      input: StoreId,
       decidedRows: Long,
       foundRows: Long
   ): CleancutException =
@@ -396,9 +403,9 @@ object Errors {
       "location" -> location,
       "epoch" -> epoch,
       "seal" -> seal,
-      "channel" -> channel.toString,
-      "decided" -> decidedRows,
-      "found" -> foundRows
+      "store" -> input.toString,
+      "decidedRows" -> decidedRows,
+      "foundRows" -> foundRows
     )
 
   def modeRequiresCuts(location: String, mode: String): CleancutException =

@@ -39,7 +39,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     val made = tasks(second, "r2", 1)
     val late = errorOf(first.commit("r1", 1, "v1\n{\"of\":1}"))
     assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2 on host"))
-    assert(late.getMessage.contains("before epoch 2"))
+    assert(late.getMessage.contains("before it committed epoch 2"))
     // Spark is told what a later run will read.
     assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{\"of\":1}")
     assert(archive.cuts.read(1).exists(_.run.runId == "r1"))

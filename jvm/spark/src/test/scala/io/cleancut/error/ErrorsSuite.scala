@@ -94,10 +94,12 @@ class ErrorsSuite extends AnyFunSuite {
   }
 
   samples.foreach { sample =>
-    test(s"${sample.errorId} renders id, remedy and every fact") {
+    test(s"${sample.errorId} renders five lines with every value") {
       val text = sample.getMessage
-      assert(text.startsWith(s"[${sample.errorId}] "))
-      assert(!text.contains("{") && !text.contains("}"))
+      assert(text.startsWith(s"[${sample.errorId}] ") && text.linesIterator.size == 5)
+      assert(sample.summary == text.linesIterator.next())
+      assert(ErrorClass.Placeholder.findFirstIn(text).isEmpty)
+      assert(text.endsWith(s"SQLSTATE: ${sample.getSqlState}. ${sample.getUrl}"))
       sample.params.foreach { case (name, value) => assert(text.contains(value), s"$name: $text") }
     }
   }
@@ -105,7 +107,8 @@ class ErrorsSuite extends AnyFunSuite {
   ErrorCatalog.classes.values.foreach { errorClass =>
     test(s"${errorClass.id} is well-formed") {
       assert(errorClass.id.matches("CLEANCUT(_[A-Z0-9]+)+"))
-      assert(errorClass.message.matches("(?s).*[.}]") && errorClass.remedy.matches("(?s).*[.}]"))
+      assert(errorClass.message.matches(".*[.>]"))
+      assert(Seq("No.", "Possibly.").exists(errorClass.dataLoss.startsWith))
     }
   }
 
@@ -130,11 +133,12 @@ class ErrorsSuite extends AnyFunSuite {
 
   samples.foreach { sample =>
     test(s"${sample.errorId} fits a screen whatever others say") {
-      val long = sample.params.map { case (name, _) => name -> s"$name {x} " * 3000 }
+      val long = sample.params.map { case (name, _) => name -> s"$name <x>\n " * 3000 }
       val errorClass = ErrorCatalog.classes(sample.errorId)
       val fitted = errorClass.fitted(long)
       assert(errorClass.render(fitted).length <= ErrorClass.MaxMessage)
-      assert(fitted.forall { case (name, value) => value.startsWith(name) })
+      assert(fitted.forall { case (name, value) => value.startsWith(s"$name <x>") })
+      assert(errorClass.render(fitted).linesIterator.size == 5)
       assert(errorClass.fitted(sample.params) == sample.params)
     }
   }
@@ -143,19 +147,20 @@ class ErrorsSuite extends AnyFunSuite {
     val trace = new java.io.IOException("x" * 20000)
     val thrown = Errors.objectStoreUnavailable("put", "s3://b/q/1.cut", 9, 120000L, trace)
     assert(thrown.getMessage.length <= ErrorClass.MaxMessage)
-    assert(thrown.getMessage.endsWith(".") || thrown.getMessage.contains("…"))
+    assert(thrown.getMessage.contains("…"))
     assert(thrown.getCause eq trace)
   }
 
-  test("facts that the text does not name follow it in order") {
+  test("values that no line names end the first line in order") {
     val text = Errors.frameCorrupted("p", 1L, 2, "default", 7L, "cut short").getMessage
-    assert(text.endsWith(" operator=1 partition=2 store=default version=7"))
+    val first = text.linesIterator.next()
+    assert(first.endsWith(". operator=1 partition=2 store=default version=7"))
     assert(!text.contains("path=") && !text.contains("detail="))
   }
 
-  test("braces and dollars within a value stay as they are") {
-    val text = Errors.storeClosed("{operation}$1", "put").getMessage
-    assert(text.contains("store {operation}$1 was asked to put"))
+  test("brackets and dollars within a value stay as they are") {
+    val text = Errors.storeClosed("<operation>$1", "put").getMessage
+    assert(text.contains("store <operation>$1 was used (put)"))
   }
 
   test("facts are handed to Java in their order") {
@@ -166,18 +171,27 @@ class ErrorsSuite extends AnyFunSuite {
   private def rejected(json: String): String =
     intercept[Exception](ErrorCatalog.parse(json)).getMessage
 
-  test("a doubled id is refused") {
-    val one = """"A": {"kind": "REPORT", "message": "m", "remedy": "r"}"""
-    assert(rejected(s"{$one, $one}").contains("Duplicate field 'A'"))
+  private val entry = """{"message": ["m"], "sqlState": "XX000", "kind": "REPORT",
+    "dataLoss": "No.", "cause": "c", "diagnose": "d", "fix": "f"}"""
+
+  test("a duplicate id is refused") {
+    assert(ErrorCatalog.parse(s"""{"A": $entry}""").keySet == Set("A"))
+    assert(rejected(s"""{"A": $entry, "A": $entry}""").contains("Duplicate field 'A'"))
   }
 
   test("an unknown kind is refused by name") {
-    assert(rejected("""{"A": {"kind": "OOPS", "message": "m", "remedy": "r"}}""").contains("OOPS"))
+    assert(rejected(s"""{"A": ${entry.replace("REPORT", "OOPS")}}""").contains("OOPS"))
   }
 
-  test("a missing remedy is refused by name") {
-    assert(
-      rejected("""{"A": {"kind": "REPORT", "message": "m"}}""").contains("A has no text remedy")
-    )
+  Seq("message", "sqlState", "kind", "dataLoss", "cause", "diagnose", "fix").foreach { name =>
+    test(s"a missing $name is refused by name") {
+      val without = entry.replace(s"\"$name\"", "\"other\"")
+      assert(rejected(s"""{"A": $without}""").contains(s"A has no text $name"))
+    }
+  }
+
+  test("a message of two lines is refused") {
+    val two = entry.replace("[\"m\"]", "[\"m\", \"n\"]")
+    assert(rejected(s"""{"A": $two}""").contains("A has no text message"))
   }
 }

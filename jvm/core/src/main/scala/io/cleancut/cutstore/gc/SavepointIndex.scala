@@ -64,7 +64,7 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
       Right(cut.toSet[StoredCut].flatMap(of => of.segments ++ of.pages))
     } catch {
       // What passes by itself is no property of the savepoint.
-      case e: CleancutException if e.kind != ErrorKind.Retry => Left(e.getMessage)
+      case e: CleancutException if e.kind != ErrorKind.Retry => Left(e.summary)
     }
 
   /** Once known the limit stays: the cuts that show it are deleted in time. */

@@ -16,7 +16,7 @@ object SparkLine {
 
   private val runsWith = {
     val lines = Supported.map(line => s"$line.x")
-    s"${lines.init.mkString(", ")} or ${lines.last}, and not with $Unfit"
+    s"${lines.init.mkString(", ")} or ${lines.last}, except $Unfit"
   }
 
   /** Throws CLEANCUT_VERSION_UNSUPPORTED. It refers to nothing that differs between lines. */

@@ -36,7 +36,7 @@ class SparkLineSuite extends AnyFunSuite {
       assert(text.contains(s"Spark is $version.") && !text.contains("Take"))
       assert(
         text.contains(
-          "It runs with Spark 4.0.x, 4.1.x, 4.2.x or 4.3.x, and not with 4.0.0, Scala 2.13 and " +
+          "Spark 4.0.x, 4.1.x, 4.2.x or 4.3.x, except 4.0.0; Scala 2.13; " +
             "Java 17 or later."
         )
       )
