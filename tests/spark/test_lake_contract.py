@@ -1,5 +1,6 @@
 """The contract of a sink, held by those for the tables of lakes."""
 
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from tests.support.contracts import (
     DIES,
     FOLLOWED,
     GONE,
+    GONE_SEALED,
     HELD_BY_NAIVE,
     LOST,
     MOVED,
@@ -54,7 +56,7 @@ class DeltaContract(SinkContract):
         return told(OfDelta(home).rows())
 
 
-@briefly(LOST, GONE, MOVED)
+@briefly(LOST, GONE, GONE_SEALED, MOVED)
 class TestDeltaSinkThatWasLost(DeltaContract):
     pass
 
@@ -95,6 +97,16 @@ class IcebergContract(SinkContract):
 
     def read(self, home: Path) -> Iterable[Row]:
         return told(OfIceberg(home).rows())
+
+    def restore(self, home: Path, saved: Path) -> None:
+        """The file of the catalog stays the same one, because the sink keeps a connection to it."""
+        shutil.rmtree(home / "warehouse")
+        shutil.copytree(saved / "warehouse", home / "warehouse")
+        (home / "catalog.db").write_bytes((saved / "catalog.db").read_bytes())
+
+    def drop(self, home: Path) -> None:
+        OfIceberg(home).catalog().drop_table(OfIceberg.NAME)
+        shutil.rmtree(home / "warehouse/shop/rows")
 
 
 class Naive(DeltaContract):

@@ -29,6 +29,7 @@ from tests.support.contracts import (
     DIES,
     FOLLOWED,
     GONE,
+    GONE_SEALED,
     HELD_BY_NAIVE,
     LOST,
     LOST_MEANWHILE,
@@ -123,7 +124,10 @@ class SqlKeysContract(SinkContract):
         return in_sqlite(home / "db")
 
 
-@briefly(LOST, LOST_MEANWHILE, GONE, MOVED, BY_HAND, UNDONE, ONE_BY_ONE, RAISED, REPLACED)
+@briefly(
+    *(LOST, LOST_MEANWHILE, GONE, GONE_SEALED, MOVED),
+    *(BY_HAND, UNDONE, ONE_BY_ONE, RAISED, REPLACED),
+)
 class TestSqlSinkThatWasLost(SqlKeysContract):
     pass
 

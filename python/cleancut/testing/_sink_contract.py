@@ -1,6 +1,7 @@
 """What a sink has to hold, as tests that anybody runs against a sink of their own."""
 
 import contextlib
+import functools
 import shutil
 import tempfile
 import threading
@@ -318,6 +319,18 @@ class SinkContract(ABC):
         play.refused(4, "epochs 0 to 3", run=run, sink=sink)
         play.check([], "a run was refused whose target was gone")
 
+    def test_a_target_that_is_gone_after_the_seal_is_not_written(self, tmp_path: Path) -> None:
+        """It is deleted between the seal of an epoch and its publication."""
+        play = _Play(self, tmp_path)
+        run, sink = play.query.start(), self.make_sink(tmp_path)
+        for epoch in (0, 1):
+            play.give(run, sink, epoch)
+        if self.save(tmp_path) is None:
+            return
+        gone = functools.partial(self.drop, tmp_path)
+        play.refused(2, "epochs 0 to 1", run=run, sink=sink, sealed=gone)
+        play.check([], "a run was refused whose target was gone after the seal")
+
     def test_a_target_that_is_gone_is_not_created_again(self, tmp_path: Path) -> None:
         """With its ledger; a new query, and one that accepts the loss, create it."""
         play = _Play(self, tmp_path)
@@ -568,7 +581,12 @@ class _Play:
         return None
 
     def refused(
-        self, epoch: int, *named: str, run: ActedRun | None = None, sink: Sink | None = None
+        self,
+        epoch: int,
+        *named: str,
+        run: ActedRun | None = None,
+        sink: Sink | None = None,
+        sealed: Callable[[], None] = lambda: None,
     ) -> None:
         """That a run is refused, and the error names the epochs that the target has lost.
 
@@ -577,11 +595,12 @@ class _Play:
             named: what the error has to say.
             run: None for a new one.
             sink: None for a new one.
+            sealed: called right after the seal.
         """
         text = ""
         sink = sink or self._contract.make_sink(self._home)
         try:
-            self.give(run or self.query.start(), sink, epoch)
+            self.give(run or self.query.start(), sink, epoch, sealed=sealed)
         except RequestError as refusal:
             if refusal.error_id != "CLEANCUT_SINK_EPOCHS_LOST":
                 raise

@@ -4,16 +4,16 @@ import json
 import logging
 import secrets
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleancut._display.info_list import InfoList
-from cleancut.errors import CleancutError, error_of
+from cleancut.errors import CleancutError, RequestError, error_of
 from cleancut.sinks._core import ledger
 from cleancut.sinks._core.batch import Batch
-from cleancut.sinks._core.database import Reached, within
+from cleancut.sinks._core.database import Reached, Result, within
 from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.ledger import KEPT_EPOCHS, LedgerEpoch
 from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, undo_refused
@@ -221,14 +221,7 @@ class LakeSink(EpochSink):
 
     def published(self, batch: Batch) -> str | None:
         """What the table's log has of the epoch; see `EpochSink`."""
-
-        def look(table: LakeTable | None) -> LedgerEpoch | None:
-            if table is None:
-                self._check_lost(batch)
-                return None
-            return found_in(table, batch, self.name, self._expected(batch))
-
-        found = self._within(look)
+        found = self._in_run(batch, lambda table: self._look_up(table, batch))
         return None if found is None else Staged(found.handle).encode()
 
     def _check_lost(self, batch: Batch) -> None:
@@ -292,7 +285,7 @@ class LakeSink(EpochSink):
         staged = Staged.decode(handle)
         # A commit that changes nothing would be one more for readers to go through.
         if staged.rows:
-            self._within(lambda table: self._publish(self._there(table), staged, batch))
+            self._in_run(batch, lambda table: self._publish(self._there(table), staged, batch))
         if not self._files_stay:
             # The rows are in other files now.
             place = f"{epoch_directory(batch)}/{staged.token}"
@@ -300,6 +293,23 @@ class LakeSink(EpochSink):
                 self._within(lambda table: self._there(table).files().delete(place))
             except Exception as failure:  # whatever the store says: the epoch is published
                 _LOG.warning("%s: %s could not be deleted: %s", self.name, place, failure)
+
+    def _in_run(self, batch: Batch, work: Callable[[LakeTable | None], Result]) -> Result:
+        """As `_within`; names the epochs of a table that was dropped or restored meanwhile."""
+        try:
+            result: Result = self._within(work)
+        except RequestError as refusal:
+            if refusal.error_id == "CLEANCUT_SINK_REFUSED":
+                # It is read again.
+                self._within(lambda table: self._look_up(table, batch))
+            raise
+        return result
+
+    def _look_up(self, table: LakeTable | None, batch: Batch) -> LedgerEpoch | None:
+        if table is None:
+            self._check_lost(batch)
+            return None
+        return found_in(table, batch, self.name, self._expected(batch))
 
     def _publish(self, table: LakeTable, staged: Staged, batch: Batch) -> None:
         head = owned_head(table, batch, self.name)
