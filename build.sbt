@@ -203,6 +203,7 @@ lazy val suites = (project in file("jvm/suites"))
     publish / skip := true,
     scalacOptions ++= strictScalac,
     libraryDependencies ++= SparkSuites.modules,
+    Compile / unmanagedSources += SparkSuites.checkedMemory((spark43 / Test / scalaSource).value),
     Compile / unmanagedJars += (core / assembly).value,
     Compile / unmanagedJars += (spark42 / assembly).value,
     // Unpacked, because some tests open their resources as files.
@@ -263,7 +264,7 @@ lazy val testSettings = Seq(
   Test / testForkedParallel := false,
   Test / baseDirectory := (LocalRootProject / baseDirectory).value,
   Test / javaOptions ++= PySpark.javaOptions(pySparkHome.value),
-  Test / javaOptions ++= Seq("-Xmx3g", "-Dcleancut.memory.checked=true"),
+  Test / javaOptions ++= Seq("-Xmx3g", s"-Dcleancut.memory.class=${SparkSuites.CheckedMemory}"),
   // The bases of tests are small; those of the end-to-end tests of Python are read as a whole.
   Test / javaOptions += "-Dcleancut.lazyRestore.minBytes=0",
   Test / testGrouping :=

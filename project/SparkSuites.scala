@@ -18,11 +18,17 @@ object SparkSuites {
         "org.scalatestplus" %% "scalacheck-1-18" % Versions.ScalaTestScalaCheck
       )
 
-  val javaOptions: Seq[String] =
-    Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true", s"-Dcleancut.memory.checked=$isChecked")
+  /** The class of the tests that checks each access to memory. */
+  val CheckedMemory = "io.cleancut.testkit.CheckedMemory"
 
-  /** Checks cost most of the time where a test reads all rows of a store again and again. */
-  private def isChecked: Boolean = !sys.env.contains("CLEANCUT_UNCHECKED")
+  /** Checks cost most of the time where a test reads all rows of a store repeatedly. */
+  private val checks: Seq[String] =
+    if (sys.env.contains("CLEANCUT_UNCHECKED")) Nil
+    else Seq(s"-Dcleancut.memory.class=$CheckedMemory")
+
+  val javaOptions: Seq[String] = Seq("-ea", "-Xmx3g", "-Xss4m", "-Dspark.testing=true") ++ checks
+
+  def checkedMemory(tests: File): File = tests / s"${CheckedMemory.replace('.', '/')}.scala"
 
   private def spark(module: String): ModuleID =
     "org.apache.spark" %% module % Versions.Spark42

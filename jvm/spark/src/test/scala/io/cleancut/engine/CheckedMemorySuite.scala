@@ -2,7 +2,8 @@ package io.cleancut.engine
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.engine.memory.{CheckedMemory, Memory, RawMemory}
+import io.cleancut.engine.memory.{Memory, RawMemory}
+import io.cleancut.testkit.CheckedMemory
 
 class CheckedMemorySuite extends AnyFunSuite {
   private val memory = new CheckedMemory(RawMemory)
@@ -90,7 +91,7 @@ class CheckedMemorySuite extends AnyFunSuite {
     assert(memory.liveAllocations == before)
   }
 
-  test("the tests of this project run on the checked twin") {
+  test("the tests of this project run on checked memory") {
     assert(Memory.access.isInstanceOf[CheckedMemory])
   }
 }

@@ -4,16 +4,8 @@ import java.nio.ByteBuffer
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.engine.memory.{
-  Bytes,
-  CheckedMemory,
-  HashLimit,
-  KeyHash,
-  MemoryAccount,
-  RawMemory,
-  SeededHash
-}
-import io.cleancut.testkit.TestMemory
+import io.cleancut.engine.memory.{Bytes, HashLimit, KeyHash, MemoryAccount, RawMemory, SeededHash}
+import io.cleancut.testkit.{CheckedMemory, TestMemory}
 
 /** Keys that are chosen such that all have one hash. Accesses to memory are counted, not time. */
 class HashFloodingSuite extends AnyFunSuite {

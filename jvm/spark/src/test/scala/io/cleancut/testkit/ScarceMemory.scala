@@ -1,6 +1,6 @@
 package io.cleancut.testkit
 
-import io.cleancut.engine.memory.{CheckedMemory, RawMemory}
+import io.cleancut.engine.memory.RawMemory
 import io.cleancut.error.Errors
 
 /** Memory that a test may end: after so many allocations more, the next one fails. */

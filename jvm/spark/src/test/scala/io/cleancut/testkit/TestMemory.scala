@@ -4,7 +4,7 @@ import java.nio.file.Paths
 
 import org.scalatest.Assertions
 
-import io.cleancut.engine.memory.{CheckedMemory, Memory, MemoryAccount, RawMemory}
+import io.cleancut.engine.memory.{Memory, MemoryAccount, RawMemory}
 
 /**
  * The two twins of off-heap memory, and memory in mapped files, each with an account, and proof

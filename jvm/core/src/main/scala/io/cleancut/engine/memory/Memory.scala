@@ -10,9 +10,8 @@ import io.cleancut.error.Errors
  * Every access of the engine to raw memory. A location is either an absolute address (base null) or
  * an offset into a Java array, as in `sun.misc.Unsafe`.
  *
- * Two twins implement it: [[RawMemory]], and [[CheckedMemory]], which refuses what lies outside a
- * live allocation. Only one of them is loaded in a JVM, so that calls through this class are
- * inlined.
+ * [[RawMemory]] implements it, and in tests a class that refuses accesses outside a live
+ * allocation. Only one of them is loaded in a JVM, so that calls through this class are inlined.
  */
 abstract class Memory {
   def allocate(sizeBytes: Long): Long
@@ -71,11 +70,13 @@ object Memory {
   /** Of a cache line, or half of one. */
   private[engine] val LineBytes: Long = 64L
 
-  /** System property that switches the checked twin on. */
-  val CheckedProperty: String = "cleancut.memory.checked"
+  /** System property of tests: the class of the memory, which is made over [[RawMemory]]. */
+  private val ClassProperty = "cleancut.memory.class"
 
-  val access: Memory =
-    if (java.lang.Boolean.getBoolean(CheckedProperty)) new CheckedMemory(RawMemory) else RawMemory
+  val access: Memory = sys.props.get(ClassProperty).fold[Memory](RawMemory) { name =>
+    val made = Class.forName(name).getConstructor(classOf[Memory]).newInstance(RawMemory)
+    made.asInstanceOf[Memory]
+  }
 }
 
 /** Memory without any check. */

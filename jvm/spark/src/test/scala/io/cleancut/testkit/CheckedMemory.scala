@@ -1,9 +1,11 @@
-package io.cleancut.engine.memory
+package io.cleancut.testkit
 
 import java.util.concurrent.ConcurrentSkipListMap
 
+import io.cleancut.engine.memory.{MappedFiles, Memory}
+
 /**
- * The checked twin: every access must lie inside one live allocation, or inside the array that it
+ * Memory for tests: every access must lie inside one live allocation, or inside the array that it
  * names. Memory is filled with a pattern when it is taken and before it is freed, so that what was
  * never written, or a row in use after its page was freed, shows as rubbish in the assertion of a
  * test and not as zeros or a stale, plausible value.
