@@ -31,8 +31,8 @@ __all__ = [
     "InternalError",
     "RequestError",
     "RetryableError",
+    "find_error",
     "from_java",
-    "of",
 ]
 
 
@@ -165,7 +165,7 @@ def brief(error: BaseException) -> str:
     return " ".join([first, *(line for line in others if line.startswith("Fix: "))])
 
 
-def of(failed: "StreamingQuery | BaseException") -> CleancutError | None:
+def find_error(failed: "StreamingQuery | BaseException") -> CleancutError | None:
     """Finds the error of Cleancut that a query or a call has failed with, wherever it arose.
 
     That may be at the query's start, in its commit, in a task or a Python worker, or in its

@@ -19,7 +19,7 @@ def has_rows_in_flight(checkpoint: str, endpoint: str | None = None) -> bool:
         return False
 
 
-def rows_in_flight(checkpoint: str, endpoint: str | None = None) -> int:
+def in_flight_rows(checkpoint: str, endpoint: str | None = None) -> int:
     """How many rows the last cut of a query has in flight; 0 before the first one.
 
     Args:
@@ -32,6 +32,6 @@ def rows_in_flight(checkpoint: str, endpoint: str | None = None) -> int:
     cut = opened.cut()
     channels = {(of.operator, of.store) for of in cut.stores if of.store.startswith(_CHANNEL)}
     return sum(
-        opened.state(operator, store=store, epoch=cut.info.epoch).num_rows
+        opened.state(operator, store=store, at=cut.info.epoch).num_rows
         for operator, store in channels
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from demo.location import spark_uri
 
 _EPOCH = re.compile(r"epoch=(\d+)")
@@ -46,7 +46,7 @@ class ResultFiles:
     def sink(self, *, is_sealing: bool) -> Callable[[DataFrame, int], None]:
         """See `Results`."""
         written = EpochSink(self._root)
-        return sealing(written) if is_sealing else written
+        return sealed(written) if is_sealing else written
 
     def is_done(self, epoch: int, since_s: float) -> bool:
         """See `Results`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from demo.checkpoint import Phase, Position, position
 from demo.environment import driver_environment
-from demo.in_flight import has_rows_in_flight, rows_in_flight
+from demo.in_flight import has_rows_in_flight, in_flight_rows
 from demo.job import QUERIES, Job
 from demo.kills import Kill, plan_executor_kills
 from demo.processes import ProcessTree
@@ -213,7 +213,7 @@ class Supervisor:
     def _rows_in_flight(self) -> dict[str, int]:
         endpoint = self._job.endpoint
         return {
-            query: rows_in_flight(self._job.checkpoint(query).name, endpoint) for query in QUERIES
+            query: in_flight_rows(self._job.checkpoint(query).name, endpoint) for query in QUERIES
         }
 
     def _note(self, life: int, kill: Kill) -> None:

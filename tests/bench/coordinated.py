@@ -104,7 +104,7 @@ def _window(
         if is_on:
             flow = place.flow
             for query, member in zip(queries, MEMBERS, strict=True):
-                stack.enter_context(flow.attend(query, member, every=_EVERY_S))
+                stack.enter_context(flow.participate(query, member, every=_EVERY_S))
             runs = stack.enter_context(flow.run(interval=_EVERY_S, poll=_EVERY_S, timeout="5s"))
         time.sleep(_SETTLE_S)
         before = {query.id: _last(query) for query in queries}
@@ -187,7 +187,7 @@ def alone(home: Path, members: int) -> tuple[float, float, float]:
                     query.consume(ring[n - 1], ring[n - 1].epoch - 1)
         cpu_s, began_s = time.process_time(), time.monotonic()
         by.poll()
-        by.cut(1, ask=False)
+        by.cut(1, wait=False)
         by.expire(10)
         vectors.append((time.process_time() - cpu_s, time.monotonic() - began_s))
         cpu_s = time.process_time()

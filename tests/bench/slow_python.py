@@ -26,7 +26,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 import cleancut
 from cleancut._provider import PROVIDER_KEY
 from cleancut._session.options import PREFIX
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from tests.support.sessions import ROCKSDB
 
 _SLOW_KEY = 0
@@ -202,7 +202,7 @@ def _run(
         _numbered(rows, slow_ms / 1000, options.row_ms / 1000)
         .writeStream.outputMode("append")
         .option("checkpointLocation", str(checkpoint))
-        .foreachBatch(sealing(sink) if is_ours else sink)
+        .foreachBatch(sealed(sink) if is_ours else sink)
         .start()
     )
     query.processAllAvailable()

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
-from cleancut import Plan, RequestError
+from cleancut import RequestError
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.options import PREFIX
+from cleancut.types import Plan
 from demo.processes import ProcessTree
 from tests.support.copies import copied
 from tests.support.file_epochs import session_of
@@ -49,7 +50,7 @@ print("END", flush=True)
 OWN = {PROVIDER_KEY: PROVIDER_CLASS}
 CUTS = OWN | {f"{PREFIX}cuts": "true"}
 CASES = {
-    "adopt": ("adopt", {PROVIDER_KEY: ROCKSDB}),
+    "convert": ("convert", {PROVIDER_KEY: ROCKSDB}),
     "rescale": ("rescale", OWN),
     "rescale-rocksdb": ("rescale", {PROVIDER_KEY: ROCKSDB}),
     "rollback-rocksdb": ("rollback", {PROVIDER_KEY: ROCKSDB}),
@@ -70,8 +71,8 @@ FILES = 2
 
 
 def planned(act: str, location: str) -> Plan:
-    if act == "adopt":
-        return cleancut.adopt(location)
+    if act == "convert":
+        return cleancut.convert(location)
     if act == "rescale":
         return cleancut.rescale(location, 5)
     if act == "double":

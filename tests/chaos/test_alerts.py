@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, serve_metrics
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import SkewedInput, slow
 from demo.ports import free_port, listens
 from tests.support.file_epochs import PLACES, Epochs, session_of
@@ -121,7 +121,7 @@ def it(spark: SparkSession, tmp_path: Path) -> Epochs:
 
 
 def test_a_sound_query_that_is_proven_is_told_of_by_no_alert(it: Epochs, tmp_path: Path) -> None:
-    Checkpoint(it.checkpoint).drill()
+    Checkpoint(it.checkpoint).test_restore()
     query = it.start()
     try:
         with watched(tmp_path, it.checkpoint, "--budget", "5") as by:
@@ -204,7 +204,7 @@ class Unaligned:
         is_late = (f.spark_partition_id() == 0) & (f.col("number") >= self.input.rows)
         late = slow("value", per_row_ms=row_ms, when=is_late)
 
-        @sealing
+        @sealed
         def take(batch: DataFrame, epoch: int) -> None:
             batch.collect()
 
@@ -285,7 +285,7 @@ it.run()
 def test_a_restore_that_nobody_has_proven_for_long(it: Epochs, tmp_path: Path) -> None:
     with watched(tmp_path, it.checkpoint, thresholds={"604800": "10"}) as by:
         by.fires("CleancutRestoreNotTested")
-        Checkpoint(it.checkpoint).drill()
+        Checkpoint(it.checkpoint).test_restore()
         until = time.monotonic() + PATIENCE_S
         while "CleancutRestoreNotTested" in by.firing():
             assert time.monotonic() < until

@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cleancut import Dataflow, FlowCut
+from cleancut import Dataflow
+from cleancut.dataflow import DataflowCut
 from demo.processes import ProcessTree
 from tests.support.flow_member import (
     CHANNELS,
@@ -153,21 +154,21 @@ def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinator
         check_clone(flow, cut, place, spark, answer)
 
 
-def check_cut(flow: Dataflow, cut: FlowCut, place: Place, spark: SparkSession) -> int:
+def check_cut(flow: Dataflow, cut: DataflowCut, place: Place, spark: SparkSession) -> int:
     """Whether a cut is consistent; how many rows it has in flight between its queries."""
     report = flow.verify(cut.number)
     assert report.ok, str(report)
     for of in cut.members:
         if of.name in ("left", "total") and of.epoch is not None:
             checkpoint = place.opened(of.checkpoint)
-            channels = checkpoint.cut(savepoint=of.savepoint).channels
-            in_operator = sum(channel.rows_in_flight for channel in channels)
-            met = checkpoint.state(0, savepoint=of.savepoint).num_rows
+            channels = checkpoint.cut(at=of.savepoint).shuffle_inputs
+            in_operator = sum(channel.in_flight_rows for channel in channels)
+            met = checkpoint.state(0, at=of.savepoint).num_rows
             assert met + in_operator == _received(cut, of.name, place, spark), (cut, of)
     return sum(edge.rows for edge in flow.in_flight(cut.number))
 
 
-def _received(cut: FlowCut, member: str, place: Place, spark: SparkSession) -> int:
+def _received(cut: DataflowCut, member: str, place: Place, spark: SparkSession) -> int:
     """How many rows a member had read of its channels, by what was sent in those epochs."""
     count = 0
     session = place.session(spark)
@@ -185,7 +186,7 @@ def _received(cut: FlowCut, member: str, place: Place, spark: SparkSession) -> i
 
 
 def check_clone(
-    flow: Dataflow, cut: FlowCut, place: Place, spark: SparkSession, answer: Counter[Row]
+    flow: Dataflow, cut: DataflowCut, place: Place, spark: SparkSession, answer: Counter[Row]
 ) -> None:
     """A cut, run on under other names, comes to the same."""
     there = Place(place.work, f"{place.at}-of-{cut.number}", place.endpoint)
@@ -210,5 +211,5 @@ def check_clone(
     assert there.found(spark) == rest
 
 
-def _epoch_of(cut: FlowCut, member: str) -> int | None:
+def _epoch_of(cut: DataflowCut, member: str) -> int | None:
     return next(of.epoch for of in cut.members if of.name == member)

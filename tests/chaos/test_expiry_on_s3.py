@@ -81,7 +81,7 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
         return counted
 
     def expire() -> None:
-        asked = ["expire", location, "--endpoint", server.endpoint, "--keep", "1", "--json"]
+        asked = ["expire", location, "--endpoint", server.endpoint, "--retain-last", "1", "--json"]
         assert _cli.main(asked) == 0
         plan = json.loads(capsys.readouterr().out)
         before = there().cuts()
@@ -94,7 +94,7 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
         assert done["segments"] == plan["segments"]
 
     run("none", 5)
-    there().pin("early", 1)
+    there().create_savepoint("early", 1)
     expire()
     # Of the cuts that went the last one's chains need segments, too; a base that came after it, and
     # is in no cut, may go.
@@ -102,11 +102,11 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     run("rescale", 1)
     expire()
     assert counts() == expected(6)
-    assert there().cut().referred_bytes
+    assert there().cut().referenced_bytes
     run("back", 1)
     expire()
     assert counts() == expected(2)
-    there().unpin("early")
+    there().drop_savepoint("early")
     expire()
     assert counts() == expected(2)
     run("none", 1)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from cleancut import Checkpoint
 from cleancut.testing import assert_same_rows
-from demo.in_flight import has_rows_in_flight, rows_in_flight
+from demo.in_flight import has_rows_in_flight, in_flight_rows
 from tests.support.change_feed import ChangeFeed, start
 from tests.support.in_flight_queries import OrderedEpochs
 from tests.support.kills import Campaign
@@ -50,7 +50,7 @@ def test_a_change_feed_in_sequence_survives_the_kills_of_drivers_and_executors(
         driver_kills=driver_kills,
         executor_kills=executor_kills,
         is_worth_it=lambda: has_rows_in_flight(location),
-        struck=lambda _: met.append(rows_in_flight(location)),
+        struck=lambda _: met.append(in_flight_rows(location)),
     )
     campaign.run(progress=lambda: len(list(root.glob("results/*.json"))))
     start(spark, feed, root, mode="aligned").awaitTermination()

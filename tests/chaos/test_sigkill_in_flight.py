@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cleancut.testing import SkewedInput
-from demo.in_flight import has_rows_in_flight, rows_in_flight
+from demo.in_flight import has_rows_in_flight, in_flight_rows
 from tests.support.in_flight_queries import ROWS, Ended, draw_queries, start
 from tests.support.kills import Campaign
 from tests.support.seeds import chaos_runs, hunting
@@ -66,7 +66,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
         driver_kills=driver_kills,
         executor_kills=executor_kills,
         is_worth_it=lambda: has_rows_in_flight(awaited),
-        struck=lambda _: met.append({name: rows_in_flight(at) for name, at in checkpoints.items()}),
+        struck=lambda _: met.append({name: in_flight_rows(at) for name, at in checkpoints.items()}),
     )
     campaign.run(progress=lambda: len(list(root.glob("*/results/*.json"))))
     show(

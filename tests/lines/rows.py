@@ -186,7 +186,7 @@ TABLE: dict[str, Sequence[Row]] = {
             ],
         ),
         Row(
-            "`adopt` from RocksDB's and the HDFS-backed provider",
+            "`convert` from RocksDB's and the HDFS-backed provider",
             ["spark/test_offline.py::test_a_query_is_adopted_and_goes_on_with_cuts"],
         ),
         Row(

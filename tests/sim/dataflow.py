@@ -149,7 +149,7 @@ class Simulation:
 
     def _cut(self, coordinator: Coordinator) -> None:
         coordinator.poll()
-        made = coordinator.cut(0.1, ask=self.draw.random() < 0.2)
+        made = coordinator.cut(0.1, wait=self.draw.random() < 0.2)
         self.vectors += 1
         self.schedule.log.append(f"vector {made.number}: {dict(made.epochs)}")
         self.invariants.promised.add(made.number)

@@ -33,14 +33,14 @@ def refer(it: Epochs, partitions: int) -> None:
     assert not done.copies_rows
     stores = Checkpoint(it.checkpoint).cut().stores
     assert len(stores) == partitions
-    assert all(of.referred_bytes for of in stores)
+    assert all(of.referenced_bytes for of in stores)
     assert it.state() == before
 
 
 def sound(location: str) -> None:
     report = Checkpoint(location).verify()
     assert report.ok, str(report)
-    Checkpoint(location).drill(note=False)
+    Checkpoint(location).test_restore(read_only=True)
 
 
 def goes_on(it: Epochs, expected: Counter[int]) -> None:
@@ -84,7 +84,7 @@ def test_other_checkpoints_are_made_of_it(
     spark: SparkSession, tmp_path: Path, settings: dict[str, str], to: int
 ) -> None:
     it = referring(spark, tmp_path, settings, to)
-    Checkpoint(it.checkpoint).pin("kept")
+    Checkpoint(it.checkpoint).create_savepoint("kept")
     home = it.checkpoint
     made = {
         "cuts": cleancut.clone(home, str(tmp_path / "cuts"), "kept", same_query=True),
@@ -120,16 +120,16 @@ def test_cuts_before_it_are_given_up(
     it = referring(spark, tmp_path, settings, 6)
     refer(it, 2)
     last = Checkpoint(it.checkpoint).cut()
-    done = Checkpoint(it.checkpoint).expire(keep=1).apply()
+    done = Checkpoint(it.checkpoint).expire(retain_last=1).apply()
     assert len(done.epochs) == 4
-    assert Checkpoint(it.checkpoint).cut().referred_bytes == last.referred_bytes
+    assert Checkpoint(it.checkpoint).cut().referenced_bytes == last.referenced_bytes
     sound(it.checkpoint)
     assert it.state() == it.expected(3)
     with pytest.raises(RequestError, match="there is no epoch 1 to go back to") as raised:
         cleancut.rollback(it.checkpoint, 1)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     refer(it, 4)
-    Checkpoint(it.checkpoint).expire(keep=1).apply()
+    Checkpoint(it.checkpoint).expire(retain_last=1).apply()
     goes_on(it, it.expected(3))
 
 

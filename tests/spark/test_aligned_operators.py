@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, coordinator
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import SkewedInput, assert_same_rows, last_rows
 from tests.support.patience import PATIENCE_S
 from tests.support.sessions import with_cuts
@@ -91,7 +91,7 @@ def test_what_is_not_captured_runs_aligned_and_says_why(
     said: dict[int, str] = {}
     started = threading.Event()
 
-    @sealing
+    @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
         assert started.wait(PATIENCE_S)
         found[epoch] = batch.collect()

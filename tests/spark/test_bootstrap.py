@@ -44,7 +44,7 @@ def test_a_query_goes_on_from_the_state_that_is_given(
     given = {5: 1000, 77: 7} | {1000 + at: at + 1 for at in range(500)}
     rows = counted(session.createDataFrame(list(given.items()), "k long, count long"))
     plan = cleancut.bootstrap(it.checkpoint, query_of(it, session), {0: rows}, "update")
-    assert (plan.act, plan.epoch, plan.source, plan.last) == ("bootstrap", 1, -1, -1)
+    assert (plan.operation, plan.epoch, plan.source, plan.last) == ("bootstrap", 1, -1, -1)
     assert "the state that is given" in str(plan)
     assert not Path(it.checkpoint).exists()
     done = plan.apply()

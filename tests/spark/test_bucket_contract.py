@@ -63,7 +63,7 @@ class TestEpochFilesInABucket(InABucket):
 
     def read(self, home: Path) -> Iterable[Row]:
         sink = EpochFiles(self.bucket(home).location)
-        return sink.read(self.session()).collect() if sink.epochs(self.session()) else []
+        return sink.read(self.session()).collect() if sink.epochs(session=self.session()) else []
 
 
 @briefly(DIES, ROLLED_BACK, LOST, LOST_MEANWHILE, GONE)

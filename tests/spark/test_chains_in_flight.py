@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from cleancut import Checkpoint, coordinator
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import slow
 from tests.support.cutting import cut_by_hand
 from tests.support.patience import PATIENCE_S
@@ -98,7 +98,7 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
     found: dict[int, list[Row]] = {}
     begun = threading.Event()
 
-    @sealing
+    @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
         found[epoch] = batch.collect()
         begun.set()
@@ -135,7 +135,7 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
     first = {
         channel.operator
         for cut in cuts
-        for channel in Checkpoint(str(location)).cut(cut.epoch).channels
+        for channel in Checkpoint(str(location)).cut(cut.epoch).shuffle_inputs
         if channel.rows > 0
     }
     show(f"seed {SEED}, {len(cuts)} of {len(found)} epochs left rows in flight to {sorted(first)}")

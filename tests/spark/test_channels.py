@@ -235,7 +235,7 @@ def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -
     assert on_disk.expire() == []
     on_disk.read("one", max_epochs=1)
     checkpoint = cleancut.Checkpoint(on_disk.at("one"))
-    checkpoint.pin("kept", epoch=checkpoint.cuts()[0].epoch)
+    checkpoint.create_savepoint("kept", epoch=checkpoint.cuts()[0].epoch)
     oldest = checkpoint.cuts()[0].epoch
     assert on_disk.expire() == list(range(oldest + 1))
     on_disk.add(5)
@@ -245,7 +245,7 @@ def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -
     assert on_disk.expire() == []
     cleancut.rollback(on_disk.at("one"), "kept").apply()
     assert on_disk.read("one").last == on_disk.expected()
-    checkpoint.unpin("kept")
+    checkpoint.drop_savepoint("kept")
     for _ in range(6):
         on_disk.add()
         on_disk.send()
@@ -439,14 +439,5 @@ def test_the_documented_channel(
 
 
 def test_errors_of_channels_are_found_by_id() -> None:
-    names = [
-        "READER_LOST",
-        "SCHEMA_MISMATCH",
-        "EMPTY",
-        "EXPIRED",
-        "INVALID",
-        "ROLLED_BACK",
-        "CORRUPTED",
-    ]
-    for name in names:
-        assert error_of(f"CLEANCUT_CHANNEL_{name}").error_id.endswith(name)
+    for name in ("READER_LOST", "SCHEMA", "EMPTY", "EXPIRED", "FOREIGN", "WENT_BACK", "DAMAGED"):
+        assert error_of(f"CLEANCUT_FLOW_{name}").error_id.endswith(name)

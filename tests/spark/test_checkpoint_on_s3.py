@@ -82,7 +82,7 @@ def test_cuts_of_a_query_hold_what_spark_finds_in_them(
     assert {cut.generation for cut in cuts} == {1, 2}
     assert len(state) > len(first) >= 3
     for epoch, expected in state.items():
-        table = checkpoint.state(0, epoch=epoch)
+        table = checkpoint.state(0, at=epoch)
         found = sorted(
             [*row["key"].values(), *row["value"].values(), row["partition"]]
             for row in table.to_pylist()
@@ -133,10 +133,10 @@ for partitions in (6, 2, 5):
     os.rename(f"{source}/.part", name)
     run()
 assert Checkpoint(location, endpoint=endpoint).verify().ok
-for act in (cleancut.adopt, cleancut.release):
+for provider in ("cleancut", "rocksdb"):
     try:
-        act(location)
-        raise AssertionError(act)
+        cleancut.convert(location, provider=provider)
+        raise AssertionError(provider)
     except cleancut.RequestError as refused:
         assert refused.error_id == "CLEANCUT_OPERATION_REFUSED"
 print(json.dumps([told, last]))

@@ -67,7 +67,7 @@ def test_a_query_moves_and_keeps_its_name(spark: SparkSession, tmp_path: Path) -
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     it.run()
-    Checkpoint(it.checkpoint).pin("good", 1)
+    Checkpoint(it.checkpoint).create_savepoint("good", 1)
     moved = str(tmp_path / "moved")
     cleancut.clone(it.checkpoint, moved, "good", same_query=True).apply()
     assert [of.name for of in Checkpoint(it.checkpoint).savepoints()] == ["good"]

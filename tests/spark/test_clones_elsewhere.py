@@ -56,12 +56,14 @@ refused = [
 ]
 for error_id, place, access in refused:
     with pytest.raises(RequestError) as raised:
-        cleancut.clone(it.checkpoint, place, session=it.session(), into_access=access)
+        cleancut.clone(it.checkpoint, place, session=it.session(), target_access=access)
     assert raised.value.error_id == error_id, raised.value
     print("REFUSED", raised.value)
 assert list(data.iterdir()) == [], "the other store"
 
-plan = cleancut.clone(it.checkpoint, into, 1, session=it.session(), partitions=5, into_access=there)
+plan = cleancut.clone(
+    it.checkpoint, into, 1, session=it.session(), partitions=5, target_access=there
+)
 assert list(data.iterdir()) == []
 (note,) = plan.notes
 assert f"{PREFIX}s3.profile=second-site" in note and f"{PREFIX}s3.endpoint={second}" in note, note
@@ -115,7 +117,7 @@ it.checkpoint = "s3://bucket/query"
 it.add(2)
 it.run()
 access = {"endpoint": second, "profile": "second-site"}
-cleancut.clone(it.checkpoint, "s3://bucket/clone", partitions=2, into_access=access).apply()
+cleancut.clone(it.checkpoint, "s3://bucket/clone", partitions=2, target_access=access).apply()
 here, there = Checkpoint(it.checkpoint, endpoint=first), Checkpoint("s3://bucket/clone", **access)
 assert kept(there) == kept(here)
 keys = {f"{PREFIX}s3.{name}": text for name, text in access.items()}

@@ -177,7 +177,7 @@ def test_it_says_what_spark_then_does(
     assert job.start(before(job, job.session()), first) is None
     files = job.described()
     query = after(job, job.session())
-    found = cleancut.compatible(job.checkpoint, query, mode)  # type: ignore[arg-type]
+    found = cleancut.check_compatibility(job.checkpoint, query, mode)  # type: ignore[arg-type]
     assert {of.subject: of.kind for of in found.differences} == kinds, str(found)
     assert files == job.described()
     job.add()
@@ -194,12 +194,14 @@ def test_a_state_variable_may_get_a_column_where_spark_says_so(
     job.settings |= {"spark.sql.streaming.stateStore.encodingFormat": encoding}
     job.add()
     assert job.start(remembering(job, job.session(), 1), "update") is None
-    same = cleancut.compatible(job.checkpoint, remembering(job, job.session(), 1), "update")
+    same = cleancut.check_compatibility(
+        job.checkpoint, remembering(job, job.session(), 1), "update"
+    )
     assert same.differences == (), str(same.to_dict())
     query = remembering(job, job.session(), 2)
-    found = cleancut.compatible(job.checkpoint, query, "update")
+    found = cleancut.check_compatibility(job.checkpoint, query, "update")
     assert {(of.subject, of.kind) for of in found.differences} == {("operator 0", kind)}
-    assert {"count", "all"} == {of.what.split("'")[1] for of in found.differences}
+    assert {"count", "all"} == {of.description.split("'")[1] for of in found.differences}
     job.add()
     assert bool(found) == (job.start(query, "update") is None)
 
@@ -209,14 +211,14 @@ def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_p
     job.add()
     assert job.start(counted(job, job.session()), "update") is None
     job.settings |= PLACES["level-0"] | {"spark.sql.shuffle.partitions": "7"}
-    found = cleancut.compatible(job.checkpoint, counted(job, job.session()), "update")
+    found = cleancut.check_compatibility(job.checkpoint, counted(job, job.session()), "update")
     assert found.ok
     kept: dict[str, Any] = {of.subject: of for of in found.differences}
     assert {of.kind for of in found.differences} == {"kept"}
     assert "rescale" in kept["spark.sql.shuffle.partitions"].advice
-    assert "2 for this query, and 7" in kept["spark.sql.shuffle.partitions"].what
-    assert "adopt" in kept["spark.sql.streaming.stateStore.providerClass"].advice
-    assert "can go on" in str(found)
+    assert "2 for this query, and 7" in kept["spark.sql.shuffle.partitions"].description
+    assert "convert" in kept["spark.sql.streaming.stateStore.providerClass"].advice
+    assert "can start" in str(found)
     assert "rescale" in str(found)
 
 
@@ -240,9 +242,9 @@ def test_a_query_that_cannot_go_on_is_refused_by_its_start(
     with pytest.raises(Exception, match="CLEANCUT_QUERY_INCOMPATIBLE") as refused:
         writer.option("checkpointLocation", job.checkpoint).start()
     said = str(refused.value)
-    assert "after epoch 0" in said
+    assert "from epoch 0" in said
     assert "operator 0: its store 'default' has the value" in said
-    assert "migrate(location, into, query, state)" in said
+    assert "migrate(location, target, query, state)" in said
     # Nothing has begun, and the query as it was goes on.
     assert not job.session().streams.active
     assert (entries(job), job.described()) == (before, files)
@@ -294,14 +296,14 @@ def test_the_documented_command_answers(
     monkeypatch.setattr(SparkSession, "stop", lambda _: None)
 
     def asked(name: str, *more: str) -> tuple[int, str, str]:
-        command = ["compatible", job.checkpoint, "--query", f"orders:{name}", *more]
+        command = ["check-compatibility", job.checkpoint, "--query", f"orders:{name}", *more]
         status = _cli.main([*command, "--output-mode", "update"])
         return status, *capsys.readouterr()
 
     (typed,) = commands(blocks(GUIDE, "sh")[0])
     command = [job.checkpoint if "/" in part else part for part in typed[1:]]
     assert _cli.main(command) == _cli.OK
-    assert capsys.readouterr().out.startswith("The query can go on")
+    assert capsys.readouterr().out.startswith("The query can start")
     status, out, _ = asked("by_text", "--json")
     told = json.loads(out)
     assert (status, told["ok"]) == (_cli.REFUSED, False)
@@ -325,10 +327,10 @@ def test_what_is_no_query_or_no_checkpoint_is_refused(spark: SparkSession, tmp_p
     job.add()
     assert job.start(counted(job, job.session()), "update") is None
     with pytest.raises(RequestError, match="not a streaming one") as refused:
-        cleancut.compatible(job.checkpoint, spark.range(3))
+        cleancut.check_compatibility(job.checkpoint, spark.range(3))
     assert refused.value.error_id == REFUSED
     with pytest.raises(RequestError) as absent:
-        cleancut.compatible(str(tmp_path / "none"), counted(job, job.session()))
+        cleancut.check_compatibility(str(tmp_path / "none"), counted(job, job.session()))
     assert absent.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
 
 
@@ -341,7 +343,7 @@ def test_the_documented_question_is_answered(
     code, _ = blocks(GUIDE, "python")
     code = code.replace("checkpoints/orders", job.checkpoint)
     exec(code, {"counted": counted(job, job.session())})
-    assert "The query can go on from" in capsys.readouterr().out
+    assert "The query can start on" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="migrate"):
         exec(code, {"counted": counted_by_text(job, job.session())})
     said = capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import slow
 from tests.support.counted_files import ROWS, CountedFiles
 from tests.support.sessions import CLEANCUT
@@ -24,7 +24,7 @@ ATTEMPTS = 5
 def test_one_of_two_concurrent_starts_processes_the_input(
     spark: SparkSession, tmp_path: Path, sessions: int
 ) -> None:
-    """Without the fix, CLEANCUT_SEAL_BATCH_INVALID ended the run that Spark kept."""
+    """Without the fix CLEANCUT_SEAL_BATCH_INVALID ended the run that Spark kept."""
     counting = CountedFiles(tmp_path, keys=KEYS)
     counting.add(1)
     own = [_session(spark) for _ in range(sessions)]
@@ -39,7 +39,7 @@ def test_one_of_two_concurrent_starts_processes_the_input(
     def start(session: SparkSession) -> None:
         counted = counting.counted(session)
         writer = counted.withColumn("k", slow("k", per_row_ms=50)).writeStream
-        writer = writer.foreachBatch(sealing(collect)).outputMode("update")
+        writer = writer.foreachBatch(sealed(collect)).outputMode("update")
         try:
             queries.append(
                 writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()

@@ -85,7 +85,7 @@ def check(spark, home):
         file.write("\\n".join(json.dumps({"k": k}) for k in (1, 1, 2)))
     counts = spark.readStream.schema("k int").json(home + "/in").groupBy("k").count()
     query = counts.writeStream.outputMode("update").foreachBatch(
-        cleancut.sinks.sealing(lambda rows, epoch: rows.collect()))
+        cleancut.sinks.sealed(lambda rows, epoch: rows.collect()))
     query = query.option("checkpointLocation", home + "/checkpoint").trigger(availableNow=True)
     query = query.start()
     query.awaitTermination()

@@ -34,7 +34,7 @@ from collections import Counter
 from pathlib import Path
 from pyspark.sql import SparkSession, functions as f
 import cleancut
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import slow
 
 remote, home = sys.argv[1], Path(sys.argv[2])
@@ -46,7 +46,7 @@ def put(number, rows):
     made.write_text("\\n".join(json.dumps({"k": k, "n": n}) for k, n in rows))
     made.rename(source / made.name)
 
-@sealing
+@sealed
 def sink(rows, epoch):
     rows.write.mode("overwrite").parquet(f"{results}/epoch={epoch}")
 
@@ -89,7 +89,7 @@ status = watched.status()
 assert (status.committed, status.last.epoch) == (2, 2), status
 assert (status.generation, status.run_id) == (1, str(query.runId)), status
 assert watched.wait_for(2, timeout=600)
-assert watched.pin("early", 1) == 1
+assert watched.create_savepoint("early", 1) == 1
 assert [of.epoch for of in watched.history()] == [0, 1, 2]
 assert cleancut.stop(query, savepoint="end") == 2
 assert not query.isActive
@@ -104,7 +104,7 @@ except cleancut.RequestError as refused:
     assert refused.error_id == "CLEANCUT_OPERATION_REFUSED", refused
     assert refused.params["location"].endswith("checkpoint"), refused.params
 query = distinct(spark.readStream.schema("k int, n int").json(str(source)))
-assert cleancut.compatible(location, query), cleancut.compatible(location, query)
+assert cleancut.check_compatibility(location, query), cleancut.check_compatibility(location, query)
 put(3, [(k, 1000) for k in range(5)])
 query = start()
 query.processAllAvailable()

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut import Checkpoint, Coordinator, EpochInfo, RequestError, coordinator
+from cleancut import Checkpoint, RequestError, coordinator
+from cleancut.types import Coordinator, EpochInfo
 from tests.support.counted_files import CountedFiles
 from tests.support.documented import blocks
 from tests.support.patience import PATIENCE_S
@@ -134,8 +135,8 @@ class Written:
         self.epochs: dict[int, dict[int, int]] = {}
         self.fails = False
 
-    def sealing(self) -> Callable[[DataFrame, int], None]:
-        @cleancut.sinks.sealing
+    def sealed(self) -> Callable[[DataFrame, int], None]:
+        @cleancut.sinks.sealed
         def write(df: DataFrame, epoch: int) -> None:
             if self.fails:
                 raise OSError("behind the seal")
@@ -162,7 +163,7 @@ def test_an_epoch_that_is_sealed_takes_one_object(
         session.conf.set("spark.sql.shuffle.partitions", str(partitions))
         location = f"s3://{server.BUCKET}/sealed/{partitions}"
         counting, written = Counting(session, directory, location), Written()
-        found[partitions] = requests_of_an_epoch(counting, written.sealing())
+        found[partitions] = requests_of_an_epoch(counting, written.sealed())
         assert written.last() == counting.batch()
         checkpoint = Checkpoint(location, endpoint=server.endpoint)
         for epoch in range(EPOCHS):
@@ -187,7 +188,7 @@ def test_a_sink_that_fails_behind_the_seal_gets_the_same_rows_again(
     counting = Counting(session, tmp_path, f"s3://{server.BUCKET}/sealed/failing")
     written = Written()
     counting.add()
-    query = counting.start(written.sealing())
+    query = counting.start(written.sealed())
     query.processAllAvailable()
     written.fails = True
     counting.add()
@@ -196,7 +197,7 @@ def test_a_sink_that_fails_behind_the_seal_gets_the_same_rows_again(
     assert list(written.epochs) == [0]
     written.fails = False
     counting.add()
-    query = counting.start(written.sealing())
+    query = counting.start(written.sealed())
     try:
         query.processAllAvailable()
     finally:
@@ -209,7 +210,7 @@ def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: 
     session.conf.set("spark.sql.shuffle.partitions", "2")
     counting = Counting(session, tmp_path, "")
     counting.add()
-    code = next(block for block in blocks(DOCUMENTED, "python") if "sinks.sealing" in block)
+    code = next(block for block in blocks(DOCUMENTED, "python") if "sinks.sealed" in block)
     code = code.replace("/lake", str(tmp_path / "lake")).replace(
         "s3://bucket", "s3://" + server.BUCKET
     )
@@ -250,14 +251,14 @@ def test_status_history_and_savepoints(
         for _ in range(2):
             counting.add()
         exec(blocks(DOCUMENTED, "python")[1], {"cleancut": cleancut, "query": query})
-        assert found.unpin("before-upgrade")
-        assert found.pin("before-upgrade", 0) == 0
-        assert found.pin("now") == 3
+        assert found.drop_savepoint("before-upgrade")
+        assert found.create_savepoint("before-upgrade", 0) == 0
+        assert found.create_savepoint("now") == 3
         with pytest.raises(RequestError) as taken:
-            found.pin("now")
+            found.create_savepoint("now")
         assert taken.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
-        assert found.unpin("now")
-        assert not found.unpin("now")
+        assert found.drop_savepoint("now")
+        assert not found.drop_savepoint("now")
     finally:
         query.stop()
     query = counting.start()
@@ -288,7 +289,7 @@ def test_a_query_that_has_ended_is_told_of_by_its_store(
     assert (status.committed, status.epoch, status.last) == (0, None, None)
     assert coordinator(query).status().committed == 0
     assert not found.cut_now()
-    assert found.pin("behind-the-end") == 0
+    assert found.create_savepoint("behind-the-end") == 0
     counting.add()
     counting.add()
     query = counting.start()
@@ -383,8 +384,8 @@ def test_cuts_tell_what_the_server_was_asked_for(
         assert sum(asked.values()) >= 5 * (EPOCHS - 1)
         for cost in history[:EPOCHS]:
             assert cost.duration_ms is not None
-            assert cost.gate_ms is not None
-            assert cost.duration_ms >= cost.gate_ms
+            assert cost.commit_ms is not None
+            assert cost.duration_ms >= cost.commit_ms
             assert cost.slowest is not None
             assert [slow.executor for slow in cost.slowest] == ["driver"] * 3
             assert cost.duration_ms >= cost.slowest[0].ms

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cleancut import ChannelInfo, Checkpoint, OperatorCut, coordinator
+from cleancut import Checkpoint, coordinator
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows, slow
+from cleancut.types import OperatorCut, ShuffleInputInfo
 from tests.support.cutting import wait_until_overtaken
 from tests.support.patience import PATIENCE_S, wait_until
 from tests.support.sessions import with_cuts
@@ -105,27 +106,27 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     assert cut.barrier_to_capture_ms == operator.barrier_to_capture_ms
 
     whole = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
-    in_flight = [of for of in whole.channels if of.rows_in_flight]
+    in_flight = [of for of in whole.shuffle_inputs if of.in_flight_rows]
     assert [of.partition for of in in_flight] == list(operator.overtaken)
     assert len(in_flight) == 1
-    assert 0 < operator.rows_in_flight < 240
-    assert (drained.rows_replayed, drained.rows_in_flight) == (operator.rows_in_flight, 0)
+    assert 0 < operator.in_flight_rows < 240
+    assert (drained.replayed_rows, drained.in_flight_rows) == (operator.in_flight_rows, 0)
     assert (drained.overtaken, drained.barrier_to_capture_ms) == ((), None)
     assert status.last is not None
     assert status.last.operators == history[status.last.epoch].operators
     for epoch in (1, 2):
-        channels = Checkpoint(str(tmp_path / "checkpoint")).cut(epoch).channels
+        channels = Checkpoint(str(tmp_path / "checkpoint")).cut(epoch).shuffle_inputs
         expected = metrics_of(history[epoch].operators[0], channels)
         assert channels_of(progress[epoch]) == expected
 
 
-def metrics_of(operator: OperatorCut, channels: Sequence[ChannelInfo]) -> Mapping[str, int]:
+def metrics_of(operator: OperatorCut, channels: Sequence[ShuffleInputInfo]) -> Mapping[str, int]:
     """What the progress must tell of an epoch, by its cut."""
     by_operator = {
         "isUnaligned": operator.mode == "unaligned",
-        "rowsInFlight": operator.rows_in_flight,
-        "bytesInFlight": operator.bytes_in_flight,
-        "rowsReplayed": operator.rows_replayed,
+        "rowsInFlight": operator.in_flight_rows,
+        "bytesInFlight": operator.in_flight_bytes,
+        "rowsReplayed": operator.replayed_rows,
         "rowsBeyondBound": 0,
         "partitionsOvertaken": len(operator.overtaken),
         "alignmentMs": operator.alignment_ms,
@@ -133,7 +134,7 @@ def metrics_of(operator: OperatorCut, channels: Sequence[ChannelInfo]) -> Mappin
         "captureMs": operator.capture_ms,
     }
     told = {f"{name}.operator0": number or 0 for name, number in by_operator.items()}
-    told["partitionsInFlight"] = 1 if operator.rows_in_flight else 0
+    told["partitionsInFlight"] = 1 if operator.in_flight_rows else 0
     for of in channels:
         if of.overtaken_ms is not None:
             told[f"overtakenMs.operator0.partition{of.partition}"] = of.overtaken_ms
@@ -179,20 +180,20 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     assert (last.in_flight, last.overloaded) == ((), {})
 
     epochs = [history[epoch].operators[0] for epoch in range(1, files)]
-    bytes_in_flight = [of.bytes_in_flight or 0 for of in epochs]
-    row_bytes = max(of.bytes_in_flight // of.rows_in_flight for of in epochs if of.bytes_in_flight)
-    show(f"bytes in flight {bytes_in_flight}, of at most {BOUND}")
-    show(f"rows beyond it {[of.rows_beyond_bound for of in epochs]}")
+    in_flight_bytes = [of.in_flight_bytes or 0 for of in epochs]
+    row_bytes = max(of.in_flight_bytes // of.in_flight_rows for of in epochs if of.in_flight_bytes)
+    show(f"bytes in flight {in_flight_bytes}, of at most {BOUND}")
+    show(f"rows beyond it {[of.over_limit_rows for of in epochs]}")
     # It grows to the bound, and stays there as long as there is input.
-    assert max(bytes_in_flight) <= BOUND
-    full = [epoch for epoch, of in enumerate(epochs, 1) if of.rows_beyond_bound]
+    assert max(in_flight_bytes) <= BOUND
+    full = [epoch for epoch, of in enumerate(epochs, 1) if of.over_limit_rows]
     assert len(full) >= 4
     assert full == list(range(full[0], files))
     assert all(history[epoch].operators[0].overtaken == (0,) for epoch in full)
-    assert all(bytes_in_flight[epoch - 1] > BOUND - row_bytes for epoch in full)
-    assert bytes_in_flight[: full[0] - 1] == sorted(bytes_in_flight[: full[0] - 1])
+    assert all(in_flight_bytes[epoch - 1] > BOUND - row_bytes for epoch in full)
+    assert in_flight_bytes[: full[0] - 1] == sorted(in_flight_bytes[: full[0] - 1])
     for epoch in full:
-        rows = history[epoch].operators[0].rows_beyond_bound
+        rows = history[epoch].operators[0].over_limit_rows
         assert progress[epoch]["rowsBeyondBound.operator0"] == rows
         assert said[epoch][0].startswith(f"{rows} rows did not stay in flight")
         assert said[epoch][0].endswith("partitions 0")
@@ -229,7 +230,7 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     assert_same_rows(sink.rows, unique(orders.batch(session)))
 
     checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
-    before, drains = (checkpoint.cut(epoch).channels for epoch in (1, 2))
+    before, drains = (checkpoint.cut(epoch).shuffle_inputs for epoch in (1, 2))
     assert [progress[epoch]["numInputRows"] for epoch in (1, 2, 3)] == [600, 0, 600]
     usual_ms = max(of.arrived_ms or 0 for of in before if of.overtaken_ms is None)
     (overtaken,) = (of for of in drains if of.overtaken_ms is not None)
@@ -237,10 +238,10 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     show(f"epoch 1 took {usual_ms} ms, and epoch 2 was cut after {overtaken.overtaken_ms} ms")
     assert overtaken.overtaken_ms is not None
     assert least_ms <= overtaken.overtaken_ms
-    assert overtaken.rows_replayed == sum(of.rows_in_flight for of in before)
+    assert overtaken.replayed_rows == sum(of.in_flight_rows for of in before)
     # Epoch 3 takes up new input and what is left.
-    assert 0 < overtaken.rows_in_flight < overtaken.rows_replayed
-    assert checkpoint.history()[3].operators[0].rows_replayed == overtaken.rows_in_flight
+    assert 0 < overtaken.in_flight_rows < overtaken.replayed_rows
+    assert checkpoint.history()[3].operators[0].replayed_rows == overtaken.in_flight_rows
 
 
 @long
@@ -268,10 +269,10 @@ def test_an_epoch_that_takes_too_long_is_cut_as_a_whole(
         query.stop()
     assert_same_rows(sink.rows, unique(orders.batch(session)))
     cut = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
-    overtaken = {of.partition: of.overtaken_ms for of in cut.channels if of.overtaken_ms}
-    in_flight = sum(of.rows_in_flight for of in cut.channels)
+    overtaken = {of.partition: of.overtaken_ms for of in cut.shuffle_inputs if of.overtaken_ms}
+    in_flight = sum(of.in_flight_rows for of in cut.shuffle_inputs)
     show(f"overtaken at {overtaken} ms, {in_flight} rows in flight, {len(history)} epochs")
     assert len(overtaken) > 1
     assert min(overtaken.values()) >= 1000
     assert in_flight > 0
-    assert history[-1].rows_in_flight == 0
+    assert history[-1].in_flight_rows == 0

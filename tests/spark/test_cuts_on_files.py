@@ -76,7 +76,7 @@ def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
     found = coordinator(query)
     assert found.status().committed == 5
     assert [cut.epoch for cut in found.history()] == [2, 3, 4, 5]
-    assert found.pin("kept") == 5
+    assert found.create_savepoint("kept") == 5
     assert _cli.main(["ls", str(counting.checkpoint), "--json"]) == _cli.OK
     assert "5" in capsys.readouterr().out
     assert _cli.main(["verify", str(counting.checkpoint), "--json"]) == _cli.OK

@@ -132,10 +132,10 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
         live = driver.pages
         epochs = live.epochs()
         assert [of["epoch"] for of in epochs] == list(range(last + 1))
-        proof = Checkpoint(tmp_path / "checkpoint").drill()
+        proof = Checkpoint(tmp_path / "checkpoint").test_restore()
         # Who looks at the page has it looked for, and the next epoch knows of it.
         driver.until(lambda: str(live.query()["proven"]).startswith(f"epoch {proof.epoch}, "))
-        assert f"epoch {proof.epoch}, {proof.proven:%Y-%m-%d %H:%M:%S} UTC" in live.text("")
+        assert f"epoch {proof.epoch}, {proof.tested:%Y-%m-%d %H:%M:%S} UTC" in live.text("")
         driver.feed()
         last = driver.committed()
         epochs = live.epochs()

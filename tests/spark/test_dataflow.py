@@ -46,7 +46,7 @@ def cloned(
     whole: Dataflow, into: Path, members: Mapping[str, str], channels: Mapping[str, str]
 ) -> None:
     """Clones its cut `good` as it is typed."""
-    asked = ["flow", whole.location, "clone", str(into), "--at", "good", "--apply"]
+    asked = ["dataflow", whole.location, "clone", str(into), "--at", "good", "--apply"]
     for option, places in (("--member", members), ("--channel", channels)):
         for pair in places.items():
             asked += [option, *pair]
@@ -68,7 +68,7 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
     assert (edge.sender, edge.receiver, edge.consumed) == ("sender", "one", 1)
     (flying,) = whole.in_flight("good")
     assert (flying.epochs, flying.rows) == ((2,), ROWS)
-    assert whole.drill("good").problems == ()
+    assert whole.test_restore("good").problems == ()
     # Both go on, beyond what is kept of their cuts.
     flow.add(2)
     flow.send()
@@ -78,8 +78,8 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
     places = {name: twin.at(name) for name in ("sender", "one")}
     cloned(whole, tmp_path / "flow2", places, {edge.channel: str(tmp_path / "channel2")})
 
-    plan = whole.restore("good", session=flow.spark)
-    assert {of.act for of in plan.members} == {"rollback"}
+    plan = whole.rollback("good", session=flow.spark)
+    assert {of.operation for of in plan.members} == {"rollback"}
     assert [of.epochs for of in plan.channels] == [(3, 4)]
     plan.apply()
     assert flow.held() == [0, 1, 2]
@@ -116,18 +116,18 @@ def test_a_driver_that_attends_closes_its_epoch_when_a_cut_is_made(
     try:
         cleancut.coordinator(query).wait_for(1, timeout=PATIENCE_S)
         with pytest.raises(RequestError, match="add it first"):
-            whole.attend(query)
+            whole.participate(query)
         whole.add("sender", flow.at("sender"))
-        with whole.attend(query, every=0.1) as attending:
+        with whole.participate(query, every=0.1) as attending:
             before = cleancut.coordinator(query).status().committed
             made = whole.cut(timeout="60s")
             epoch = made.epochs["sender"]
-            assert made.asked == {}
+            assert made.not_closed == {}
             assert attending.answered == 1
             assert epoch is not None
             assert before is not None
             assert epoch >= before
-        assert whole.cut(timeout="5s").asked == {}
+        assert whole.cut(timeout="5s").not_closed == {}
         assert attending.answered == 1
     finally:
         cleancut.stop(query)

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import cleancut
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import SinkContract
 from tests.spark.test_sink_pages import Page, grouped
 from tests.support.contracts import DIES, FOLLOWED, briefly
@@ -21,15 +21,15 @@ from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, long, needs_delta]
 
-RUNS_AGAIN = "test_each_epoch_is_written_once_however_often_it_runs"
-GAPS = "test_epochs_have_gaps_and_may_be_empty"
+RUNS_AGAIN = "test_retried_epoch_is_written_once"
+GAPS = "test_gaps_and_empty_epochs_are_accepted"
 NAME = "spark.databricks.delta.write.txn"
 Row = tuple[Any, ...]
 Write = Callable[[DataFrame, int], None]
 
 
 def appending(path: Path) -> Write:
-    @sealing
+    @sealed
     def append(batch: DataFrame, epoch: int) -> None:
         write = batch.write.format("delta").mode("append")
         write.option("txnAppId", "rows").option("txnVersion", epoch).save(str(path))
@@ -38,7 +38,7 @@ def appending(path: Path) -> Write:
 
 
 def merging(path: Path) -> Write:
-    @sealing
+    @sealed
     def merge(batch: DataFrame, epoch: int) -> None:
         session = batch.sparkSession
         session.conf.set(f"{NAME}AppId", "rows")

@@ -46,7 +46,7 @@ def test_a_query_goes_on_with_what_was_edited(
     it.add(3)
     it.run()
     plan = cleancut.edit(it.checkpoint, 0, bump)
-    assert (plan.act, plan.epoch, plan.source) == ("edit", 4, 2)
+    assert (plan.operation, plan.epoch, plan.source) == ("edit", 4, 2)
     assert it.state() == it.expected(3)
     assert plan.apply().operators[0].rows == KEYS
     expected = Counter({**it.expected(3), 5: 1000, 77: 7})

@@ -21,7 +21,7 @@ def delete(*paths: Path) -> None:
 def refusal_of(query: Epochs) -> cleancut.CleancutError:
     with pytest.raises(Exception) as raised:  # noqa: PT011
         query.run()
-    found = errors.of(raised.value)
+    found = errors.find_error(raised.value)
     assert found is not None, raised.value
     return found
 
@@ -76,7 +76,7 @@ def test_a_deleted_last_cut_is_left_behind_by_a_rollback(
     assert last.name in str(Checkpoint(it.checkpoint).verify())
     it.add()
     refused = refusal_of(it)
-    assert (refused.error_id, refused.kind.name) == ("CLEANCUT_COMMIT_LOG_AHEAD", "RESTORE")
+    assert (refused.error_id, refused.kind.name) == ("CLEANCUT_COMMIT_LOG_AHEAD", "DAMAGED")
     assert "--to-epoch 1 --apply" in str(refused)
     cleancut.rollback(it.checkpoint, 1).apply()
     assert it.state() == it.expected(2)

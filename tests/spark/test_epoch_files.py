@@ -85,12 +85,12 @@ def test_an_epoch_that_is_published_runs_again_and_is_not_written(
     spark = query.spark
     with pytest.raises(StreamingQueryException, match="behind the manifest"):
         query.run(failing(query.sink, at=1))
-    before = {info.epoch: info for info in query.sink.epochs(spark)}
+    before = {info.epoch: info for info in query.sink.epochs(session=spark)}
     assert list(before) == [0, 1]
     # A driver that starts anew knows nothing of what the other wrote.
     query.sink = EpochFiles(place.location)
     query.run()
-    after = {info.epoch: info for info in query.sink.epochs(spark)}
+    after = {info.epoch: info for info in query.sink.epochs(session=spark)}
     assert list(after) == list(range(EPOCHS))
     assert {epoch: after[epoch] for epoch in before} == before
     assert after[2].run_id != after[1].run_id
@@ -102,21 +102,21 @@ def test_an_epoch_that_is_published_runs_again_and_is_not_written(
     if not cuts:
         query.forget(EPOCHS - 1, "commits")
         query.run()
-        assert list(query.sink.epochs(spark)) == list(after.values())
+        assert list(query.sink.epochs(session=spark)) == list(after.values())
 
 
 def test_a_query_that_was_set_back_is_refused(query: Query) -> None:
     spark = query.spark
     query.run()
-    before = list(query.sink.epochs(spark))
+    before = list(query.sink.epochs(session=spark))
     query.forget(EPOCHS - 1, "commits", "offsets", "sources/0")
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_CONFLICT") as raised:
         query.run()
     assert f"Epoch {EPOCHS - 1}" in str(raised.value)
-    assert list(query.sink.epochs(spark)) == before
+    assert list(query.sink.epochs(session=spark)) == before
     # What the error says: with the manifest its epoch is gone, and the query writes it again.
     query.place.delete(f"_epochs/{EPOCHS - 1:020d}.json")
-    assert [info.epoch for info in query.sink.epochs(spark)] == list(range(EPOCHS - 1))
+    assert [info.epoch for info in query.sink.epochs(session=spark)] == list(range(EPOCHS - 1))
     query.run()
     assert len(attempts(query.place)) == EPOCHS
     assert query.last() == query.batch()
@@ -125,12 +125,12 @@ def test_a_query_that_was_set_back_is_refused(query: Query) -> None:
 def test_another_query_is_refused_before_it_runs_a_task(query: Query) -> None:
     spark = query.spark
     query.run()
-    before = list(query.sink.epochs(spark))
+    before = list(query.sink.epochs(session=spark))
     shutil.rmtree(query.root)
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_OWNER_MISMATCH") as raised:
         query.run()
     assert before[0].query_id in str(raised.value)
-    assert list(query.sink.epochs(spark)) == before
+    assert list(query.sink.epochs(session=spark)) == before
     assert not list((query.root / "checkpoint/cleancut").glob("stores/**/*.delta"))
 
 
@@ -156,7 +156,7 @@ def test_a_driver_that_is_fenced_shows_nothing(
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
         query.run(sink)
     assert [type(failure) for failure in failures] == [FencedError]
-    assert list(query.sink.epochs(spark)) == []
+    assert list(query.sink.epochs(session=spark)) == []
     assert {name.split("/")[0] for name in query.place.sizes()} == {"_files"}
 
 
@@ -178,14 +178,14 @@ def test_a_batch_whose_rows_spark_sorts(query: Query) -> None:
     wanted = events.groupBy("k").agg(F.count("*"), F.max("s")).collect()
     assert found == {row["k"]: tuple(row)[1:] for row in wanted}
     # Its partitions stayed as they were.
-    assert query.sink.epochs(spark)[0].files == 3
+    assert query.sink.epochs(session=spark)[0].files == 3
 
 
 def test_epochs_without_rows_are_published_without_files(query: Query) -> None:
     spark = query.spark
     write_closing(query.home / "events", EPOCHS)
     query.run(operator=OPERATORS["aggregation-append"])
-    found = query.sink.epochs(spark)
+    found = query.sink.epochs(session=spark)
     empty = [info for info in found if info.rows == 0]
     assert empty
     assert len(empty) < len(found)
@@ -244,12 +244,12 @@ def test_epochs_that_are_not_there_and_files_that_are_gone(query: Query) -> None
     with pytest.raises(RequestError) as raised:
         query.sink.read(spark)
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
-    assert list(query.sink.epochs(spark)) == []
+    assert list(query.sink.epochs(session=spark)) == []
     query.run()
     with pytest.raises(RequestError, match="7, 9") as raised:
         query.sink.read(spark, [9, 0, 7])
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
-    shown = str(query.sink.epochs(spark))
+    shown = str(query.sink.epochs(session=spark))
     assert "parquet" in shown
     lost = next(name for name in query.place.sizes() if f"={0:020d}-" in name)
     query.place.delete(lost)
@@ -288,9 +288,9 @@ def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
     assert list((on_disk.home / "lake/counts").glob("_files/*/day=1970-01-01/part-*"))
     exec(reading, names)
     total = names["sink"].read(spark).where("k is not null")
-    assert total.count() == sum(info.rows for info in names["sink"].epochs(spark)) > 0
+    assert total.count() == sum(info.rows for info in names["sink"].epochs(session=spark)) > 0
     exec(keeping, names)
-    assert total.count() == sum(info.rows for info in names["sink"].epochs(spark))
+    assert total.count() == sum(info.rows for info in names["sink"].epochs(session=spark))
 
 
 def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
@@ -314,7 +314,7 @@ def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
 
     monkeypatch.setattr(Publishing, "publish", late)
     query.run(sink)
-    assert [info.epoch for info in query.sink.epochs(spark)] == list(range(EPOCHS))
+    assert [info.epoch for info in query.sink.epochs(session=spark)] == list(range(EPOCHS))
     assert query.last() == query.batch()
     assert len(attempts(query.place)) == EPOCHS
 
@@ -361,23 +361,23 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     first = sorted(query.sink.read(query.spark).collect())
     location = str(query.root / "checkpoint")
     cleancut.rollback(location, 0, session=query.spark).apply()
-    assert [of.epoch for of in query.sink.take_back(after=0)] == [1, 2]
+    assert [of.epoch for of in query.sink.hide_epochs(after=0)] == [1, 2]
     query.run()
     # All files of the epochs in between come in one, under a number of its own.
-    one, other = query.sink.epochs(query.spark)
+    one, other = query.sink.epochs(session=query.spark)
     assert (one.epoch, other.epoch > EPOCHS) == (0, True)
     assert query.last() == query.batch()
     # Undone: what came in between is hidden, and what was hidden is seen.
     cleancut.rollback(location, undo=True, session=query.spark).apply()
-    assert [of.epoch for of in query.sink.take_back(after=EPOCHS - 1)] == [other.epoch]
-    assert [of.epoch for of in query.sink.give_back(until=EPOCHS - 1)] == [1, 2]
+    assert [of.epoch for of in query.sink.hide_epochs(after=EPOCHS - 1)] == [other.epoch]
+    assert [of.epoch for of in query.sink.unhide_epochs(until=EPOCHS - 1)] == [1, 2]
     assert sorted(query.sink.read(query.spark).collect()) == first
     query.add(EPOCHS)
     query.run()
     assert query.last() == query.batch()
     # What is hidden is there still, until it is given up and the query runs again.
     assert len(attempts(query.place)) == 5
-    assert query.sink.forget() == 1
+    assert query.sink.delete_hidden_epochs() == 1
     query.add(EPOCHS + 1)
     query.run()
     assert len(attempts(query.place)) == 5
@@ -393,14 +393,14 @@ def test_a_sink_follows_its_query_back_and_forth_by_itself(
     location = str(query.root / "checkpoint")
     cleancut.rollback(location, 0, session=query.spark).apply()
     query.run()
-    one, other = query.sink.epochs(query.spark)
+    one, other = query.sink.epochs(session=query.spark)
     assert (one.epoch, other.epoch > EPOCHS) == (0, True)
     assert query.last() == query.batch()
     # Undone: what came in between is hidden, and what was hidden is seen, once the query goes on.
     cleancut.rollback(location, undo=True, session=query.spark).apply()
     query.add(EPOCHS)
     query.run()
-    found = [of.epoch for of in query.sink.epochs(query.spark)]
+    found = [of.epoch for of in query.sink.epochs(session=query.spark)]
     assert found[:EPOCHS] == list(range(EPOCHS))
     assert len(found) == EPOCHS + 1
     assert found[-1] > other.epoch
@@ -409,5 +409,5 @@ def test_a_sink_follows_its_query_back_and_forth_by_itself(
     # Gone back to the epoch before the first act, and to none that came after it.
     cleancut.rollback(location, 1, session=query.spark).apply()
     query.run()
-    assert [of.epoch for of in query.sink.epochs(query.spark)][:2] == [0, 1]
+    assert [of.epoch for of in query.sink.epochs(session=query.spark)][:2] == [0, 1]
     assert query.last() == query.batch()

@@ -76,7 +76,7 @@ def live(home: Path, root: Path, server: S3Server | None, epoch: int, step: str)
 def published(spark: SparkSession, place: Place) -> dict[int, list[str]]:
     """What a reader sees, by epoch."""
     sink = EpochFiles(place.location)
-    found: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(spark)}
+    found: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(session=spark)}
     if found:
         for row in sink.read(spark, epoch_column="epoch").collect():
             found[row["epoch"]].append(str(tuple(row)[:-1]))

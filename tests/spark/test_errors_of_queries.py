@@ -1,4 +1,4 @@
-"""`errors.of` finds what a query has failed with, wherever it arose: object, id, kind and facts."""
+"""`errors.find_error` finds the error of a query, wherever it arose: object, id, kind, facts."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import cleancut
 from cleancut import CleancutError, errors
 from cleancut.errors import ErrorKind
-from cleancut.sinks import EpochFiles, sealing
+from cleancut.sinks import EpochFiles, sealed
 from tests.support.copies import copied
 from tests.support.damages import flip
 from tests.support.sessions import with_cuts
@@ -56,7 +56,7 @@ class Numbers:
         query = self.start(name, sink)
         with pytest.raises(StreamingQueryException) as raised:
             query.awaitTermination()
-        found, again = errors.of(query), errors.from_java(raised.value)
+        found, again = errors.find_error(query), errors.from_java(raised.value)
         assert found is not None, str(raised.value)
         assert again is not None
         assert found.__cause__ is not None
@@ -73,7 +73,7 @@ def numbers(spark: SparkSession, tmp_path: Path) -> Numbers:
 
 def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> None:
     sink = str(tmp_path / "sink")
-    assert errors.of(numbers.run("first", EpochFiles(sink))) is None
+    assert errors.find_error(numbers.run("first", EpochFiles(sink))) is None
     error = numbers.failed("second", EpochFiles(sink))
     assert (type(error), error.kind) == (cleancut.RequestError, ErrorKind.FIX_REQUEST)
     assert error.error_id == "CLEANCUT_SINK_OWNER_MISMATCH"
@@ -83,10 +83,10 @@ def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> Non
 
 def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
     """What a driver is told whose next epoch another one commits while its sink runs."""
-    numbers.run("own", sealing(lambda _rows, _epoch: None))
+    numbers.run("own", sealed(lambda _rows, _epoch: None))
     copied(numbers.home / "own", numbers.home / "other")
     numbers.add()
-    numbers.run("other", sealing(lambda _rows, _epoch: None))
+    numbers.run("other", sealed(lambda _rows, _epoch: None))
 
     def overtaken(rows: DataFrame, epoch: int) -> None:
         of_other, of_own = (numbers.home / name / "cleancut" for name in ("other", "own"))
@@ -103,7 +103,7 @@ def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
 
 def test_a_driver_that_is_fenced_at_its_seal(numbers: Numbers) -> None:
     reached: list[int] = []
-    fenced(numbers, sealing(lambda _rows, epoch: reached.append(epoch)))
+    fenced(numbers, sealed(lambda _rows, epoch: reached.append(epoch)))
     assert not reached
 
 
@@ -123,7 +123,7 @@ def collecting(rows: DataFrame, _epoch: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "sink", [None, collecting, sealing(collecting)], ids=["noop", "action", "sealing"]
+    "sink", [None, collecting, sealed(collecting)], ids=["noop", "action", "sealed"]
 )
 def test_damage_that_a_task_finds(numbers: Numbers, sink: Sink | None) -> None:
     numbers.run("query", sink)
@@ -149,7 +149,7 @@ def test_a_start_that_is_refused(numbers: Numbers) -> None:
     numbers.session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
     with pytest.raises(Py4JJavaError) as raised:
         numbers.start("query", None)
-    error = errors.of(raised.value)
+    error = errors.find_error(raised.value)
     assert error is not None
     assert (error.error_id, error.kind) == ("CLEANCUT_CUTS_REQUIRED", ErrorKind.FIX_REQUEST)
     assert error.params["location"].endswith("/query")
@@ -173,7 +173,7 @@ def test_an_error_that_a_function_has_wrapped(numbers: Numbers, tmp_path: Path) 
 def readme_says(query: StreamingQuery) -> None:
     """What the README does with a query that has ended."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    (example,) = (block for block in blocks if "errors.of(" in block)
+    (example,) = (block for block in blocks if "errors.find_error(" in block)
     exec(textwrap.dedent(example), {"cleancut": cleancut, "query": query})
 
 
@@ -208,4 +208,4 @@ def test_what_is_none_of_ours(numbers: Numbers) -> None:
     query = numbers.start("query", failing)
     with pytest.raises(StreamingQueryException):
         query.awaitTermination()
-    assert errors.of(query) is None
+    assert errors.find_error(query) is None

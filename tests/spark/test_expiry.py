@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import cleancut
-from cleancut import Checkpoint, ProvenCut, RequestError
+from cleancut import Checkpoint, RequestError
+from cleancut.types import RestoreTestStatus
 from tests.spark.test_replicas import SETTINGS
 from tests.support.counted_files import CountedFiles
 from tests.support.patience import PATIENCE_S
@@ -65,7 +66,7 @@ class Counting(CountedFiles):
 def when_over(there: Checkpoint) -> None:
     """A run says that it has ended when Spark has told so, which is soon after."""
     end = time.monotonic() + PATIENCE_S
-    while there.sweep().owner is not None:
+    while there.collect_garbage().owner is not None:
         assert time.monotonic() < end
         time.sleep(0.05)
 
@@ -87,12 +88,12 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     epochs = [of.epoch for of in there.cuts()]
     pins = draw.sample(epochs[:-2], PINS)
     for epoch in pins:
-        there.pin(f"of-{epoch}", epoch)
-    states = {epoch: counting.stored(epoch=epoch) for epoch in epochs}
+        there.create_savepoint(f"of-{epoch}", epoch)
+    states = {epoch: counting.stored(at=epoch) for epoch in epochs}
     keep = draw.randint(1, 4)
     when_over(there)
     before = stored_bytes(counting.checkpoint)
-    plan = there.expire(keep=keep)
+    plan = there.expire(retain_last=keep)
     done = plan.apply()
     assert len(there.cuts()) == keep
     assert done.epochs == plan.epochs == tuple(epochs[:-keep])
@@ -101,16 +102,16 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     # What stays is what it was, byte for byte and row by row.
     assert there.verify().ok, str(there.verify())
     for epoch in epochs[-keep:]:
-        assert counting.stored(epoch=epoch) == states[epoch]
+        assert counting.stored(at=epoch) == states[epoch]
     for epoch in pins:
-        assert counting.stored(savepoint=f"of-{epoch}") == states[epoch]
-        there.drill(f"of-{epoch}")
+        assert counting.stored(at=f"of-{epoch}") == states[epoch]
+        there.test_restore(f"of-{epoch}")
     # An epoch fails after its sink, with nothing but one cut behind it; it leaves orphans.
-    there.expire(keep=1).apply()
+    there.expire(retain_last=1).apply()
     counting.add()
     counting.run(dies_at=epochs[-1] + 1)
     when_over(there)
-    found = there.sweep().apply()
+    found = there.collect_garbage().apply()
     assert found.epochs == ()
     counting.add(2)
     counting.run()
@@ -134,25 +135,25 @@ def test_nothing_is_given_up_beside_a_query_that_runs(spark: SparkSession, tmp_p
     try:
         query.processAllAvailable()
         there = Checkpoint(counting.checkpoint)
-        plan = there.expire(keep=1)
+        plan = there.expire(retain_last=1)
         assert plan.epochs
         with pytest.raises(RequestError, match=str(query.runId)):
             plan.apply()
         assert len(there.cuts()) == 3
         # What looks after a query is told by it.
-        proof = there.drill(1)
+        proof = there.test_restore(1)
         there.replicate(tmp_path / "copy")
         counting.add()
         query.processAllAvailable()
         status = cleancut.coordinator(query).status()
-        assert status.proven == ProvenCut(1, proof.proven)
+        assert status.restore_test == RestoreTestStatus(1, proof.tested)
         (copy,) = status.replicas
         assert (copy.location, copy.epoch) == (str(tmp_path / "copy"), 2)
-        assert copy.behind_epochs == 1
-        assert copy.behind_ms is not None
-        assert copy.behind_ms > 0
+        assert copy.lag_epochs == 1
+        assert copy.lag_ms is not None
+        assert copy.lag_ms > 0
         history = cleancut.coordinator(query).history()
-        assert [of.proven for of in history] == [None, proof.proven, None, None]
+        assert [of.restore_tested for of in history] == [None, proof.tested, None, None]
     finally:
         query.stop()
     when_over(there)

@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 from cleancut import Checkpoint
-from cleancut._format.cut.channels import ChannelInfo
+from cleancut._format.cut.channels import ShuffleInputInfo
 from cleancut._format.cut.cut import Cut, read_cut
 from cleancut._storage.directory import Directory
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.testing import SkewedInput
 from demo.processes import ProcessTree
@@ -89,8 +89,8 @@ def staged_rows(query: Unsteady, spark: SparkSession) -> list[Row]:
     return rows.orderBy("key").collect()
 
 
-def in_flight(channels: Iterable[ChannelInfo]) -> int:
-    return sum(channel.rows_in_flight for channel in channels)
+def in_flight(channels: Iterable[ShuffleInputInfo]) -> int:
+    return sum(channel.in_flight_rows for channel in channels)
 
 
 def die_behind_the_seal(
@@ -147,10 +147,10 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
     rows = read(query, spark)
     assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
     cut = Checkpoint(query.checkpoint).cut(epoch)
-    runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
+    runs = {info.epoch: info.run_id for info in query.sink.epochs(session=spark)}
     assert runs[epoch] == sealed.run_id
-    assert in_flight(cut.channels) == in_flight(sealed.channels)
-    held = in_flight(cut.channels)
+    assert in_flight(cut.shuffle_inputs) == in_flight(sealed.channels)
+    held = in_flight(cut.shuffle_inputs)
     numbers = query.check(rows)
     show(f"epoch {epoch}: {len(staged)} rows staged, {held} in flight, {numbers} met")
 
@@ -170,7 +170,7 @@ def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
         assert live(query, tmp_path, "none", LOCAL) == 0
         checkpoint = Checkpoint(query.checkpoint)
         assert checkpoint.verify().problems == ()
-        assert in_flight(checkpoint.cut(epoch).channels) == in_flight(sealed.channels) > 0
+        assert in_flight(checkpoint.cut(epoch).shuffle_inputs) == in_flight(sealed.channels) > 0
     rows = read(query, spark)
     assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
     assert query.check(rows) == FILES * ROWS
@@ -198,7 +198,7 @@ def test_an_epoch_that_cannot_be_run_again_is_finished(
     assert [row[:2] for row in rows if row["epoch"] == epoch] == [row[:2] for row in staged]
     checkpoint = Checkpoint(query.checkpoint)
     assert checkpoint.verify().problems == ()
-    assert in_flight(checkpoint.cut(epoch).channels) == in_flight(sealed.channels)
+    assert in_flight(checkpoint.cut(epoch).shuffle_inputs) == in_flight(sealed.channels)
     assert query.check(rows) == FILES * ROWS
 
 
@@ -227,7 +227,7 @@ def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
     path = query.seal_file(2)
     sealed = read_cut(path.read_bytes(), str(path), 2)
     run_to_the_end(query, spark)
-    runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
+    runs = {info.epoch: info.run_id for info in query.sink.epochs(session=spark)}
     assert runs[2] == sealed.run_id != runs[1]
     assert query.check(read(query, spark)) == FILES * ROWS
 
@@ -287,7 +287,7 @@ def test_epochs_of_other_operators_are_finished_too(
     dying(query, monkeypatch)
     epoch, sealed = die_behind_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
-    runs = {info.epoch: info.run_id for info in query.sink.epochs(spark)}
+    runs = {info.epoch: info.run_id for info in query.sink.epochs(session=spark)}
     assert runs[epoch] == sealed.run_id != runs[epoch + 1]
     check(query, query.sink.read(spark).collect())
 
@@ -372,9 +372,9 @@ def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
         told.append(epoch)
         return epoch in write.epochs
 
-    epoch, _ = die_behind_the_seal(query, spark, sealing(sink, written=written))
+    epoch, _ = die_behind_the_seal(query, spark, sealed(sink, written=written))
     before = {known: list(rows) for known, rows in write.epochs.items()}
-    query.start(spark, sealing(sink, written=written)).awaitTermination()
+    query.start(spark, sealed(sink, written=written)).awaitTermination()
     assert write.calls.count(epoch) == 1
     assert told.count(epoch) == 2
     assert {known: write.epochs[known] for known in before} == before
@@ -386,17 +386,17 @@ def test_a_function_that_needs_the_rows_again_is_told_the_way_out(
 ) -> None:
     query, write = query_at(tmp_path), Replacing()
     sink = failing_once(query, write)
-    epoch, _ = die_behind_the_seal(query, spark, sealing(sink))
+    epoch, _ = die_behind_the_seal(query, spark, sealed(sink))
     for _ in range(2):
         with pytest.raises(
             StreamingQueryException, match="CLEANCUT_IN_FLIGHT_INPUT_MISMATCH"
         ) as raised:
-            query.start(spark, sealing(sink)).awaitTermination()
+            query.start(spark, sealed(sink)).awaitTermination()
     assert f"cuts/{epoch:020d}*.sealed" in str(raised.value)
     # What the error says, for a function that replaces what it has written.
     for seal in query.seal_files(epoch):
         seal.unlink()
-    query.start(spark, sealing(sink)).awaitTermination()
+    query.start(spark, sealed(sink)).awaitTermination()
     assert write.calls.count(epoch) == 2
     assert query.check(write.rows()) == FILES * ROWS
 
@@ -406,9 +406,9 @@ def test_an_epoch_with_equal_input_is_run_again_for_a_function_that_asks_for_it(
 ) -> None:
     query, write = query_at(tmp_path, steady=True), Replacing()
     sink = failing_once(query, write)
-    epoch, _ = die_behind_the_seal(query, spark, sealing(sink))
+    epoch, _ = die_behind_the_seal(query, spark, sealed(sink))
     before = sorted(map(str, write.epochs[epoch]))
-    query.start(spark, sealing(sink)).awaitTermination()
+    query.start(spark, sealed(sink)).awaitTermination()
     assert write.calls.count(epoch) == 2
     assert sorted(map(str, write.epochs[epoch])) == before
     assert query.check(write.rows()) == FILES * ROWS
@@ -467,7 +467,7 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
         run_to_the_end(query, spark)
     assert segment.name in str(raised.value)
     segment.write_bytes(body)
-    assert epoch not in {info.epoch for info in query.sink.epochs(spark)}
+    assert epoch not in {info.epoch for info in query.sink.epochs(session=spark)}
     assert not (root / f"cuts/{epoch:020d}.cut").exists()
     run_to_the_end(query, spark)
     assert query.check(read(query, spark)) == FILES * ROWS

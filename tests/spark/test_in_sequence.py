@@ -91,7 +91,7 @@ class Feed:
         query = self.start(**asked)
         with pytest.raises(StreamingQueryException):
             query.awaitTermination()
-        found = errors.of(query)
+        found = errors.find_error(query)
         assert found is not None
         return found
 
@@ -334,7 +334,7 @@ def test_a_feed_keeps_its_order_while_rows_are_in_flight(
     compared = assert_same_rows(found, feed.answer, key=["key"], order="number")
     checkpoint = Checkpoint(str(tmp_path / "query" / "checkpoint"))
     flying = [cut.epoch for cut in checkpoint.cuts() if cut.mode == "unaligned"]
-    channel = {(of.operator, of.channel) for of in checkpoint.cut(flying[0]).channels}
+    channel = {(of.operator, of.store) for of in checkpoint.cut(flying[0]).shuffle_inputs}
     assert channel == {(0, "cleancut-channel-0")}
     rows = checkpoint.in_flight(0, at=flying[0]).num_rows
     assert rows > 0

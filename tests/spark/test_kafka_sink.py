@@ -91,7 +91,7 @@ class KafkaContract(SinkContract):
 
 class TestKafka(KafkaContract):
     # A run keeps what it has noted, and brokers refuse its producer once a topic is made again.
-    test_a_target_that_loses_epochs_during_a_run_is_not_written = None  # type: ignore[assignment]
+    test_target_that_loses_epochs_during_a_run_is_refused = None  # type: ignore[assignment]
 
 
 @in_a_block
@@ -262,7 +262,7 @@ def test_what_was_rolled_back_is_refused_until_it_is_forgotten(
     error = refusal(lambda: give(4))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "epoch 1 (1 rows), epoch 2 (1 rows)" in str(error)
-    assert KafkaSink(broker.servers, topic=topic).forget(query.query_id, after=0) == 2
+    assert KafkaSink(broker.servers, topic=topic).mark_unpublished(query.query_id, after=0) == 2
     give(4)
     assert values(broker, topic) == ["of 0", "of 1", "of 2", "of 4"]
 

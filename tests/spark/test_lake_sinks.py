@@ -279,7 +279,7 @@ def test_a_rollback_behind_what_was_rewritten_is_refused_with_rows(
     assert "epoch 1 (1 rows), epoch 2 (1 rows)" in str(error)
     assert columns(lake.rows(), "id") == [(0,), (1,), (2,)]
     # Somebody has taken the rows back, and says so.
-    assert lake.sink().forget(query.query_id, after=0) == 2
+    assert lake.sink().mark_unpublished(query.query_id, after=0) == 2
     query.start().give(lake.sink(), spark.range(10, 11), 6)
     assert columns(lake.rows(), "id") == [(0,), (1,), (2,), (10,)]
 

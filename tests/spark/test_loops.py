@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 
 import cleancut
 from cleancut import Channel
-from cleancut.sinks import EpochFiles, fan_out, selecting
+from cleancut.sinks import EpochFiles, fan_out, transformed
 from tests.support import graphs
 from tests.support.documented import blocks
 from tests.support.seeds import fixed
@@ -52,12 +52,12 @@ class Graph:
         edges = self.spark.readStream.schema(graphs.SCHEMA).option("maxFilesPerTrigger", 1)
         kinds = {"rank": (graphs.ranks, "delta"), "component": (graphs.components, "label")}
         body, message = kinds[self.kind]
-        loop = cleancut.iterate(
+        loop = cleancut.dataflow.iterate(
             edges.json(str(self.home / "in")),
             body,
             channel=self.channel,
             feedback=lambda out: out.where(F.col("kind") == message),
-            sink=selecting(self.files, lambda out: out.where(F.col("kind") == self.kind)),
+            sink=transformed(self.files, lambda out: out.where(F.col("kind") == self.kind)),
         )
         writer = loop.option("checkpointLocation", self.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
@@ -153,7 +153,7 @@ def test_other_rows_wait_while_much_comes_round(spark: SparkSession, tmp_path: P
     sender = sender.option("checkpointLocation", str(tmp_path / "sender"))
     sender.trigger(availableNow=True).start().awaitTermination()
     taken: list[list[int]] = []
-    sink = fan_out(selecting(loop, lambda rows: rows.where("v < 100").selectExpr("v + 50 as v")))
+    sink = fan_out(transformed(loop, lambda rows: rows.where("v < 100").selectExpr("v + 50 as v")))
 
     def write(df: DataFrame, epoch: int) -> None:
         with sink.epoch(df, epoch) as opened:
@@ -177,7 +177,7 @@ def test_the_documented_loop(spark: SparkSession, tmp_path: Path) -> None:
         "cleancut": cleancut,
         "Channel": Channel,
         "EpochFiles": EpochFiles,
-        "selecting": selecting,
+        "transformed": transformed,
         "edges": session.readStream.schema("v BIGINT, x DOUBLE").json(str(tmp_path / "in")),
         # Half of what a vertex gets goes on to the next one, for as long as it is something.
         "body": lambda rows: rows.withColumn("kind", F.lit("rank")).unionByName(

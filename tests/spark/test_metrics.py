@@ -14,17 +14,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
-from cleancut import (
-    Checkpoint,
-    CoordinatorStatus,
-    CutDetails,
-    DrillInfo,
-    coordinator,
-    serve_metrics,
-)
+from cleancut import Checkpoint, coordinator, serve_metrics
 from cleancut._checkpoint.read.epoch_info import SLOW_KINDS
 from cleancut._checkpoint.read.prices import CLASSES
 from cleancut._metrics.catalog import metrics
+from cleancut.types import CoordinatorStatus, CutDetails, RestoreTest
 from tests.support.documented import blocks
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.kills import run_script
@@ -84,7 +78,7 @@ def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
     it = Epochs(spark, tmp_path, PLACES["cuts"] | settings)
     it.add(2)
     it.run()
-    proof = Checkpoint(it.checkpoint).drill()
+    proof = Checkpoint(it.checkpoint).test_restore()
     Checkpoint(it.checkpoint).replicate(tmp_path / "copy")
     it.add()
     query = it.start()
@@ -121,14 +115,14 @@ def assert_all_are_told(found: Mapping[str, float]) -> None:
 
 
 def assert_told_of_epochs(
-    found: Mapping[str, float], status: CoordinatorStatus, cut: CutDetails, proof: DrillInfo
+    found: Mapping[str, float], status: CoordinatorStatus, cut: CutDetails, proof: RestoreTest
 ) -> None:
     last = status.last
     assert last is not None
     assert (found["committed_epoch"], found["epochs_total"]) == (2, 1)
     assert found["last_commit_timestamp_seconds"] == cut.info.written.timestamp()
     assert found["epoch_duration_seconds"] * 1000 == pytest.approx(last.duration_ms)
-    assert found["commit_duration_seconds"] * 1000 == pytest.approx(last.gate_ms)
+    assert found["commit_duration_seconds"] * 1000 == pytest.approx(last.commit_ms)
     assert found["cut_write_duration_seconds"] * 1000 == pytest.approx(last.cut_ms)
     assert last.slowest is not None
     assert found["slowest_store_duration_seconds"] * 1000 == pytest.approx(last.slowest[0].ms)
@@ -137,13 +131,13 @@ def assert_told_of_epochs(
     assert (found["in_flight_rows"], found["in_flight_bytes"]) == (0, 0)
     assert (found["in_flight_over_limit_rows"], found["overloaded_operators"]) == (0, 0)
     assert math.isnan(found["barrier_to_capture_duration_seconds"])
-    assert found["restore_test_timestamp_seconds"] == proof.proven.timestamp()
+    assert found["restore_test_timestamp_seconds"] == proof.tested.timestamp()
     assert (found["restore_test_epoch"], found["epochs_since_restore_test"]) == (1, 1)
     assert found["replica_lag_epochs"] == 1
     assert 0 < found["replica_lag_seconds"] < time.monotonic()
     chains = [of.chain for of in cut.stores]
     assert found["longest_chain_frames"] == max(map(len, chains))
-    bases = [of[0].version if of[0].kind == "base" else 0 for of in chains]
+    bases = [of[0].version if of[0].kind == "snapshot" else 0 for of in chains]
     assert found["oldest_snapshot_age_epochs"] == cut.info.version - min(bases)
     assert found["chain_bytes"] == cut.info.bytes
 

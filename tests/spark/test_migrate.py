@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
-from cleancut import Checkpoint, Plan, RequestError
+from cleancut import Checkpoint, RequestError
+from cleancut.types import Plan
 from tests.spark import test_compatible as forms
 from tests.spark.test_compatible import Job, Query
 from tests.support.documented import blocks
@@ -71,7 +72,7 @@ def test_an_aggregate_more_has_what_it_would_have(
         it.plan()
     assert refused.value.error_id == REFUSED
     plan = it.plan({0: with_sum})
-    assert (plan.act, plan.epoch, plan.source) == ("migrate", 3, 1)
+    assert (plan.operation, plan.epoch, plan.source) == ("migrate", 3, 1)
     assert not Path(it.into).exists()
     assert [of.rows for of in plan.apply().operators] == [5]
     before = {of.name for of in (Path(it.before) / "commits").glob("[0-9]*")}

@@ -68,7 +68,7 @@ def test_a_dataflow_is_unchanged_if_the_input_of_one_query_is_missing(
     session = queries["a"].session()
     clone = tmp_path / "flow-clone"
     for plan in (
-        flow.restore("good", session=session),
+        flow.rollback("good", session=session),
         flow.clone(clone, targets, {}, at="good", session=session),
     ):
         assert "b: 1 of the 1 input files that were read after epoch 0 are missing" in str(plan)
@@ -78,7 +78,7 @@ def test_a_dataflow_is_unchanged_if_the_input_of_one_query_is_missing(
     assert not clone.exists()
     assert not any(Path(target).exists() for target in targets.values())
     assert all(it.state() == it.expected(2) for it in queries.values())
-    flow.restore("good", session=session, allow_missing_input=True).apply()
+    flow.rollback("good", session=session, allow_missing_input=True).apply()
     assert all(it.state() == it.expected(1) for it in queries.values())
 
 

@@ -67,10 +67,10 @@ def test_each_operation_finds_sources_by_name(spark: SparkSession, tmp_path: Pat
     it = NamedQuery(spark, tmp_path)
     it.add(*NAMES, *NAMES)
     assert it.run(*NAMES) == it.written
-    report = cleancut.compatible(it.checkpoint, it.counts(*NAMES), output_mode="update")
+    report = cleancut.check_compatibility(it.checkpoint, it.counts(*NAMES), output_mode="update")
     assert report, str(report)
     # In another order, without one of them, and with another one.
-    changed = cleancut.compatible(it.checkpoint, it.counts("c", "b"), output_mode="update")
+    changed = cleancut.check_compatibility(it.checkpoint, it.counts("c", "b"), output_mode="update")
     assert changed, str(changed)
     assert "no offsets of source 'c'" in str(changed)
     assert "offsets of source 'a'" in str(changed)

@@ -80,9 +80,9 @@ def query(spark: SparkSession, tmp_path: Path) -> Counts:
 def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) -> None:
     query.begin(provider)
     before = query.bytes()
-    plan = cleancut.adopt(query.checkpoint)
+    plan = cleancut.convert(query.checkpoint)
     assert query.bytes() == before
-    assert (plan.act, plan.epoch, plan.provider_before) == ("adopt", 1, provider)
+    assert (plan.operation, plan.epoch, plan.provider_before) == ("convert", 1, provider)
     assert "Nothing is changed yet." in str(plan)
     done = plan.apply()
     assert done.operators[0].rows == len(query.last)
@@ -95,7 +95,7 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     assert len(Checkpoint(query.checkpoint).cuts()) == 2
     assert Checkpoint(query.checkpoint).verify().ok
     with pytest.raises(RequestError, match="committed by cuts") as raised:
-        cleancut.release(query.checkpoint)
+        cleancut.convert(query.checkpoint, provider="rocksdb")
     assert raised.value.error_id == REFUSED
     # A cut of its own, in which no store is left of those before.
     cleancut.rescale(query.checkpoint, 2).apply()
@@ -110,9 +110,9 @@ def test_what_a_session_says_of_cuts_is_for_its_queries(query: Counts) -> None:
     query.begin(ROCKSDB)
     session = query.spark.newSession()
     session.conf.set(f"{PREFIX}cuts", "true")
-    cleancut.adopt(query.checkpoint, session).apply(session)
+    cleancut.convert(query.checkpoint, session=session).apply(session)
     assert Checkpoint(query.checkpoint).cuts() == []
-    cleancut.rescale(query.checkpoint, 2, session).apply(session)
+    cleancut.rescale(query.checkpoint, 2, session=session).apply(session)
     query.run(**CUTS)
     assert len(Checkpoint(query.checkpoint).cuts()) == 1
 
@@ -161,17 +161,17 @@ def partitions(query: Counts) -> int:
 @STATE_FOR_SPARK.needed
 def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> None:
     query.begin(ROCKSDB)
-    cleancut.adopt(query.checkpoint).apply()
+    cleancut.convert(query.checkpoint).apply()
     query.run()
     plan = cleancut.rescale(query.checkpoint, 8)
     assert (plan.partitions_before, plan.partitions) == (3, 8)
     assert "3 -> 8" in str(plan.apply())
     query.run()
-    cleancut.release(query.checkpoint).apply()
+    cleancut.convert(query.checkpoint, provider="rocksdb").apply()
     query.run()
     cleancut.rescale(query.checkpoint, 2).apply()
     query.run()
-    cleancut.adopt(query.checkpoint).apply()
+    cleancut.convert(query.checkpoint).apply()
     query.run()
     state = Checkpoint(query.checkpoint).state(0)
     assert set(state.column("partition").to_pylist()) == {0, 1}
@@ -183,7 +183,7 @@ def test_what_this_spark_cannot_write_is_refused_before_anything_is_written(quer
     query.run()
     before = query.bytes()
     with pytest.raises(RequestError, match=r"do this on Spark 4\.2 or later") as raised:
-        cleancut.release(query.checkpoint).apply()
+        cleancut.convert(query.checkpoint, provider="rocksdb").apply()
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     # Bases of the run before may still come.
     after = query.bytes()
@@ -196,7 +196,7 @@ def test_what_cannot_be_done_is_refused(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     before = query.bytes()
     refusals: list[tuple[str, Callable[[], object], str]] = [
-        ("adopt", lambda: cleancut.adopt(query.checkpoint), "already"),
+        ("convert", lambda: cleancut.convert(query.checkpoint), "already"),
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 3), "3 partitions already"),
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 0), "at least one"),
     ]
@@ -274,12 +274,12 @@ def test_joins_of_state_format_1_are_refused(spark: SparkSession, tmp_path: Path
 
 def test_what_is_no_checkpoint_or_not_cleancuts_is_refused(query: Counts, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
-        cleancut.adopt(str(tmp_path / "none"))
+        cleancut.convert(str(tmp_path / "none"))
     assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
     assert not (tmp_path / "none").exists()
     query.begin(HDFS)
     with pytest.raises(RequestError, match="not Cleancut's"):
-        cleancut.release(query.checkpoint)
+        cleancut.convert(query.checkpoint, provider="rocksdb")
 
 
 def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
@@ -289,20 +289,20 @@ def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
     entry = commit.read_bytes()
     commit.unlink()
     with pytest.raises(RequestError, match="epoch 1 has been begun and not committed"):
-        cleancut.adopt(query.checkpoint)
+        cleancut.convert(query.checkpoint)
     commit.write_bytes(entry)
-    cleancut.adopt(query.checkpoint).apply()
+    cleancut.convert(query.checkpoint).apply()
     query.run()
 
 
 @pytest.mark.parametrize(
     "act",
-    ["adopt", *(pytest.param(act, marks=STATE_FOR_SPARK.needed) for act in ("grow", "shrink"))],
+    ["convert", *(pytest.param(act, marks=STATE_FOR_SPARK.needed) for act in ("grow", "shrink"))],
 )
 def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act: str) -> None:
-    def plan() -> cleancut.Plan:
-        if act == "adopt":
-            return cleancut.adopt(query.checkpoint)
+    def plan() -> cleancut.types.Plan:
+        if act == "convert":
+            return cleancut.convert(query.checkpoint)
         return cleancut.rescale(query.checkpoint, {"grow": 5, "shrink": 2}[act])
 
     query.begin(ROCKSDB)
@@ -329,25 +329,25 @@ def test_a_query_that_runs_is_refused(query: Counts, spark: SparkSession) -> Non
     try:
         running.processAllAvailable()
         with pytest.raises(RequestError, match="runs in this application") as raised:
-            cleancut.adopt(query.checkpoint)
+            cleancut.convert(query.checkpoint)
         assert raised.value.error_id == REFUSED
     finally:
         running.stop()
-    cleancut.adopt(query.checkpoint).apply()
+    cleancut.convert(query.checkpoint).apply()
     query.run()
 
 
 def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
     query.begin(ROCKSDB)
-    plan = cleancut.adopt(query.checkpoint)
+    plan = cleancut.convert(query.checkpoint)
     query.run()
     with pytest.raises(RequestError, match="was 0 when it was made, and is 1 now"):
         plan.apply()
-    plan = cleancut.adopt(query.checkpoint)
+    plan = cleancut.convert(query.checkpoint)
     assert plan.apply().epoch == 2
     query.run()
     with pytest.raises(RequestError, match="already"):
-        cleancut.adopt(query.checkpoint)
+        cleancut.convert(query.checkpoint)
 
 
 @STATE_FOR_SPARK.needed
@@ -362,7 +362,7 @@ def test_the_documented_acts_run(
     exec(code.replace(there, query.checkpoint), {})
     assert "Nothing is changed yet." in capsys.readouterr().out
     query.run()
-    cleancut.release(query.checkpoint).apply()
+    cleancut.convert(query.checkpoint, provider="rocksdb").apply()
     # In this process, whose session outlives the command.
     unstopped = SimpleNamespace(
         _jvm=query.spark._jvm,
@@ -378,13 +378,14 @@ def test_the_documented_acts_run(
         assert _cli.main(asked) == _cli.OK
         assert ("--apply to do it" in capsys.readouterr().out) == ("--apply" not in command)
     query.run()
-    assert _cli.main(["release", query.checkpoint]) == _cli.REFUSED
+    assert _cli.main(["convert", query.checkpoint, "--provider", "rocksdb"]) == _cli.REFUSED
 
 
 @long
 def test_the_command_does_it_on_a_cluster(query: Counts) -> None:
     query.begin(ROCKSDB)
-    asked = ["adopt", query.checkpoint, "--apply", "--json", "--master", "local-cluster[2,1,1024]"]
+    asked = ["convert", query.checkpoint, "--provider", "cleancut", "--apply", "--json"]
+    asked += ["--master", "local-cluster[2,1,1024]"]
     conf = ["--conf", "spark.sql.shuffle.partitions=7"]
     found = subprocess.run(
         [sys.executable, "-m", "cleancut", *asked, *conf],

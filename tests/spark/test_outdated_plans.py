@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import cleancut
-from cleancut import Checkpoint, Plan, RequestError
+from cleancut import Checkpoint, RequestError
+from cleancut.types import Plan
 from tests.spark import test_compatible as forms
 from tests.support.file_epochs import PLACES, Epochs
 from tests.support.tiers import usually
@@ -28,8 +29,16 @@ def bump(state: DataFrame) -> DataFrame:
 
 # What is planned, and the command that plans it again.
 IN_PLACE: dict[str, tuple[str, Callable[[str], Plan], str]] = {
-    "adopt": ("rocksdb", cleancut.adopt, "cleancut adopt file:{}`"),
-    "release": ("level-0", cleancut.release, "cleancut release file:{}`"),
+    "convert to Cleancut": (
+        "rocksdb",
+        cleancut.convert,
+        "cleancut convert file:{} --provider cleancut`",
+    ),
+    "convert to RocksDB": (
+        "level-0",
+        lambda location: cleancut.convert(location, provider="rocksdb"),
+        "cleancut convert file:{} --provider rocksdb`",
+    ),
     "rescale": (
         "cuts",
         lambda location: cleancut.rescale(location, 6),
@@ -52,7 +61,7 @@ IN_PLACE: dict[str, tuple[str, Callable[[str], Plan], str]] = {
 def test_a_plan_is_refused_if_the_query_has_committed_epochs_since(
     spark: SparkSession, tmp_path: Path, act: str
 ) -> None:
-    """`rescale` and `release` once made an epoch of another state than their plans had."""
+    """`rescale` and `convert` once made an epoch of another state than their plans had."""
     place, plan_of, command = IN_PLACE[act]
     it = Epochs(spark, tmp_path, PLACES[place])
     it.add(3)
@@ -108,7 +117,7 @@ def test_a_clone_of_an_epoch_that_is_gone_is_refused(spark: SparkSession, tmp_pa
     plan = cleancut.clone(it.checkpoint, str(into), partitions=5)
     it.add(2)
     it.run()
-    Checkpoint(it.checkpoint).expire(keep=1).apply()
+    Checkpoint(it.checkpoint).expire(retain_last=1).apply()
     with pytest.raises(RequestError, match=r"after epoch 2, and epochs 4 to 4 are") as raised:
         plan.apply()
     assert raised.value.error_id == OUTDATED
@@ -124,13 +133,13 @@ def test_a_savepoint_that_is_another_one_now_is_refused(
     it.add(3)
     it.run()
     checkpoint, into = Checkpoint(it.checkpoint), tmp_path / "clone"
-    checkpoint.pin("good", 1)
+    checkpoint.create_savepoint("good", 1)
     plans = [
         cleancut.clone(it.checkpoint, str(into), "good"),
         cleancut.rollback(it.checkpoint, "good"),
     ]
-    checkpoint.unpin("good")
-    checkpoint.pin("good", 0)
+    checkpoint.drop_savepoint("good")
+    checkpoint.create_savepoint("good", 0)
     for plan in plans:
         with pytest.raises(RequestError, match=r"after epoch 1, which is epoch 0 now") as raised:
             plan.apply()

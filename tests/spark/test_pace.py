@@ -87,7 +87,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
         of = coordinator(query)
         # At first it never fails.
         assert of.pace().tolerable_failures is None
-        wait_for(lambda: of.pace().failing.get("writing of pages", (0, ""))[0] >= 2)
+        wait_for(lambda: of.pace().failures.get("writing of pages", (0, ""))[0] >= 2)
         assert query.isActive
         told = str(of.pace())
         assert re.search(r"the writing of pages has failed \d+ times in a row: .*pages", told)
@@ -97,7 +97,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
             query.awaitTermination(int(PATIENCE_S))
     finally:
         query.stop()
-    error = cleancut.errors.of(raised.value)
+    error = cleancut.errors.find_error(raised.value)
     assert error is not None
     assert error.error_id == "CLEANCUT_MAINTENANCE_FAILED"
     ended = it.ran[-1]
@@ -107,7 +107,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
     again = it.start()
     try:
         of = coordinator(again)
-        assert of.pace().failing == {}
+        assert of.pace().failures == {}
         assert of.pace(tolerable_failures="any").tolerable_failures is None
         again.processAllAvailable()
     finally:
@@ -128,7 +128,7 @@ def test_what_is_done_beside_waits_while_epochs_are_late(
     try:
         of = coordinator(query)
         assert of.pace(autopause=True).autopause
-        wait_for(lambda: of.pace().put_off > 0)
+        wait_for(lambda: of.pace().postponed_epochs > 0)
         assert "waits while epochs are late, as behind the last" in str(of.pace())
         query.processAllAvailable()
     finally:
@@ -145,7 +145,7 @@ def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> 
         of = coordinator(query)
         assert "which epochs do not come to" in str(of.pace(budget="$5000/day"))
         # Some five requests an epoch; a cent buys two thousand of them a day.
-        wait_for(lambda: of.pace(budget=0.01).bought > timedelta(seconds=30))
+        wait_for(lambda: of.pace(budget=0.01).budget_interval > timedelta(seconds=30))
         paced = of.pace()
         assert paced.budget == 0.01
         assert "so rows wait up to that long" in str(paced)

@@ -66,7 +66,7 @@ def cut_with_in_flight_rows(
         block.release()
         query.stop()
     cut = Checkpoint(str(root / "checkpoint")).cut(1)
-    assert sum(channel.rows_in_flight for channel in cut.channels) > OTHER_ROWS
+    assert sum(channel.in_flight_rows for channel in cut.shuffle_inputs) > OTHER_ROWS
     processed = {row["k"] for row in sink.epochs[1] if row["what"] == "rows"}
     assert processed == {BLOCKED_KEY}, "no row of the other key waited"
 

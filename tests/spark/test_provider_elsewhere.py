@@ -65,12 +65,12 @@ def test_a_query_that_began_elsewhere_is_refused_at_its_start(
     for asked in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}requireProvider": "true"}):
         with pytest.raises(Py4JJavaError) as raised:
             query.start(**asked)
-        error = errors.of(raised.value)
+        error = errors.find_error(raised.value)
         assert error is not None
         assert (error.error_id, error.kind) == (REFUSED, errors.ErrorKind.FIX_REQUEST)
         assert error.params["provider"] == provider
         assert error.params["location"].endswith(query.checkpoint)
-        assert "cleancut adopt" in str(error)
+        assert "cleancut convert" in str(error)
     # Nothing of it has become Cleancut's, and it goes on as it was.
     assert not (tmp_path / "checkpoint" / "cleancut").exists()
     query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
@@ -119,6 +119,6 @@ def test_a_query_that_would_begin_elsewhere_is_refused(spark: SparkSession, tmp_
     query = Query(spark, tmp_path).start(**CUTS | {PROVIDER_KEY: ROCKSDB})
     with pytest.raises(StreamingQueryException):
         query.awaitTermination()
-    error = errors.of(query)
+    error = errors.find_error(query)
     assert error is not None
     assert (error.error_id, error.params["provider"]) == (REFUSED, ROCKSDB)

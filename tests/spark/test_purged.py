@@ -98,7 +98,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Counted:
     for at in range(7):
         it.run("a", "b")
         if at == 1:
-            Checkpoint(str(it.checkpoint)).pin("early")
+            Checkpoint(str(it.checkpoint)).create_savepoint("early")
     it.purge()
     assert int(it.descriptions()[0].name) > 1
     return it

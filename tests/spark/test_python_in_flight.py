@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySpark uses
 
 from cleancut import Checkpoint, coordinator
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from tests.support.cutting import cut_by_hand
 from tests.support.slow_keys import FORMS, SCHEMA, SLOW_KEY, Pace, failing_once
 from tests.support.tiers import usually
@@ -102,7 +102,7 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
     session.conf.set(f"{KEYS}splitGroups", str(case != "whole").lower())
     found: dict[int, list[Row]] = {}
 
-    @sealing
+    @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
         found[epoch] = batch.collect()
 

@@ -345,7 +345,7 @@ def test_values_that_were_replaced_come_back_with_what_they_lived_for(
     assert "is gone" in str(error)
     sink = RedisSink(server.url, key="u:{id}", keep_undo=2)
     assert [of.epoch for of in sink.epochs(query.query_id)] == [0, 4, 5, 6]
-    assert sink.forget(query.query_id, after=0) == 3
+    assert sink.mark_unpublished(query.query_id, after=0) == 3
     epoch(8, 0, 1)
     assert client.hgetall("u:0") == {"id": "0"}
 

@@ -50,9 +50,9 @@ def test_referred_state_is_read_and_run_on_as_if_nothing_had_been_done(
             query.awaitTermination()
 
     def digest(root: Path, at: int | None = None) -> str:
-        return Checkpoint(str(root / "checkpoint")).drill(at, note=False).digest
+        return Checkpoint(str(root / "checkpoint")).test_restore(at, read_only=True).digest
 
-    def refer(plan: cleancut.Plan, expected: str) -> None:
+    def refer(plan: cleancut.types.Plan, expected: str) -> None:
         assert not plan.copies_rows
         plan.apply()
         assert digest(moved) == expected
@@ -100,7 +100,7 @@ def test_variables_of_every_kind_are_divided_by_their_group(
 
     run(0)
     run(1)
-    digest = Checkpoint(location).drill(note=False).digest
+    digest = Checkpoint(location).test_restore(read_only=True).digest
 
     def families() -> dict[str, int]:
         # Spark describes no default one, and there is nothing in it.
@@ -109,16 +109,16 @@ def test_variables_of_every_kind_are_divided_by_their_group(
     before = families()
     assert len(before) > 8
     for partitions in (8, 4, 12):
-        plan = cleancut.rescale(location, partitions, session)
+        plan = cleancut.rescale(location, partitions, session=session)
         assert not plan.copies_rows
         plan.apply(session)
         there = Checkpoint(location)
-        assert there.drill(note=False).digest == digest
+        assert there.test_restore(read_only=True).digest == digest
         assert families() == before
         assert there.verify().ok, str(there.verify())
     # Copied, what is referred to is the same; and so is what is made of it.
-    cleancut.rescale(location, 5, session).apply(session)
-    assert Checkpoint(location).drill(note=False).digest == digest
+    cleancut.rescale(location, 5, session=session).apply(session)
+    assert Checkpoint(location).test_restore(read_only=True).digest == digest
     cleancut.rollback(location, 3, session=session).apply(session)
     run(2)
     assert Checkpoint(location).verify().ok
@@ -146,7 +146,7 @@ def test_what_is_referred_to_is_swept_when_each_store_has_a_base_of_its_own(
         writer.option("checkpointLocation", str(location)).start().awaitTermination()
 
     run(3)
-    done = cleancut.rescale(str(location), 4, session).apply(session)
+    done = cleancut.rescale(str(location), 4, session=session).apply(session)
     (referred,) = CutReader(open_root(location).objects).cut(done.epoch).referred
     before = {location / "cleancut" / name for name in referred.segments}
     assert before
@@ -159,9 +159,9 @@ def test_what_is_referred_to_is_swept_when_each_store_has_a_base_of_its_own(
     run(1)
     assert sources() == before
     run(30)
-    assert Checkpoint(location).drill(note=False).rows == 50
+    assert Checkpoint(location).test_restore(read_only=True).rows == 50
     run(5)
     run(1)
     assert not sources()
     assert Checkpoint(location).verify().ok, str(Checkpoint(location).verify())
-    assert Checkpoint(location).drill(note=False).rows == 50
+    assert Checkpoint(location).test_restore(read_only=True).rows == 50

@@ -93,7 +93,7 @@ def test_a_killed_query_goes_on_from_its_copy(
         os.killpg(victim.pid, signal.SIGKILL)
         victim.wait()
     assert len(passes) > 2
-    assert all(of.behind_epochs <= 4 for of in passes)
+    assert all(of.lag_epochs <= 4 for of in passes)
     assert Checkpoint(copy).verify().ok
     at = last_epoch(copy)
     assert at >= passes[-1].epoch

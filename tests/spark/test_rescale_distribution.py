@@ -42,7 +42,7 @@ def test_an_operation_that_assigns_rows_to_partitions_is_refused(
 
     run(0)
     refused: list[Callable[[], object]] = [
-        lambda: cleancut.rescale(location, 6, session),
+        lambda: cleancut.rescale(location, 6, session=session),
         lambda: cleancut.clone(location, str(tmp_path / "clone"), partitions=6, session=session),
         lambda: cleancut.edit(location, 0, lambda state: state, session=session),
     ]

@@ -66,7 +66,7 @@ class Rollout:
         return [i for i, of in enumerate(self.drivers) if of.exit_code() is None]
 
     def published(self) -> list[int]:
-        return [info.epoch for info in sink_at(self.root).epochs(self.spark)]
+        return [info.epoch for info in sink_at(self.root).epochs(session=self.spark)]
 
     def settle(self) -> None:
         """Goes on until the last driver is the only one, and publishes."""

@@ -20,7 +20,7 @@ from cleancut import Checkpoint, RequestError
 from cleancut._cli import main as _cli
 from cleancut._provider import PROVIDER_KEY
 from cleancut._session.options import PREFIX
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import SkewedInput, slow
 from tests.support.documented import blocks, commands
 from tests.support.file_epochs import FIRST, KEYS, PLACES, Epochs
@@ -40,7 +40,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Callable[[str], Epochs]:
     return lambda place: Epochs(spark, tmp_path, PLACES[place])
 
 
-def cut_of(location: str) -> cleancut.CutDetails:
+def cut_of(location: str) -> cleancut.types.CutDetails:
     """The last one."""
     return Checkpoint(location).cut()
 
@@ -53,7 +53,7 @@ def uncommit(checkpoint: str, epoch: int) -> None:
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
-def rows_of(plan: cleancut.Plan) -> int:
+def rows_of(plan: cleancut.types.Plan) -> int:
     return sum(of.rows or 0 for of in plan.operators)
 
 
@@ -94,7 +94,7 @@ def test_a_savepoint_or_a_time_is_gone_back_to(query: Callable[[str], Epochs]) -
     it = query("cuts")
     it.add(3)
     it.run()
-    Checkpoint(it.checkpoint).pin("good", epoch=1)
+    Checkpoint(it.checkpoint).create_savepoint("good", epoch=1)
     time.sleep(0.01)
     then = datetime.now()
     it.add(3)
@@ -194,11 +194,11 @@ def test_a_provider_that_cannot_choose_a_version_is_refused(
     it = Epochs(spark, tmp_path, {PROVIDER_KEY: HDFS} | FIRST)
     it.add(3)
     it.run()
-    with pytest.raises(RequestError, match="adopt it first"):
+    with pytest.raises(RequestError, match="convert it first"):
         cleancut.rollback(it.checkpoint, 1)
-    with pytest.raises(RequestError, match="adopt it first"):
+    with pytest.raises(RequestError, match="convert it first"):
         cleancut.rescale(it.checkpoint, 2)
-    cleancut.adopt(it.checkpoint).apply()
+    cleancut.convert(it.checkpoint).apply()
     # It had the other provider then.
     with pytest.raises(RequestError, match="HDFS-backed"):
         cleancut.rollback(it.checkpoint, 1)
@@ -276,7 +276,7 @@ def test_sparks_own_sink_of_files_goes_back_with_the_query_and_on(
     it.run(3)
     assert it.seen() == list(range(9))
     it.rollback(epoch)
-    cleancut.rescale(it.checkpoint, 2, it.session, file_sink=it.output).apply(it.session)
+    cleancut.rescale(it.checkpoint, 2, session=it.session, file_sink=it.output).apply(it.session)
     assert it.seen() == list(range(epoch + 1))
     it.run(8)
     assert it.seen() == list(range(17))
@@ -338,7 +338,7 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     location = str(tmp_path / "q")
     given: dict[int, list[int]] = {}
 
-    @sealing
+    @sealed
     def take(batch: DataFrame, epoch: int) -> None:
         given[epoch] = [row.number for row in batch.collect()]
 
@@ -364,8 +364,8 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     plan.apply()
     now, then = cut_of(location), Checkpoint(location).cut(to)
     assert Checkpoint(location).cuts()[-1].mode == "unaligned"
-    flying = [(of.partition, of.rows_in_flight) for of in now.channels]
-    assert flying == [(of.partition, of.rows_in_flight) for of in then.channels]
+    flying = [(of.partition, of.in_flight_rows) for of in now.shuffle_inputs]
+    assert flying == [(of.partition, of.in_flight_rows) for of in then.shuffle_inputs]
     # They go along where they can, and are not left behind where they cannot.
     clone = str(tmp_path / "clone")
     acts: list[Callable[[], object]] = [lambda: cleancut.clone(location, clone, cuts=False)]
@@ -375,13 +375,13 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
         with pytest.raises(RequestError, match="rows in flight, which only cuts can hold"):
             act()
     cloned = cleancut.clone(location, clone, to).apply()
-    assert [(of.partition, of.rows_in_flight) for of in cut_of(clone).channels] == flying
+    assert [(of.partition, of.in_flight_rows) for of in cut_of(clone).shuffle_inputs] == flying
     # To other partitions by their hashes, and on, whether the state is copied or referred to.
     for partitions in (8, 16, 4, 5):
         done = cleancut.rescale(location, partitions).apply()
         assert done.copies_rows == (partitions not in (16, 4))
-        moved = cut_of(location).channels
-        assert sum(of.rows_in_flight for of in moved) == sum(rows for _, rows in flying)
+        moved = cut_of(location).shuffle_inputs
+        assert sum(of.in_flight_rows for of in moved) == sum(rows for _, rows in flying)
         assert len({of.partition for of in moved}) > 1
     # Whatever is in flight now.
     cleancut.rollback(location, to).apply()

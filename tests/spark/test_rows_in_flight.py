@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
 from cleancut import Checkpoint, RequestError, coordinator
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import Block, EpochRows, SkewedInput, assert_same_rows
 from tests.support.cutting import cut_at
 from tests.support.documented import blocks
@@ -89,7 +89,7 @@ def test_a_query_is_known_to_seal_in_its_first_epoch_and_says_where_it_does_not(
         .groupBy("key")
         .count()
         .writeStream.outputMode("update")
-        .foreachBatch(sealing(collect) if wrapped else collect)
+        .foreachBatch(sealed(collect) if wrapped else collect)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .start()
     )
@@ -117,7 +117,7 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
     found: dict[int, list[Row]] = {}
     seen: set[int] = set()
 
-    @sealing
+    @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
         found[epoch] = batch.collect()
 
@@ -173,10 +173,10 @@ def check_the_last_rows_in_flight(checkpoint: Checkpoint) -> None:
     open_cuts = [cut for cut in checkpoint.cuts() if cut.mode == "unaligned"]
     assert open_cuts, "no epoch was cut with rows in flight"
     epoch, channel = open_cuts[-1].epoch, "cleancut-channel-0"
-    told = [of for of in checkpoint.cut(epoch).channels if of.rows_in_flight]
-    assert {(of.operator, of.channel) for of in told} == {(0, channel)}
-    rows = checkpoint.state(0, store=channel, epoch=epoch)
-    assert rows.num_rows == sum(of.rows_in_flight for of in told) > 0
+    told = [of for of in checkpoint.cut(epoch).shuffle_inputs if of.in_flight_rows]
+    assert {(of.operator, of.store) for of in told} == {(0, channel)}
+    rows = checkpoint.state(0, store=channel, at=epoch)
+    assert rows.num_rows == sum(of.in_flight_rows for of in told) > 0
     flying = checkpoint.in_flight(0, at=epoch)
     in_order = sorted(rows.to_pylist(), key=lambda of: (of["partition"], of["key"]["number"]))
     assert flying.column("row").to_pylist() == [of["value"] for of in in_order]
@@ -193,7 +193,7 @@ def stop_with_rows_in_flight(query: StreamingQuery, orders: SkewedInput, block: 
         query.processAllAvailable()
         orders.write(1)
         block.wait_until_reached(PATIENCE_S)
-        with coordinator(query).held():
+        with coordinator(query)._held():
             cut_at(block, query)
             wait_until(lambda: coordinator(query).status().in_flight, otherwise=query.exception)
             query.stop()
@@ -227,7 +227,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     stop_with_rows_in_flight(start(drains=False), orders, block)
     checkpoint = Checkpoint(str(location))
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
-    left = sum(of.rows_in_flight for of in checkpoint.cut(1).channels)
+    left = sum(of.in_flight_rows for of in checkpoint.cut(1).shuffle_inputs)
     assert left > 0
     # A driver that cannot read them must not go on without them.
     refused = run_without_the_extension(tmp_path)
@@ -255,8 +255,8 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     # Rows that were in flight came first all the same.
     assert coordinator(second).status().aligned == {0: "the query ends with this epoch"}
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
-    drained = checkpoint.cut(2).channels
-    assert sum(of.rows_in_flight for of in drained) == 0
+    drained = checkpoint.cut(2).shuffle_inputs
+    assert sum(of.in_flight_rows for of in drained) == 0
     assert_same_rows(sink.rows, distinct(orders.batch(session)))
     # The first run may have ended before its entry of epoch 1; then the second has written it.
     before = json.loads((location / "commits" / "1").read_text().splitlines()[1])

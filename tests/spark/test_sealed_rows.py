@@ -45,7 +45,7 @@ class Totals:
             OPERATORS[f"aggregation-{mode}"],
             events=self.home / "events",
             root=self.home / mode,
-            sink=cleancut.sinks.sealing(self.take) if mode == "complete" else self.sealed,
+            sink=cleancut.sinks.sealed(self.take) if mode == "complete" else self.sealed,
             settings=CUTS,
         )
         query.awaitTermination()

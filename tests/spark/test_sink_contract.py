@@ -70,7 +70,7 @@ class FilesContract(SinkContract):
     def read(self, home: Path) -> Iterable[Row]:
         spark = self.session()
         sink = EpochFiles(home / "rows")
-        return sink.read(spark).collect() if sink.epochs(spark) else []
+        return sink.read(spark).collect() if sink.epochs(session=spark) else []
 
 
 @long

@@ -99,7 +99,7 @@ def test_rescale_keeps_what_sparks_repartition_may_lose(
     work.add(1)
     expected = work.run(copies[2])
     assert expected
-    cleancut.rescale(str(copies[1]), 5, work.session).apply()
+    cleancut.rescale(str(copies[1]), 5, session=work.session).apply()
     assert work.run(copies[1]) == expected
     try:
         work.session._streamingCheckpointManager.repartition(str(copies[0]), 5)

@@ -50,12 +50,12 @@ COLUMNS = [APPEND, FILES, DELTA, OURS]
 
 # By what a line of the page says, the test of the contract that it tells of.
 CONTRACT = {
-    "an epoch runs again": "test_each_epoch_is_written_once_however_often_it_runs",
+    "an epoch runs again": "test_retried_epoch_is_written_once",
     "the driver dies before or after the write": DIES,
     "an older run goes on after a newer one": FOLLOWED,
-    "numbers of epochs have gaps": "test_epochs_have_gaps_and_may_be_empty",
-    "an epoch comes again with other input": "test_an_epoch_with_other_input_is_refused",
-    "two queries write to one place": "test_two_queries_do_not_take_each_others_epochs",
+    "numbers of epochs have gaps": "test_gaps_and_empty_epochs_are_accepted",
+    "an epoch comes again with other input": "test_epoch_with_other_input_is_refused",
+    "two queries write to one place": "test_two_queries_write_independently",
     "the query goes back, and later epochs follow": WENT_BACK,
 }
 # And those of real queries, below.

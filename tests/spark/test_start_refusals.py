@@ -46,7 +46,7 @@ def start(spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
 def refusal(start: Callable[[], None]) -> cleancut.CleancutError:
     with pytest.raises(IllegalArgumentException) as raised:
         start()
-    found = cleancut.errors.of(raised.value)
+    found = cleancut.errors.find_error(raised.value)
     assert found is not None
     assert found.error_id in str(raised.value)
     assert len(str(raised.value)) < LONGEST

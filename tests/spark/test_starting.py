@@ -228,8 +228,8 @@ query = totals.option("checkpointLocation", f"{place}/{asked}").start()
 try:
     query.processAllAvailable()
 except Exception as failure:
-    print("FROM THE CALL", cleancut.errors.of(failure))
-print("FROM THE QUERY", cleancut.errors.of(query))
+    print("FROM THE CALL", cleancut.errors.find_error(failure))
+print("FROM THE QUERY", cleancut.errors.find_error(query))
 """
 
 

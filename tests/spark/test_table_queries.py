@@ -377,7 +377,7 @@ def test_a_replica_that_lacks_published_epochs_continues_once_they_are_deleted(
     first = int(said[1])
     with contextlib.closing(sqlite3.connect(tmp_path / "db")) as database, database:
         database.execute("DELETE FROM counts WHERE epoch >= ?", [first])
-    assert query.sink(epoch_column="epoch").forget(query_id, first - 1) == 2
+    assert query.sink(epoch_column="epoch").mark_unpublished(query_id, first - 1) == 2
     run()
     newest = query.rows("SELECT k, n FROM counts GROUP BY k HAVING epoch = max(epoch)")
     assert dict(newest) == query.batch()

@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 import cleancut
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import slow
 from tests.support.in_flight_queries import OrderedEpochs, cut_at_random
 from tests.support.kills import die_with_the_test
@@ -147,7 +147,7 @@ def start(
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     return (
         in_sequence(feed.stream(session), per_row_ms)
-        .writeStream.foreachBatch(sealing(OrderedEpochs(root / "results")))
+        .writeStream.foreachBatch(sealed(OrderedEpochs(root / "results")))
         .option("checkpointLocation", str(root / "checkpoint"))
         .trigger(availableNow=True)
         .start()

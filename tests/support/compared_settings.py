@@ -178,7 +178,7 @@ class Comparison:
         expected = _rows(results(self.home / "peer" / name), is_latest=name == "function")
         found = _rows(results(self.home / "ours" / name), is_latest=name == "function")
         checkpoint = cleancut.Checkpoint(self.home / "ours" / name / "checkpoint")
-        self.in_flight += sum(cut.rows_in_flight for cut in checkpoint.history())
+        self.in_flight += sum(cut.in_flight_rows for cut in checkpoint.history())
         if not expected:
             yield f"{name}: no rows"
         if expected != found:

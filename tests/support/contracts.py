@@ -9,25 +9,25 @@ from pyspark.sql import DataFrame
 from cleancut.testing import SinkContract
 
 TESTS = [name for name in dir(SinkContract) if name.startswith("test_")]
-DIES = "test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled"
-FOLLOWED = "test_a_run_that_was_followed_changes_nothing"
-SEALED = "test_an_epoch_that_was_sealed_is_finished"
-WENT_BACK = "test_what_a_query_has_gone_back_behind_is_undone_or_refused"
-LOST = "test_a_target_that_lost_epochs_is_not_written"
-LOST_MEANWHILE = "test_a_target_that_loses_epochs_during_a_run_is_not_written"
-GONE_SEALED = "test_a_target_that_is_gone_after_the_seal_is_not_written"
-MOVED = "test_a_query_that_was_moved_continues_and_fences_earlier_runs"
-GONE = "test_a_target_that_is_gone_is_not_created_again"
-BY_HAND = "test_a_checkpoint_that_was_moved_by_hand_is_accepted_by_name"
-REPLACED = "test_an_epoch_that_was_sealed_goes_to_no_other_sink"
-ONE_BY_ONE = "test_a_sink_object_serves_one_query_after_another"
-RAISED = "test_an_error_of_the_rows_is_raised_as_it_is"
-UNDONE = "test_a_rollback_that_is_undone_is_followed_or_refused_with_what_helps"
+DIES = "test_killed_run_leaves_no_partial_lost_or_duplicated_epoch"
+FOLLOWED = "test_fenced_run_writes_nothing"
+SEALED = "test_sealed_epoch_is_published_after_a_restart"
+WENT_BACK = "test_rolled_back_epochs_are_undone_or_refused"
+LOST = "test_target_that_lost_epochs_is_refused"
+LOST_MEANWHILE = "test_target_that_loses_epochs_during_a_run_is_refused"
+GONE_SEALED = "test_target_deleted_after_the_seal_is_refused"
+MOVED = "test_moved_query_continues_and_fences_earlier_runs"
+GONE = "test_deleted_target_is_not_recreated"
+BY_HAND = "test_checkpoint_moved_by_hand_is_accepted_by_name"
+REPLACED = "test_sealed_epoch_is_refused_by_another_sink"
+ONE_BY_ONE = "test_sink_object_serves_one_query_after_another"
+RAISED = "test_error_in_the_rows_is_raised_unchanged"
+UNDONE = "test_undone_rollback_is_followed_or_refused"
 # Held by a sink that names itself in no seal.
 HELD_BY_NAIVE = {REPLACED}
 # What the contract says of a sink without one.
 NAIVE = "lost|too many|a second time|former checkpoint"
-ROLLED_BACK = "test_a_run_from_before_a_rollback_publishes_nothing"
+ROLLED_BACK = "test_run_from_before_a_rollback_publishes_nothing"
 
 
 def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:

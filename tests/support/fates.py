@@ -173,6 +173,6 @@ class FatedSink(EpochSink):
     def leaves_record(self, handle: str) -> bool:
         return self._sink.leaves_record(handle)
 
-    def sweep(self, batch: Batch) -> None:
-        self._sink.sweep(batch)
+    def clean_up(self, batch: Batch) -> None:
+        self._sink.clean_up(batch)
         self._meets(SWEPT, batch.epoch)

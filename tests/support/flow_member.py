@@ -104,7 +104,7 @@ class Place:
     def found(self, spark: SparkSession, until: int | None = None) -> Counter[Row]:
         """What has come out, up to an epoch of `total`."""
         session = self.session(spark)
-        epochs = [of.epoch for of in self.results.epochs(session)]
+        epochs = [of.epoch for of in self.results.epochs(session=session)]
         chosen = [epoch for epoch in epochs if until is None or epoch <= until]
         if not chosen:
             return Counter()
@@ -180,7 +180,7 @@ def main(place: Place, member: str) -> None:
     spark = builder("local[2]").getOrCreate()
     take_out_defaults(spark)
     query = place.start(spark, member)
-    with place.flow.attend(query, member, every=0.5):
+    with place.flow.participate(query, member, every=0.5):
         while not stop.exists():
             if not query.isActive:
                 query.awaitTermination()

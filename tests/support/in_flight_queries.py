@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import Checkpoint, CleancutError, coordinator
-from cleancut.sinks import sealing
+from cleancut.sinks import sealed
 from cleancut.testing import RowComparison, SkewedInput, compare_rows, last_rows, slow
 from tests.support.sessions import builder, take_out_defaults
 from tests.support.slow_keys import FORMS, Pace
@@ -250,7 +250,7 @@ def start(
         behind(query.build(source.stream(session)))
         .writeStream.outputMode(query.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
-        .foreachBatch(sealing(OrderedEpochs(root / "results")))
+        .foreachBatch(sealed(OrderedEpochs(root / "results")))
         .trigger(availableNow=True)
         .start()
     )

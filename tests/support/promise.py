@@ -19,6 +19,7 @@ import cleancut.dataflow
 import cleancut.errors
 import cleancut.sinks
 import cleancut.testing
+import cleancut.types
 from cleancut._cli import main as _cli
 from cleancut._error_catalog import error_classes
 from cleancut._metrics.catalog import Metric, metrics
@@ -31,6 +32,26 @@ DEFAULTS = ROOT / "conf" / "cleancut-defaults.conf"
 REFERENCE = ROOT / "docs" / "reference" / "configuration.md"
 Snapshot = dict[str, dict[str, Any]]
 _OF_PYTHON = r"(?:Coordinator|Offline|Sequence|Sinks)\b"
+_MODULES = (
+    cleancut,
+    cleancut.dataflow,
+    cleancut.errors,
+    cleancut.sinks,
+    cleancut.testing,
+    cleancut.types,
+)
+# Types that functions return; users do not construct them.
+_RETURNED = {
+    *(getattr(cleancut.types, name) for name in cleancut.types.__all__),
+    *(getattr(cleancut.dataflow, name) for name in cleancut.dataflow.__all__),
+    cleancut.sinks.LedgerEpoch,
+    cleancut.sinks.PublishedEpoch,
+} - {cleancut.dataflow.Channel, cleancut.dataflow.Dataflow}
+# Methods that the package calls on a sink; users implement them in their own sinks.
+_SINK_CALLS = {
+    *("begin", "can_publish", "clean_up", "leaves_record", "publish", "published", "stage"),
+    "reads_rows_once",
+}
 
 
 def releases() -> list[str]:
@@ -116,7 +137,7 @@ def is_announced(finding: str, release: str, page: str) -> bool:
 
 
 def _python() -> Iterator[tuple[str, dict[str, Any]]]:
-    for module in (cleancut, cleancut.dataflow, cleancut.errors, cleancut.sinks, cleancut.testing):
+    for module in _MODULES:
         for name in _public(module):
             value = getattr(module, name)
             yield f"{module.__name__}.{name}", _described(value)
@@ -135,6 +156,8 @@ def _described(value: Any) -> dict[str, Any]:
         return _parameters(value)
     ours = [one for one in value.__mro__ if one.__module__.startswith("cleancut")]
     names = {name for one in ours for name in vars(one) if not name.startswith("_")}
+    if issubclass(value, cleancut.sinks.EpochSink) and value is not cleancut.sinks.EpochSink:
+        names -= _SINK_CALLS
     members = {name: getattr(value, name, None) for name in names}
     described: dict[str, Any] = {
         f".{name}": _parameters(member) if callable(member) else "attribute"
@@ -142,9 +165,7 @@ def _described(value: Any) -> dict[str, Any]:
     }
     fields = getattr(value, "__dataclass_fields__", {})
     described |= {f".{name}": "attribute" for name in sorted(fields) if not name.startswith("_")}
-    # What is returned only is made by nobody else.
-    is_result = fields and value.__module__.startswith("cleancut._")
-    return described if is_result else described | {"()": _parameters(value)}
+    return described if value in _RETURNED else described | {"()": _parameters(value)}
 
 
 def _parameters(value: Any) -> dict[str, str]:

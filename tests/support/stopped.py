@@ -95,7 +95,7 @@ def restart(spark: SparkSession, stopped: Stopped) -> CleancutError | None:
         again.awaitTermination()
     if again.exception() is None:
         return None
-    found = errors.of(again)
+    found = errors.find_error(again)
     assert found is not None, again.exception()
     return found
 

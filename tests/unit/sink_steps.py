@@ -103,7 +103,7 @@ class Target(EpochSink):
         self._steps.append(f"{self._name} publishes {handle}")
         self.shown = handle
 
-    def sweep(self, batch: Batch) -> None:
+    def clean_up(self, batch: Batch) -> None:
         self._steps.append(f"{self._name} sweeps")
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
-from cleancut import Channel, CorruptedError, RequestError, iterate
+from cleancut import Channel, CorruptedError, RequestError
 from cleancut._storage.access import S3Access
+from cleancut.dataflow import iterate
 from cleancut.dataflow._channel.channel import misfit
 from cleancut.dataflow._channel.readers import registered
 from cleancut.sinks._epoch_log.manifest import Link, Manifest

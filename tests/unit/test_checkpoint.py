@@ -10,7 +10,8 @@ import pyarrow.parquet
 import pytest
 
 import cleancut
-from cleancut import Checkpoint, CorruptedError, RequestError, StoreInfo
+from cleancut import Checkpoint, CorruptedError, RequestError
+from cleancut.types import StoreInfo
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.unit.shown import Shown
 from tests.vectors.frame_cases import FAMILY, LISTS, merge, put, version_id
@@ -136,13 +137,11 @@ def test_a_table_goes_into_parquet(two_partitions: CheckpointFiles, tmp_path: Pa
 def test_frames_are_described(two_partitions: CheckpointFiles) -> None:
     path = two_partitions.base(2, [put(1, "ada", 4, 2.5)])
     delta, base = sorted(
-        Checkpoint(two_partitions.location).frames(0, 0, version=2),
-        key=lambda frame: frame.kind,
-        reverse=True,
+        Checkpoint(two_partitions.location).frames(0, 0, version=2), key=lambda frame: frame.kind
     )
-    assert (delta.kind, delta.records, delta.blocks, delta.keys) == ("delta", 2, 1, 1)
+    assert (delta.kind, delta.records, delta.blocks, delta.keys) == ("changelog", 2, 1, 1)
     assert (delta.parent_version, delta.parent_id) == (1, version_id(1))
-    assert (base.kind, base.records, base.parent_version) == ("base", 1, None)
+    assert (base.kind, base.records, base.parent_version) == ("snapshot", 1, None)
     assert base.file_bytes == path.stat().st_size
     assert base.codec == "zstd"
     assert 0 < base.stored_bytes < base.file_bytes
@@ -199,7 +198,7 @@ def test_a_file_system_that_nothing_here_reads_is_refused_at_once(location: str)
     assert f"and not {scheme}:" in raised.value.params["detail"]
 
 
-@pytest.mark.parametrize("method", ["state", "versions", "frames", "families", "cut"])
+@pytest.mark.parametrize("method", ["state", "versions", "frames", "families"])
 def test_a_text_where_a_number_belongs_is_told(
     method: str, two_partitions: CheckpointFiles
 ) -> None:

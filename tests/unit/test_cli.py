@@ -218,7 +218,7 @@ def test_ls_lists_the_stores(
         "versions",
         "latest_version",
         "bytes",
-        "referred_bytes",
+        "referenced_bytes",
     ]
     assert len(out.splitlines()) == 4
     _, out, _ = run(capsys, "ls", location, "--json")
@@ -250,7 +250,7 @@ def test_a_negative_limit_is_a_usage_error(
 ) -> None:
     with pytest.raises(SystemExit):
         run(capsys, "state", str(two_partitions.location), "--operator", "0", "--limit", "-1")
-    assert "--limit: -1 is not a number of rows, from 0 on" in capsys.readouterr().err
+    assert "--limit: -1 is not a number of rows" in capsys.readouterr().err
 
 
 def test_verify_tells_damage_by_its_status(

@@ -44,14 +44,14 @@ def test_show_tells_all_of_a_cut(capsys: pytest.CaptureFixture[str], four_cuts: 
     status, out, _ = run(capsys, "show", location)
     assert status == _cli.OK
     assert str(four_cuts.cut_path(3)) in out
-    assert "base 3, deltas 4" in out
-    _, out, _ = run(capsys, "show", location, "--epoch", "1", "--json")
+    assert "snapshot 3, changelogs 4" in out
+    _, out, _ = run(capsys, "show", location, "--at", "1", "--json")
     cut = json.loads(out)
     assert (cut["info"]["epoch"], cut["offsets"]) == (1, {"0": '{"logOffset":1}', "1": None})
     assert [frame["version"] for frame in cut["stores"][0]["chain"]] == [1, 2]
 
 
-@pytest.mark.parametrize("arguments", [["--epoch", "7"], ["--epoch", "-1"]])
+@pytest.mark.parametrize("arguments", [["--at", "7"], ["--at", "8"]])
 def test_show_refuses_an_epoch_without_a_cut(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, arguments: list[str]
 ) -> None:
@@ -73,23 +73,23 @@ def test_savepoints_are_listed_and_shown(
 ) -> None:
     four_cuts.savepoint("before", 1)
     location = str(four_cuts.location)
-    _, out, _ = run(capsys, "ls", location, "--savepoints", "--json")
+    _, out, _ = run(capsys, "savepoint", "list", location, "--json")
     assert [(found["name"], found["epoch"]) for found in json.loads(out)] == [("before", 1)]
-    _, out, _ = run(capsys, "show", location, "--savepoint", "before", "--json")
+    _, out, _ = run(capsys, "show", location, "--at", "before", "--json")
     assert json.loads(out)["info"]["epoch"] == 1
-    arguments = ["--operator", "0", "--savepoint", "before", "--json"]
+    arguments = ["--operator", "0", "--at", "before", "--json"]
     _, out, _ = run(capsys, "state", location, *arguments)
     assert json.loads(out)["version"] == 2
 
 
 def test_state_is_shown_by_epoch(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
     location = str(four_cuts.location)
-    _, out, _ = run(capsys, "state", location, "--operator", "0", "--epoch", "0")
+    _, out, _ = run(capsys, "state", location, "--operator", "0", "--at", "0")
     assert out.splitlines()[-1] == "2 rows of version 1"
     _, out, _ = run(capsys, "state", location, "--operator", "0", "--json")
     assert json.loads(out)["version"] == 4
     with pytest.raises(SystemExit):
-        run(capsys, "state", location, "--operator", "0", "--epoch", "0", "--version", "1")
+        run(capsys, "state", location, "--operator", "0", "--at", "0", "--version", "1")
 
 
 def test_an_epoch_that_is_not_there_is_told_in_epochs(
@@ -97,7 +97,7 @@ def test_an_epoch_that_is_not_there_is_told_in_epochs(
 ) -> None:
     """It spoke of version 100 to who had asked for epoch 99."""
     for location, there in ((str(four_cuts.location), "0-3"), (two_stores, "0-2")):
-        arguments = ["state", location, "--operator", "0", "--epoch", "99"]
+        arguments = ["state", location, "--operator", "0", "--at", "99"]
         status, _, err = run(capsys, *arguments)
         assert status == _cli.REFUSED
         assert re.search(rf"has no epoch 99 of [^;]*; it has epoch {there}\.", err)
@@ -135,7 +135,7 @@ def test_verify_tells_damage_by_its_status(
     location = str(four_cuts.location)
     status, out, _ = run(capsys, "verify", location)
     assert status == _cli.OK
-    assert "5 segments (0 that no cut names)" in out
+    assert "5 segments (0 unreferenced)" in out
     path = four_cuts.cut_path(2)
     four_cuts.change(path, lambda data: data[:-1])
     status, out, _ = run(capsys, "verify", location, "--json")

@@ -26,11 +26,11 @@ def checkpoint(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["rescale", "{at}", "--partitions", "0"], "it takes at least one"),
-        (["rescale", "{at}", "--partitions", "2147483648"], "it takes at least one"),
-        (["clone", "{at}", "{at}-2", "--partitions", "-1"], "it takes at least one"),
-        (["clone", "{at}", "{at}-2", "--provider", "rocksdb", "--cuts", "true"], "cuts commit"),
-        (["adopt", ""], "it is empty"),
+        (["rescale", "{at}", "--partitions", "0"], "is not a number of partitions"),
+        (["rescale", "{at}", "--partitions", "2147483648"], "is not a number of partitions"),
+        (["clone", "{at}", "{at}-2", "--partitions", "-1"], "is not a number of partitions"),
+        (["clone", "{at}", "{at}-2", "--provider", "rocksdb", "--cuts", "true"], "cuts need"),
+        (["convert", "", "--provider", "cleancut"], "it is empty"),
     ],
 )
 def test_a_command_is_refused_without_a_session(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cleancut._checkpoint.replicate.followed import ProvenCut
+from cleancut._checkpoint.replicate.followed import RestoreTestStatus
 from cleancut._format.cut.costs import RequestCount
 from cleancut._provider import PROVIDER_CLASS
 from cleancut._query.coordinator import Coordinator, EpochProgress
@@ -72,8 +72,8 @@ class Facade:
             found["overloaded"] = {"0": "7 rows did not stay in flight"}
             broken = {"name": "early", "detail": "its page is gone.", "lastEpoch": 4}
             found["unreadableSavepoints"] = [broken]
-            last = {"epoch": 40, "kind": "gate", "typicalMs": 90, "detail": "its commit"}
-            found["slow"] = {"counts": {"gate": 2, "input": 1}, "last": last}
+            last = {"epoch": 40, "kind": "commit", "typicalMs": 90, "detail": "its commit"}
+            found["slow"] = {"counts": {"commit": 2, "input": 1}, "last": last}
         return json.dumps(found)
 
     def notes(self, location: str, session: Any) -> str:
@@ -140,12 +140,12 @@ def test_status_tells_what_is_proven_and_how_far_copies_are(
     facade = Facade(42)
     of = coordinator(facade)
     status = of.status()
-    assert status.proven == ProvenCut(41, datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
+    assert status.restore_test == RestoreTestStatus(41, datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
     (copy,) = status.replicas
-    assert (copy.location, copy.epoch, copy.behind_epochs, copy.behind_ms) == ("/copy", 40, 2, 2500)
-    assert "epoch 41, proven at 1970-01-01 00:00:07 UTC" in str(status)
+    assert (copy.location, copy.epoch, copy.lag_epochs, copy.lag_ms) == ("/copy", 40, 2, 2500)
+    assert "epoch 41, tested at 1970-01-01 00:00:07 UTC" in str(status)
     assert "copy at /copy" in str(status)
-    assert "epoch 40, 2 epochs, 2.5 s behind; the last pass ended at 1970-01-01" in str(status)
+    assert "epoch 40, lag 2 epochs, 2.5 s; the last pass ended at 1970-01-01" in str(status)
     # The store is asked once in a minute, however often the status is, and never by who waits.
     assert coordinator(facade).status().replicas == status.replicas
     assert of.wait_for(42)
@@ -154,7 +154,7 @@ def test_status_tells_what_is_proven_and_how_far_copies_are(
     monkeypatch.setattr("time.monotonic", lambda: now + 61)
     # Of a store that cannot answer the last answer stands.
     facade.is_down = True
-    assert of.status().proven == status.proven
+    assert of.status().restore_test == status.restore_test
     assert len(facade.calls) == 2
 
 
@@ -162,14 +162,14 @@ def test_status_of_what_nobody_looks_after() -> None:
     facade = Facade(None)
     facade.is_down = True
     status = coordinator(facade).status()
-    assert (status.proven, status.replicas) == (None, ())
+    assert (status.restore_test, status.replicas) == (None, ())
 
 
 def test_status_tells_what_the_last_epoch_cost() -> None:
     last = coordinator(Facade(41)).status().last
     assert last is not None
     assert (last.epoch, last.stores) == (41, 9)
-    assert (last.duration_ms, last.gate_ms, last.cut_ms) == (800, 50, 21)
+    assert (last.duration_ms, last.commit_ms, last.cut_ms) == (800, 50, 21)
     assert last.requests is not None
     assert last.requests["put"] == RequestCount(requests=3, retries=1, failures=0)
     assert (last.retries, last.failures, last.segment_bytes) == (1, 1, 40_750)
@@ -191,7 +191,7 @@ def test_status_shows_itself_and_is_json() -> None:
 def test_status_tells_how_the_last_epoch_was_cut() -> None:
     last = coordinator(Facade(41)).status().last
     assert last is not None
-    assert (last.mode, last.rows_in_flight) == ("unaligned", 20)
+    assert (last.mode, last.in_flight_rows) == ("unaligned", 20)
     assert (last.alignment_ms, last.barrier_to_capture_ms) == (772, 562)
     (operator,) = last.operators
     assert (operator.overtaken, operator.capture_ms) == ((3,), 540)
@@ -204,9 +204,9 @@ def test_wait_for_an_epoch() -> None:
 
 def test_a_pin_takes_the_last_epoch_unless_told() -> None:
     facade = Facade(41)
-    assert coordinator(facade).pin("before-upgrade") == 41
-    assert coordinator(facade).pin("older", 40) == 40
-    assert coordinator(facade).unpin("older")
+    assert coordinator(facade).create_savepoint("before-upgrade") == 41
+    assert coordinator(facade).create_savepoint("older", 40) == 40
+    assert coordinator(facade).drop_savepoint("older")
     assert facade.calls == [
         (LOCATION, SESSION, "before-upgrade", 41),
         (LOCATION, SESSION, "older", 40),
@@ -216,13 +216,15 @@ def test_a_pin_takes_the_last_epoch_unless_told() -> None:
 
 def test_nothing_to_pin_yet() -> None:
     with pytest.raises(RequestError) as found:
-        coordinator(Facade(None)).pin("early")
+        coordinator(Facade(None)).create_savepoint("early")
     assert found.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
 
 
 def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_operators() -> None:
     status = coordinator(Facade(7)).status()
-    assert [(of.operator, of.partition, of.channel, of.rows, of.of) for of in status.in_flight] == [
+    assert [
+        (of.operator, of.partition, of.store, of.rows, of.total_rows) for of in status.in_flight
+    ] == [
         (0, 0, "cleancut-channel-0", 20, 50),
         (0, 5, "cleancut-channel-0", 20, 50),
     ]

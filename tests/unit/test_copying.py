@@ -168,7 +168,7 @@ def test_a_checkpoint_with_large_segments_is_replicated(
     large = four_cuts.root / "segments" / f"{3:020d}" / f"driver-{'9' * 32}.seg"
     large.parent.mkdir(exist_ok=True)
     large.write_bytes(DATA)
-    done = replicate(open_root(four_cuts.location), bucket, bucket.path(""))
+    done = replicate(open_root(four_cuts.location), bucket, bucket.path(""), read_only=False)
     assert done.bytes > len(DATA)
     assert bucket.read(f"cleancut/{large.relative_to(four_cuts.root)}") == DATA
     assert bucket.client.calls.count("upload_part") == 3

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from cleancut import Checkpoint, EpochInfo, PriceList, RequestError
+from cleancut import Checkpoint, RequestError
 from cleancut._checkpoint.read.epoch_info import SLOW_KINDS
 from cleancut._checkpoint.read.prices import CLASSES, PRICES, daily_costs
 from cleancut._cli import main as _cli
 from cleancut._format.cut.costs import RequestCount
+from cleancut.types import EpochInfo, PriceList
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.shown import Shown
@@ -48,7 +49,7 @@ def history(cuts: CutFiles) -> list[EpochInfo]:
 
 def test_a_cut_without_costs_is_read_as_before(cuts: CutFiles) -> None:
     first = history(cuts)[0]
-    assert (first.epoch, first.stores, first.gate_ms) == (0, 2, 12)
+    assert (first.epoch, first.stores, first.commit_ms) == (0, 2, 12)
     nothing = (first.duration_ms, first.requests, first.frames, first.slowest, first.costs)
     assert nothing == (None,) * 5
     assert Checkpoint(cuts.location).cut(0).costs is None
@@ -56,7 +57,7 @@ def test_a_cut_without_costs_is_read_as_before(cuts: CutFiles) -> None:
 
 def test_the_history_tells_time_and_requests_of_each_epoch(cuts: CutFiles) -> None:
     epoch = history(cuts)[2]
-    assert (epoch.duration_ms, epoch.gate_ms) == (702, 30)
+    assert (epoch.duration_ms, epoch.commit_ms) == (702, 30)
     assert epoch.requests == {
         "create": RequestCount(1, 0, 0),
         "getRange": RequestCount(4, 0, 1),
@@ -89,31 +90,31 @@ def test_a_cut_shows_its_costs(cuts: CutFiles) -> None:
 def test_the_history_tells_how_each_epoch_was_cut(cuts: CutFiles) -> None:
     commit(cuts, 6, channels=channels())
     before, last = history(cuts)[-2:]
-    assert (before.mode, before.rows_in_flight, before.operators) == ("aligned", 0, ())
+    assert (before.mode, before.in_flight_rows, before.operators) == ("aligned", 0, ())
     assert (before.alignment_ms, before.barrier_to_capture_ms) == (None, None)
-    assert (last.mode, last.rows_in_flight) == ("unaligned", 20)
+    assert (last.mode, last.in_flight_rows) == ("unaligned", 20)
     assert (last.alignment_ms, last.barrier_to_capture_ms) == (772, 562)
     (operator,) = last.operators
     assert (operator.operator, operator.mode, operator.overtaken) == (0, "unaligned", (3,))
     assert (operator.alignment_ms, operator.barrier_to_capture_ms) == (772, 562)
     assert operator.capture_ms == 540
-    assert (operator.rows_in_flight, operator.bytes_in_flight) == (20, 640)
-    assert (operator.rows_replayed, operator.rows_beyond_bound) == (12, 7)
+    assert (operator.in_flight_rows, operator.in_flight_bytes) == (20, 640)
+    assert (operator.replayed_rows, operator.over_limit_rows) == (12, 7)
 
     cut = Checkpoint(cuts.location).cut(6)
-    assert [(of.partition, of.arrived_ms, of.overtaken_ms) for of in cut.channels] == [
+    assert [(of.partition, of.arrived_ms, of.overtaken_ms) for of in cut.shuffle_inputs] == [
         (3, 812, 250),
         (4, 40, None),
         (5, None, None),
     ]
     assert re.search(r"operator 0 +unaligned, 20 rows in flight, alignment 772 ms", str(cut))
-    assert Checkpoint(cuts.location).cut(5).channels == []
+    assert Checkpoint(cuts.location).cut(5).shuffle_inputs == []
 
 
 def test_the_history_shows_itself_as_a_table(cuts: CutFiles) -> None:
     found = Checkpoint(cuts.location).history()
     head = str(found).split("\n", maxsplit=1)[0].split()
-    assert head[:4] == ["epoch", "written", "duration_ms", "gate_ms"]
+    assert head[:4] == ["epoch", "written", "duration_ms", "commit_ms"]
     assert "costs" not in head
     assert "9" in Shown(found._repr_html_()).column("requests")
     assert str(found[-1].requests) == "create 1, getRange 4, head 1, put 3"
@@ -171,7 +172,7 @@ def test_without_two_cuts_of_one_run_there_is_no_estimate(files: CheckpointFiles
     cuts = CutFiles(files)
     cuts.commit(([], 0))
     cuts.commit(([], 0))
-    with pytest.raises(RequestError, match="no two cuts of one run that tell their costs") as found:
+    with pytest.raises(RequestError, match="no two cuts of one run with costs") as found:
         Checkpoint(files.location).cost_per_day()
     assert found.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
 

@@ -11,7 +11,7 @@ from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.segments import check_segments
-from cleancut._format.cut.channels import ChannelInfo
+from cleancut._format.cut.channels import ShuffleInputInfo
 from cleancut._format.cut.costs import Usage
 from cleancut._format.cut.cut import Cut, read_cut
 from cleancut._format.cut.paged_chains import PagedChains
@@ -104,17 +104,17 @@ def known(body: dict[str, Any]) -> dict[str, Any]:
     return body | lists
 
 
-def channel_told(of: ChannelInfo) -> dict[str, Any]:
+def channel_told(of: ShuffleInputInfo) -> dict[str, Any]:
     """A channel in the shape of the vectors, without the sums, which a reader has no use for."""
     found = {
         "operator": of.operator,
         "partition": of.partition,
-        "store": of.channel,
+        "store": of.store,
         "rows": of.rows,
-        "rowsInFlight": of.rows_in_flight,
-        "bytesInFlight": of.bytes_in_flight,
-        "rowsReplayed": of.rows_replayed,
-        "rowsBeyondBound": of.rows_beyond_bound or None,
+        "rowsInFlight": of.in_flight_rows,
+        "bytesInFlight": of.in_flight_bytes,
+        "rowsReplayed": of.replayed_rows,
+        "rowsBeyondBound": of.over_limit_rows or None,
         "arrivedMs": of.arrived_ms,
         "overtakenMs": of.overtaken_ms,
         "captureMs": of.capture_ms,

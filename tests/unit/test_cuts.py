@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from cleancut import Checkpoint, CorruptedError, CutInfo, InfoList, RequestError
+from cleancut import Checkpoint, CorruptedError, RequestError
+from cleancut.types import CutInfo, InfoList
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_checkpoint import rows
@@ -49,8 +50,12 @@ def test_a_cut_tells_all_that_it_holds(four_cuts: CutFiles) -> None:
     assert cut.commit_entry.startswith("v1\n")
     assert cut.timings == {"gateMs": 12, "cutMs": 3}
     first, second = cut.stores
-    assert (first.partition, first.id, str(first.chain)) == (0, version_id(4), "base 3, deltas 4")
-    assert (second.partition, str(second.chain)) == (1, "deltas 1-4")
+    assert (first.partition, first.id, str(first.chain)) == (
+        0,
+        version_id(4),
+        "snapshot 3, changelogs 4",
+    )
+    assert (second.partition, str(second.chain)) == (1, "changelogs 1-4")
     assert first.chain[0].segment == segment_name(2, "7", 2)
     assert first.bytes == sum(frame.length for frame in first.chain)
 
@@ -90,10 +95,10 @@ def test_state_is_that_of_the_last_cut(four_cuts: CutFiles) -> None:
 def test_state_is_read_by_epoch_or_by_version(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     expected = [(1, "ada", 3, 1.5, 0), (2, "grace", 1, 0.5, 0)]
-    assert rows(checkpoint.state(0, epoch=0)) == expected
+    assert rows(checkpoint.state(0, at=0)) == expected
     assert rows(checkpoint.state(0, version=1)) == expected
-    with pytest.raises(TypeError, match="version and epoch"):
-        checkpoint.state(0, version=1, epoch=0)
+    with pytest.raises(TypeError, match="at and version"):
+        checkpoint.state(0, version=1, at=0)
 
 
 def test_a_savepoint_outlives_its_cut(four_cuts: CutFiles) -> None:
@@ -104,33 +109,31 @@ def test_a_savepoint_outlives_its_cut(four_cuts: CutFiles) -> None:
         ("before", 1, 2, 2)
     ]
     expected = [(1, "ada", 4, 2.5, 0), (4, "emmy", 2, 8.0, 1)]
-    assert rows(checkpoint.state(0, savepoint="before")) == expected
-    cut = checkpoint.cut(savepoint="before")
+    assert rows(checkpoint.state(0, at="before")) == expected
+    cut = checkpoint.cut(at="before")
     assert (cut.info.epoch, cut.path) == (1, str(four_cuts.root / "savepoints/before.cut"))
-    with pytest.raises(TypeError, match="epoch and savepoint"):
-        checkpoint.cut(1, savepoint="before")
 
 
 def test_a_savepoint_that_is_not_there_is_told(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     with pytest.raises(RequestError, match="no savepoint x; it has no savepoints"):
-        checkpoint.cut(savepoint="x")
+        checkpoint.cut(at="x")
     four_cuts.savepoint("before", 1)
     with pytest.raises(RequestError, match="no savepoint x; it has the savepoints before"):
-        checkpoint.state(0, savepoint="x")
+        checkpoint.state(0, at="x")
 
 
 def test_frames_are_those_that_cuts_name(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     frames = checkpoint.frames(0, 0)
     assert [(f.version, f.kind) for f in frames] == [
-        (1, "delta"),
-        (2, "delta"),
-        (3, "base"),
-        (3, "delta"),
-        (4, "delta"),
+        (1, "changelog"),
+        (2, "changelog"),
+        (3, "snapshot"),
+        (3, "changelog"),
+        (4, "changelog"),
     ]
-    assert [f.kind for f in checkpoint.frames(0, 0, version=3)] == ["base", "delta"]
+    assert [f.kind for f in checkpoint.frames(0, 0, version=3)] == ["snapshot", "changelog"]
     assert frames[2].file_bytes == four_cuts.chains[0][0].entry["length"]
     assert checkpoint.families(0)[0].keys == 4
 
@@ -177,10 +180,10 @@ def test_a_checkpoint_that_came_from_level_0_has_all_its_versions(files: Checkpo
     }
     assert found == {1: [(1, 1.0)], 2: [(2, 2.0)], 3: [(3, 3.0)], 4: [(3, 3.0), (4, 4.0)]}
     assert [(f.version, f.kind) for f in checkpoint.frames(0, 0)] == [
-        (1, "delta"),
-        (2, "delta"),
-        (3, "base"),
-        (4, "delta"),
+        (1, "changelog"),
+        (2, "changelog"),
+        (3, "snapshot"),
+        (4, "changelog"),
     ]
 
 
@@ -211,7 +214,7 @@ def test_a_version_that_lost_its_cut_is_not_taken_from_level_0(files: Checkpoint
     [
         (lambda c: c.cut(9), "cut of epoch 9", "cuts of epochs 0-3"),
         (lambda c: c.state(7), "operator=7 store=default", "operator=0 store=default"),
-        (lambda c: c.state(0, epoch=9), "epoch 9", "epoch 0-3"),
+        (lambda c: c.state(0, at=9), "epoch 9", "epoch 0-3"),
         (lambda c: c.state(0, version=10), "version 10", "version 1-4"),
         (lambda c: c.state(0, columns=["key.x"]), "column key.x", "key.id, key.name"),
         (lambda c: c.state(0, partition=5), "partition 5", "partition 0-1"),
@@ -242,7 +245,7 @@ def test_a_damaged_cut_is_named_and_spares_the_others(four_cuts: CutFiles) -> No
     path = four_cuts.cut_path(2)
     four_cuts.change(path, lambda data: data[:-1])
     checkpoint = Checkpoint(four_cuts.location)
-    for read in (checkpoint.cuts, checkpoint.stores, lambda: checkpoint.state(0, epoch=2)):
+    for read in (checkpoint.cuts, checkpoint.stores, lambda: checkpoint.state(0, at=2)):
         with pytest.raises(CorruptedError) as raised:
             read()
         assert raised.value.error_id == "CLEANCUT_CUT_CORRUPTED"
@@ -275,11 +278,11 @@ def test_cuts_show_themselves(four_cuts: CutFiles) -> None:
     cut = checkpoint.cut()
     text = str(cut)
     assert text.split("\n", maxsplit=1)[0].split() == ["cut", cut.path]
-    assert "base 3, deltas 4" in text
+    assert "snapshot 3, changelogs 4" in text
     assert '{"logOffset":3}' in text
-    assert "<td>base 3, deltas 4</td>" in cut._repr_html_()
+    assert "<td>snapshot 3, changelogs 4</td>" in cut._repr_html_()
     assert json.loads(json.dumps(cut.to_dict(), default=str))["stores"][0]["chain"][0] == {
-        "kind": "base",
+        "kind": "snapshot",
         "version": 3,
         "id": version_id(3),
         "segment": segment_name(2, "7", 2),
@@ -303,8 +306,8 @@ def test_nothing_is_written(four_cuts: CutFiles) -> None:
 
 def test_each_list_is_a_table_of_arrow_and_of_pandas(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
-    checkpoint.pin("kept")
-    checkpoint.drill()
+    checkpoint.create_savepoint("kept")
+    checkpoint.test_restore()
     lists: list[InfoList[Any]] = [
         checkpoint.cuts(),
         checkpoint.history(),
@@ -314,7 +317,7 @@ def test_each_list_is_a_table_of_arrow_and_of_pandas(four_cuts: CutFiles) -> Non
         checkpoint.families(0),
         checkpoint.diff(1),
         checkpoint.skew(),
-        checkpoint.proofs(),
+        checkpoint.restore_tests(),
         checkpoint.cut().stores,
         checkpoint.cost_per_day(),
     ]

@@ -15,7 +15,7 @@ from demo import s3_server
 from demo.__main__ import main
 from demo.checkpoint import Phase, position
 from demo.events import Epoch, read_epochs
-from demo.in_flight import has_rows_in_flight, rows_in_flight
+from demo.in_flight import has_rows_in_flight, in_flight_rows
 from demo.job import HOURLY, Job
 from demo.kills import Aim, Kill, most_kills, plan_executor_kills, plan_kills
 from demo.processes import ProcessTree
@@ -83,7 +83,7 @@ def test_kill_waits_for_rows_in_flight_but_not_to_the_end_of_the_run() -> None:
 
 def test_a_query_without_a_cut_has_no_rows_in_flight(job: Job) -> None:
     assert not has_rows_in_flight(job.checkpoint(HOURLY).name)
-    assert rows_in_flight(job.checkpoint(HOURLY).name) == 0
+    assert in_flight_rows(job.checkpoint(HOURLY).name) == 0
 
 
 ORPHAN = """

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from cleancut import InfoList, StoreInfo
 from cleancut._display import charts, html
 from cleancut._display.tables import Column, ranges, text_table
+from cleancut.types import InfoList, StoreInfo
 from tests.unit.shown import Shown
 
 

@@ -146,13 +146,13 @@ def test_what_was_never_published_goes_up_to_the_epoch_and_no_further() -> None:
     run = publishing(directory)
     run.check(dataclasses.replace(BATCH, epoch=4))
     directory.asked.clear()
-    run.sweep(4)
+    run.clean_up(4)
     left = [name for name in directory.present if name.startswith("_files")]
     assert left == [*kept, data(5, "b"), later]
     assert directory.asked == [manifest_name(3)]
-    run.sweep(5)
+    run.clean_up(5)
     assert later in directory.present
-    run.sweep(6)
+    run.clean_up(6)
     assert later not in directory.present
     assert directory.asked == [manifest_name(3)]
 
@@ -162,7 +162,7 @@ def test_an_epoch_without_rows_keeps_no_directory() -> None:
     directory = Directory(data(4, "a"), manifests=(empty,))
     run = publishing(directory)
     assert run.check(dataclasses.replace(BATCH, epoch=4)) == empty
-    run.sweep(4)
+    run.clean_up(4)
     assert not any(name.startswith("_files") for name in directory.present)
 
 
@@ -335,29 +335,29 @@ def seen(tmp_path: Path) -> list[int]:
 def test_what_is_taken_back_is_given_back_or_forgotten(tmp_path: Path) -> None:
     sink = published(tmp_path, 6)
     whole = sink.paths()
-    assert [of.epoch for of in sink.take_back(2)] == [3, 4, 5]
+    assert [of.epoch for of in sink.hide_epochs(2)] == [3, 4, 5]
     assert seen(tmp_path) == [0, 1, 2]
     assert sink.paths() == whole[:3]
-    assert sink.take_back(2) == []
-    assert [of.epoch for of in sink.give_back()] == [3, 4, 5]
+    assert sink.hide_epochs(2) == []
+    assert [of.epoch for of in sink.unhide_epochs()] == [3, 4, 5]
     assert sink.paths() == whole
-    assert sink.give_back() == []
-    sink.take_back(-1)
+    assert sink.unhide_epochs() == []
+    sink.hide_epochs(-1)
     assert seen(tmp_path) == []
     # One that has come again in the meantime stays, and hides what was there.
     again = dataclasses.replace(MANIFEST, attempt=Attempt(4, "f" * 32), files=())
     (tmp_path / manifest_name(4)).write_bytes(again.encode())
-    assert [of.epoch for of in sink.give_back()] == [0, 1, 2, 3, 5]
+    assert [of.epoch for of in sink.unhide_epochs()] == [0, 1, 2, 3, 5]
     assert (tmp_path / manifest_name(4)).read_bytes() == again.encode()
-    assert sink.forget() == 1
-    assert sink.forget() == 0
+    assert sink.delete_hidden_epochs() == 1
+    assert sink.delete_hidden_epochs() == 0
 
 
 def test_a_manifest_that_cannot_be_read_is_not_taken_back(tmp_path: Path) -> None:
     sink = published(tmp_path, 4)
     (tmp_path / manifest_name(3)).write_bytes(b"{")
     with pytest.raises(CorruptedError):
-        sink.take_back(1)
+        sink.hide_epochs(1)
     assert seen(tmp_path) == [0, 1, 2, 3]
 
 
@@ -383,11 +383,11 @@ def test_a_death_while_epochs_are_taken_back_leaves_the_first_of_them(
         for of in ("create", "delete"):
             patch.setattr(storage.Directory, of, dying(of))
         with pytest.raises(KeyboardInterrupt):
-            sink.take_back(0)
+            sink.hide_epochs(0)
     assert seen(tmp_path) == list(range(len(seen(tmp_path))))
-    sink.take_back(0)
+    sink.hide_epochs(0)
     assert seen(tmp_path) == [0]
-    assert [of.epoch for of in sink.give_back()] == [1, 2, 3, 4]
+    assert [of.epoch for of in sink.unhide_epochs()] == [1, 2, 3, 4]
 
 
 class Back:
@@ -463,8 +463,8 @@ def test_a_manifest_that_is_created_after_a_rollback_is_never_seen(tmp_path: Pat
     assert sink.paths() == before[:2]
     with pytest.raises(RequestError, match="CLEANCUT_SINK_EPOCHS_MISSING"):
         sink.paths([5])
-    assert [of.epoch for of in sink.take_back(0)] == [1]
-    assert [of.epoch for of in sink.give_back()] == [1, 2, 3]
+    assert [of.epoch for of in sink.hide_epochs(0)] == [1]
+    assert [of.epoch for of in sink.unhide_epochs()] == [1, 2, 3]
     # The next run decides again.
     follow(records, Back([Act(6, 1)]))
     assert sink.paths() == before[:2]

@@ -247,7 +247,7 @@ def test_other_failures_are_none_of_ours() -> None:
 @pytest.mark.parametrize("before", ["", "Job aborted: x: ", "Traceback:\n  f()\na.FencedError: "])
 def test_a_message_that_crossed_as_text_gives_id_kind_and_facts(before: str) -> None:
     sent = error_of("CLEANCUT_FENCED", location="/c d", epoch=7, owner="run 3, [x]=1", extra="y z")
-    error = errors.of(Py4JError(wrapped(Throwable(text=f"{before}{sent}\n\tat x.Y(Z:1)"))))
+    error = errors.find_error(Py4JError(wrapped(Throwable(text=f"{before}{sent}\n\tat x.Y(Z:1)"))))
     assert type(error) is errors.FencedError
     assert (error.error_id, error.params, str(error)) == (sent.error_id, sent.params, str(sent))
     assert error.kind is errors.ErrorKind.RESTART
@@ -255,7 +255,7 @@ def test_a_message_that_crossed_as_text_gives_id_kind_and_facts(before: str) -> 
 
 @pytest.mark.parametrize("text", ["see [CLEANCUT_FENCED] there", "x: [CLEANCUT_NO_SUCH] is no id"])
 def test_a_text_that_only_looks_like_ours_is_none_of_ours(text: str) -> None:
-    assert errors.of(Py4JError(wrapped(Throwable(text=text)))) is None
+    assert errors.find_error(Py4JError(wrapped(Throwable(text=text)))) is None
 
 
 LOST = "Job aborted: Lost task 3.3 in stage 1.0 (TID 16) (10.0.0.2 executor 1): "
@@ -282,7 +282,7 @@ LOST = "Job aborted: Lost task 3.3 in stage 1.0 (TID 16) (10.0.0.2 executor 1): 
     ],
 )
 def test_what_an_executor_lacks_is_told_by_how_its_task_fails(error_id: str, text: str) -> None:
-    error = errors.of(Py4JError(wrapped(Throwable(text=text))))
+    error = errors.find_error(Py4JError(wrapped(Throwable(text=text))))
     assert type(error) is errors.RequestError
     assert error.error_id == error_id
     assert error.params["detail"] in text
@@ -299,14 +299,14 @@ def test_what_an_executor_lacks_is_told_by_how_its_task_fails(error_id: str, tex
     ],
 )
 def test_what_an_executor_lacks_of_others_is_none_of_ours(text: str) -> None:
-    assert errors.of(Py4JError(wrapped(Throwable(text=text)))) is None
+    assert errors.find_error(Py4JError(wrapped(Throwable(text=text)))) is None
 
 
 @pytest.mark.parametrize("of_ours", [True, False])
 def test_a_driver_without_the_jar_is_told_so(of_ours: bool) -> None:
     missing = Throwable(text="io.cleancut.CleancutStateStoreProvider" if of_ours else "com.x.Y")
     missing.java_class = JavaClass("java.lang.ClassNotFoundException")
-    error = errors.of(Py4JError(wrapped(missing)))
+    error = errors.find_error(Py4JError(wrapped(missing)))
     assert (error.error_id if error else None) == ("CLEANCUT_JAR_NOT_LOADED" if of_ours else None)
 
 
@@ -319,10 +319,10 @@ def test_the_kinds_are_those_of_the_file() -> None:
 
 def test_an_error_of_this_package_is_what_it_is() -> None:
     error = error_of("CLEANCUT_SINK_OWNER_MISMATCH", path="/x")
-    assert errors.of(error) is error
+    assert errors.find_error(error) is error
     outer = RuntimeError("mine")
     outer.__cause__ = error
-    found = errors.of(outer)
+    found = errors.find_error(outer)
     assert found is not None
     assert found is not error
     assert (found.args, found.__cause__) == (error.args, outer)

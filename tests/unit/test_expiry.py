@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cleancut import Checkpoint, CorruptedError, RequestError, RetryableError
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root, open_root
-from cleancut._checkpoint.retain.expiry import expire, sweep
+from cleancut._checkpoint.retain.expiry import collect_garbage, expire
 from cleancut._checkpoint.retain.kept_savepoints import last_before
 from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
@@ -92,7 +92,7 @@ def digests(cuts: CutFiles) -> dict[int | str, str]:
     """Of all states that there are, by epoch and by savepoint."""
     there = Checkpoint(cuts.location)
     names = [of.epoch for of in there.cuts()], [of.name for of in there.savepoints()]
-    return {of: there.drill(of, note=False).digest for kind in names for of in kind}
+    return {of: there.test_restore(of, read_only=True).digest for kind in names for of in kind}
 
 
 def named(cuts: CutFiles) -> set[str]:
@@ -110,9 +110,12 @@ def parts(objects: Mapping[str, bytes]) -> set[str]:
 
 def test_cuts_go_beyond_the_last_and_what_they_alone_need_with_them(four_cuts: CutFiles) -> None:
     before, were = four_cuts.objects(), digests(four_cuts)
-    plan = Checkpoint(four_cuts.location).expire(keep=2)
+    plan = Checkpoint(four_cuts.location).expire(retain_last=2)
     assert plan.epochs == (0, 1)
-    assert [(of.epoch, of.why) for of in plan.kept] == [(2, ("number",)), (3, ("last", "number"))]
+    assert [(of.epoch, of.reasons) for of in plan.retained] == [
+        (2, ("number",)),
+        (3, ("last", "number")),
+    ]
     assert four_cuts.objects() == before
     assert "Nothing is deleted yet." in str(plan)
     done = plan.apply()
@@ -127,7 +130,7 @@ def test_cuts_go_beyond_the_last_and_what_they_alone_need_with_them(four_cuts: C
     assert all(after[name] == before[name] for name in after)
     assert parts(after) == named(four_cuts)
     # Once more nothing is left to be done, and a plan is carried out once.
-    again = Checkpoint(four_cuts.location).expire(keep=2)
+    again = Checkpoint(four_cuts.location).expire(retain_last=2)
     assert (again.epochs, again.segments, again.pages, again.bytes) == ((), 0, 0, 0)
     with pytest.raises(RequestError, match="has been carried out"):
         done.apply()
@@ -138,21 +141,24 @@ def test_young_cuts_stay_and_so_do_those_in_between(four_cuts: CutFiles) -> None
         written(four_cuts, epoch, days * DAY_S)
     there = Checkpoint(four_cuts.location)
     for age in ("7d", " 168h", timedelta(days=7)):
-        plan = there.expire(younger_than=age)
+        plan = there.expire(retain_for=age)
         assert plan.epochs == (0, 1)
-        assert [(of.epoch, of.why) for of in plan.kept] == [(2, ("age",)), (3, ("last", "age"))]
-    assert there.expire(keep=3, younger_than="7d").epochs == (0,)
+        assert [(of.epoch, of.reasons) for of in plan.retained] == [
+            (2, ("age",)),
+            (3, ("last", "age")),
+        ]
+    assert there.expire(retain_last=3, retain_for="7d").epochs == (0,)
     # Where none is young, the last stays.
-    assert there.expire(younger_than="60s").epochs == (0, 1, 2)
-    assert there.expire(keep=1, younger_than="10d").epochs == ()
+    assert there.expire(retain_for="60s").epochs == (0, 1, 2)
+    assert there.expire(retain_last=1, retain_for="10d").epochs == ()
 
 
 @pytest.mark.parametrize(
     ("given_", "reason"),
     [
-        ({}, "takes keep, younger_than, or both"),
-        ({"keep": 0}, "the last cut always stays"),
-        ({"younger_than": "7 weeks"}, "such as 7d"),
+        ({}, "takes retain_last, retain_for, or both"),
+        ({"retain_last": 0}, "must be at least 1"),
+        ({"retain_for": "7 weeks"}, "such as 7d"),
     ],
 )
 def test_what_keeps_nothing_is_refused(
@@ -168,8 +174,8 @@ def test_a_savepoint_keeps_all_that_it_needs(four_cuts: CutFiles) -> None:
     four_cuts.savepoint("same", 8)
     were = digests(four_cuts)
     there = Checkpoint(four_cuts.location)
-    plan = there.expire(keep=1)
-    assert [(of.epoch, of.why) for of in plan.kept] == [
+    plan = there.expire(retain_last=1)
+    assert [(of.epoch, of.reasons) for of in plan.retained] == [
         (3, ("savepoint good",)),
         (8, ("last", "number", "savepoint same")),
     ]
@@ -178,8 +184,8 @@ def test_a_savepoint_keeps_all_that_it_needs(four_cuts: CutFiles) -> None:
     assert there.verify().ok
     assert parts(four_cuts.objects()) == named(four_cuts)
     # When it is given up, a sweep takes what it kept.
-    assert there.unpin("good")
-    found = there.sweep().apply()
+    assert there.drop_savepoint("good")
+    found = there.collect_garbage().apply()
     assert found.segments > 2
     assert (found.epochs, found.pages > 0) == ((), True)
     assert digests(four_cuts) == {of: were[of] for of in (8, "same")}
@@ -194,7 +200,7 @@ def test_a_sweep_takes_orphans_alone(four_cuts: CutFiles) -> None:
     # Its epoch may be committed with it yet.
     begun = orphan(four_cuts, 4, 5)
     four_cuts.write(f"segments/{2:020d}/notes.txt", b"somebody's")
-    plan = Checkpoint(four_cuts.location).sweep()
+    plan = Checkpoint(four_cuts.location).collect_garbage()
     assert (plan.segments, plan.seals, plan.pages) == (1, 1, 0)
     plan.apply()
     after = four_cuts.objects()
@@ -220,13 +226,13 @@ def test_files_of_level_0_go_once_their_epochs_are_given_up(
 
     assert len(frames()) == 5
     there = Checkpoint(cuts.location)
-    assert there.sweep().apply().frames == 0
-    plan = there.expire(keep=1)
+    assert there.collect_garbage().apply().frames == 0
+    plan = there.expire(retain_last=1)
     assert plan.frames == 5
     # Killed after the cut and some of the files.
     cuts.cut_path(3).unlink()
     frames()[0].unlink()
-    assert there.sweep().frames == 4
+    assert there.collect_garbage().frames == 4
     assert plan.apply().frames == 4
     assert frames() == []
 
@@ -234,24 +240,24 @@ def test_files_of_level_0_go_once_their_epochs_are_given_up(
 def test_what_has_no_cuts_is_left_to_spark(two_partitions: CheckpointFiles) -> None:
     there = Checkpoint(two_partitions.location)
     with pytest.raises(RequestError, match="minBatchesToRetain") as raised:
-        there.expire(keep=1)
+        there.expire(retain_last=1)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     with pytest.raises(RequestError, match="minBatchesToRetain"):
-        there.sweep()
+        there.collect_garbage()
 
 
 def test_a_copy_follows_and_is_not_expired_itself(four_cuts: CutFiles, tmp_path: Path) -> None:
     source, copy = Checkpoint(four_cuts.location), tmp_path / "copy"
     source.replicate(copy)
     with pytest.raises(RequestError, match=f"it is a copy of {four_cuts.location}"):
-        Checkpoint(copy).expire(keep=1)
-    source.expire(keep=1).apply()
+        Checkpoint(copy).expire(retain_last=1)
+    source.expire(retain_last=1).apply()
     assert source.replicate(copy).deleted > 0
     assert [of.epoch for of in Checkpoint(copy).cuts()] == [3]
     assert Checkpoint(copy).verify().ok
     # A copy on which a query runs for good.
     (copy / "cleancut/replica.json").unlink()
-    assert Checkpoint(copy).expire(keep=1).epochs == ()
+    assert Checkpoint(copy).expire(retain_last=1).epochs == ()
 
 
 def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None:
@@ -259,7 +265,7 @@ def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None
     own(four_cuts, 2, ended=False)
     lost = orphan(four_cuts, 2, 4)
     before = four_cuts.objects()
-    plan = Checkpoint(four_cuts.location).expire(keep=1)
+    plan = Checkpoint(four_cuts.location).expire(retain_last=1)
     assert plan.owner == "run r-1 on h-1, generation 2, since 2023-11-14 22:13:20 UTC"
     assert plan.owner in "\n".join(plan.notes)
     with pytest.raises(RequestError, match="has not said that it has ended") as raised:
@@ -274,7 +280,7 @@ def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None
     assert json.loads((four_cuts.root / f"owners/{3:020d}.json").read_bytes())["host"] == "given up"
     # What has ended since needs it no more.
     own(four_cuts, 4, ended=True)
-    Checkpoint(four_cuts.location).sweep().apply()
+    Checkpoint(four_cuts.location).collect_garbage().apply()
     assert parts(four_cuts.objects()) == named(four_cuts)
 
 
@@ -292,7 +298,7 @@ def test_beyond_the_margin_a_fenced_run_loses_what_is_old_and_was_in_no_cut(
     own(four_cuts, 1, ended=False)
     before = parts(four_cuts.objects())
     known = named(four_cuts)
-    Checkpoint(four_cuts.location).expire(keep=1).apply(fence="given up")
+    Checkpoint(four_cuts.location).expire(retain_last=1).apply(fence="given up")
     after = parts(four_cuts.objects())
     # What no cut has named, for the run may be an act that goes back to one of those that go.
     gone = before - after
@@ -310,16 +316,16 @@ def test_the_epoch_that_undo_goes_back_to_is_named(four_cuts: CutFiles) -> None:
     offsets = f"v1\n{json.dumps({'batchWatermarkMs': 0, 'conf': mark})}\n0"
     four_cuts.commit(([], 3), ([], 1), offsets=offsets)
     assert "epoch 2 goes, which rollback with undo" in str(
-        Checkpoint(four_cuts.location).expire(keep=1)
+        Checkpoint(four_cuts.location).expire(retain_last=1)
     )
-    assert Checkpoint(four_cuts.location).expire(keep=3).notes == ()
+    assert Checkpoint(four_cuts.location).expire(retain_last=3).notes == ()
 
 
 def test_damage_to_what_stays_is_found_before_anything_goes(four_cuts: CutFiles) -> None:
-    plan = Checkpoint(four_cuts.location).expire(keep=2)
+    plan = Checkpoint(four_cuts.location).expire(retain_last=2)
     four_cuts.change(four_cuts.cut_path(2), lambda data: data[:-1])
     before = four_cuts.objects()
-    for act in (plan.apply, Checkpoint(four_cuts.location).sweep):
+    for act in (plan.apply, Checkpoint(four_cuts.location).collect_garbage):
         with pytest.raises(CorruptedError):
             act()
     assert four_cuts.objects() == before
@@ -357,7 +363,7 @@ def test_killed_at_any_deletion_it_is_begun_again(
     all_needless(four_cuts)
     orphan(four_cuts, 1, 6)
     before, were = four_cuts.objects(), digests(four_cuts)
-    Checkpoint(four_cuts.location).expire(keep=1).apply()
+    Checkpoint(four_cuts.location).expire(retain_last=1).apply()
     wanted = four_cuts.objects()
     deletions = len(before) - len(wanted)
     assert deletions > 4
@@ -475,7 +481,7 @@ def test_whatever_there_was_all_that_is_kept_is_whole(
     own(cuts, 1, ended=ended)
     before = cuts.objects()
     kept = states(cuts)
-    plan = Checkpoint(cuts.location).expire(keep=keep)
+    plan = Checkpoint(cuts.location).expire(retain_last=keep)
     done = plan.apply(fence=None if ended else "given up")
     after = cuts.objects()
     wanted = {of: rows for of, rows in kept.items() if isinstance(of, str) or of >= epochs - keep}
@@ -489,7 +495,7 @@ def test_whatever_there_was_all_that_is_kept_is_whole(
     assert all(before[name] == after[name] for name in before.keys() & after.keys())
     if ended:
         assert parts(after) == named(cuts)
-    assert Checkpoint(cuts.location).sweep().bytes == 0
+    assert Checkpoint(cuts.location).collect_garbage().bytes == 0
 
 
 def is_stored(name: str) -> bool:
@@ -500,8 +506,8 @@ def is_stored(name: str) -> bool:
 def states(cuts: CutFiles) -> dict[int | str, Any]:
     """The rows of all states that there are."""
     there = Checkpoint(cuts.location)
-    by_epoch = {of.epoch: there.state(0, epoch=of.epoch) for of in there.cuts()}
-    by_name = {of.name: there.state(0, savepoint=of.name) for of in there.savepoints()}
+    by_epoch = {of.epoch: there.state(0, at=of.epoch) for of in there.cuts()}
+    by_name = {of.name: there.state(0, at=of.name) for of in there.savepoints()}
     return {of: rows.to_pylist() for of, rows in (by_epoch | by_name).items()}
 
 
@@ -521,15 +527,17 @@ def test_a_bucket_is_expired_likewise(
     location = server.put(four_cuts.location.parent.name, four_cuts.objects())
     there = ["--endpoint", server.endpoint, "--region", "us-east-1"]
     # Written just now.
-    status, out, _ = run(capsys, "expire", location, "--younger-than", "1h", "--json", *there)
+    status, out, _ = run(capsys, "expire", location, "--retain-for", "1h", "--json", *there)
     assert (status, json.loads(out)["epochs"]) == (_cli.OK, [])
-    status, out, _ = run(capsys, "expire", location, "--keep", "1", "--apply", "--json", *there)
+    status, out, _ = run(
+        capsys, "expire", location, "--retain-last", "1", "--apply", "--json", *there
+    )
     told = json.loads(out)
     assert (status, told["epochs"], told["is_applied"]) == (_cli.OK, [0, 1, 2], True)
     bucket = Checkpoint(location, endpoint=server.endpoint, region="us-east-1")
     assert [of.epoch for of in bucket.cuts()] == [3]
     for of in (3, "good"):
-        assert bucket.drill(of, note=False).digest == were[of]
+        assert bucket.test_restore(of, read_only=True).digest == were[of]
 
 
 def test_the_commands_plan_and_do_it(
@@ -537,27 +545,27 @@ def test_the_commands_plan_and_do_it(
 ) -> None:
     location = str(four_cuts.location)
     before = four_cuts.objects()
-    status, out, _ = run(capsys, "expire", location, "--keep", "1")
+    status, out, _ = run(capsys, "expire", location, "--retain-last", "1")
     assert status == _cli.OK
     assert "cuts to go" in out
     assert "Run the command again with --apply to do it." in out
     assert four_cuts.objects() == before
-    for wrong in ([], ["--keep", "0"], ["--younger-than", "soon"]):
+    for wrong in ([], ["--retain-last", "0"], ["--retain-for", "soon"]):
         status, out, err = run(capsys, "expire", location, *wrong)
         assert (status, out) == (_cli.REFUSED, "")
         assert len(err.splitlines()) == 1
     own(four_cuts, 1, ended=False)
-    status, out, err = run(capsys, "expire", location, "--keep", "1", "--apply")
+    status, out, err = run(capsys, "expire", location, "--retain-last", "1", "--apply")
     assert (status, out) == (_cli.REFUSED, "")
     assert "CLEANCUT_OPERATION_REFUSED" in err
     assert four_cuts.objects().keys() - before.keys() == {f"cleancut/owners/{1:020d}.json"}
     fenced = ["--apply", "--fence", "it was killed"]
-    status, out, _ = run(capsys, "expire", location, "--keep", "1", *fenced)
+    status, out, _ = run(capsys, "expire", location, "--retain-last", "1", *fenced)
     assert status == _cli.OK
     assert "cuts went" in out
     own(four_cuts, 3, ended=True)
-    status, out, _ = run(capsys, "sweep", location, "--apply", "--json")
-    assert (status, json.loads(out)["act"]) == (_cli.OK, "sweep")
+    status, out, _ = run(capsys, "gc", location, "--apply", "--json")
+    assert (status, json.loads(out)["operation"]) == (_cli.OK, "collect_garbage")
     assert parts(four_cuts.objects()) == named(four_cuts)
 
 
@@ -577,7 +585,7 @@ def test_a_plan_reads_no_more_than_what_stays(four_cuts: CutFiles) -> None:
             asked.append(name)
             return super().read(name)
 
-    sweep(rooted(four_cuts, Counting))
+    collect_garbage(rooted(four_cuts, Counting))
     assert len(asked) == len(set(asked)) <= 4 + 5
     asked.clear()
     expire(rooted(four_cuts, Counting), 1, None)
@@ -607,10 +615,10 @@ def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
         paged = CutReader(open_root(four_cuts.location).objects).savepoint("early").paged
         (four_cuts.root / str(paged.pages[0].name)).unlink()
     before = parts(four_cuts.objects())
-    plan = Checkpoint(four_cuts.location).expire(keep=1)
+    plan = Checkpoint(four_cuts.location).expire(retain_last=1)
     (note,) = plan.notes
     assert note.startswith("Savepoint early cannot be read: [CLEANCUT_CUT_CORRUPTED]")
-    assert "cleancut drop-savepoint" in note
+    assert "cleancut savepoint drop" in note
     assert "up to epoch 5 is deleted" in note
     done = plan.apply()
     assert done.notes == plan.notes
@@ -618,8 +626,8 @@ def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
     assert {int(name.split("/")[2]) for name in gone} <= {6, 7}
     assert {f"cleancut/{late[6]}", f"cleancut/{late[7]}"} <= gone
     assert [of.epoch for of in Checkpoint(four_cuts.location).cuts()] == [four_cuts.epoch - 1]
-    assert Checkpoint(four_cuts.location).unpin("early")
-    swept = Checkpoint(four_cuts.location).sweep().apply()
+    assert Checkpoint(four_cuts.location).drop_savepoint("early")
+    swept = Checkpoint(four_cuts.location).collect_garbage().apply()
     assert swept.notes == ()
     assert parts(four_cuts.objects()) == named(four_cuts)
 
@@ -653,7 +661,7 @@ def test_an_object_store_that_does_not_answer_is_no_unreadable_savepoint(
 
     monkeypatch.setattr(CutReader, "savepoint", savepoint)
     with pytest.raises(RetryableError):
-        Checkpoint(four_cuts.location).expire(keep=1)
+        Checkpoint(four_cuts.location).expire(retain_last=1)
     assert four_cuts.objects() == before
 
 
@@ -668,7 +676,7 @@ def test_a_fenced_run_keeps_what_is_young_by_the_clock_of_the_store(
     # The host is a day ahead of the store.
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + DAY_S)
-    Checkpoint(four_cuts.location).expire(keep=1).apply(fence="given up")
+    Checkpoint(four_cuts.location).expire(retain_last=1).apply(fence="given up")
     stays = parts(four_cuts.objects())
     assert f"cleancut/{young}" in stays
     assert f"cleancut/{old}" not in stays

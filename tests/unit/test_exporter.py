@@ -205,13 +205,13 @@ def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
         assert values(samples, cause=cause) == {"slow_epochs_total": 0}
     notes = [record(epoch) for epoch in (3, 4)]
     (gate, calm) = (record(5), record(6))
-    gate["slow"] = gate["slow"] | {"kind": "gate"}
+    gate["slow"] = gate["slow"] | {"kind": "commit"}
     del calm["slow"]
     history.write(notes)
     last = history.write([gate, calm])
     samples = scan.scan()
     assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
-    assert values(samples, cause="gate") == {"slow_epochs_total": 1}
+    assert values(samples, cause="commit") == {"slow_epochs_total": 1}
     # Files are put together, and an epoch more is slow.
     last.unlink()
     later = record(7)
@@ -257,7 +257,7 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
     scan, _ = scan_of(cuts, clock)
     plain = values(scan.scan())
     assert (plain["owner_generation"], plain["owner_hosts"]) == (3, 2)
-    proof = Checkpoint(cuts.location).drill()
+    proof = Checkpoint(cuts.location).test_restore()
     Checkpoint(cuts.location).replicate(tmp_path / "copy")
     commit(cuts)
     commit(cuts)
@@ -266,7 +266,7 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
     samples = scan.scan()
     plain = values(samples)
     assert (plain["restore_test_epoch"], plain["epochs_since_restore_test"]) == (2, 2)
-    assert plain["restore_test_timestamp_seconds"] == proof.proven.timestamp()
+    assert plain["restore_test_timestamp_seconds"] == proof.tested.timestamp()
     # What is longer ago than ten minutes is no rivalry.
     assert (plain["owner_generation"], plain["owner_hosts"]) == (4, 1)
     assert values(samples, replica=str(tmp_path / "copy")) == {
@@ -276,7 +276,7 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
 
 
 def test_a_scan_reports_each_metric_of_the_exporter(cuts: CutFiles, tmp_path: Path) -> None:
-    Checkpoint(cuts.location).drill()
+    Checkpoint(cuts.location).test_restore()
     Checkpoint(cuts.location).replicate(tmp_path / "copy")
     owner(cuts, 1, "one", NOW_S)
     scan, _ = scan_of(cuts, Clock(), budget=1)

@@ -19,9 +19,9 @@ from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
 from cleancut.dataflow import _dataflow as acting
 from cleancut.dataflow._cuts.closing import Attendant
-from cleancut.dataflow._dataflow import Attending
+from cleancut.dataflow._dataflow import Participant
 from cleancut.dataflow._model.records import AnswerRecord
-from cleancut.dataflow._operations.acts import FlowPlan
+from cleancut.dataflow._operations.acts import DataflowPlan
 from cleancut.errors import CleancutError, error_of
 from tests.support.documented import blocks, commands
 from tests.support.flow_pair import Pair, roll_back_without_spark
@@ -58,7 +58,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pair], None]:
 
 def test_members_come_and_go(pair: Pair) -> None:
     flow = pair.flow
-    assert [(of.name, of.epoch, of.why) for of in flow.members()] == [
+    assert [(of.name, of.epoch, of.reason) for of in flow.members()] == [
         ("a", None, None),
         ("b", None, None),
     ]
@@ -85,7 +85,7 @@ def test_members_come_and_go(pair: Pair) -> None:
     assert not flow.remove("b")
     assert flow.cut().epochs == {"a": 1}
     flow.drop_savepoint("good")
-    flow.expire(keep=1).apply()
+    flow.expire(retain_last=1).apply()
     assert pair.b.savepoints() == []
 
 
@@ -102,24 +102,24 @@ def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
         flow.cut()
     cuts = flow.cuts()
     assert [of.epochs["a"] for of in cuts] == [1, 2, 3, 4]
-    assert flow.at("good") == first
+    assert flow.get_cut("good") == first
     with pytest.raises(RequestError, match="has the name good") as raised:
-        flow.savepoint("good")
+        flow.create_savepoint("good")
     assert raised.value.error_id == REFUSED
     with pytest.raises(RequestError, match="there is no cut 99"):
         flow.in_flight(99)
-    assert flow.savepoint("better", cuts[1].number).names == ("better",)
-    plan = flow.expire(keep=1)
-    assert (plan.going, len(plan.staying)) == ((cuts[2].number,), 3)
+    assert flow.create_savepoint("better", cuts[1].number).names == ("better",)
+    plan = flow.expire(retain_last=1)
+    assert (plan.expired, len(plan.retained)) == ((cuts[2].number,), 3)
     assert len(flow.cuts()) == 4
     done = plan.apply()
-    assert (done.going, done.is_applied) == (plan.going, True)
+    assert (done.expired, done.is_applied) == (plan.expired, True)
     assert len(flow.cuts()) == 3
     with pytest.raises(RequestError, match="carried out"):
         done.apply()
     assert flow.drop_savepoint("better")
     assert not flow.drop_savepoint("better")
-    flow.expire(keep=1, younger_than="0s").apply()
+    flow.expire(retain_last=1, retain_for="0s").apply()
     assert [of.names for of in flow.cuts()] == [("good",), ()]
     # Each has what is named, and the last.
     assert len(pair.a.savepoints()) == 2
@@ -129,7 +129,7 @@ def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
         (first.number, "b"),
     ]
     status = flow.status()
-    assert (status.runs, status.next) == (False, {"a": 4, "b": 4})
+    assert (status.is_running, status.next) == (False, {"a": 4, "b": 4})
     assert status.last == flow.cuts()[-1]
     for shown in (status, first, flow.verify(), plan):
         assert str(shown)
@@ -151,21 +151,21 @@ def test_an_expiry_counts_the_savepoints_that_go_in_its_plan_and_when_it_is_done
 
     # `b` stands still, and the first one's savepoint of it is that of all.
     assert there() == 4
-    plan = flow.expire(keep=1)
-    assert (len(plan.going), plan.savepoints) == (2, 2)
+    plan = flow.expire(retain_last=1)
+    assert (len(plan.expired), plan.savepoints) == (2, 2)
     done = plan.apply()
-    assert (done.going, done.staying, done.savepoints) == (plan.going, plan.staying, 2)
+    assert (done.expired, done.retained, done.savepoints) == (plan.expired, plan.retained, 2)
     assert there() == 2
     # What has moved in both goes in both. A cut that comes after the plan expires no other one.
     for query in (a, b):
         query.run()
     flow.cut()
-    plan = flow.expire(keep=1)
-    assert (len(plan.going), plan.savepoints) == (1, 2)
+    plan = flow.expire(retain_last=1)
+    assert (len(plan.expired), plan.savepoints) == (1, 2)
     a.run()
     last = flow.cut()
     done = plan.apply()
-    assert (done.going, done.staying) == (plan.going, (*plan.staying, last.number))
+    assert (done.expired, done.retained) == (plan.expired, (*plan.retained, last.number))
     assert (done.savepoints, there()) == (2, 3)
 
 
@@ -185,7 +185,7 @@ def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
     file.write_bytes(b"x" * 500)
     report = flow.verify()
     assert (report.ok, report.members, report.epochs, report.files) == (True, 2, 1, 1)
-    assert flow.drill().rows == 0
+    assert flow.test_restore().rows == 0
     # A savepoint that is another cut, and one that is damaged.
     (saved,) = (home / "ckpt/a/cleancut/savepoints").iterdir()
     whole = saved.read_bytes()
@@ -193,7 +193,7 @@ def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
     assert "keeps another cut, of epoch 0" in str(flow.verify())
     saved.write_bytes(whole[:-1])
     assert not flow.verify().ok
-    assert not flow.drill().ok
+    assert not flow.test_restore().ok
     saved.unlink()
     with pytest.raises(RequestError, match="there is no cut"):
         flow.verify()
@@ -202,7 +202,7 @@ def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
 def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> None:
     flow = on_disk.flow
     on_disk.step()
-    with flow.run(interval=0.05, poll=0.02, keep=3) as runs:
+    with flow.run(interval=0.05, poll=0.02, retain_last=3) as runs:
         assert runs.is_active
         with pytest.raises(RequestError, match="it runs already"):
             flow.run()
@@ -211,7 +211,7 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
             _until(lambda: _last(flow) == on_disk.a.epoch)
             assert epoch == on_disk.a.epoch
         assert len(flow.cuts()) <= 4
-        assert flow.status().runs
+        assert flow.status().is_running
         on_disk.step()
         assert flow.cut().epochs == {"a": 6, "b": 6}
         # Somebody else makes a cut, in another process.
@@ -220,12 +220,16 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
         assert other.cut(name="theirs").epochs == {"a": 7, "b": 7}
         on_disk.step()
         _until(lambda: _last(flow) == 8)
-        assert not runs.is_standing_by
+        assert not runs.is_standby
     assert "is_active=False" in repr(runs)
-    assert not flow.status().runs
+    assert not flow.status().is_running
     assert runs.error() is None
     assert len(on_disk.a.savepoints()) == len(flow.cuts())
-    for wrong, why in (({"interval": 0}, "longer"), ({"keep": 0}, "stays"), ({"poll": "x"}, "7d")):
+    for wrong, why in (
+        ({"interval": 0}, "longer"),
+        ({"retain_last": 0}, "at least 1"),
+        ({"poll": "x"}, "7d"),
+    ):
         with pytest.raises(ValueError, match=why):
             flow.run(**wrong)
 
@@ -239,7 +243,7 @@ def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
         _until(lambda: _last(flow) == 0)
         # Killed between its beginning and its end.
         Dataflow(flow.location)._coordinator(once=True).begin()
-        _until(lambda: runs.is_standing_by)
+        _until(lambda: runs.is_standby)
         on_disk.step()
         time.sleep(0.2)
         assert _last(flow) == 0
@@ -248,11 +252,11 @@ def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
         # For one that goes on it stands by.
         other = Dataflow(flow.location)._coordinator()
         other.begin()
-        _until(lambda: runs.is_standing_by)
+        _until(lambda: runs.is_standby)
         time.sleep(0.4)
-        assert runs.is_standing_by
+        assert runs.is_standby
         other.end()
-        _until(lambda: not runs.is_standing_by)
+        _until(lambda: not runs.is_standby)
 
 
 def test_a_coordinator_ends_after_more_failures_than_may_be(
@@ -268,7 +272,7 @@ def test_a_coordinator_ends_after_more_failures_than_may_be(
     error = runs.error()
     assert isinstance(error, CleancutError)
     assert error.error_id == "CLEANCUT_DATAFLOW_INCONSISTENT"
-    assert "a is at its beginning" in str(runs.trouble)
+    assert "a is at its beginning" in str(runs.last_error)
     assert flow.status().next is None
     runs.stop()
 
@@ -284,12 +288,12 @@ def test_a_driver_attends_to_requests(on_disk: Pair) -> None:
         closed.append(a.run())
         return AnswerRecord(closed[-1], is_closing=True)
 
-    attending = Attending(Attendant(flow._store, "a", close), is_running.is_set, 0.02)
+    attending = Participant(Attendant(flow._store, "a", close), is_running.is_set, 0.02)
     with attending:
         attending.begin()
         assert flow.cut(5).epochs == {"a": 1, "b": 0}
         assert (closed, attending.answered) == ([1], 1)
-    assert flow.cut(0.1).asked == {}
+    assert flow.cut(0.1).not_closed == {}
     assert "attending" not in {path.name for path in Path(flow.location).rglob("attending/*")}
 
 
@@ -301,13 +305,13 @@ def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pai
     good = flow.cut(name="good")
     for _ in range(2):
         on_disk.step()
-    plan = flow.restore("good")
-    assert [(of.member, of.act, of.now, of.to) for of in plan.members] == [
+    plan = flow.rollback("good")
+    assert [(of.member, of.operation, of.epoch, of.target_epoch) for of in plan.members] == [
         ("a", "rollback", 4, 2),
         ("b", "rollback", 4, 2),
     ]
     assert [(of.sender, of.after, of.epochs) for of in plan.channels] == [("a", 2, (3, 4))]
-    assert "Nothing is changed yet." in str(plan)
+    assert "Nothing has changed yet." in str(plan)
     done = plan.apply()
     assert done.is_applied
     assert (a.epoch, b.epoch) == (5, 5)
@@ -321,7 +325,7 @@ def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pai
         == [of.epochs for of in flow.in_flight(good.number)]
     )
     # There already: nothing to be done.
-    assert {of.act for of in flow.restore("good").members} == {"stays"}
+    assert {of.operation for of in flow.rollback("good").members} == {"stays"}
     on_disk.step()
     assert flow.cut().epochs == {"a": 6, "b": 6}
     with pytest.raises(RequestError, match="carried out"):
@@ -337,14 +341,14 @@ def test_no_query_is_rolled_back_if_the_input_of_one_is_missing(
     flow.cut(name="good")
     on_disk.step()
     on_disk.missing[b.checkpoint] = 3
-    plan = flow.restore("good")
+    plan = flow.rollback("good")
     assert "b: 3 input files are missing." in str(plan)
     with pytest.raises(RequestError, match="no query was changed") as raised:
         plan.apply()
     assert raised.value.error_id == REFUSED
     assert "--allow-missing-input" in str(raised.value)
     assert (a.epoch, b.epoch) == (1, 1)
-    flow.restore("good", allow_missing_input=True).apply()
+    flow.rollback("good", allow_missing_input=True).apply()
     assert (a.epoch, b.epoch) == (2, 2)
 
 
@@ -388,13 +392,13 @@ def test_a_restore_that_dies_anywhere_is_begun_again(
                 method = dying(getattr(Directory, name), at, counts, is_done=is_done)
                 patched.setattr(Directory, name, method)
             try:
-                pair.flow.restore("good").apply()
+                pair.flow.rollback("good").apply()
             except Killed:
                 is_through = False
             else:
                 is_through = True
-        pair.flow.restore("good").apply()
-        assert {of.act for of in pair.flow.restore("good").members} == {"stays"}
+        pair.flow.rollback("good").apply()
+        assert {of.operation for of in pair.flow.rollback("good").members} == {"stays"}
         assert [of.epoch for of in cleancut.Channel(pair.a.channel).epochs()] == [0, 1]
         assert pair.flow.cut().edges[0].consumed == 0
         assert pair.flow.in_flight()[0].epochs == (1,)
@@ -409,21 +413,21 @@ def test_what_cannot_go_back_is_refused(on_disk: Pair) -> None:
     flow.cut(name="early")
     b.run()
     with pytest.raises(RequestError, match="b had not begun at that cut"):
-        flow.restore("early")
+        flow.rollback("early")
     flow.cut(name="good")
     a.run()
     # A run that has not said that it has ended.
     owner = {"runId": "r-1", "host": "h", "startedMs": 1_790_000_000_000}
     place = on_disk.home.place(a.checkpoint)
     place.create(f"cleancut/owners/{1:020d}.json", json.dumps(owner).encode())
-    plan = flow.restore("good")
+    plan = flow.rollback("good")
     assert "run r-1 on h" in plan.running["a"]
-    with pytest.raises(RequestError, match="have not said that they have ended"):
+    with pytest.raises(RequestError, match="have not recorded their end"):
         plan.apply()
     flow.remove("a")
     flow.add("a", f"{on_disk.home.prefix}elsewhere")
     with pytest.raises(RequestError, match="a has another checkpoint by now"):
-        flow.restore("good")
+        flow.rollback("good")
 
 
 def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
@@ -476,7 +480,7 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
     )
     with pytest.raises(RequestError, match="are no part of it"):
         flow.clone(f"{home}flow2", members, channels | {str(others): f"{home}x"}, at="good")
-    assert isinstance(plan, FlowPlan)
+    assert isinstance(plan, DataflowPlan)
     plan.apply()
     flow.clone(f"{home}flow2", members, channels, at="good").apply()
     assert made == ["a", "b"]
@@ -498,41 +502,41 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     flow, place = on_disk.flow, on_disk.flow.location
 
     def said(act: str, *given: str, status: int = _cli.OK) -> str:
-        assert _cli.main(["flow", place, act, *given]) == status
+        assert _cli.main(["dataflow", place, act, *given]) == status
         return capsys.readouterr().out
 
     on_disk.step()
     on_disk.step()
-    made = json.loads(said("cut", "--name", "good", "--no-ask", "--json"))
+    made = json.loads(said("cut", "--name", "good", "--no-wait", "--json"))
     assert made["epochs"] == {"a": 1, "b": 1}
     assert [of["name"] for of in json.loads(said("members", "--json"))] == ["a", "b"]
     for act in ("status", "edges", "cuts", "history", "show", "in-flight"):
         assert "a" in said(act)
         assert json.loads(said(act, "--json"))
     assert "is missing" in said("verify", status=_cli.DAMAGED)
-    assert "is missing" in said("drill", "--at", "good", status=_cli.DAMAGED)
+    assert "is missing" in said("test-restore", "--at", "good", status=_cli.DAMAGED)
     on_disk.step()
     said("cut", "--timeout", "1s")
-    assert "2" in said("savepoint", "late")
-    assert "late is given up" in said("drop-savepoint", "late")
-    assert "there is no late" in said("drop-savepoint", "late", status=_cli.REFUSED)
+    assert "2" in said("savepoint", "create", "late")
+    assert "late is dropped" in said("savepoint", "drop", "late")
+    assert "there is no late" in said("savepoint", "drop", "late", status=_cli.REFUSED)
     on_disk.step()
     said("cut")
-    assert "1 are to be given up" in said("expire", "--keep", "1")
-    assert "1 were given up" in said("expire", "--keep", "1", "--apply")
+    assert "to expire: 4" in said("expire", "--retain-last", "1")
+    assert "expired: 4" in said("expire", "--retain-last", "1", "--apply")
     assert [of.names for of in flow.cuts()] == [("good",), ()]
-    plan = said("restore", "--to", "good")
+    plan = said("rollback", "--to", "good")
     assert "rollback" in plan
     assert "Run the command again with --apply" in plan
     other = f"{on_disk.home.prefix}ckpt/c"
     assert "c" in said("add", "c", other)
-    assert "c is no member any more" in said("remove", "c")
+    assert "c is removed" in said("remove", "c")
     assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
     assert said("rollback", "--to", "good") == plan
-    assert "lies at" in said("move-channel", on_disk.a.channel, f"{other}-moved")
+    assert "has moved to" in said("move-channel", on_disk.a.channel, f"{other}-moved")
     assert {of.channel for of in flow.edges()} == {f"file:{other}-moved"}
-    assert json.loads(said("move-channel", f"{other}-moved", other, "--json"))["to"] == other
-    assert _cli.main(["flow", f"{place}/none", "status"]) == _cli.REFUSED
+    assert json.loads(said("move-channel", f"{other}-moved", other, "--json"))["target"] == other
+    assert _cli.main(["dataflow", f"{place}/none", "status"]) == _cli.REFUSED
     assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
 
 
@@ -551,7 +555,7 @@ class NoSpark:
     stopped: int = 0
 
     def start(self, parsed: Any) -> "NoSpark":
-        self.asked.append((parsed.act, parsed.conf))
+        self.asked.append((parsed.operation, parsed.conf))
         return self
 
     def stop(self) -> None:
@@ -587,7 +591,7 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     monkeypatch.setattr(_cli, "_session", spark.start)
 
     def said(act: str, *given: str, status: int = _cli.OK) -> str:
-        assert _cli.main(["flow", flow.location, act, *given]) == status
+        assert _cli.main(["dataflow", flow.location, act, *given]) == status
         out, err = capsys.readouterr()
         return out or err
 
@@ -595,14 +599,14 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     channel = ["--channel", on_disk.a.channel, f"{home}channel/a2"]
     given = [f"{home}flow2", *places, *channel, "--at", "good"]
     plan = json.loads(said("clone", *given, "--json"))
-    assert [of["act"] for of in plan["members"]] == ["clone", "clone"]
-    assert (plan["into"], plan["is_applied"]) == (f"{home}flow2", False)
+    assert [of["operation"] for of in plan["members"]] == ["clone", "clone"]
+    assert (plan["target"], plan["is_applied"]) == (f"{home}flow2", False)
     assert "Run the command again with --apply" in said("clone", *given)
     assert "no Spark session is running" in said("clone", *given)
     # What is refused takes no Spark.
     for wrong, why in (
         ([f"{home}flow2", *places], "have no new place"),
-        ([*given, "--member", "a", f"{home}x"], "a has two new places"),
+        ([*given, "--member", "a", f"{home}x"], "a has two targets"),
     ):
         assert why in said("clone", *wrong, "--apply", status=_cli.REFUSED)
     with pytest.raises(SystemExit):
@@ -617,7 +621,7 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     assert spark.done == [("clone", of.checkpoint, f"{home}ckpt/{of.name}2") for of in queries]
     assert [of.name for of in Dataflow(f"{home}flow2").members()] == ["a", "b"]
     said("rollback", "--to", "good", "--apply")
-    assert (spark.asked[1:], spark.stopped) == ([("restore", [])], 2)
+    assert (spark.asked[1:], spark.stopped) == ([("rollback", [])], 2)
     assert spark.done[2:] == [("rollback", of.checkpoint) for of in queries]
 
 
@@ -643,8 +647,8 @@ def test_the_documented_code_and_commands_run(
         assert line[0] == "cleancut"
         assert _cli.main(line[1:]) == _cli.OK, line
     out = capsys.readouterr().out
-    assert "restore cut" in out
-    assert "clone cut" in out
+    assert "rollback of" in out
+    assert "clone of" in out
 
 
 def _last(flow: Dataflow) -> int | None:

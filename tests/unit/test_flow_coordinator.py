@@ -158,7 +158,7 @@ def test_a_cut_that_is_swept_between_savepoint_and_look_makes_no_vector() -> Non
             a.run()
 
     world.bucket.after = sweeping
-    made = coordinator.cut(1, ask=False)
+    made = coordinator.cut(1, wait=False)
     assert made.epochs == {"a": 3, "b": 0}
     assert len(a.savepoints()) == 1
     assert isinstance(world.machinery, Still)
@@ -254,7 +254,7 @@ def test_a_second_coordinator_fences_the_first() -> None:
     assert third.cut(1).epochs["a"] == 1
     world.coordinator().end()
     with pytest.raises(FencedError):
-        third.cut(1, ask=False)
+        third.cut(1, wait=False)
     second.end()
     listed = world.store.objects.list(names.COORDINATORS)
     assert names.generations(listed) == (4, True)
@@ -309,7 +309,7 @@ def test_an_answer_that_is_lost_is_asked_for_again() -> None:
             raise error_of("CLEANCUT_OBJECT_STORE_UNAVAILABLE", operation=operation, target=key)
 
     world.bucket.after = losing
-    made = coordinator.cut(1, ask=False)
+    made = coordinator.cut(1, wait=False)
     assert lost == {"savepoints", "vectors"}
     assert counted(world) == [made]
     world.bucket.after = nothing
@@ -324,11 +324,11 @@ def test_an_answer_that_is_lost_is_asked_for_again() -> None:
         coordinator.poll()
         setattr(world.bucket, "after" if is_done else "before", refusing)
         with pytest.raises(RetryableError):
-            coordinator.cut(1, ask=False)
+            coordinator.cut(1, wait=False)
         a.run()
         coordinator.poll()
         world.bucket.before = world.bucket.after = nothing
-        coordinator.cut(1, ask=False)
+        coordinator.cut(1, wait=False)
     found = counted(world)
     assert [of.epochs["a"] for of in found] == [0, 1, 2, 3, 4]
     assert [of.number for of in found] == list(range(made.number, made.number + 5))
@@ -435,7 +435,7 @@ def test_the_requests_of_a_vector_depend_on_members_and_edges_alone() -> None:
     counts = []
     for rows in (1, 1_000_000):
         world, coordinator = ten(rows)
-        coordinator.cut(1, ask=False)
+        coordinator.cut(1, wait=False)
         counts.append(Counter(operation for operation, _ in world.bucket.asked))
     # A savepoint and a look for each member, two looks for each channel, and the vector.
     assert counts[0] == counts[1] == {"create": 10 + 1, "list": 10 + 2 * 10}
@@ -455,7 +455,7 @@ def test_a_vector_of_ten_is_made_in_three_rounds_of_requests() -> None:
 
     world.bucket.before = count
     machinery.rounds = 0
-    made = coordinator.cut(1, ask=False)
+    made = coordinator.cut(1, wait=False)
     assert set(made.epochs.values()) == {2}
     assert machinery.rounds == 3
 

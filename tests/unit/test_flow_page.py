@@ -16,7 +16,7 @@ import pytest
 
 from cleancut import Dataflow
 from cleancut._cli import main as _cli
-from cleancut._cli.flow_page import PageServer
+from cleancut._cli.dataflow_page import PageServer
 from cleancut._display.graphs import Arrow, Node, graph
 from tests.support.draws import draws
 from tests.support.flow_pair import Pair
@@ -116,7 +116,7 @@ def pair(tmp_path: Path) -> Pair:
     made = Pair(str(tmp_path)).added()
     made.step()
     made.step()
-    made.flow.cut(ask=False)
+    made.flow.cut(wait=False)
     return made
 
 
@@ -143,10 +143,10 @@ def test_a_member_that_is_kept_back_stands_out(pair: Pair) -> None:
     pair.b.consume(pair.a, pair.a.epoch + 1)
     pair.b.run()
     status = pair.flow.status()
-    assert set(status.why) == {"b"}
+    assert set(status.reasons) == {"b"}
     drawing = next(of for of in re.findall(r"<svg.*?</svg>", status._repr_html_()) if "rect" in of)
     dashed = [of for of in parsed(drawing).iter("g") if "stroke-dasharray" in str(attributes(of))]
-    assert [title(of) for of in dashed] == [f"b, epoch 2. {status.why['b']}"]
+    assert [title(of) for of in dashed] == [f"b, epoch 2. {status.reasons['b']}"]
 
 
 def attributes(group: ElementTree.Element) -> list[dict[str, str]]:
@@ -160,7 +160,7 @@ def title(group: ElementTree.Element) -> str | None:
 
 def test_a_dataflow_without_a_cut_has_a_page(tmp_path: Path) -> None:
     page = Pair(str(tmp_path)).added().flow.page()
-    assert "not begun" in page
+    assert "not started" in page
     assert "<h2>" not in page
 
 
@@ -187,12 +187,12 @@ def test_the_command_prints_it_writes_it_and_serves_it(
     pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, out = pair.flow.location, tmp_path / "flow.html"
-    assert _cli.main(["flow", place, "page"]) == _cli.OK
+    assert _cli.main(["dataflow", place, "page"]) == _cli.OK
     printed = capsys.readouterr().out
     assert printed.startswith("<!doctype html>")
-    assert _cli.main(["flow", place, "page", "--out", str(out)]) == _cli.OK
+    assert _cli.main(["dataflow", place, "page", "--out", str(out)]) == _cli.OK
     assert out.read_text(encoding="utf-8").splitlines()[-1].endswith("</html>")
-    command = [sys.executable, "-m", "cleancut", "flow", place, "page", "--port", "0"]
+    command = [sys.executable, "-m", "cleancut", "dataflow", place, "page", "--port", "0"]
     serving = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert serving.stdout is not None

@@ -24,19 +24,19 @@ def test_a_plan_is_refused_if_a_query_has_committed_epochs_since(
     on_disk.step()
     flow.cut(name="good")
     b.run()
-    plan = flow.restore("good")
-    assert [(of.member, of.act) for of in plan.members] == [("a", "stays"), ("b", "rollback")]
+    plan = flow.rollback("good")
+    assert [(of.member, of.operation) for of in plan.members] == [("a", "stays"), ("b", "rollback")]
     # It would be rolled back, and the plan says that it stays.
     a.run()
     with pytest.raises(RequestError) as raised:
         plan.apply()
     assert raised.value.error_id == "CLEANCUT_PLAN_OUTDATED"
     assert "a had epoch 0, and has epoch 1 now" in str(raised.value)
-    assert f"`cleancut flow {flow.location} restore`" in str(raised.value)
+    assert f"`cleancut dataflow {flow.location} rollback`" in str(raised.value)
     assert (a.epoch, b.epoch) == (1, 1)
     assert [of.epoch for of in cleancut.Channel(a.channel).epochs()] == [0, 1]
-    done = flow.restore("good").apply()
-    assert {of.act for of in done.members} == {"rollback"}
+    done = flow.rollback("good").apply()
+    assert {of.operation for of in done.members} == {"rollback"}
     assert (a.epoch, b.epoch) == (2, 2)
 
 
@@ -47,7 +47,7 @@ def test_a_restore_fences_no_query_that_its_plan_does_not_name(
     on_disk.step()
     flow.cut(name="good")
     on_disk.step()
-    plan = flow.restore("good")
+    plan = flow.rollback("good")
     owner = {"runId": "r-1", "host": "h", "startedMs": 1_790_000_000_000}
     place = on_disk.home.place(b.checkpoint)
     place.create(f"cleancut/owners/{1:020d}.json", json.dumps(owner).encode())
@@ -56,7 +56,7 @@ def test_a_restore_fences_no_query_that_its_plan_does_not_name(
     assert raised.value.error_id == "CLEANCUT_PLAN_OUTDATED"
     assert (a.epoch, b.epoch) == (1, 1)
     assert not Path(b.checkpoint, f"cleancut/owners/{2:020d}.json").exists()
-    plan = flow.restore("good")
+    plan = flow.rollback("good")
     # One that the plan names may commit another epoch before it is fenced.
     b.run()
     assert plan.apply(fence="moved").is_applied

@@ -70,8 +70,9 @@ def test_every_command_on_a_directory_runs(
         "diff",
         "skew",
         "in-flight",
+        "savepoint",
         "verify",
-        "drill",
+        "test-restore",
     }
     for name, *arguments in there:
         assert name == "cleancut"

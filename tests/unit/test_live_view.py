@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleancut import Checkpoint, EpochHistory, PriceList, RequestError
+from cleancut import Checkpoint, RequestError
 from cleancut._checkpoint.read.prices import PRICES, request_costs
 from cleancut._query.live_view import LiveView
 from cleancut.errors import error_of
+from cleancut.types import EpochHistory, PriceList
 from tests.support.patience import PATIENCE_S
 from tests.unit.shown import Shown
 from tests.unit.test_coordinator import Facade, coordinator
@@ -168,13 +169,13 @@ def test_a_history_is_drawn_as_it_is_told() -> None:
         {round(bar.get_center()[0]): bar.get_height() for bar in bars} for bars in times.containers
     )
     for of in history:
-        assert gates[of.epoch] == pytest.approx((of.gate_ms or 0) / 1000)
+        assert gates[of.epoch] == pytest.approx((of.commit_ms or 0) / 1000)
         assert cuts[of.epoch] == pytest.approx((of.cut_ms or 0) / 1000)
-        rest = max((of.duration_ms or 0) - (of.gate_ms or 0), 0)
+        rest = max((of.duration_ms or 0) - (of.commit_ms or 0), 0)
         assert tasks[of.epoch] == pytest.approx(rest / 1000)
     line = rows.lines[0]
     assert list(line.get_xdata()) == at  # type: ignore[arg-type]
-    assert list(line.get_ydata()) == [of.rows_in_flight for of in history]  # type: ignore[arg-type]
+    assert list(line.get_ydata()) == [of.in_flight_rows for of in history]  # type: ignore[arg-type]
     counts = [bar.get_height() for bar in requests.containers[0]]
     assert counts == [of.requests.total.requests for of in history if of.requests]
     expected = [request_costs(of.requests, PRICES[0]) * 1e6 for of in history if of.requests]

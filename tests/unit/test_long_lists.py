@@ -58,7 +58,7 @@ def counts_of(table: list[dict[str, dict[str, int]]], key: int) -> list[int]:
 def test_state_has_each_value_once_and_in_order(base: Path, files: CheckpointFiles) -> None:
     checkpoint = Checkpoint(files.location)
     for epoch, more in ((VERSION - 1, []), (VERSION, [VALUES])):
-        table = checkpoint.state(0, family="lists", epoch=epoch).to_pylist()
+        table = checkpoint.state(0, family="lists", at=epoch).to_pylist()
         assert counts_of(table, HOT) == [*range(VALUES), *more]
         assert len(table) == VALUES + 2 * len(COLD) + 2 * len(more)
         assert all(counts_of(table, key)[:2] == [key, -key] for key in COLD)

@@ -64,7 +64,7 @@ def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
         "replica_lag_epochs": 2,
         "replica_lag_seconds": 2.5,
     }
-    assert values(samples, cause="gate") == {"slow_epochs_total": 2}
+    assert values(samples, cause="commit") == {"slow_epochs_total": 2}
     assert values(samples, cause="upload") == {"slow_epochs_total": 0}
     facade.committed = [44]
     assert values(scan.scan())["epochs_total"] == 2

@@ -11,7 +11,8 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from cleancut import Checkpoint, InfoList
+from cleancut import Checkpoint
+from cleancut.types import InfoList
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -44,7 +45,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         0, late, keys=(live, 1), generation=2, mode="unaligned", channels=[late_channel]
     )
     for epoch in (5, EPOCHS):
-        Checkpoint(files.location).drill(epoch)
+        Checkpoint(files.location).test_restore(epoch)
     return files.location
 
 
@@ -104,7 +105,7 @@ def test_the_tables_of_the_notebook_have_the_numbers_of_the_api(
         "checkpoint.skew()": checkpoint.skew(),
         "checkpoint.families(operator)": checkpoint.families(0),
         "checkpoint.diff(first)": checkpoint.diff(0),
-        "checkpoint.proofs()": checkpoint.proofs(),
+        "checkpoint.restore_tests()": checkpoint.restore_tests(),
     }
     for line, infos in lists.items():
         assert_same(shown[line]["text/html"], infos)

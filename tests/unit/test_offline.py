@@ -28,8 +28,8 @@ class Facade:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def adopt(self, session: Any, location: str, sink: str, planned: str) -> str:
-        call = ("adopt", session, location, sink, planned)
+    def convert(self, session: Any, location: str, sink: str, provider: str, planned: str) -> str:
+        call = ("convert", session, location, sink, provider, planned)
         return self._told(call, (3, 3), (ROCKSDB, PROVIDER_CLASS))
 
     def rescale(self, session: Any, location: str, sink: str, partitions: int, *how: Any) -> str:
@@ -50,7 +50,12 @@ class Facade:
         operator = {"operator": 0, "name": "stateStoreSave", "stores": 1} | counts
         if call[-1]:
             operator["rows"] = 17
-        told = {"act": call[0], "location": call[2], "epoch": 5, "operators": [operator]}
+        told = {
+            "operation": "clone" if call[0] == "copy" else call[0],
+            "location": call[2],
+            "epoch": 5,
+            "operators": [operator],
+        }
         told |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
         told |= {"copiesRows": partitions[1] % partitions[0] != 0, "missingFiles": 0}
         providing = {"providerBefore": providers[0], "provider": providers[1]}
@@ -65,11 +70,11 @@ def session() -> Any:
 
 
 def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
-    plan = cleancut.rescale("/q", 8, session)
+    plan = cleancut.rescale("/q", 8, session=session)
     assert session.facade.calls == [("rescale", "session", "/q", "", 8, False, "")]
     assert "rescale /q" in str(plan)
     assert "partitions  3 -> 8" in str(plan)
-    assert "Nothing is changed yet." in str(plan)
+    assert "Nothing has changed yet." in str(plan)
     assert "rows" not in str(plan)
     done = plan.apply(session)
     assert session.facade.calls[1:] == [("rescale", "session", "/q", "", 8, False, PLANNED)]
@@ -83,13 +88,13 @@ def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
 
 
 def test_a_plan_says_where_no_row_is_copied(session: Any) -> None:
-    plan = cleancut.rescale("/q", 6, session)
+    plan = cleancut.rescale("/q", 6, session=session)
     assert not plan.copies_rows
-    assert "rows        stay where they are; none is copied" in str(plan)
+    assert "rows        referenced, none is copied" in str(plan)
 
 
 def test_a_plan_names_providers_by_their_class(session: Any) -> None:
-    plan = cleancut.adopt(LOCATION, session)
+    plan = cleancut.convert(LOCATION, session=session)
     assert "RocksDBStateStoreProvider -> CleancutStateStoreProvider" in str(plan)
     assert (plan.epoch, plan.partitions, plan.provider) == (5, 3, PROVIDER_CLASS)
     assert len(repr(plan)) < 100
@@ -118,7 +123,7 @@ def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
         PLANNED,
     )
     plan = cleancut.rollback("/q", 2, session=session)
-    assert "is to make of the state after epoch 2:" in str(plan)
+    assert "from the state after epoch 2" in str(plan)
     assert plan.notes == ("Mind the sink.",)
     assert "Mind the sink." in str(plan)
     assert not [key for key in plan.to_dict() if key.startswith("_")]
@@ -129,8 +134,8 @@ def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) ->
     # What py4j gives for a class that is not there.
     package = SimpleNamespace(io=SimpleNamespace(cleancut=SimpleNamespace(CleancutOffline=None)))
     for given in (None, SimpleNamespace(_jvm=package, _jsparkSession=None)):
-        with pytest.raises(RequestError, match="The operation adopt requires") as raised:
-            cleancut.adopt(LOCATION, given)  # type: ignore[arg-type]
+        with pytest.raises(RequestError, match="The operation convert requires") as raised:
+            cleancut.convert(LOCATION, session=given)  # type: ignore[arg-type]
         assert raised.value.error_id == "CLEANCUT_SESSION_MISSING"
 
 
@@ -147,7 +152,7 @@ def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
 
     assert access_of() == {}
     prefix = "spark.sql.streaming.stateStore.cleancut."
-    assert access_of(into_access={"profile": "second-site", "requester_pays": True}) == {
+    assert access_of(target_access={"profile": "second-site", "requester_pays": True}) == {
         f"{prefix}s3.profile": "second-site",
         f"{prefix}s3.requesterPays": "true",
     }
@@ -172,13 +177,13 @@ def test_the_commands_hand_on_how_the_other_place_is_reached(
     monkeypatch.setattr(_cli, "_session", lambda _: Mock())
     monkeypatch.setattr(_cli, "clone", ask)
     monkeypatch.setattr(Checkpoint, "replicate", ask)
-    options = [f"--into-{name.replace('_', '-')}={value}" for name, value in given.items()]
+    options = [f"--target-{name.replace('_', '-')}={value}" for name, value in given.items()]
     for command in ("clone", "replicate"):
         arguments = [command, str(four_cuts.location), "s3://bucket/q", *options]
-        parsed = _cli._parser().parse_args([*arguments, "--into-requester-pays"])
+        parsed = _cli._parser().parse_args([*arguments, "--target-requester-pays"])
         with pytest.raises(InterruptedError):
             parsed.run(parsed)
     cloned, replicated = asked
     wanted = given | {"requester_pays": True}
-    assert replicated == wanted | {"note": True}
-    assert cloned["into_access"] == wanted
+    assert replicated == wanted | {"read_only": False}
+    assert cloned["target_access"] == wanted

@@ -103,7 +103,7 @@ def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_cuts: Cu
             read()
         assert raised.value.error_id == "CLEANCUT_CUT_CORRUPTED"
         assert raised.value.params["path"] == str(path)
-    assert rows(checkpoint.state(0, epoch=1))
+    assert rows(checkpoint.state(0, at=1))
 
 
 @pytest.mark.parametrize("is_page", [True, False])
@@ -119,7 +119,7 @@ def test_a_missing_object_of_a_cut_is_named(four_cuts: CutFiles, is_page: bool) 
 def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_cuts: CutFiles) -> None:
     (four_cuts.root / segment_name(0)).unlink()
     with pytest.raises(CorruptedError) as raised:
-        Checkpoint(four_cuts.location).state(0, epoch=2)
+        Checkpoint(four_cuts.location).state(0, at=2)
     assert raised.value.error_id == "CLEANCUT_FRAME_MISSING"
     assert raised.value.params["directory"] == str(four_cuts.cut_path(2))
     assert rows(Checkpoint(four_cuts.location).state(0, partition=0)) == LAST[:3]

@@ -20,6 +20,7 @@ from tests.support.patience import PATIENCE_S
 from tests.unit.installations import install
 
 ROOT = Path(__file__).resolve().parents[2]
+SUBMODULES = {"dataflow", "errors", "sinks", "testing", "types"}
 STORED = ROOT / "tests/checkpoints/0.1.0/pages"
 READING = """
 import importlib.abc, sys
@@ -42,7 +43,7 @@ for command in ("ls", "show", "history"):
     assert _cli.main([command, location]) == _cli.OK
 assert _cli.main(["state", location, "--operator", "0", "--limit", "3"]) == _cli.OK
 assert _cli.main(["verify", location]) == _cli.DAMAGED
-assert _cli.main(["show", location, "--epoch", "99"]) == _cli.REFUSED
+assert _cli.main(["show", location, "--at", "99"]) == _cli.REFUSED
 assert _cli.main(["conf"]) == _cli.REFUSED
 assert not {"pyspark", "py4j"} & set(sys.modules)
 print("READ")
@@ -56,16 +57,16 @@ def test_public_names_are_sorted_and_there() -> None:
 
 def test_only_these_modules_are_public() -> None:
     public = {name for name in modules() if not any(part.startswith("_") for part in parts(name))}
-    assert public == {"cleancut.dataflow", "cleancut.errors", "cleancut.sinks", "cleancut.testing"}
+    assert public == {f"cleancut.{name}" for name in SUBMODULES}
 
 
 def test_no_module_takes_the_name_of_what_can_be_called() -> None:
     """`cleancut.coordinator` was a function or a module, by what had been imported last."""
     for name in modules():
         importlib.import_module(name)
-    for place in (cleancut, cleancut.dataflow, cleancut.sinks, cleancut.testing):
+    for place in (cleancut, cleancut.dataflow, cleancut.sinks, cleancut.testing, cleancut.types):
         found = {name for name in place.__all__ if isinstance(getattr(place, name), ModuleType)}
-        assert found == ({"dataflow", "errors", "sinks", "testing"} if place is cleancut else set())
+        assert found == (SUBMODULES if place is cleancut else set())
 
 
 def modules() -> list[str]:
@@ -161,6 +162,7 @@ def test_only_what_talks_to_spark_imports_what_does() -> None:
     }
     assert importing == {
         "__init__.py",
+        "_checkpoint",
         "_cli",
         "dataflow",
         "_operations",
@@ -168,4 +170,5 @@ def test_only_what_talks_to_spark_imports_what_does() -> None:
         "_session",
         "sinks",
         "testing",
+        "types.py",
     }

@@ -58,8 +58,8 @@ def test_a_record_is_read_as_the_format_says(history: History) -> None:
     (info,) = recorded(history.root, 0)
     assert (info.epoch, info.generation, info.stores) == (41, 1, 5)
     assert info.written == datetime.fromtimestamp(BEGIN_MS / 1000 + 41, UTC)
-    assert (info.duration_ms, info.gate_ms, info.cut_ms) == (2300, 40, 9)
-    assert (info.mode, info.rows_in_flight) == ("unaligned", 12)
+    assert (info.duration_ms, info.commit_ms, info.cut_ms) == (2300, 40, 9)
+    assert (info.mode, info.in_flight_rows) == ("unaligned", 12)
     assert (info.alignment_ms, info.barrier_to_capture_ms) == (1900, 70)
     assert info.costs is not None
     assert (info.costs.all.sent_ms, info.costs.all.waited_ms) == (111, 120)

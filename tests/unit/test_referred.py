@@ -138,11 +138,11 @@ def ways(acts: Acts) -> Iterator[Checkpoint]:
 
 def test_all_rows_are_there_whatever_refers_to_what(acts: Acts) -> None:
     before = Checkpoint(acts.location)
-    wanted, digest = rows(before.state(0)), before.drill(note=False).digest
+    wanted, digest = rows(before.state(0)), before.test_restore(read_only=True).digest
     assert len(wanted) == len(PEOPLE)
     for there in ways(acts):
         assert rows(there.state(0)) == wanted
-        assert there.drill(note=False).digest == digest
+        assert there.test_restore(read_only=True).digest == digest
         assert [(of.name, of.keys) for of in there.families(0)] == [("default", len(PEOPLE))]
         places = there.state(0).select(["partition"]).to_pylist()
         expected = {place(of, acts.partitions) for of in PEOPLE}
@@ -192,40 +192,40 @@ def test_what_is_referred_to_is_counted_beside_what_a_store_has(
     acts: Acts, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = Checkpoint(acts.location).cut()
-    assert whole.referred_bytes == 0
+    assert whole.referenced_bytes == 0
     assert "referred to" not in str(whole)
     acts.rescale(4)
     cut = Checkpoint(acts.location).cut()
     own = sum(chain[0].entry["length"] for chain in acts.chains.values())
     assert cut.info.bytes == own
     # Each source is divided by two stores.
-    assert cut.referred_bytes is not None
-    assert 0 <= whole.info.bytes - cut.referred_bytes <= 4
-    assert cut.referred_bytes == sum(of.referred_bytes or 0 for of in cut.stores)
+    assert cut.referenced_bytes is not None
+    assert 0 <= whole.info.bytes - cut.referenced_bytes <= 4
+    assert cut.referenced_bytes == sum(of.referenced_bytes or 0 for of in cut.stores)
     stores = Checkpoint(acts.location).stores()
-    assert [of.referred_bytes for of in stores] == [of.referred_bytes for of in cut.stores]
+    assert [of.referenced_bytes for of in stores] == [of.referenced_bytes for of in cut.stores]
     assert _cli.main(["show", str(acts.location)]) == 0
-    assert re.search(rf"referred to +{cut.referred_bytes} bytes", capsys.readouterr().out)
+    assert re.search(rf"referred to +{cut.referenced_bytes} bytes", capsys.readouterr().out)
     assert _cli.main(["show", str(acts.location), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["referred_bytes"] == cut.referred_bytes
-    assert f"{cut.referred_bytes} bytes" in cut._repr_html_()
+    assert told["referenced_bytes"] == cut.referenced_bytes
+    assert f"{cut.referenced_bytes} bytes" in cut._repr_html_()
     # Stores that refer to stores that refer lead to all of it.
     acts.rescale(2)
     again = Checkpoint(acts.location).cut()
-    assert again.referred_bytes is not None
-    assert 0 <= whole.info.bytes + own - again.referred_bytes <= 8
+    assert again.referenced_bytes is not None
+    assert 0 <= whole.info.bytes + own - again.referenced_bytes <= 8
     acts.bases()
-    assert Checkpoint(acts.location).cut().referred_bytes == 0
+    assert Checkpoint(acts.location).cut().referenced_bytes == 0
 
 
 def test_a_cut_is_shown_whose_bases_are_damaged(acts: Acts) -> None:
     (base, *_) = acts.rescale(4)
     acts.segment_path(base).unlink()
     cut = Checkpoint(acts.location).cut()
-    assert cut.referred_bytes is None
+    assert cut.referenced_bytes is None
     assert "unknown" in str(cut)
-    assert {of.referred_bytes for of in Checkpoint(acts.location).stores()} == {None}
+    assert {of.referenced_bytes for of in Checkpoint(acts.location).stores()} == {None}
 
 
 def test_a_base_that_refers_is_a_frame_without_rows(acts: Acts) -> None:
@@ -266,17 +266,17 @@ def test_what_is_referred_to_stays_until_nothing_refers_to_it(acts: Acts) -> Non
 
     acts.rescale(4)
     acts.put([])
-    Checkpoint(acts.location).expire(keep=1).apply()
+    Checkpoint(acts.location).expire(retain_last=1).apply()
     assert there() == sources
     assert rows(Checkpoint(acts.location).state(0)) == wanted
-    assert Checkpoint(acts.location).verify().unnamed == 0
+    assert Checkpoint(acts.location).verify().unreferenced == 0
     acts.savepoint("before", acts.epoch - 1)
     acts.bases()
     acts.put([])
-    Checkpoint(acts.location).expire(keep=1).apply()
+    Checkpoint(acts.location).expire(retain_last=1).apply()
     assert there() == sources
     (acts.root / "savepoints" / "before.cut").unlink()
-    Checkpoint(acts.location).sweep().apply()
+    Checkpoint(acts.location).collect_garbage().apply()
     assert there() == set()
     assert rows(Checkpoint(acts.location).state(0)) == wanted
     assert Checkpoint(acts.location).verify().ok
@@ -298,7 +298,7 @@ def test_an_expiry_leaves_all_to_an_act_that_has_begun_meanwhile(
         acts.write(f"owners/{1:020d}.json", json.dumps(note).encode())
 
     monkeypatch.setattr(expiry, "_delete", begun)
-    plan = Checkpoint(acts.location).expire(keep=1)
+    plan = Checkpoint(acts.location).expire(retain_last=1)
     assert plan.segments > 0
     with pytest.raises(RequestError, match="has begun meanwhile") as raised:
         plan.apply()
@@ -322,7 +322,7 @@ def test_an_act_that_was_fenced_may_yet_commit_what_refers_to_a_cut_that_has_gon
     acts.write(f"owners/{1:020d}.json", json.dumps(note).encode())
     wanted = rows(Checkpoint(acts.location).state(0))
     for _ in range(passes):
-        done = Checkpoint(acts.location).expire(keep=1).apply(fence="it was killed")
+        done = Checkpoint(acts.location).expire(retain_last=1).apply(fence="it was killed")
     assert of_then not in [of.epoch for of in Checkpoint(acts.location).cuts()]
     assert done.segments == 0
     acts.chains = seen
@@ -334,8 +334,8 @@ def test_an_act_that_was_fenced_may_yet_commit_what_refers_to_a_cut_that_has_gon
     acts.put([])
     acts.bases()
     acts.put([])
-    assert Checkpoint(acts.location).expire(keep=1).apply().segments > 0
-    assert Checkpoint(acts.location).verify().unnamed == 0
+    assert Checkpoint(acts.location).expire(retain_last=1).apply().segments > 0
+    assert Checkpoint(acts.location).verify().unreferenced == 0
 
 
 def test_a_state_whose_keys_cannot_be_told_apart_is_refused_and_not_taken_for_damaged(
@@ -352,7 +352,7 @@ def test_a_state_whose_keys_cannot_be_told_apart_is_refused_and_not_taken_for_da
     assert there.verify().ok, there.verify()
     for read in (
         lambda: there.state(0),
-        lambda: there.drill(note=False),
+        lambda: there.test_restore(read_only=True),
         lambda: there.families(0),
     ):
         with pytest.raises(RequestError, match="by no hash"):

@@ -35,7 +35,11 @@ def all_is_copied(cuts: CutFiles, copy: Path) -> bool:
     source, replica = Checkpoint(cuts.location), Checkpoint(copy)
     assert replica.verify().ok, replica.verify()
     same = [of.epoch for of in source.cuts()] == [of.epoch for of in replica.cuts()]
-    return same and source.drill(note=False).digest == replica.drill(note=False).digest
+    return (
+        same
+        and source.test_restore(read_only=True).digest
+        == replica.test_restore(read_only=True).digest
+    )
 
 
 def grown(cuts: CutFiles) -> None:
@@ -45,7 +49,7 @@ def grown(cuts: CutFiles) -> None:
 def test_a_copy_has_all_that_a_restart_needs_and_follows(four_cuts: CutFiles, copy: Path) -> None:
     four_cuts.savepoint("keep", 1)
     first = again(four_cuts, copy)
-    assert (first.epoch, first.behind_epochs, first.behind_ms) == (3, 0, 0)
+    assert (first.epoch, first.lag_epochs, first.lag_ms) == (3, 0, 0)
     assert all_is_copied(four_cuts, copy)
     assert [of.name for of in Checkpoint(copy).savepoints()] == ["keep"]
     nothing = again(four_cuts, copy)
@@ -99,7 +103,7 @@ def steps(cuts: CutFiles, copy: Path) -> Iterator[int]:
     for step in range(1000):
         Dying.left = step
         try:
-            replicate(open_root(cuts.location), place(copy, Dying), str(copy))
+            replicate(open_root(cuts.location), place(copy, Dying), str(copy), read_only=False)
             return
         except KeyboardInterrupt:
             yield step
@@ -111,7 +115,7 @@ def what_a_restart_finds(copy: Path, expected: Mapping[int, str]) -> int | None:
         return None
     checkpoint = Checkpoint(copy)
     last = checkpoint.cuts()[-1].epoch
-    assert checkpoint.drill(last, note=False).digest == expected[last]
+    assert checkpoint.test_restore(last, read_only=True).digest == expected[last]
     offsets = [int(of.name) for of in (copy / "offsets").iterdir()]
     assert last <= max(offsets) <= last + 1
     commits = (
@@ -125,7 +129,9 @@ def test_a_pass_that_dies_at_any_change_leaves_a_checkpoint(
     four_cuts: CutFiles, copy: Path
 ) -> None:
     source = Checkpoint(four_cuts.location)
-    expected = {of.epoch: source.drill(of.epoch, note=False).digest for of in source.cuts()}
+    expected = {
+        of.epoch: source.test_restore(of.epoch, read_only=True).digest for of in source.cuts()
+    }
     # The first pass, from nothing each time.
     dead = 0
     for _ in steps(four_cuts, copy):
@@ -138,7 +144,9 @@ def test_a_pass_that_dies_at_any_change_leaves_a_checkpoint(
     for _ in range(2):
         grown(four_cuts)
     four_cuts.cut_path(0).unlink()
-    expected |= {of.epoch: source.drill(of.epoch, note=False).digest for of in source.cuts()}
+    expected |= {
+        of.epoch: source.test_restore(of.epoch, read_only=True).digest for of in source.cuts()
+    }
     found = [what_a_restart_finds(copy, expected) for _ in steps(four_cuts, copy)]
     assert found == sorted(found, key=lambda of: of or 0)
     assert found[0] == 3
@@ -188,13 +196,13 @@ def test_a_sweep_at_any_moment_leaves_no_cut_without_its_parts(
     for read in range(1, 200):
         Sweeping.left = read
         objects = Sweeping(pyarrow.fs.LocalFileSystem(), f"{four_cuts.location}/cleancut")
-        replicate(Root(source.location, objects), place(copy), str(copy))
+        replicate(Root(source.location, objects), place(copy), str(copy), read_only=False)
         is_over = Sweeping.left > 0
         if not is_over:
             swept += 1
         report = Checkpoint(copy).verify()
         assert not [of for of in report.problems if "FRAME" in of.error_id], (read, report)
-        assert Checkpoint(copy).drill(note=False).rows > 0
+        assert Checkpoint(copy).test_restore(read_only=True).rows > 0
         shutil.rmtree(copy)
         for name, data in kept.items():
             (four_cuts.location / name).parent.mkdir(parents=True, exist_ok=True)
@@ -271,7 +279,7 @@ def test_a_pass_notes_how_far_the_copy_is(
 ) -> None:
     source = Checkpoint(four_cuts.location)
     assert source.replicas() == []
-    source.replicate(copy, note=False)
+    source.replicate(copy, read_only=True)
     assert source.replicas() == []
     assert not (four_cuts.root / "replicas").exists()
     other = copy.parent / "other"
@@ -282,12 +290,12 @@ def test_a_pass_notes_how_far_the_copy_is(
     source.replicate(other)
     found = {of.location: of for of in source.replicas()}
     assert {of: at.epoch for of, at in found.items()} == {str(copy): 3, str(other): 4}
-    assert {of: at.behind_epochs for of, at in found.items()} == {str(copy): 1, str(other): 0}
+    assert {of: at.lag_epochs for of, at in found.items()} == {str(copy): 1, str(other): 0}
     cuts = source.cuts()
     later = cuts[-1].written - cuts[-2].written
-    assert found[str(copy)].behind_ms == later.total_seconds() * 1000
+    assert found[str(copy)].lag_ms == later.total_seconds() * 1000
     assert found[str(copy)].written == cuts[-2].written
-    assert found[str(other)].behind_ms == 0
+    assert found[str(other)].lag_ms == 0
     # One for each copy, and none of the copy's own.
     assert len(list((four_cuts.root / "replicas").iterdir())) == 2
     assert Checkpoint(copy).replicas() == []
@@ -331,12 +339,12 @@ def test_the_command_copies_and_says_how_far_it_is(
     form: list[str], four_cuts: CutFiles, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _cli.main(["replicate", str(four_cuts.location), str(copy), *form]) == _cli.OK
-    assert "behind" in capsys.readouterr().out
+    assert "lag" in capsys.readouterr().out
     assert all_is_copied(four_cuts, copy)
     four_cuts.cut_path(3).unlink()
     assert _cli.main(["replicate", str(four_cuts.location), str(copy), *form]) == _cli.REFUSED
     assert "CLEANCUT_REPLICA_DIVERGED" in capsys.readouterr().err
-    assert _cli.main(["fence", str(four_cuts.location), "--why", "moved", *form]) == _cli.OK
+    assert _cli.main(["fence", str(four_cuts.location), "--reason", "moved", *form]) == _cli.OK
     assert "generation" in capsys.readouterr().out.lower()
 
 

@@ -9,7 +9,8 @@ import pytest
 import cleancut
 import cleancut.sinks
 import cleancut.testing
-from cleancut import Checkpoint, InfoList, StoreInfo
+from cleancut import Checkpoint
+from cleancut.types import InfoList, StoreInfo
 from tests.unit.cut_files import CutFiles
 
 WIDTH, LINES = 100, 13
@@ -46,7 +47,12 @@ def test_what_a_checkpoint_returns_fits_a_terminal(four_cuts: CutFiles) -> None:
         assert_fits(repr(shown))
     for one in (checkpoint.frames(0, 0), checkpoint.verify(), checkpoint.cost_per_day()):
         assert_fits(repr(one))
-    for last in (cut.stores[0], cut.stores[0].chain, cut.channels, checkpoint.history()[-1].costs):
+    for last in (
+        cut.stores[0],
+        cut.stores[0].chain,
+        cut.shuffle_inputs,
+        checkpoint.history()[-1].costs,
+    ):
         assert_fits(repr(last))
 
 

@@ -394,12 +394,12 @@ def test_epochs_expire_without_a_session(tmp_path: Path) -> None:
         files.mkdir(parents=True)
         (files / "part-0").write_bytes(b"x")
     sink = EpochFiles(tmp_path)
-    assert [of.epoch for of in sink.expire(keep=2)] == [0, 1, 2]
+    assert [of.epoch for of in sink.expire(retain_last=2)] == [0, 1, 2]
     assert len(sink.paths()) == 4
     assert len(list((tmp_path / "_files").iterdir())) == 5
-    assert sink.expire(keep=2, grace="0s") == []
+    assert sink.expire(retain_last=2, grace="0s") == []
     assert len(list((tmp_path / "_files").iterdir())) == 2
     assert len(list((tmp_path / "_epochs").iterdir())) == 2
-    for wrong in ({}, {"keep": 0}, {"younger_than": "soon"}):
+    for wrong in ({}, {"keep": 0}, {"retain_for": "soon"}):
         with pytest.raises(ValueError, match=r"keep|age"):
             sink.expire(**wrong)

@@ -228,7 +228,7 @@ def test_damage_in_a_bucket_is_named_with_its_object(server: S3Server, four_cuts
     name = f"cleancut/{segment_name(1)}"
     server.change(location, name, None)
     with pytest.raises(CorruptedError, match=f"{location}/{name} is corrupted: it is missing"):
-        Checkpoint(location).state(0, epoch=1)
+        Checkpoint(location).state(0, at=1)
     report = Checkpoint(location).verify()
     assert [(p.object, p.affects) for p in report.problems] == [(f"{location}/{name}", (2, 3, 4))]
 

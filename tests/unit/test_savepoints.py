@@ -8,7 +8,7 @@ import pytest
 
 from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._checkpoint.read.root import Root
-from cleancut._checkpoint.retain.savepoints import pin
+from cleancut._checkpoint.retain.savepoints import create_savepoint
 from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
 from tests.unit.cut_files import CutFiles
@@ -24,23 +24,23 @@ def cut_of(files: CutFiles, epoch: int) -> Path:
 
 def test_a_cut_is_kept_under_a_name_until_that_is_given_up(four_cuts: CutFiles) -> None:
     there = Checkpoint(four_cuts.location)
-    assert there.pin("good", 1) == 1
-    assert there.pin("last") == there.cuts()[-1].epoch
+    assert there.create_savepoint("good", 1) == 1
+    assert there.create_savepoint("last") == there.cuts()[-1].epoch
     assert [of.name for of in there.savepoints()] == ["good", "last"]
     # Once more changes nothing, another cut under the name is refused.
-    assert there.pin("good", 1) == 1
+    assert there.create_savepoint("good", 1) == 1
     with pytest.raises(RequestError, match="has this name already") as raised:
-        there.pin("good", 2)
+        there.create_savepoint("good", 2)
     assert raised.value.error_id == INVALID
     cut_of(four_cuts, 1).unlink()
-    assert there.cut(savepoint="good").info.version == 2
+    assert there.cut(at="good").info.version == 2
     home = Path(four_cuts.location) / "cleancut/savepoints"
     assert sorted(path.name for path in home.iterdir()) == ["good.cut", "last.cut"]
     # What Hadoop keeps beside its own.
     (home / ".good.cut.crc").write_bytes(b"")
-    assert there.unpin("good")
-    assert not there.unpin("good")
-    assert not there.unpin("../cuts/00000000000000000002")
+    assert there.drop_savepoint("good")
+    assert not there.drop_savepoint("good")
+    assert not there.drop_savepoint("../cuts/00000000000000000002")
     assert [path.name for path in home.iterdir()] == ["last.cut"]
 
 
@@ -52,11 +52,11 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(four_cuts: CutFiles) 
         ("x" * 65, 1, "a name has 1 to 64 letters"),
     ]:
         with pytest.raises(RequestError, match=reason) as raised:
-            there.pin(name, epoch)
+            there.create_savepoint(name, epoch)
         assert raised.value.error_id == INVALID
     cut_of(four_cuts, 1).write_bytes(b"none")
     with pytest.raises(CorruptedError):
-        there.pin("good", 1)
+        there.create_savepoint("good", 1)
     assert there.savepoints() == []
 
 
@@ -76,8 +76,8 @@ def test_a_cut_that_is_swept_meanwhile_is_no_savepoint(four_cuts: CutFiles) -> N
         if name.startswith("cleancut/")
     }
     objects = Swept(data)
-    with pytest.raises(RequestError, match="was swept meanwhile"):
-        pin(Root("memory", objects), "good", 1)
+    with pytest.raises(RequestError, match="was deleted meanwhile"):
+        create_savepoint(Root("memory", objects), "good", 1)
     assert not [name for name in objects.data if name.startswith("savepoints/")]
 
 
@@ -102,12 +102,12 @@ def test_the_commands_make_and_drop_savepoints(
         assert status == _cli.OK
         return out
 
-    first = ("savepoint", location, "good", "--epoch", "1")
-    assert said(*first) == "the cut of epoch 1 is kept as good\n"
+    first = ("savepoint", "create", location, "good", "--epoch", "1")
+    assert said(*first) == "savepoint good retains the cut of epoch 1\n"
     told = json.loads(said(*first, "--json"))
     assert told == {"savepoint": "good", "epoch": 1}
-    assert _cli.main(["savepoint", location, "good", "--epoch", "2"]) == _cli.REFUSED
+    assert _cli.main(["savepoint", "create", location, "good", "--epoch", "2"]) == _cli.REFUSED
     assert "has this name already" in capsys.readouterr().err
-    assert said("drop-savepoint", location, "good") == "good is given up\n"
-    assert _cli.main(["drop-savepoint", location, "good"]) == _cli.REFUSED
+    assert said("savepoint", "drop", location, "good") == "good is dropped\n"
+    assert _cli.main(["savepoint", "drop", location, "good"]) == _cli.REFUSED
     assert "there is no savepoint good" in capsys.readouterr().out

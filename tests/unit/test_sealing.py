@@ -83,7 +83,7 @@ def batch_of(kept: Rows | None = None, output: str | None = None) -> Any:
 def test_a_batch_is_sealed_before_the_function_and_given_up_behind_it() -> None:
     batch = batch_of()
 
-    @cleancut.sinks.sealing
+    @cleancut.sinks.sealed
     def write(df: Any, epoch: int) -> None:
         """Writes."""
         assert df is batch
@@ -98,7 +98,7 @@ def test_the_function_gets_the_rows_that_spark_could_keep() -> None:
     kept = Rows()
     batch = batch_of(kept)
 
-    @cleancut.sinks.sealing
+    @cleancut.sinks.sealed
     def write(df: Any, epoch: int) -> None:
         df.steps.append(("write", df._jdf))
 
@@ -110,7 +110,7 @@ def test_the_function_gets_the_rows_that_spark_could_keep() -> None:
 def test_a_function_that_fails_gives_the_batch_up() -> None:
     batch = batch_of()
 
-    @cleancut.sinks.sealing
+    @cleancut.sinks.sealed
     def write(df: Any, epoch: int) -> None:
         raise OSError("the sink is gone")
 
@@ -129,7 +129,7 @@ def test_an_epoch_that_was_written_and_sealed_is_finished_without_the_function()
     def write(df: Any, epoch: int) -> None:
         df.steps.append(f"write {epoch}")
 
-    sink = cleancut.sinks.sealing(write, written=written)
+    sink = cleancut.sinks.sealed(write, written=written)
     sealed, other = batch_of(output="rows"), batch_of()
     sink(sealed, 7)
     assert sealed.steps == ["finish 7"]

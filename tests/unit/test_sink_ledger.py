@@ -196,7 +196,7 @@ def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger
         assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(error)
         assert epochs(ledger) == [0, 1, 2, 3]
     # As the error says: after somebody has taken the rows back.
-    assert ledger.forget("q-1", after=1) == 2
+    assert ledger.mark_unpublished("q-1", after=1) == 2
     begin(ledger, run(7, "r-2"), 2, Act(6, 1))
     publish(ledger, run(7, "r-2"))
     assert epochs(ledger) == [0, 1, 7]
@@ -394,7 +394,7 @@ def test_epochs_that_were_published_after_a_copy_are_refused(ledger: SqlLedger) 
     assert refused.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(refused)
     assert "`forget(after=1)`" in str(refused)
-    ledger.forget("q-1", after=1)
+    ledger.mark_unpublished("q-1", after=1)
     begin(ledger, copied, 1)
     publish(ledger, copied)
     assert epochs(ledger) == [0, 1, 5]

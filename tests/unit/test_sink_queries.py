@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cleancut import RequestError
-from cleancut.sinks import Batch, EpochSink, KafkaSink, fan_out, selecting
+from cleancut.sinks import Batch, EpochSink, KafkaSink, fan_out, transformed
 from tests.unit.sink_steps import BATCH, Side, Target, give
 from tests.unit.test_sink_failures import Producer, Rows, connected
 from tests.unit.test_sink_ledger import Side as LedgerSide
@@ -29,11 +29,11 @@ def test_a_sink_serves_one_query_after_the_other() -> None:
         give(sink, side)
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "by selecting"])
+@pytest.mark.parametrize("wrapped", [False, True], ids=["itself", "by transformed"])
 def test_a_query_that_continues_after_another_one_has_begun_is_refused(wrapped: bool) -> None:
     sink: EpochSink = Keeping("a", [])
     give(sink, of("q-1", "r-1"))
-    other = selecting(sink, lambda rows: rows) if wrapped else sink
+    other = transformed(sink, lambda rows: rows) if wrapped else sink
     give(fan_out(other), of("q-2", "r-2"))
     with pytest.raises(RequestError, match=r"q-2.*a sink object for each query") as raised:
         give(sink, of("q-1", "r-1", 1))

@@ -100,7 +100,7 @@ def test_a_note_is_read_as_it_was_written() -> None:
     assert rules.lock(note, later) is None
     with pytest.raises(FencedError):
         rules.lock(note, replace(BATCH, epoch=3))
-    assert rules.forget_in(note, "q-1", -1) == 1
+    assert rules.mark_unpublished_in(note, "q-1", -1) == 1
     assert note.run is not None
     assert (note.run.last, note.run.acts) == (-1, (Act(4, 0),))
 

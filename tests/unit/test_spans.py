@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from cleancut import EpochInfo
 from cleancut._checkpoint.read.recorded import recorded
 from cleancut._cli import main as _cli
 from cleancut._metrics.span_sender import SpanSender
 from cleancut._metrics.spans import Span, spans_of
 from cleancut.errors import RetryableError
+from cleancut.types import EpochInfo
 from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S
 from tests.unit.cut_files import CutFiles
@@ -47,7 +47,7 @@ def test_an_epoch_is_the_parts_that_it_was_made_of(history: History) -> None:
     (root, *parts) = spans
     assert (root.parent, root.begin_ms, root.end_ms) == (None, written_ms - 2300, written_ms + 9)
     assert root.attributes["cleancut.slow.kind"] == "straggler"
-    assert root.attributes["cleancut.rows_in_flight"] == 12
+    assert root.attributes["cleancut.in_flight_rows"] == 12
     # Each lies within that which it is part of.
     known = {of.id: of for of in spans}
     for of in parts:
@@ -90,7 +90,7 @@ def test_the_slowest_stores_are_parts_of_their_operators(history: History) -> No
 def test_what_nobody_measured_is_no_span(history: History) -> None:
     (info,) = told(history, 41)
     bare = replace(
-        info, duration_ms=None, gate_ms=None, cut_ms=None, slowest=None, slow=None, requests=None
+        info, duration_ms=None, commit_ms=None, cut_ms=None, slowest=None, slow=None, requests=None
     )
     (root,) = spans_of(bare)
     assert root.begin_ms == root.end_ms

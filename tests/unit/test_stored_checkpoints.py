@@ -58,7 +58,7 @@ def test_every_epoch_of_cuts_with_pages_has_its_rows(paged: Checkpoint) -> None:
     assert epochs[-1] == PAGED_EPOCHS - 1
     assert epochs == list(range(epochs[0], PAGED_EPOCHS))
     for epoch in epochs:
-        table = paged.state(0, epoch=epoch)
+        table = paged.state(0, at=epoch)
         rows = {row["key"]["k"]: tuple(row["value"].values()) for row in table.to_pylist()}
         assert rows == counted(range(epoch + 1))
         assert set(table.column("partition").to_pylist()) == {0, 1, 2}

@@ -65,7 +65,7 @@ def test_a_stored_checkpoint_is_shown_once_in_a_pipe(
     for row in rows:
         own = by_epoch[int(row["epoch"])]
         assert row["ms"] == str(own.duration_ms)
-        assert row["gate"] == str(own.gate_ms)
+        assert row["gate"] == str(own.commit_ms)
         assert row["cut"] == ("" if own.cut_ms is None else str(own.cut_ms))
         assert row["written"] == f"{own.written:%H:%M:%S}"
         assert row["bytes"] == f"{own.segment_bytes:,}"
@@ -121,7 +121,7 @@ def test_the_last_slow_epoch_is_told_with_its_reason(
     told = " ".join(text_of(view).split())
     assert f"slow was 1 straggler: {record(1)['slow']['detail']}" in told
     gate = record(2)
-    gate["slow"] = {"kind": "gate", "typicalMs": 100, "detail": "its commit took 900 ms"}
+    gate["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
     history.write([gate])
     # Notes come once a minute, and are not looked for with each look.
     view.look()
@@ -130,7 +130,7 @@ def test_the_last_slow_epoch_is_told_with_its_reason(
     view.look()
     shown = text_of(view, height=18)
     assert "slow was 2" in shown
-    assert "gate: its commit took 900 ms" in shown
+    assert "commit: its commit took 900 ms" in shown
     assert len(shown.splitlines()) <= 18
 
 

@@ -6,14 +6,15 @@ from zlib import crc32
 
 import pytest
 
-from cleancut import Checkpoint, VerifyReport
+from cleancut import Checkpoint
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.store_reader import StoreReader
+from cleancut.types import VerifyReport
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
 from tests.vectors.frame_cases import put, remove, version_id
 from tests.vectors.frame_encoder import encode_trailer
 
-CORRUPTED = "CLEANCUT_FRAME_CORRUPTED"
+DAMAGED = "CLEANCUT_FRAME_CORRUPTED"
 MISSING = "CLEANCUT_FRAME_MISSING"
 MISPLACED = "CLEANCUT_FRAME_MISPLACED"
 
@@ -56,18 +57,18 @@ def test_a_damaged_delta_affects_what_builds_on_it(chain: CheckpointFiles) -> No
     flip(chain.directory(0, 0) / name_of(2))
     report = verify(chain)
     assert not report.ok
-    assert found(report) == [(name_of(2), CORRUPTED, (2, 3))]
+    assert found(report) == [(name_of(2), DAMAGED, (2, 3))]
     assert report.loadable == 4
 
 
 def test_a_damaged_delta_beside_a_base_affects_nothing(chain: CheckpointFiles) -> None:
     flip(chain.directory(0, 0) / name_of(4))
-    assert found(verify(chain)) == [(name_of(4), CORRUPTED, ())]
+    assert found(verify(chain)) == [(name_of(4), DAMAGED, ())]
 
 
 def test_a_damaged_base_affects_what_builds_on_it(chain: CheckpointFiles) -> None:
     flip(chain.directory(0, 0) / name_of(4, "base"))
-    assert found(verify(chain)) == [(name_of(4, "base"), CORRUPTED, (4, 5, 6))]
+    assert found(verify(chain)) == [(name_of(4, "base"), DAMAGED, (4, 5, 6))]
 
 
 def test_a_missing_delta_is_named(chain: CheckpointFiles) -> None:
@@ -95,14 +96,14 @@ def test_a_frame_of_another_partition_is_named(chain: CheckpointFiles) -> None:
 def test_a_base_that_differs_from_its_deltas_is_named(chain: CheckpointFiles) -> None:
     chain.base(4, [put(3, "lin", 3, 3.0), put(2, "grace", 2, 99.0)])
     report = verify(chain)
-    assert found(report) == [(name_of(4, "base"), CORRUPTED, (4, 5, 6))]
+    assert found(report) == [(name_of(4, "base"), DAMAGED, (4, 5, 6))]
     assert "not those of the deltas" in report.problems[0].message
 
 
 def test_a_count_that_does_not_come_out_is_named(chain: CheckpointFiles) -> None:
     chain.delta(6, [put(1, "ada", 4, 4.0)], 4)
     report = verify(chain)
-    assert found(report) == [(name_of(6), CORRUPTED, (6,))]
+    assert found(report) == [(name_of(6), DAMAGED, (6,))]
     assert "3 live keys after it, and its trailer says 4" in report.problems[0].message
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cleancut import Checkpoint, VerifyReport
+from cleancut import Checkpoint
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify import cuts as cut_checks
 from cleancut._checkpoint.verify.segments import check_segments
+from cleancut.types import VerifyReport
 from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -43,7 +44,7 @@ def flip_frame(cuts: CutFiles, stored: Stored) -> None:
 def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
     report = verify(four_cuts)
     assert report.ok, report
-    assert (report.cuts, report.segments, report.unnamed) == (4, 5, 0)
+    assert (report.cuts, report.segments, report.unreferenced) == (4, 5, 0)
     assert (report.stores, report.frames, report.loadable, report.retired) == (2, 9, 8, 0)
     tables = [path.stat().st_size for path in four_cuts.root.glob("segments/*/*")]
     assert 0 < report.bytes < sum(tables)
@@ -119,7 +120,7 @@ def test_frames_that_no_cut_names_are_checked_too(four_cuts: CutFiles) -> None:
     (stored,) = four_cuts.segment(4, [delta_of(5, [put(9, "x", 9, 9.0)], 1)], writer="3")
     report = verify(four_cuts)
     assert report.ok
-    assert (report.unnamed, report.segments, report.frames, report.stores) == (1, 6, 10, 2)
+    assert (report.unreferenced, report.segments, report.frames, report.stores) == (1, 6, 10, 2)
     flip_frame(four_cuts, stored)
     assert found(verify(four_cuts), four_cuts.root) == [(stored.segment, CORRUPTED, ())]
 
@@ -129,7 +130,7 @@ def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
     four_cuts.savepoint("latest", 3)
     report = verify(four_cuts)
     assert report.ok
-    assert (report.cuts, report.savepoints, report.loadable, report.unnamed) == (4, 2, 8, 0)
+    assert (report.cuts, report.savepoints, report.loadable, report.unreferenced) == (4, 2, 8, 0)
     four_cuts.cut_path(1).unlink()
     assert verify(four_cuts).loadable == 8
     four_cuts.change(path, lambda data: flipped(data, 50))
@@ -214,7 +215,7 @@ def test_every_flipped_byte_of_a_checkpoint_is_found(four_cuts: CutFiles) -> Non
 
 def test_a_report_tells_of_cuts_where_there_are_some(four_cuts: CutFiles) -> None:
     report = str(verify(four_cuts))
-    assert "4 cuts, 3 pages, 5 segments (0 that no cut names), 2 state stores" in report
+    assert "4 cuts, 3 pages, 5 segments (0 unreferenced), 2 state stores" in report
 
 
 def test_a_report_of_level_0_tells_of_none(two_partitions: CheckpointFiles) -> None:

@@ -24,9 +24,9 @@ def name_of(path: Path, files: CutFiles) -> str:
 def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
     report = verify(four_cuts)
     assert report.ok, report
-    assert (report.cuts, report.pages, report.segments, report.unnamed) == (4, 3, 5, 0)
+    assert (report.cuts, report.pages, report.segments, report.unreferenced) == (4, 3, 5, 0)
     assert (report.stores, report.frames, report.loadable) == (2, 9, 8)
-    assert "4 cuts, 3 pages, 5 segments (0 that no cut names), 2 state stores" in str(report)
+    assert "4 cuts, 3 pages, 5 segments (0 unreferenced), 2 state stores" in str(report)
     assert report.to_dict()["pages"] == 3
 
 

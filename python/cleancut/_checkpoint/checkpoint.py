@@ -1,14 +1,15 @@
-"""Looks into the state of a query's checkpoint, without a JVM and without changing anything."""
+"""Reads the state of a query's checkpoint, without a JVM."""
 
 import os
 import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cleancut._checkpoint.operations import Operations
 from cleancut._checkpoint.read.cut_info import (
     CutDetails,
     CutInfo,
@@ -25,18 +26,18 @@ from cleancut._checkpoint.read.recorded import told_epochs
 from cleancut._checkpoint.read.root import Root, objects_at, open_root
 from cleancut._checkpoint.replicate.followed import (
     ReplicaStatus,
-    proven_times,
     replica_notes,
     replica_statuses,
+    restore_test_times,
 )
 from cleancut._checkpoint.replicate.replicas import ReplicaInfo, fence, replicate
-from cleancut._checkpoint.retain.expirable import Expirable
+from cleancut._checkpoint.retain.expiry import Expiry, collect_garbage, expire
 from cleancut._checkpoint.retain.metadata import restore_metadata
-from cleancut._checkpoint.retain.savepoints import pin, unpin
+from cleancut._checkpoint.retain.savepoints import create_savepoint, drop_savepoint
 from cleancut._checkpoint.tables.batches import batch_reader
 from cleancut._checkpoint.tables.changes import DiffInfo, change_reader, summed
 from cleancut._checkpoint.tables.frames import frames_of
-from cleancut._checkpoint.tables.in_flight import NO_ROWS_IN_FLIGHT, rows_in_flight
+from cleancut._checkpoint.tables.in_flight import NO_IN_FLIGHT_ROWS, in_flight_rows
 from cleancut._checkpoint.tables.lookup import rows_of_key
 from cleancut._checkpoint.tables.selection import Selection
 from cleancut._checkpoint.tables.skew import SkewInfo, skew_infos
@@ -48,8 +49,8 @@ from cleancut._checkpoint.tables.store_info import (
     frame_info,
     store_info,
 )
-from cleancut._checkpoint.verify.drill import DrillInfo, drill, proofs
 from cleancut._checkpoint.verify.report import VerifyReport, verify
+from cleancut._checkpoint.verify.restore_test import RestoreTest, restore_tests, run_restore_test
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import ranges
 from cleancut._format.layout import CHANNEL_PREFIX, StoreId
@@ -57,16 +58,15 @@ from cleancut._storage.access import S3Access, S3Options
 from cleancut.errors import error_of
 
 
-class Checkpoint(Expirable):
-    """The state of one query, as its checkpoint holds it now.
+class Checkpoint(Operations):
+    """The checkpoint of one query.
 
-    Every call lists the checkpoint anew, so that a running query can be watched. State is read at a
-    version: epoch *e* turns version *e* into version *e+1*. A version that has a cut is committed.
-    Where the checkpoint has no cuts (level 0), a version whose frames are there need not be one
-    that Spark has committed: the highest may belong to an epoch that still runs. Versions below
-    the first cut, of a checkpoint that came from level 0, are read as there.
+    Every call lists the checkpoint again, so it can read the checkpoint of a running query. State
+    is read at a version: epoch *e* turns version *e* into version *e+1*. A version that has a cut
+    is committed. In a checkpoint without cuts a version whose frames exist may not be committed:
+    the highest may belong to an epoch that still runs.
 
-    What is damaged, missing or exchanged raises CorruptedError, which names the object and the
+    Corrupted, missing or exchanged objects raise CorruptedError, which names the object and the
     version; nothing is skipped. Errors of a file system are OSError, those of an object store
     RequestError or RetryableError.
     """
@@ -76,13 +76,13 @@ class Checkpoint(Expirable):
         location: str | os.PathLike[str],
         **access: Unpack[S3Options],
     ) -> None:
-        """Finds the checkpoint.
+        """Opens the checkpoint.
 
         Args:
             location: a query's `checkpointLocation`: a local path, `s3://bucket/prefix` (which
-                takes the extra `cleancut[s3]`), or a URI of `hdfs:` or `gs:`, which Arrow reads.
-            access: of an `s3://` location, how its bucket is reached: endpoint, region,
-                access_point, requester_pays, encryption, profile, as `S3Options` describes them.
+                needs the extra `cleancut[s3]`), or an `hdfs:` or `gs:` URI, which Arrow reads.
+            access: how to reach the bucket of an `s3://` location: endpoint, region, access_point,
+                requester_pays, encryption, profile, as in `S3Options`.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN,
@@ -98,94 +98,92 @@ class Checkpoint(Expirable):
         return self._root.location
 
     def cuts(self) -> InfoList[CutInfo]:
-        """All cuts, by their epochs; none in a checkpoint of level 0.
+        """All cuts, ordered by epoch; empty for a checkpoint without cuts.
 
         Raises:
-            CorruptedError: a cut is damaged.
+            CorruptedError: a cut is corrupted.
         """
         return InfoList(map(cut_info, History(self._root).cuts()))
 
     def history(self, since: int | datetime | None = None) -> EpochHistory:
-        """What each epoch cost, by their epochs; none at level 0.
+        """The cost of each epoch, ordered by epoch; empty for a checkpoint without cuts.
 
-        Beside that it tells why an epoch was slow, and when a drill proved its cut, if one did.
+        It includes the reason why an epoch was slow, and the time of its last restore test.
 
         Args:
-            since: the first epoch, or when the first of them was committed; without a time zone
-                that is in UTC. The key `historyRetention` limits its age. None is each epoch whose
-                cut is retained.
+            since: the first epoch, or the time from which epochs were committed (UTC, unless it has
+                a time zone). Epochs are kept for `historyRetention`. None is all epochs whose cut
+                is retained.
 
         Raises:
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a cut is damaged, or CLEANCUT_HISTORY_CORRUPTED.
+            CorruptedError: a cut is corrupted, or CLEANCUT_HISTORY_CORRUPTED.
         """
-        return EpochHistory(told_epochs(self._root, since, proven_times(self._root)))
+        return EpochHistory(told_epochs(self._root, since, restore_test_times(self._root)))
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
-        """Estimates what the query costs in a day, from the epochs whose cuts are kept.
+        """Estimates the cost of the query per day, from the epochs whose cuts are retained.
 
-        Counted are the requests that these epochs made, by kind, at their pace all day, and the
-        bytes that are stored now; docs/guides/inspection.md says what stores bill.
+        It extrapolates the requests of these epochs, by kind, to a day, and adds the bytes that are
+        stored now. docs/guides/inspection.md lists what object stores bill.
 
         Args:
-            prices: the price lists to take, in place of those that were published.
+            prices: price lists to use instead of the published ones.
 
         Raises:
-            RequestError: CLEANCUT_STATE_NOT_FOUND, where no two cuts of one run follow each other
-                and tell their costs.
-            CorruptedError: a cut is damaged.
+            RequestError: CLEANCUT_STATE_NOT_FOUND, there are no two consecutive cuts of one run
+                with costs.
+            CorruptedError: a cut is corrupted.
         """
         history = History(self._root)
-        found = daily_costs(epoch_infos(history.cuts()), self._root.stored_bytes(), prices)
-        if found is None:
+        costs = daily_costs(epoch_infos(history.cuts()), self._root.stored_bytes(), prices)
+        if costs is None:
             available = f"cuts of epochs {ranges(history.epochs)}" if history.epochs else "no cuts"
-            raise history.not_found("two cuts of one run that tell their costs", available)
-        return found
+            raise history.not_found("two cuts of one run with costs", available)
+        return costs
 
     def savepoints(self) -> InfoList[SavepointInfo]:
-        """All cuts that are kept by a name, by these names.
+        """All savepoints, ordered by name.
 
         Raises:
-            CorruptedError: one is damaged.
+            CorruptedError: one is corrupted.
         """
         history = History(self._root)
         names = self._root.savepoints()
         return InfoList(savepoint_info(name, history.savepoint(name)) for name in names)
 
-    def cut(self, epoch: int | None = None, *, savepoint: str | None = None) -> CutDetails:
-        """All that the cut of an epoch says: stores, chains, offsets, watermark, commit entry.
+    def cut(self, at: int | str | None = None) -> CutDetails:
+        """The content of a cut: stores, chains, offsets, watermark, commit entry.
 
         Args:
-            epoch: Spark's batch id; None is the last that has a cut.
-            savepoint: the cut that is kept by this name instead.
+            at: an epoch, or the name of a savepoint; None is the last cut.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: the cut is damaged.
-            TypeError: both epoch and savepoint are given.
+            CorruptedError: the cut is corrupted.
+            TypeError: `at` is neither a number nor a name.
         """
-        _at_most_one("cut", epoch=epoch, savepoint=savepoint)
-        _require_numbers(epoch=epoch)
+        _require_states(at=at)
         history = History(self._root)
-        cut = history.named_cut(epoch if savepoint is None else savepoint)
+        cut = history.named_cut(at)
         return cut_details(cut, history.referred_sizes(cut))
 
     def stores(self) -> InfoList[StoreInfo]:
-        """All state stores that have at least one frame, by operator, partition and name.
+        """All state stores that have a frame, ordered by operator, partition and name.
 
         Raises:
-            CorruptedError: a cut is damaged.
+            CorruptedError: a cut is corrupted.
         """
         history = History(self._root)
-        found, referred = history.stores(), history.referred_sizes(history.last_cut())
-        return InfoList(store_info(of, referred) for of in found)
+        stores, referenced = history.stores(), history.referred_sizes(history.last_cut())
+        return InfoList(store_info(store, referenced) for store in stores)
 
     def versions(self, operator: int, partition: int, store: str = "default") -> tuple[int, ...]:
         """The versions of one store that have a frame, ascending.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: a cut is damaged.
+            CorruptedError: a cut is corrupted.
         """
         _require_numbers(operator=operator, partition=partition)
         return History(self._root).store(StoreId(operator, partition, store)).versions
@@ -198,50 +196,49 @@ class Checkpoint(Expirable):
         *,
         version: int | None = None,
     ) -> InfoList[FrameInfo]:
-        """Reads the frames of one store, whole, and describes them.
+        """Reads all frames of one store and describes them.
 
         Args:
             operator: Spark's operator id.
             partition: Spark's partition id.
             store: Spark's name of the store.
-            version: only the frames of this version, which may be several: a base beside the delta,
-                and at level 0 those of attempts that were run again.
+            version: only the frames of this version. There may be several: a snapshot next to the
+                changelog, and without cuts those of repeated attempts.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a frame or a cut is damaged or misplaced.
+            CorruptedError: a frame or a cut is corrupted or misplaced.
         """
         _require_numbers(operator=operator, partition=partition, version=version)
         history = History(self._root)
-        found = history.store(StoreId(operator, partition, store))
+        frames = history.store(StoreId(operator, partition, store))
         if version is not None:
-            history.require(found.versions, version, "version", str(found.store))
-        return InfoList(map(frame_info, frames_of(found, history.reader, version)))
+            history.require(frames.versions, version, "version", str(frames.store))
+        return InfoList(map(frame_info, frames_of(frames, history.reader, version)))
 
     def state(
         self,
         operator: int,
         *,
         store: str = "default",
+        at: int | str | None = None,
         version: int | None = None,
-        epoch: int | None = None,
-        savepoint: str | None = None,
         partition: int | None = None,
         family: str = "default",
         columns: Sequence[str] | None = None,
         where: pc.Expression | None = None,
         limit: int | None = None,
     ) -> pa.Table:
-        """The rows of one operator's state, as `state_batches` gives them, in one table.
+        """The rows of one operator's state, in one table.
 
-        Memory holds all rows that are asked for: where they are many, take them batch by batch.
+        It holds all of them in memory; `state_batches`, which has the same arguments and errors,
+        returns them batch by batch.
         """
         return self.state_batches(
             operator,
             store=store,
+            at=at,
             version=version,
-            epoch=epoch,
-            savepoint=savepoint,
             partition=partition,
             family=family,
             columns=columns,
@@ -254,68 +251,66 @@ class Checkpoint(Expirable):
         operator: int,
         *,
         store: str = "default",
+        at: int | str | None = None,
         version: int | None = None,
-        epoch: int | None = None,
-        savepoint: str | None = None,
         partition: int | None = None,
         family: str = "default",
         columns: Sequence[str] | None = None,
         where: pc.Expression | None = None,
         limit: int | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows of one operator's state, batch by batch; what is not asked for is not read.
+        """The rows of one operator's state, batch by batch. Only what is selected is read.
 
-        Rows come partition by partition, those that changed last at first; beyond that their order
-        means nothing, but for the values of a list. A limit takes the first that there are. Memory
-        holds a batch and what changed in a partition since its last base. The checkpoint may be
-        that of a running query; a batch that is taken after retention has deleted its version
-        raises CorruptedError.
+        Rows come partition by partition, those of later changes first. Otherwise their order has no
+        meaning, except for the values of a list. Memory holds one batch, and the changes of a
+        partition since its last snapshot. The query may run; a batch that is taken after retention
+        has deleted its version raises CorruptedError.
 
         Args:
             operator: Spark's operator id.
             store: Spark's name of the store; a stream-stream join has several.
-            version: the state version; None is that of the last cut. Without cuts it is the
-                greatest that all partitions have, also where only one partition is read, so that
-                partitions read one by one fit together.
-            epoch: the epoch whose result is wanted, in place of the version after it.
-            savepoint: the version that is kept by this name instead.
+            at: the epoch after which the state is read, or the name of a savepoint; None is the
+                last cut. Without cuts it is the greatest version that all partitions have, even if
+                only one partition is read.
+            version: the state version, instead of `at`.
             partition: only this partition; None is all.
             family: the column family; `families` lists them.
             columns: some of `key`, `value`, `partition`, and fields such as `key.carrier`, which
                 become columns of that name; None is the first three.
-            where: only rows for which this holds, an expression over `key`, `value` and
-                `partition`, such as `pyarrow.compute.field("value", "count") > 10`.
-            limit: no more rows than this; None is all.
+            where: only rows for which this expression over `key`, `value` and `partition` holds,
+                such as `pyarrow.compute.field("value", "count") > 10`.
+            limit: maximum number of rows; None is all.
 
         Returns:
-            A reader of batches with the struct columns `key` and `value`, typed by the schemas that
-            are stored with the rows, and the int32 column `partition`. A key with a list of values
-            (a ListState) has a row for each of them, in their order. Timestamps are in UTC, to the
-            microsecond. Of several fields of one name, all but the first have a number after it.
-            The metadata of the schema tell operator, store and version.
+            A reader of batches with the struct columns `key` and `value`, typed by the stored
+            schemas, and the int32 column `partition`. A key with a list of values (ListState) has
+            one row for each value, in order. Timestamps are in UTC, in microseconds. Of several
+            fields with one name, all but the first get a number appended. The metadata of the
+            schema have operator, store and version.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE,
                 CLEANCUT_FORMAT_UNKNOWN or, on a big-endian machine, CLEANCUT_PLATFORM_UNSUPPORTED.
-            CorruptedError: a cut or a frame that was read is damaged, misplaced or missing; taking
-                a batch raises it too.
-            TypeError: more than one of version, epoch and savepoint is given, or no number where
-                one belongs.
+            CorruptedError: a cut or a frame is corrupted, misplaced or missing; also when a batch
+                is taken.
+            TypeError: both `at` and `version` are given, or an argument has another type.
             ValueError: the limit is negative, or the expression does not fit the columns.
         """
         if sys.byteorder != "little":
             raise error_of("CLEANCUT_PLATFORM_UNSUPPORTED", detail="it is big-endian")
-        _at_most_one("state", version=version, epoch=epoch, savepoint=savepoint)
-        _require_numbers(operator=operator, version=version, epoch=epoch, partition=partition)
+        if at is not None and version is not None:
+            raise TypeError("state takes only one of at and version")
+        _require_numbers(operator=operator, version=version, partition=partition)
+        _require_states(at=at)
         history = History(self._root)
-        if savepoint is not None:
-            pinned = history.savepoint(savepoint)
-            stored = history.of(pinned, operator, store, partition=partition)
+        if isinstance(at, str):
+            cut = history.savepoint(at)
+            stored = history.of(cut, operator, store, partition=partition)
         else:
-            stored = history.at(operator, store, version, epoch, partition=partition)
+            stored = history.at(operator, store, version, at, partition=partition)
         if partition is not None:
-            of = f"operator={operator} store={store}"
-            history.require(stored.partitions, partition, "partition", of)
+            what = f"operator={operator} store={store}"
+            history.require(stored.partitions, partition, "partition", what)
         chosen = stored.partitions if partition is None else [partition]
         selected = Selection(limit, where, *([] if columns is None else [columns]))
         return batch_reader(history, stored, chosen, family, selected)
@@ -329,34 +324,33 @@ class Checkpoint(Expirable):
         family: str = "default",
         at: int | str | None = None,
     ) -> pa.Table:
-        """What one key has in one operator's state, without reading the rest.
+        """The rows of one key in one operator's state, without reading the rest.
 
-        The requests that it takes grow neither with the state nor with its history: one listing,
-        the cut with what leads to the key's partition, the deltas since the partition's last base
-        together, and one block of that base; and, for the columns of the key, the deltas of the
-        first partition. Where it is not known by what Spark divides the rows of an operator (joins
-        of state format 4, keys with a collation), and where the state has been spread over other
-        partitions, it looks into each so.
+        The number of requests depends neither on the size of the state nor on its age: one listing,
+        the cut with the pages of the key's partition, the changelogs since the partition's last
+        snapshot, one block of that snapshot, and for the columns of the key the changelogs of the
+        first partition. It reads every partition so if the partition of a key is unknown (joins of
+        state format 4, keys with a collation), or if the state was rescaled by reference.
 
         Args:
             operator: Spark's operator id.
-            key: the values of the key's columns, as a mapping by their names or as a sequence in
-                their order; of a key of one column its value. Types are those of Python that
-                PyArrow takes for the column; a window is a mapping or a pair.
+            key: the values of the key's columns, as a mapping by name or a sequence in order; for
+                one column its value. PyArrow converts the Python values to the column's type. A
+                window is a mapping or a pair.
             store: Spark's name of the store.
             family: the column family; `families` lists them.
-            at: the epoch after which the state is, or the name of a savepoint; None is the last.
+            at: the epoch after which the state is read, or the name of a savepoint; None is the
+                last.
 
         Returns:
-            A table with the columns of `state`: one row, several where the key has a list of
-            values, none where it is not there.
+            A table with the columns of `state`: one row, several for a list of values, none if the
+            key does not exist.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE or
                 CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: what is read is damaged, misplaced or missing.
-            TypeError: the key does not fit its columns, or the state is neither a number nor a
-                name.
+            CorruptedError: an object that is read is corrupted, misplaced or missing.
+            TypeError: the key does not fit its columns, or `at` is neither a number nor a name.
         """
         _require_numbers(operator=operator)
         _require_states(at=at)
@@ -365,32 +359,31 @@ class Checkpoint(Expirable):
         return rows_of_key(history, self._root.checkpoint, stored, operator, family, key)
 
     def diff(self, before: int | str, after: int | str | None = None) -> InfoList[DiffInfo]:
-        """How many keys two states differ in, by operator, store and column family.
+        """The number of keys in which two states differ, by operator, store and column family.
 
-        Only the keys that changed in between are held in memory where the later state goes on from
-        the frames of the earlier one; else the earlier state of a partition is. Rows in flight are
-        not compared.
+        In-flight rows are not compared. If the later state continues the frames of the earlier one,
+        memory holds only the keys that changed in between, else the earlier state of a partition.
 
         Args:
-            before: the epoch after which the earlier state is, or the name of a savepoint.
-            after: likewise of the later state; None is the last.
+            before: the epoch after which the earlier state is read, or the name of a savepoint.
+            after: the same for the later state; None is the last.
 
         Returns:
-            A line for each family in which something differs.
+            An item for each family that differs.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a cut or a frame that is read is damaged, misplaced or missing.
+            CorruptedError: a cut or a frame that is read is corrupted, misplaced or missing.
             TypeError: a state is neither a number nor a name.
         """
         old, new = self._two_states(before, after)
-        found = InfoList[DiffInfo]()
+        differing = InfoList[DiffInfo]()
         for name in sorted(old.names | new.names):
             versions = (
                 state.of(*name) if name in state.names else NoVersion() for state in (old, new)
             )
-            found += summed(*name, *versions)
-        return found
+            differing += summed(*name, *versions)
+        return differing
 
     def changes(
         self,
@@ -405,20 +398,20 @@ class Checkpoint(Expirable):
 
         Args:
             operator: Spark's operator id.
-            before: the epoch after which the earlier state is, or the name of a savepoint.
-            after: likewise of the later state; None is the last.
+            before: the epoch after which the earlier state is read, or the name of a savepoint.
+            after: the same for the later state; None is the last.
             store: Spark's name of the store.
             family: the column family; `families` lists them.
 
         Returns:
             A reader of batches with the columns `change` ("added", "changed" or "removed"), `key`,
-            `before` and `after` (structs, or lists of them where a key has a list of values; null
-            where the key is not there) and `partition`.
+            `before` and `after` (structs, or lists of structs for keys with a list of values; null
+            if the key does not exist) and `partition`.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE or
                 CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a cut or a frame that is read is damaged, misplaced or missing.
+            CorruptedError: a cut or a frame that is read is corrupted, misplaced or missing.
             TypeError: a state is neither a number nor a name.
         """
         _require_numbers(operator=operator)
@@ -435,40 +428,39 @@ class Checkpoint(Expirable):
         return history.named(before), history.named(after)
 
     def skew(self, at: int | str | None = None) -> InfoList[SkewInfo]:
-        """How unevenly state lies over partitions, the most uneven stores first.
+        """The distribution of state over partitions, most uneven stores first.
 
-        No frame is read: sizes are those of the frames, as they are stored.
+        It reads no frame; sizes are those of the stored frames.
 
         Args:
             at: the epoch after which the state is, or the name of a savepoint; None is the last.
-                Without cuts it is all that is there.
+                Without cuts it is all that exists.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: a cut is damaged.
-            TypeError: the state is neither a number nor a name.
+            CorruptedError: a cut is corrupted.
+            TypeError: `at` is neither a number nor a name.
         """
         _require_states(at=at)
         return InfoList(skew_infos(History(self._root).named(at).sizes.items()))
 
     def in_flight(self, operator: int, *, side: int = 0, at: int | str | None = None) -> pa.Table:
-        """The rows that an unaligned cut holds in flight to an operator, in their order.
+        """The in-flight rows that an unaligned cut stores for an operator, in their order.
 
         Args:
             operator: Spark's operator id.
-            side: which of its inputs; a join has 0 and 1.
+            side: the input of the operator; a join has 0 and 1.
             at: the epoch, or the name of a savepoint; None is the last.
 
         Returns:
-            A table with the columns `row` (a struct, as the exchange made it), `number` (int64, by
-            which the rows of a partition come) and `partition` (int32); without rows where none
-            are in flight there.
+            A table with the columns `row` (a struct, the output of the exchange), `number` (int64,
+            the order of rows in a partition) and `partition` (int32); empty if there are none.
 
         Raises:
-            RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut;
+            RequestError: CLEANCUT_STATE_NOT_FOUND, the cut does not exist;
                 CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a cut or a frame that is read is damaged, misplaced or missing.
-            TypeError: the state is neither a number nor a name.
+            CorruptedError: a cut or a frame that is read is corrupted, misplaced or missing.
+            TypeError: `at` is neither a number nor a name.
         """
         _require_numbers(operator=operator, side=side)
         _require_states(at=at)
@@ -476,180 +468,213 @@ class Checkpoint(Expirable):
         cut = history.named_cut(at)
         name = f"{CHANNEL_PREFIX}{side}"
         if not cut.chains_of(operator, name):
-            return NO_ROWS_IN_FLIGHT.empty_table()
+            return NO_IN_FLIGHT_ROWS.empty_table()
         stored = history.of(cut, operator, name)
-        return rows_in_flight(history, stored)
+        return in_flight_rows(history, stored)
 
     def families(
         self, operator: int, *, store: str = "default", version: int | None = None
     ) -> InfoList[FamilyInfo]:
-        """The column families of one operator's state, and how many keys each has.
+        """The column families of one operator's state, and the number of keys in each.
 
         Args:
             operator: Spark's operator id.
             store: Spark's name of the store.
-            version: the state version; None is as in `state`.
+            version: the state version; None as in `state`.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a frame that the version needs is damaged, misplaced or missing.
+            CorruptedError: a frame that the version needs is corrupted, misplaced or missing.
         """
         _require_numbers(operator=operator, version=version)
         stored = History(self._root).at(operator, store, version)
         return InfoList(family_infos(loaded.state for loaded in stored.load(stored.partitions)))
 
     def verify(self) -> VerifyReport:
-        """Reads every byte, and puts every version together that can be loaded.
+        """Reads every byte and assembles every version that can be loaded.
 
-        Checked are the checksums of cuts, pages, segments and frames, that all that a cut leads to
-        is there, the identity of each frame against its name, the chain from each version to its
-        base, the counts in the trailers, and each base against the deltas that lead to it; and the
-        files that Spark itself goes on from: that they are there, can be read, are where they were
-        written, and say what the cuts say. Damage is collected in the report, never raised. The
-        states of a few partitions at a time are held in memory, beside 256 MiB of what was read
-        ahead.
+        It checks the checksums of cuts, pages, segments and frames; that everything a cut
+        references exists; the identity of each frame; the chain of each version; the counts in
+        trailers; each snapshot against the changelogs that it replaces; and the files from which
+        Spark restarts, against the cuts. Problems are collected in the report, not raised. Memory
+        holds the states of a few partitions and 256 MiB of read-ahead.
 
         Raises:
-            RetryableError: the object store cannot answer.
-            RequestError: it refuses to answer.
+            RetryableError: the object store is unavailable.
+            RequestError: the object store refuses.
         """
         return verify(self._root)
 
-    def drill(self, at: int | str | None = None, *, note: bool = True) -> DrillInfo:
-        """Proves that a cut can be restored: reads and decodes all that a restart would read.
+    def test_restore(self, at: int | str | None = None, *, read_only: bool = False) -> RestoreTest:
+        """Reads and decodes all that a restart from a cut would read, without starting a query.
 
-        Every frame of the cut is read, put together and compared with its checksums and counts,
-        every row is decoded by its schema, and, of the last cut, Spark's own files are checked that
-        a restart goes on from. Unlike `verify` it reads one cut and no others. The query may run
-        meanwhile. The states of a few partitions at a time are held in memory.
+        It reads every frame of the cut, assembles the state, compares checksums and counts, and
+        decodes every row by its schema. For the last cut it also checks the files from which Spark
+        restarts. Unlike `verify` it reads one cut only. The query may run. Memory holds the states
+        of a few partitions.
 
         Args:
             at: the epoch of the cut, or the name of a savepoint; None is the last.
-            note: whether a small object in the checkpoint says so, which `proofs` tells of; the
-                last 16 stay.
+            read_only: write no record of the test into the checkpoint. `restore_tests` lists the
+                records; the last 16 are kept.
 
         Raises:
-            CorruptedError: what is wrong, the first that is found.
-            RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, or another provider keeps
-                its state; CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
-            TypeError: the cut is neither a number nor a name.
+            CorruptedError: the first problem.
+            RequestError: CLEANCUT_STATE_NOT_FOUND, the cut does not exist or its state is of
+                another provider; CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
+            TypeError: `at` is neither a number nor a name.
         """
         _require_states(at=at)
-        return drill(self._root, at, note=note)
+        return run_restore_test(self._root, at, read_only=read_only)
 
-    def proofs(self) -> InfoList[DrillInfo]:
-        """What drills have proven, by epoch; the last line is what is known to be restorable."""
-        return InfoList(proofs(self._root))
+    def restore_tests(self) -> InfoList[RestoreTest]:
+        """The recorded restore tests, ordered by epoch."""
+        return InfoList(restore_tests(self._root))
 
-    def pin(self, name: str, epoch: int | None = None) -> int:
-        """Keeps a cut, and all that it needs, under a name until it is given up: a savepoint.
+    def create_savepoint(self, name: str, epoch: int | None = None) -> int:
+        """Creates a savepoint: retains a cut, and all that it needs, under a name.
 
-        The query may run meanwhile, anywhere. It costs one small object, whatever the state.
+        The query may run, anywhere. A savepoint is one small object, whatever the size of state.
 
         Args:
-            name: 1 to 64 letters, digits, dashes and underscores; one that no savepoint has. To
-                pin the same cut once more changes nothing.
-            epoch: Spark's batch id; None is the last that has a cut.
+            name: 1 to 64 letters, digits, dashes and underscores, not digits only. A second
+                savepoint of the same name and cut changes nothing.
+            epoch: Spark's batch id; None is the last cut.
 
         Returns:
             The epoch of the cut.
 
         Raises:
             RequestError: CLEANCUT_SAVEPOINT_INVALID.
-            CorruptedError: the cut is damaged.
+            CorruptedError: the cut is corrupted.
         """
         _require_numbers(epoch=epoch)
-        return pin(self._root, name, epoch)
+        return create_savepoint(self._root, name, epoch)
 
-    def unpin(self, name: str) -> bool:
-        """Gives a savepoint up. Returns whether there was one of this name.
+    def drop_savepoint(self, name: str) -> bool:
+        """Drops a savepoint. Returns whether it existed.
 
-        What no cut needs then goes with the next sweep of the query, or with `sweep`.
+        The next garbage collection, of the query or by `collect_garbage`, deletes what only the
+        savepoint needed.
         """
-        return unpin(self._root, name)
+        return drop_savepoint(self._root, name)
+
+    def expire(
+        self, *, retain_last: int | None = None, retain_for: timedelta | str | None = None
+    ) -> Expiry:
+        """Plans to delete old cuts of a stopped query, and all that only these need.
+
+        The last cut is always retained, and all that a savepoint needs. At least one argument is
+        required; with both, a cut is retained if either holds.
+
+            checkpoint.expire(retain_last=10, retain_for="7d").apply()
+
+        Args:
+            retain_last: number of cuts to retain, at least 1.
+            retain_for: retain cuts that are younger: a timedelta, or a text such as "7d", "36h",
+                "30m" or "90s".
+
+        Returns:
+            The plan. Nothing is deleted until its `apply`.
+
+        Raises:
+            RequestError: CLEANCUT_OPERATION_REFUSED, there are no cuts, or this is a replica.
+            CorruptedError: a retained cut is corrupted.
+            ValueError: no argument is given, or it is invalid.
+        """
+        return expire(self._root, retain_last, retain_for)
+
+    def collect_garbage(self) -> Expiry:
+        """Plans to delete objects of a stopped query that no cut and no savepoint references.
+
+        Such are segments of failed task attempts and of killed operations, and those of dropped
+        savepoints. All cuts are retained.
+
+        Returns:
+            The plan. Nothing is deleted until its `apply`.
+
+        Raises:
+            RequestError: as for `expire`.
+            CorruptedError: a cut is corrupted.
+        """
+        return collect_garbage(self._root)
 
     def replicate(
         self,
-        into: str | os.PathLike[str],
+        target: str | os.PathLike[str],
         *,
-        note: bool = True,
+        read_only: bool = False,
         **access: Unpack[S3Options],
     ) -> ReplicaInfo:
-        """Brings a copy of the checkpoint in another place up to the last cut, in one pass.
+        """Copies what is new in the checkpoint to a replica, in one pass.
 
-        The query may run meanwhile, anywhere. Called again and again it keeps the copy a few cuts
-        after it: each pass copies what is new, and takes away what the checkpoint has given up.
-        What a cut leads to is copied before it, so the copy is a checkpoint at any moment, also
-        where a pass was killed: a query that is started with it as its checkpoint location goes on
-        after the last cut there, and from then on no pass touches it.
+        The query may run, anywhere. Repeated passes keep the replica a few cuts behind; each copies
+        new objects and deletes those that the checkpoint has deleted. Objects are copied before the
+        cut that references them, so the replica is a valid checkpoint at any time, even if a pass
+        is killed. A query that starts on it continues after its last cut, and from then on passes
+        refuse to change it.
 
         Args:
-            into: the location of the copy, a path or a URL as the checkpoint's.
-            note: whether a small object in this checkpoint says how far the copy has come, which
-                `replicas` and the status of the query tell. Without it this one is only read.
-            access: how the bucket of the copy is reached, if it is on `s3://`: `S3Options`. Each
-                side has an endpoint and credentials of its own.
+            target: location of the replica, a path or URL.
+            read_only: write no record of the replica into this checkpoint. `replicas` and the
+                status of the query list the records.
+            access: how to reach the bucket of an `s3://` target: `S3Options`. Each side has its own
+                endpoint and credentials.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND, there are no cuts; CLEANCUT_REPLICA_DIVERGED,
-                something else is there; or what the stores refuse.
-            RetryableError: a store cannot answer now.
-            CorruptedError: the last cut is damaged.
+                the target has other content; or an object store refuses.
+            RetryableError: an object store is unavailable.
+            CorruptedError: the last cut is corrupted.
         """
-        text = os.fspath(into)
+        text = os.fspath(target)
         place = objects_at(text, "", S3Access(access))
         location = text.rstrip("/") if "://" in text else os.path.abspath(text)  # noqa: PTH100
-        return replicate(self._root, place, location, note=note)
+        return replicate(self._root, place, location, read_only=read_only)
 
     def replicas(self) -> InfoList[ReplicaStatus]:
-        """The copies that passes keep up, and how far the last pass of each has come.
+        """The recorded replicas, and the last epoch of each.
 
         Raises:
-            CorruptedError: the last cut is damaged.
+            CorruptedError: the last cut is corrupted.
         """
         notes = list(replica_notes(self._root))
         history = History(self._root)
         last = history.cut(None) if notes and history.epochs else None
-        at = (None, None) if last is None else (last.epoch, last.written_ms)
-        return InfoList(replica_statuses(notes, *at))
+        latest = (None, None) if last is None else (last.epoch, last.written_ms)
+        return InfoList(replica_statuses(notes, *latest))
 
-    def fence(self, why: str) -> int:
-        """Ends the run of the query that owns the checkpoint, before its next commit.
+    def fence(self, reason: str) -> int:
+        """Stops the run that owns the checkpoint, before its next commit.
 
-        It takes the next generation, as another driver would; the run stops with CLEANCUT_FENCED
-        and this text. For a fail-over to a copy, where the old side can be reached.
+        It takes the next generation, as another driver would. The run stops with CLEANCUT_FENCED
+        and the reason. For a failover to a replica while the old side is reachable.
 
         Args:
-            why: what its error tells.
+            reason: text for the error of that run.
 
         Returns:
             The generation.
         """
-        return fence(self._root, why)
+        return fence(self._root, reason)
 
     def restore_metadata(self) -> str:
-        """Writes Spark's file `metadata` anew where it is lost, from the last sound cut.
+        """Restores Spark's file `metadata`, which has the query id, from the last readable cut.
 
-        It holds the id of the query alone. Without it a restart fails with
-        CLEANCUT_METADATA_MISSING. A file that is there stays as it is.
+        Without that file a restart fails with CLEANCUT_METADATA_MISSING. An existing file is not
+        changed.
 
         Returns:
-            The id of the query.
+            The query id.
 
         Raises:
-            RequestError: CLEANCUT_STATE_NOT_FOUND, no cut holds the id.
-            CorruptedError: CLEANCUT_CUT_CORRUPTED, the file is there with another id.
+            RequestError: CLEANCUT_STATE_NOT_FOUND, no cut has the id.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED, the file exists with another id.
         """
         return restore_metadata(self._root)
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.location!r})"
-
-
-def _at_most_one(method: str, **given: object) -> None:
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise TypeError(f"{method} takes only one of {' and '.join(named)}")
 
 
 def _require_states(**given: object) -> None:

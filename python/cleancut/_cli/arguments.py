@@ -1,4 +1,4 @@
-"""What several commands take: a place, and how its store is reached."""
+"""Arguments that several commands have."""
 
 import argparse
 from typing import Any, cast, get_type_hints
@@ -7,7 +7,7 @@ from cleancut._storage.access import S3_OPTIONS, S3Options
 
 
 def add_location(parser: argparse.ArgumentParser, **kind: Any) -> None:
-    """The place of a query; with `nargs`, of several."""
+    """The location of a checkpoint; with `nargs`, of several."""
     location: Any = parser.add_argument(
         "location", metavar="LOCATION", help="a query's checkpointLocation", **kind
     )
@@ -16,7 +16,7 @@ def add_location(parser: argparse.ArgumentParser, **kind: Any) -> None:
 
 
 def add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """A command that looks into a checkpoint."""
+    """A command that reads a checkpoint."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
     add_location(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -25,13 +25,13 @@ def add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def add_access(parser: argparse.ArgumentParser) -> None:
-    """How the store of a location is reached."""
+    """How the bucket of a location is reached."""
     _add_options(parser.add_argument_group("where LOCATION is on s3://"), "")
 
 
-def add_into(parser: argparse.ArgumentParser) -> None:
-    """How the store of the other place is reached."""
-    _add_options(parser.add_argument_group("where INTO is on s3://"), "into_")
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """How the bucket of the target is reached."""
+    _add_options(parser.add_argument_group("where TARGET is on s3://"), "target_")
 
 
 def _add_options(group: Any, prefix: str) -> None:

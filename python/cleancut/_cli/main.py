@@ -1,4 +1,4 @@
-"""The command `cleancut`: looks into checkpoints, changes them, and prints a configuration."""
+"""The command `cleancut`: inspects and changes checkpoints, and prints a configuration."""
 
 import argparse
 import os
@@ -13,24 +13,24 @@ import pyarrow as pa
 
 from cleancut._checkpoint.checkpoint import Checkpoint
 from cleancut._checkpoint.retain.expiry import Expiry
-from cleancut._cli.arguments import access, add_into, add_location, add_reader
+from cleancut._cli.arguments import access, add_location, add_reader, add_target
+from cleancut._cli.dataflows import DataflowCommands
 from cleancut._cli.exporting import add_exporter
-from cleancut._cli.flowing import FlowCommands
 from cleancut._cli.passes import repeat
+from cleancut._cli.savepoints import add_savepoints
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._cli.watching import add_top
 from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_rows
 from cleancut._format.ages import epoch_or_time
-from cleancut._operations.compatible import compatible
+from cleancut._operations.compatible import check_compatibility
 from cleancut._operations.offline import (
     Plan,
-    adopt,
     check_clone,
     check_location,
     check_partitions,
     clone,
-    release,
+    convert,
     rescale,
     rollback,
 )
@@ -57,6 +57,7 @@ _STATUSES: Mapping[type[CleancutError], int] = {
 }
 
 _DEFAULT_LIMIT = 20
+_PROVIDERS = ("cleancut", "rocksdb")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line; None takes them from the process.
 
     Returns:
-        The exit status: 0 for success, 1 where the checkpoint is damaged, 2 where the request
-        cannot be met, 70 for a bug, 75 where the store cannot answer now, 130 for an interrupt.
+        The exit status: 0 for success, 1 if the checkpoint is corrupted, 2 if the request is
+        refused, 70 for a bug, 75 if the object store is unavailable, 130 for an interrupt.
     """
     parsed = _parser().parse_args(arguments)
     try:
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read the output has seen enough, as `head` does; Python must not flush it again.
+        # The reader, such as `head`, has closed the pipe; Python must not flush it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except CleancutError as error:
@@ -97,31 +98,27 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"cleancut {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_conf(commands)
-    listing = add_reader(commands, "ls", "list the cuts of a checkpoint; without any, its stores")
+    listing = add_reader(commands, "ls", "list the cuts of a checkpoint; without cuts, its stores")
     what = listing.add_mutually_exclusive_group()
     what.add_argument("--stores", action="store_true", help="list the state stores")
-    what.add_argument("--savepoints", action="store_true", help="list the savepoints")
-    what.add_argument("--replicas", action="store_true", help="list the copies that are kept up")
+    what.add_argument("--replicas", action="store_true", help="list the recorded replicas")
     listing.set_defaults(run=_ls)
     show = add_reader(commands, "show", "show one cut: stores, offsets, watermark, commit entry")
-    which = show.add_mutually_exclusive_group()
-    which.add_argument("--epoch", type=int, help="default: the last that has a cut")
-    which.add_argument("--savepoint", help="the cut that is kept by this name")
+    _add_at(show)
     show.set_defaults(run=_show)
-    history = add_reader(commands, "history", "list what each epoch cost: time, requests, bytes")
-    since = "the first epoch, or its time in UTC: 120, 2026-11-26T08:00; default: of the kept cuts"
+    history = add_reader(commands, "history", "list the cost of each epoch: time, requests, bytes")
+    since = "first epoch, or its time in UTC: 120, 2026-11-26T08:00; default: the retained cuts"
     history.add_argument("--since", metavar="EPOCH|TIME", type=epoch_or_time, help=since)
     history.set_defaults(run=_history)
-    costs = add_reader(commands, "costs", "estimate what the query costs in a day, on S3 and R2")
+    costs = add_reader(commands, "costs", "estimate the cost of the query per day, on S3 and R2")
     costs.set_defaults(run=_costs)
     state = add_reader(commands, "state", "show the rows of one operator's state")
     _add_operator(state)
     _add_family(state)
     state.add_argument("--partition", type=int, help="only this partition")
     when = state.add_mutually_exclusive_group()
-    when.add_argument("--version", type=int, help="default: of the last cut, or of all partitions")
-    when.add_argument("--epoch", type=int, help="the epoch whose result is shown")
-    when.add_argument("--savepoint", help="the savepoint that is shown")
+    _add_at(when)
+    when.add_argument("--version", type=int, help="a state version, in a checkpoint without cuts")
     state.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     state.set_defaults(run=_state)
     families = add_reader(commands, "families", "list the column families of a state store")
@@ -132,135 +129,135 @@ def _parser() -> argparse.ArgumentParser:
     _add_checks(commands)
     _add_replicas(commands)
     _add_expiry(commands)
-    pinning = add_reader(commands, "savepoint", "keep a cut under a name, running query or not")
-    pinning.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
-    pinning.add_argument("--epoch", type=int, help="default: the last that has a cut")
-    pinning.set_defaults(run=_savepoint)
-    dropping = add_reader(commands, "drop-savepoint", "give a savepoint up")
-    dropping.add_argument("name", metavar="NAME", help="what it is called")
-    dropping.set_defaults(run=_drop_savepoint)
-    _add_act(commands, "adopt", "make the state of another provider Cleancut's")
-    _add_act(commands, "release", "make Cleancut's state that of Spark's RocksDB provider")
-    _add_references(commands)
-    cloning = _add_act(
-        commands, "clone", "make another checkpoint of it; with cuts the query may run on"
+    add_savepoints(commands)
+    converting = _add_operation(
+        commands, "convert", "convert the state to another state store provider"
     )
-    cloning.add_argument("into", metavar="INTO", help="where, which is to be empty")
+    converting.add_argument("--provider", choices=_PROVIDERS, required=True, help="the new one")
+    _add_referencing(commands)
+    cloning = _add_operation(
+        commands, "clone", "create another checkpoint with its state; with cuts the query may run"
+    )
+    cloning.add_argument("target", metavar="TARGET", help="location of the clone, an empty one")
     _add_state(cloning.add_mutually_exclusive_group(), "at")
-    cloning.add_argument("--same-query", action="store_true", help="keep the id of the query")
-    cloning.add_argument("--cuts", choices=("true", "false"), help="default: as it is now")
-    cloning.add_argument(
-        "--provider", choices=("cleancut", "rocksdb"), help="default: as it is now"
-    )
-    cloning.add_argument("--partitions", type=int, help="default: as there are now")
-    add_into(cloning)
-    _add_compatible(commands)
+    cloning.add_argument("--same-query", action="store_true", help="keep the query id")
+    cloning.add_argument("--cuts", choices=("true", "false"), help="default: as in LOCATION")
+    cloning.add_argument("--provider", choices=_PROVIDERS, help="default: as in LOCATION")
+    cloning.add_argument("--partitions", type=int, help="default: as in LOCATION")
+    add_target(cloning)
+    _add_compatibility(commands)
     add_exporter(commands)
     add_top(commands)
-    FlowCommands(Dataflow, _add_spark, _session).add(commands)
-    completing = commands.add_parser("completion", help="print what completes commands in a shell")
+    DataflowCommands(Dataflow, _add_spark, _session).add(commands)
+    completing = commands.add_parser("completion", help="print a completion script for a shell")
     completing.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for this shell")
     completing.set_defaults(run=_completion)
     return parser
 
 
-def _add_compatible(commands: Any) -> None:
-    text = "tell whether a query can go on from a checkpoint; exit with 2 if not"
-    asking = commands.add_parser(
-        "compatible",
+def _add_compatibility(commands: Any) -> None:
+    text = "check whether a query can start on a checkpoint; exit with 2 if not"
+    checking = commands.add_parser(
+        "check-compatibility",
         help=text,
-        description=f"{text}. It starts Spark in this process, has your function make the query, "
-        "and starts nothing.",
+        description=f"{text}. Starts Spark in this process and calls your function to make the "
+        "query, which is not started.",
     )
-    add_location(asking)
-    asking.add_argument(
+    add_location(checking)
+    checking.add_argument(
         "--query",
         required=True,
         metavar="MODULE:FUNCTION",
-        help="takes a SparkSession and gives the streaming DataFrame that would be written",
+        help="function from SparkSession to the streaming DataFrame that would be written",
     )
     modes = ("append", "update", "complete")
-    asking.add_argument("--output-mode", choices=modes, default="append", help="default: append")
-    _add_spark(asking)
-    asking.set_defaults(run=_compatible, act="compatible")
+    checking.add_argument("--output-mode", choices=modes, default="append", help="default: append")
+    _add_spark(checking)
+    checking.set_defaults(run=_check_compatibility, operation="check-compatibility")
 
 
 def _add_checks(commands: Any) -> None:
-    verify = add_reader(commands, "verify", "check every byte; exit with 1 on damage")
+    verify = add_reader(commands, "verify", "check every byte; exit with 1 if one is corrupted")
     verify.set_defaults(run=_verify)
-    drilling = add_reader(
-        commands, "drill", "prove that the last cut can be restored; exit with 1 if it cannot"
+    testing = add_reader(
+        commands, "test-restore", "read all that a restart would read; exit with 1 if it fails"
     )
-    drilling.add_argument("--at", type=_state_name, help="another: an epoch, or a savepoint")
-    drilling.add_argument("--list", action="store_true", help="only list what was proven")
-    drilling.set_defaults(run=_drill)
+    _add_at(testing)
+    testing.add_argument("--list", action="store_true", help="only list recorded restore tests")
+    testing.set_defaults(run=_test_restore)
     restore = add_reader(
-        commands, "restore-metadata", "write Spark's file `metadata` anew, from the last cut"
+        commands, "restore-metadata", "restore Spark's file `metadata` from the last cut"
     )
     restore.set_defaults(run=_restore_metadata)
 
 
 def _add_replicas(commands: Any) -> None:
-    copying = add_reader(commands, "replicate", "bring a copy up to the last cut, somewhere else")
-    copying.add_argument("into", metavar="INTO", help="where the copy is, or is to be")
-    add_into(copying)
+    copying = add_reader(commands, "replicate", "copy what is new to a replica")
+    copying.add_argument("target", metavar="TARGET", help="location of the replica")
+    add_target(copying)
     copying.add_argument(
-        "--no-note", action="store_true", help="only read LOCATION, and note nothing there"
+        "--read-only", action="store_true", help="write no record of the replica into LOCATION"
     )
-    copying.add_argument("--every", type=float, metavar="SECONDS", help="again and again")
+    copying.add_argument("--every", type=float, metavar="SECONDS", help="repeat")
     copying.set_defaults(run=_replicate)
-    fencing = add_reader(commands, "fence", "end the run that owns the query, for a fail-over")
-    fencing.add_argument("--why", required=True, help="what the error of that run tells")
+    fencing = add_reader(commands, "fence", "stop the run that owns the query, for a failover")
+    fencing.add_argument("--reason", required=True, help="text for the error of that run")
     fencing.set_defaults(run=_fence)
 
 
 def _add_expiry(commands: Any) -> None:
-    expiring = add_reader(commands, "expire", "give up old cuts; with --apply, else only a plan")
-    expiring.add_argument("--keep", type=int, metavar="N", help="how many of the last cuts stay")
-    expiring.add_argument("--younger-than", metavar="AGE", help="cuts of this age stay: 7d, 36h")
+    expiring = add_reader(commands, "expire", "delete old cuts; prints a plan without --apply")
+    expiring.add_argument("--retain-last", type=int, metavar="N", help="number of cuts to retain")
+    expiring.add_argument("--retain-for", metavar="AGE", help="retain younger cuts: 7d, 36h")
     expiring.set_defaults(plan=_expiry_of)
-    sweeping = add_reader(
-        commands, "sweep", "delete what no cut needs; with --apply, else only a plan"
+    collecting = add_reader(
+        commands, "gc", "delete objects that no cut references; prints a plan without --apply"
     )
-    sweeping.set_defaults(plan=lambda parsed: _checkpoint(parsed).sweep())
-    for parser in (expiring, sweeping):
-        parser.add_argument("--apply", action="store_true", help="do it; the query must be stopped")
-        parser.add_argument("--fence", metavar="WHY", help="take the query from a run that died")
+    collecting.set_defaults(plan=lambda parsed: _checkpoint(parsed).collect_garbage())
+    for parser in (expiring, collecting):
+        applied = "execute the plan; the query must be stopped"
+        parser.add_argument("--apply", action="store_true", help=applied)
+        parser.add_argument("--fence", metavar="REASON", help="fence a run that has not ended")
         parser.set_defaults(run=_expire)
 
 
 def _add_comparisons(commands: Any) -> None:
-    state = "a number is an epoch, and stands for the state after it; all else a savepoint"
-    diff = add_reader(commands, "diff", "count the keys in which two states differ")
+    state = "an epoch, for the state after it, or a savepoint"
+    diff = add_reader(commands, "diff", "count the keys that differ between two states")
     diff.add_argument("before", metavar="BEFORE", type=_state_name, help=state)
     diff.add_argument(
         "after", metavar="AFTER", type=_state_name, nargs="?", help="default: the last"
     )
-    diff.add_argument("--operator", type=int, help="show the keys of this one")
+    diff.add_argument("--operator", type=int, help="show the differing keys of this operator")
     _add_family(diff)
     diff.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="keys to show")
     diff.set_defaults(run=_diff)
-    lookup = add_reader(commands, "lookup", "show what one key has")
+    lookup = add_reader(commands, "lookup", "show the state of one key")
     lookup.add_argument(
         "--key",
         metavar="VALUE",
         nargs="*",
         required=True,
-        help="of each column of the key, in order; a window as JSON, bytes in hexadecimal",
+        help="a value for each key column, in order; a window as JSON, bytes in hexadecimal",
     )
     _add_operator(lookup)
     _add_family(lookup)
-    lookup.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
+    _add_at(lookup)
     lookup.set_defaults(run=_lookup)
-    skew = add_reader(commands, "skew", "show how unevenly state lies over partitions")
-    skew.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
+    skew = add_reader(commands, "skew", "show the distribution of state over partitions")
+    _add_at(skew)
     skew.set_defaults(run=_skew)
-    flying = add_reader(commands, "in-flight", "show the rows that an unaligned cut has in flight")
+    flying = add_reader(commands, "in-flight", "show the in-flight rows of an unaligned cut")
     _add_operator(flying)
     flying.add_argument("--side", type=int, default=0, help="1 is the right side of a join")
-    flying.add_argument("--at", type=_state_name, help=f"{state}; default: the last")
+    _add_at(flying)
     flying.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
     flying.set_defaults(run=_in_flight)
+
+
+def _add_at(parser: Any) -> None:
+    text = "an epoch, for the state after it, or a savepoint; default: the last"
+    parser.add_argument("--at", metavar="EPOCH|SAVEPOINT", type=_state_name, help=text)
 
 
 def _add_operator(parser: argparse.ArgumentParser) -> None:
@@ -272,9 +269,11 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_family(parser: argparse.ArgumentParser) -> None:
-    """One of a store, which is named too."""
+    """A column family and its store."""
     _add_store(parser)
-    parser.add_argument("--family", default="default", help="the column family, as `families` says")
+    parser.add_argument(
+        "--family", default="default", help="the column family; `families` lists them"
+    )
 
 
 def _state_name(text: str) -> int | str:
@@ -283,31 +282,31 @@ def _state_name(text: str) -> int | str:
 
 def _row_count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a number of rows, from 0 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of rows")
     return int(text)
 
 
-def _add_references(commands: Any) -> None:
-    """The acts that need not copy rows."""
-    rescaling = _add_act(commands, "rescale", "spread state over another number of partitions")
-    rescaling.add_argument("--partitions", type=int, required=True, help="from 1 on")
-    back = _add_act(commands, "rollback", "have it go on from an earlier state")
+def _add_referencing(commands: Any) -> None:
+    """The operations that can reference rows instead of copying them."""
+    rescaling = _add_operation(commands, "rescale", "repartition the state")
+    rescaling.add_argument("--partitions", type=int, required=True, help="at least 1")
+    back = _add_operation(commands, "rollback", "roll the query back to an earlier state")
     to = back.add_mutually_exclusive_group(required=True)
     _add_state(to, "to")
     to.add_argument("--undo", action="store_true", help="the state before the last rollback")
-    what = "copy all rows, also where stores could refer to them"
+    what = "copy all rows, also those that could be referenced"
     for parser in (rescaling, back):
         parser.add_argument("--rewrite", action="store_true", help=what)
 
 
 def _add_state(group: Any, word: str) -> None:
-    group.add_argument(f"--{word}-epoch", type=int, metavar="EPOCH", help="that after this epoch")
-    group.add_argument(f"--{word}-savepoint", metavar="NAME", help="that which this one keeps")
+    group.add_argument(f"--{word}-epoch", type=int, metavar="EPOCH", help="after this epoch")
+    group.add_argument(f"--{word}-savepoint", metavar="NAME", help="of this savepoint")
     group.add_argument(
         f"--{word}-time",
         type=datetime.fromisoformat,
         metavar="TIME",
-        help="that of then, as 2026-11-25T14:00 or 2026-11-25T14:00+01:00",
+        help="at this time: 2026-11-25T14:00 or 2026-11-25T14:00+01:00",
     )
 
 
@@ -316,13 +315,13 @@ def _add_conf(commands: Any) -> None:
         "conf",
         help="print the configuration for spark-submit",
         description="Prints the configuration for spark-submit. The options are those of "
-        "cleancut.configure; docs/reference/configuration.md says what each is for.",
+        "cleancut.configure; docs/reference/configuration.md describes them.",
     )
     conf.add_argument(
         "--format",
         choices=("submit", "line", "properties", "json"),
         default="submit",
-        help="submit is to be pasted, line is the same for $(...); properties, json: keys alone",
+        help="submit: several lines; line: one line for $(...); properties, json: only keys",
     )
     for option in OPTIONS:
         # A switch alone turns on what it names.
@@ -332,20 +331,20 @@ def _add_conf(commands: Any) -> None:
     conf.set_defaults(run=_conf)
     jars = commands.add_parser("jars", help="print the paths of the jars for the installed Spark")
     jars.add_argument(
-        "--separator", default="\n", help="what stands between them; a line each without"
+        "--separator", default="\n", help="text between the paths; default: a new line"
     )
     jars.set_defaults(run=_jars)
 
 
-def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+def _add_operation(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        help=f"{text}; prints a plan, and does it with --apply",
-        description=f"For a query that is stopped: {text}. It starts Spark in this process. "
-        "Without --apply it prints what it would do, and changes nothing.",
+        help=f"{text}; prints a plan without --apply",
+        description=f"For a stopped query: {text}. Starts Spark in this process. Without --apply "
+        "it prints the plan and changes nothing.",
     )
     add_location(parser)
-    parser.add_argument("--apply", action="store_true", help="do it")
+    parser.add_argument("--apply", action="store_true", help="execute the plan")
     if name in ("clone", "rollback"):
         what = "continue without the rows of input files that do not exist any more"
         parser.add_argument("--allow-missing-input", action="store_true", help=what)
@@ -354,15 +353,15 @@ def _add_act(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
         parser.add_argument(
             "--file-sink",
             metavar="PATH",
-            help="what the query writes to, where its sink is Spark's own of files",
+            help="output path, if the query writes to Spark's file sink",
         )
     _add_spark(parser)
-    parser.set_defaults(run=_act, act=name)
+    parser.set_defaults(run=_operate, operation=name)
     return parser
 
 
 def _add_spark(parser: argparse.ArgumentParser) -> None:
-    """How the session is made, and how the answer is printed."""
+    """Options of the Spark session and of the output."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--master", default="local[*]", help="Spark's master; default: local[*]")
     parser.add_argument(
@@ -370,7 +369,7 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of Spark, such as the options of a file system; may be repeated",
+        help="a Spark setting; may be repeated",
     )
 
 
@@ -413,9 +412,7 @@ def _completion(parsed: argparse.Namespace) -> int:
 def _ls(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     found: InfoList[Any]
-    if parsed.savepoints:
-        found = checkpoint.savepoints()
-    elif parsed.replicas:
+    if parsed.replicas:
         found = checkpoint.replicas()
     elif parsed.stores:
         found = checkpoint.stores()
@@ -426,7 +423,7 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    cut = _checkpoint(parsed).cut(parsed.epoch, savepoint=parsed.savepoint)
+    cut = _checkpoint(parsed).cut(parsed.at)
     if parsed.json:
         print_json(cut.to_dict())
     else:
@@ -449,9 +446,8 @@ def _state(parsed: argparse.Namespace) -> int:
         parsed.operator,
         limit=parsed.limit + 1,
         store=parsed.store,
+        at=parsed.at,
         version=parsed.version,
-        epoch=parsed.epoch,
-        savepoint=parsed.savepoint,
         partition=parsed.partition,
         family=parsed.family,
     )
@@ -486,7 +482,7 @@ def _diff(parsed: argparse.Namespace) -> int:
     found = checkpoint.changes(
         parsed.operator, parsed.before, parsed.after, store=parsed.store, family=parsed.family
     )
-    # No more are taken than are shown, and one to tell whether there are others.
+    # One row more than is shown, to know whether there are others.
     batches, wanted = [], parsed.limit + 1
     for batch in found:
         batches.append(batch.slice(0, wanted))
@@ -505,7 +501,7 @@ def _skew(parsed: argparse.Namespace) -> int:
 
 def _in_flight(parsed: argparse.Namespace) -> int:
     table = _checkpoint(parsed).in_flight(parsed.operator, side=parsed.side, at=parsed.at)
-    print_rows(table, parsed, "rows", " in flight")
+    print_rows(table, parsed, "in-flight rows", "")
     return OK
 
 
@@ -514,37 +510,38 @@ def _families(parsed: argparse.Namespace) -> int:
     return OK
 
 
-def _drill(parsed: argparse.Namespace) -> int:
+def _test_restore(parsed: argparse.Namespace) -> int:
     checkpoint = _checkpoint(parsed)
     if parsed.list:
-        print_list(checkpoint.proofs(), parsed)
+        print_list(checkpoint.restore_tests(), parsed)
         return OK
-    print_list(InfoList([checkpoint.drill(parsed.at)]), parsed)
+    print_list(InfoList([checkpoint.test_restore(parsed.at)]), parsed)
     return OK
 
 
 def _replicate(parsed: argparse.Namespace) -> int:
     def one_pass() -> None:
         checkpoint = _checkpoint(parsed)
-        found = checkpoint.replicate(
-            parsed.into, note=not parsed.no_note, **access(parsed, "into_")
+        info = checkpoint.replicate(
+            parsed.target, read_only=parsed.read_only, **access(parsed, "target_")
         )
-        print_list(InfoList([found]), parsed)
+        print_list(InfoList([info]), parsed)
 
     return repeat(one_pass, parsed.every)
 
 
 def _fence(parsed: argparse.Namespace) -> int:
-    generation = _checkpoint(parsed).fence(parsed.why)
+    generation = _checkpoint(parsed).fence(parsed.reason)
     if parsed.json:
         print_json({"generation": generation})
     else:
-        print(f"Generation {generation} owns {parsed.location}: no run before commits any more.")
+        print(f"Generation {generation} owns {parsed.location}: no earlier run commits any more.")
     return OK
 
 
 def _expiry_of(parsed: argparse.Namespace) -> Expiry:
-    return _checkpoint(parsed).expire(keep=parsed.keep, younger_than=parsed.younger_than)
+    retained = {"retain_last": parsed.retain_last, "retain_for": parsed.retain_for}
+    return _checkpoint(parsed).expire(**retained)
 
 
 def _expire(parsed: argparse.Namespace) -> int:
@@ -562,34 +559,16 @@ def _restore_metadata(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print_json({"query_id": query})
     else:
-        print(f"{parsed.location} is the checkpoint of the query {query}")
+        print(f"{parsed.location} is the checkpoint of query {query}")
     return OK
 
 
-def _savepoint(parsed: argparse.Namespace) -> int:
-    epoch = _checkpoint(parsed).pin(parsed.name, parsed.epoch)
-    if parsed.json:
-        print_json({"savepoint": parsed.name, "epoch": epoch})
-    else:
-        print(f"the cut of epoch {epoch} is kept as {parsed.name}")
-    return OK
-
-
-def _drop_savepoint(parsed: argparse.Namespace) -> int:
-    was_there = _checkpoint(parsed).unpin(parsed.name)
-    if parsed.json:
-        print_json({"savepoint": parsed.name, "dropped": was_there})
-    else:
-        print(f"{parsed.name} is given up" if was_there else f"there is no savepoint {parsed.name}")
-    return OK if was_there else REFUSED
-
-
-def _act(parsed: argparse.Namespace) -> int:
+def _operate(parsed: argparse.Namespace) -> int:
     # Before Spark starts, which takes seconds.
-    check_location(parsed.act, parsed.location)
-    if parsed.act == "rescale":
+    check_location(parsed.operation, parsed.location)
+    if parsed.operation == "rescale":
         check_partitions("rescale", parsed.location, parsed.partitions)
-    elif parsed.act == "clone":
+    elif parsed.operation == "clone":
         check_clone(
             parsed.location,
             cuts=parsed.cuts == "true",
@@ -607,11 +586,11 @@ def _act(parsed: argparse.Namespace) -> int:
     return OK
 
 
-def _compatible(parsed: argparse.Namespace) -> int:
+def _check_compatibility(parsed: argparse.Namespace) -> int:
     session = _session(parsed)
     try:
         query = named_query(parsed.query, session, parsed.location)
-        found = compatible(parsed.location, query, parsed.output_mode)
+        found = check_compatibility(parsed.location, query, parsed.output_mode)
     finally:
         session.stop()
     if parsed.json:
@@ -623,9 +602,15 @@ def _compatible(parsed: argparse.Namespace) -> int:
 
 def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
     location, sink = parsed.location, getattr(parsed, "file_sink", None)
-    if parsed.act == "rescale":
-        return rescale(location, parsed.partitions, session, file_sink=sink, rewrite=parsed.rewrite)
-    if parsed.act == "rollback":
+    if parsed.operation == "rescale":
+        return rescale(
+            location,
+            parsed.partitions,
+            session=session,
+            file_sink=sink,
+            rewrite=parsed.rewrite,
+        )
+    if parsed.operation == "rollback":
         to = _state_of(parsed, "to")
         return rollback(
             location,
@@ -636,10 +621,10 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             rewrite=parsed.rewrite,
             allow_missing_input=parsed.allow_missing_input,
         )
-    if parsed.act == "clone":
+    if parsed.operation == "clone":
         return clone(
             location,
-            parsed.into,
+            parsed.target,
             _state_of(parsed, "at"),
             session=session,
             same_query=parsed.same_query,
@@ -647,9 +632,9 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
             provider=parsed.provider,
             partitions=parsed.partitions,
             allow_missing_input=parsed.allow_missing_input,
-            into_access=access(parsed, "into_"),
+            target_access=access(parsed, "target_"),
         )
-    return {"adopt": adopt, "release": release}[parsed.act](location, session, file_sink=sink)
+    return convert(location, provider=parsed.provider, session=session, file_sink=sink)
 
 
 def _state_of(parsed: argparse.Namespace, word: str) -> Any:
@@ -660,7 +645,7 @@ def _state_of(parsed: argparse.Namespace, word: str) -> Any:
 def _session(parsed: argparse.Namespace) -> Any:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(parsed.master).appName(f"cleancut {parsed.act}")
+    builder = SparkSession.builder.master(parsed.master).appName(f"cleancut {parsed.operation}")
     builder = builder.config("spark.ui.enabled", "false")
     for setting in parsed.conf:
         key, equals, value = setting.partition("=")

@@ -16,7 +16,7 @@ from cleancut._checkpoint.read.epochs_seen import EpochsSeen
 from cleancut._checkpoint.read.noted import NotedEpochs
 from cleancut._checkpoint.read.prices import PRICES, daily_costs
 from cleancut._checkpoint.read.root import Root, open_root
-from cleancut._checkpoint.replicate.followed import ProvenCut, proven_cut
+from cleancut._checkpoint.replicate.followed import RestoreTestStatus, last_restore_test
 from cleancut._cli.arguments import access, add_access, add_location, seconds
 from cleancut._cli.statuses import OK
 from cleancut._packages import extra_package
@@ -53,10 +53,10 @@ _COLUMNS = (
     _Column("epoch", lambda of: of.epoch, "{:.0f}".format),
     _Column("written", lambda of: of.written.timestamp(), lambda s: f"{_utc(s):%H:%M:%S}"),
     _Column("ms", lambda of: of.duration_ms),
-    _Column("gate", lambda of: of.gate_ms),
+    _Column("gate", lambda of: of.commit_ms),
     _Column("cut", lambda of: of.cut_ms),
     _Column("align", lambda of: of.alignment_ms),
-    _Column("rows", lambda of: of.rows_in_flight),
+    _Column("rows", lambda of: of.in_flight_rows),
     _Column("requests", lambda of: request_count(of.requests)),
     _Column("retries", lambda of: of.retries),
     _Column("failures", lambda of: of.failures),
@@ -130,7 +130,7 @@ class TopView:
         self._root = root
         self._rows = rows
         self._seen = EpochsSeen(root, first=max(rows, _COURSE))
-        self._proven: ProvenCut | None = None
+        self._tested: RestoreTestStatus | None = None
         self._noted: NotedEpochs | None = None
         self._noted_s = 0.0
         self._slow: EpochInfo | None = None
@@ -142,7 +142,7 @@ class TopView:
         """Reads what has come. Raises as `EpochsSeen.look` does."""
         for _ in self._seen.look():
             pass
-        self._proven = proven_cut(self._root.proofs())
+        self._tested = last_restore_test(self._root.proofs())
         self._look_for_slow()
         self._trouble = ""
 
@@ -188,7 +188,7 @@ class TopView:
         for epoch in self._sorted()[: self._fitting(height)]:
             values = [(column, column.value(epoch)) for column in _COLUMNS]
             row = ["" if value is None else of.shown(value) for of, value in values]
-            table.add_row(*row, style="yellow" if epoch.rows_in_flight else "")
+            table.add_row(*row, style="yellow" if epoch.in_flight_rows else "")
         trouble = [Text(self._trouble, style="red")] if self._trouble else []
         return Group(facts, Text(""), table, *trouble)
 
@@ -214,8 +214,7 @@ class TopView:
         last = epochs[-1]
         age_s = max(time.time() - last.written.timestamp(), 0)
         yield "last epoch", f"{last.epoch}, {_age(age_s)} ago, generation {last.generation}"
-        proven = "never" if self._proven is None else str(self._proven)
-        yield "restorable", proven
+        yield "restore test", "none" if self._tested is None else str(self._tested)
         if self._slow is not None:
             yield f"slow was {self._slow.epoch}", str(self._slow.slow)
         found = daily_costs(epochs, 0, PRICES)
@@ -223,7 +222,7 @@ class TopView:
             costs = ", ".join(f"${of.requests_usd:.2f} ({of.store})" for of in found)
             yield "requests a day", costs
         yield "time", _course([of.duration_ms for of in epochs], "ms")
-        yield "rows in flight", _course([of.rows_in_flight for of in epochs], "rows")
+        yield "rows in flight", _course([of.in_flight_rows for of in epochs], "rows")
 
 
 def _course(values: Sequence[int | None], unit: str) -> str:

@@ -4,7 +4,7 @@ No other module knows what an object's name looks like.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +26,9 @@ ORIGIN = "origin.json"
 CHANNEL_PREFIX = "cleancut-channel-"
 
 Kind = Literal["delta", "base"]
+# The public names of these kinds.
+FrameKind = Literal["changelog", "snapshot"]
+FRAME_KINDS: Mapping[Kind, FrameKind] = {"delta": "changelog", "base": "snapshot"}
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
 _FRAME = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.(delta|base)")

@@ -13,7 +13,11 @@ from cleancut._checkpoint.read.noted import NotedEpochs
 from cleancut._checkpoint.read.prices import PRICES, PriceList, daily_costs
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
-from cleancut._checkpoint.replicate.followed import proven_cut, replica_notes, replica_statuses
+from cleancut._checkpoint.replicate.followed import (
+    last_restore_test,
+    replica_notes,
+    replica_statuses,
+)
 from cleancut._checkpoint.retain.kept_savepoints import read_savepoints
 from cleancut._format.layout import OWNERS, REPLICAS, last_generation, owner_name
 from cleancut._format.placed import Chain
@@ -118,7 +122,7 @@ class CheckpointScan:
         written_ms = None if last is None else round(last.written.timestamp() * 1000)
         notes = replica_notes(self._root) if self._root.objects.list(REPLICAS) else ()
         copies = list(replica_statuses(notes, committed, written_ms))
-        return of_notes(committed, proven_cut(self._root.proofs()), copies)
+        return of_notes(committed, last_restore_test(self._root.proofs()), copies)
 
     def _sized(self) -> Sequence[Sample]:
         now_s = self._clock()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleancut._checkpoint.read.epoch_info import SLOW_KINDS, EpochInfo
-from cleancut._checkpoint.replicate.followed import ProvenCut, ReplicaStatus
+from cleancut._checkpoint.replicate.followed import ReplicaStatus, RestoreTestStatus
 from cleancut._format.cut.costs import Usage
 from cleancut._metrics.catalog import metrics
 
@@ -43,7 +43,7 @@ def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
     yield Sample("stores", epoch.stores)
     for metric, ms in (
         ("epoch_duration_seconds", epoch.duration_ms),
-        ("commit_duration_seconds", epoch.gate_ms),
+        ("commit_duration_seconds", epoch.commit_ms),
         ("cut_write_duration_seconds", epoch.cut_ms),
     ):
         yield from _seconds(metric, ms)
@@ -52,12 +52,12 @@ def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
         label = {"operator": str(cut.operator)}
         yield from _seconds("alignment_duration_seconds", cut.alignment_ms, label)
         yield from _seconds("barrier_to_capture_duration_seconds", cut.barrier_to_capture_ms, label)
-        yield Sample("in_flight_rows", cut.rows_in_flight, label)
-        if cut.bytes_in_flight is not None:
-            yield Sample("in_flight_bytes", cut.bytes_in_flight, label)
-        if cut.rows_beyond_bound is not None:
-            yield Sample("in_flight_over_limit_rows", cut.rows_beyond_bound, label)
-            overloaded += cut.rows_beyond_bound > 0
+        yield Sample("in_flight_rows", cut.in_flight_rows, label)
+        if cut.in_flight_bytes is not None:
+            yield Sample("in_flight_bytes", cut.in_flight_bytes, label)
+        if cut.over_limit_rows is not None:
+            yield Sample("in_flight_over_limit_rows", cut.over_limit_rows, label)
+            overloaded += cut.over_limit_rows > 0
     yield Sample("overloaded_operators", overloaded)
     longest: dict[tuple[str, str], int] = {}
     for slow in epoch.slowest or ():
@@ -69,19 +69,19 @@ def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
 
 
 def of_notes(
-    committed: int | None, proven: ProvenCut | None, replicas: Iterable[ReplicaStatus]
+    committed: int | None, proven: RestoreTestStatus | None, replicas: Iterable[ReplicaStatus]
 ) -> Iterator[Sample]:
     """Samples of restore tests and replicas."""
     if proven is not None:
         yield Sample("restore_test_epoch", proven.epoch)
-        yield Sample("restore_test_timestamp_seconds", proven.proven.timestamp())
+        yield Sample("restore_test_timestamp_seconds", proven.tested.timestamp())
     if committed is not None:
         tested = -1 if proven is None else proven.epoch
         yield Sample("epochs_since_restore_test", committed - tested)
     for copy in replicas:
         label = {"replica": copy.location}
-        yield Sample("replica_lag_epochs", copy.behind_epochs, label)
-        yield from _seconds("replica_lag_seconds", copy.behind_ms, label)
+        yield Sample("replica_lag_epochs", copy.lag_epochs, label)
+        yield from _seconds("replica_lag_seconds", copy.lag_ms, label)
 
 
 class Counts:

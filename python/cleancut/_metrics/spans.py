@@ -40,11 +40,11 @@ def spans_of(info: EpochInfo) -> Iterator[Span]:
     longest.
     """
     written_ms = round(info.written.timestamp() * 1000)
-    begin_ms = written_ms - (info.duration_ms or info.gate_ms or 0)
+    begin_ms = written_ms - (info.duration_ms or info.commit_ms or 0)
     end_ms = written_ms + (info.cut_ms or 0)
     yield Span("", None, "epoch", begin_ms, end_ms, dict(_facts(info)))
-    if info.gate_ms is not None:
-        at_ms = written_ms - info.gate_ms
+    if info.commit_ms is not None:
+        at_ms = written_ms - info.commit_ms
         yield Span("gate", "", "gate", at_ms, written_ms)
         for phase in _GATE:
             ms = info.timings.get(f"{phase}Ms")
@@ -87,7 +87,7 @@ def _facts(info: EpochInfo) -> Iterator[tuple[str, Value]]:
     yield "cleancut.generation", info.generation
     yield "cleancut.stores", info.stores
     yield "cleancut.mode", info.mode
-    yield "cleancut.rows_in_flight", info.rows_in_flight
+    yield "cleancut.in_flight_rows", info.in_flight_rows
     if info.requests is not None:
         yield "cleancut.requests", info.requests.total.requests
     if info.slow is not None:

@@ -1,4 +1,4 @@
-"""Acts on the checkpoint of a stopped query, each an epoch of its own that takes no input."""
+"""Operations on the checkpoint of a stopped query; each is an epoch of its own without input."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,23 +17,27 @@ from cleancut.errors import CleancutError, error_of, translating
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The JVM has numbers of 32 bits.
-_MOST_PARTITIONS = 2**31 - 1
-# Spark's name of a store, and of a column family, where there is one.
+Provider = Literal["cleancut", "rocksdb"]
+
+# The largest Int of the JVM.
+_MAX_PARTITIONS = 2**31 - 1
+# Spark's name of the default store, and of the default column family.
 _DEFAULT = "default"
+# Methods on the JVM side whose name differs from that of the operation.
+_METHODS = {"clone": "copy", "check_compatibility": "checkCompatibility"}
 
 
 @dataclass(frozen=True, repr=False)
 class OperatorPlan(Brief):
-    """What an act does to the state of one operator.
+    """What an operation does to the state of one operator.
 
     Attributes:
-        operator: Spark's id of it.
-        name: Spark's name of its kind.
-        partitions_before: in how many partitions its state is.
-        partitions: in how many it will be.
-        stores: state stores of each partition.
-        rows: that were written; None until they are, and 0 where none is copied.
+        operator: Spark's operator id.
+        name: Spark's name of the kind of operator.
+        partitions_before: number of partitions before the operation.
+        partitions: number of partitions after it.
+        stores: number of state stores in each partition.
+        rows: number of rows written; None before the plan is applied, 0 if no row is copied.
     """
 
     operator: int
@@ -46,31 +50,31 @@ class OperatorPlan(Brief):
 
 @dataclass(frozen=True, repr=False)
 class Plan(Brief):
-    """What an act on a checkpoint will do, or has done. Nothing has changed until `apply`.
+    """What an operation on a checkpoint will do, or has done. `apply` executes it.
 
     Attributes:
-        act: "adopt", "release", "rescale", "rollback", "edit", "copy", "bootstrap" or
-            "migrate".
+        operation: "convert", "rescale", "rollback", "edit", "clone", "bootstrap" or "migrate".
         location: the checkpoint location, as Spark resolves it.
-        into: that of the checkpoint which a copy or a migration makes; None for all others.
-        epoch: the one that does it.
-        source: the epoch whose result it has: the last one, or that which is gone back to; -1 if
-            its state is given.
-        last: the last epoch before it; -1 if there is none.
-        provider_before: the class of the state store provider whose the state is.
-        provider: the class of that whose it will be.
-        partitions_before: of state that is spread by its keys.
-        partitions: likewise, afterwards.
-        operators: what becomes of each stateful operator.
-        notes: what else one has to know before it is done.
-        is_applied: whether it was done.
-        copies_rows: whether rows of the state are written anew; else the stores refer to what is
-            there, and the act takes no longer the more they hold.
-        missing_files: the number of input files that the query has to read again and that do not
-            exist any more.
+        target: location of the checkpoint that a clone or a migration creates; None for the other
+            operations.
+        epoch: the epoch of the operation.
+        source: the epoch whose state the checkpoint will have; -1 if the state is given.
+        last: the last epoch before the operation; -1 if there is none.
+        provider_before: class name of the state store provider before the operation.
+        provider: class name of the state store provider after it.
+        partitions_before: number of partitions before the operation, of state that is partitioned
+            by key.
+        partitions: the same number after it.
+        operators: the plan of each stateful operator.
+        notes: what to know before the plan is applied.
+        is_applied: whether the plan has been applied.
+        copies_rows: whether rows of state are copied. If not, the new frames reference existing
+            ones, and the duration does not depend on the size of the state.
+        missing_files: number of input files that the query has to read again and that do not exist
+            any more.
     """
 
-    act: str
+    operation: str
     location: str
     epoch: int
     source: int
@@ -80,155 +84,150 @@ class Plan(Brief):
     partitions_before: int
     partitions: int
     operators: tuple[OperatorPlan, ...]
-    into: str | None = None
+    target: str | None = None
     notes: tuple[str, ...] = ()
     is_applied: bool = False
     copies_rows: bool = True
     missing_files: int = 0
-    # Of the call that does it.
+    # The arguments and the session of the call that `apply` repeats.
     _arguments: tuple[Any, ...] = field(default=(), compare=False)
     _session: Any = field(default=None, compare=False)
 
     def apply(self, session: "SparkSession | None" = None) -> "Plan":
-        """Does it, on the executors of a session.
+        """Executes the plan on the executors of a session.
 
-        What is written is read again and compared with what was read, before the epoch is
-        committed. No executor takes part where no row is copied. Killed at any moment, it can be
-        begun again. The state as it was stays until a query that runs on has retired it, and what
-        stores refer to stays as long as they do.
+        Rows that are written are read again and compared with their source before the epoch is
+        committed. If no row is copied, the driver alone does the work. After a kill at any moment
+        the operation can be started again. The state before the operation remains until the
+        running query has expired it; referenced frames remain as long as they are referenced.
 
-        The result is that of epoch `source`, or nothing is changed. A clone copies the state after
-        that epoch even if the query has committed epochs since, as long as it is retained.
+        The operation uses the state after epoch `source`, or changes nothing. A clone copies that
+        state even if the query has committed epochs since, as long as the state is retained.
 
         Args:
-            session: None takes the one with which it was planned.
+            session: None is the session of the plan.
 
         Returns:
-            The same plan as it was carried out, with the rows of each operator.
+            The plan as it was executed, with the number of rows of each operator.
 
         Raises:
             RequestError: CLEANCUT_PLAN_OUTDATED, the checkpoint has changed since the plan was
                 made; CLEANCUT_OPERATION_REFUSED, the query runs.
-            InternalError: CLEANCUT_REWRITE_MISMATCH; the checkpoint is as it was.
+            InternalError: CLEANCUT_REWRITE_MISMATCH; the checkpoint is unchanged.
         """
         if self.is_applied:
             raise error_of(
                 "CLEANCUT_OPERATION_REFUSED",
-                operation=self.act,
+                operation=self.operation,
                 location=self.location,
                 reason="this plan has been carried out",
             )
-        own = self._session if session is None else session
-        done = asked(own, self.act, self.location, self._arguments, self._planned())
+        chosen = self._session if session is None else session
+        done = planned(chosen, self.operation, self.location, self._arguments, self._epochs())
         return replace(done, is_applied=True)
 
-    def _planned(self) -> str:
+    def _epochs(self) -> str:
         """The epochs that must be in the checkpoint when the plan is applied, as JSON."""
         return json.dumps({"epoch": self.epoch, "source": self.source, "last": self.last})
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The same as plain values, for JSON."""
+        """The plan as plain values, for JSON."""
         return plain(self)
 
     def __str__(self) -> str:
         names = ["operator", "name", "partitions", "stores"]
         rows: list[list[object]] = [
-            [of.operator, of.name, _change(of.partitions_before, of.partitions), of.stores]
-            for of in self.operators
+            [op.operator, op.name, _change(op.partitions_before, op.partitions), op.stores]
+            for op in self.operators
         ]
         if self.is_applied:
             names.append("rows")
-            rows = [[*row, of.rows] for row, of in zip(rows, self.operators, strict=True)]
+            rows = [[*row, op.rows] for row, op in zip(rows, self.operators, strict=True)]
         before, after = tables.class_name(self.provider_before), tables.class_name(self.provider)
-        done = "made" if self.is_applied else "is to make"
-        of = "the state that is given"
-        if self.source >= 0:
-            of = f"the state after epoch {self.source}"
+        to = f" to {self.target}" if self.target else ""
+        source = f"state after epoch {self.source}" if self.source >= 0 else "state that is given"
         lines = [
-            f"{self.act} {self.location}" + (f" into {self.into}" if self.into else ""),
-            f"epoch {self.epoch}, without input, {done} of {of}:",
+            f"{self.operation} {self.location}{to}",
+            f"  epoch       {self.epoch}, without input, from the {source}",
             f"  provider    {_change(before, after)}",
             f"  partitions  {_change(self.partitions_before, self.partitions)}",
-            *([] if self.copies_rows else ["  rows        stay where they are; none is copied"]),
+            *([] if self.copies_rows else ["  rows        referenced, none is copied"]),
             tables.text_table(names, rows),
+            *self.notes,
+            "Applied." if self.is_applied else "Nothing has changed yet.",
         ]
-        lines.extend(self.notes)
-        if not self.is_applied:
-            lines.append("Nothing is changed yet.")
         return "\n".join(lines)
 
 
-def adopt(
-    location: str, session: "SparkSession | None" = None, *, file_sink: str | None = None
+def convert(
+    location: str,
+    *,
+    provider: Provider = "cleancut",
+    session: "SparkSession | None" = None,
+    file_sink: str | None = None,
 ) -> Plan:
-    """Plans to make the state of a stopped query Cleancut's, where it lies.
+    """Plans to convert the state of a stopped query to another state store provider, in place.
 
-    The query may have run on Spark's RocksDB provider, with its changelog or without, or on the
-    HDFS-backed one, with every stateful operator and either checkpoint format. It goes on by
-    itself with Cleancut the next time that it is started, because Spark takes the provider from
-    the checkpoint; with `configure(cuts=True)` cuts commit its epochs from then on.
+    To Cleancut it converts state of Spark's RocksDB provider, with or without changelog, and of the
+    HDFS-backed one, of every stateful operator and both checkpoint formats. To RocksDB it converts
+    state of Cleancut, after which the query runs on stock Spark. A checkpoint with cuts cannot be
+    converted in place; clone it with `provider="rocksdb"`.
+
+    The query uses the new provider at its next start, because Spark takes the provider from the
+    checkpoint. With `configure(cuts=True)` its epochs then commit cuts.
 
     Args:
-        location: its checkpointLocation, on a file system of Hadoop.
-        session: one that `configure` has set up; None takes the one that runs in this process.
-        file_sink: what the query writes to, where its sink is Spark's own of files: the path of
-            `start(path)`. That sink counts epochs, and stops where one is missing; so it is told of
-            those that it never sees.
+        location: the query's `checkpointLocation`, on a Hadoop file system.
+        provider: the provider to convert to.
+        session: a session that `configure` has set up; None is the active one of this process.
+        file_sink: the path of `start(path)`, if the query writes to Spark's file sink. That sink
+            counts epochs and would stop at the epoch that the operation adds.
 
     Returns:
-        The plan; its `apply` does it.
+        The plan. Nothing has changed until its `apply`.
 
     Raises:
-        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, or CLEANCUT_OPERATION_REFUSED with the reason:
-            the state is Cleancut's already, the last epoch is not committed, the query runs;
-            CLEANCUT_SESSION_MISSING, CLEANCUT_CONNECT_UNSUPPORTED.
+        RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND; CLEANCUT_OPERATION_REFUSED with the reason (the
+            state is of that provider already, the last epoch is not committed, the query runs);
+            CLEANCUT_SESSION_MISSING; CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    return asked(session, "adopt", location, (file_sink or "",))
-
-
-def release(
-    location: str, session: "SparkSession | None" = None, *, file_sink: str | None = None
-) -> Plan:
-    """Plans the way back: makes Cleancut's state that of Spark's RocksDB provider.
-
-    The query then runs on without Cleancut. Arguments, result and errors are those of `adopt`. It
-    is refused where cuts commit the epochs.
-    """
-    return asked(session, "release", location, (file_sink or "",))
+    check_provider("convert", location, provider)
+    return planned(session, "convert", location, (file_sink or "", provider))
 
 
 def rescale(
     location: str,
     partitions: int,
-    session: "SparkSession | None" = None,
     *,
+    session: "SparkSession | None" = None,
     file_sink: str | None = None,
     rewrite: bool = False,
 ) -> Plan:
-    """Plans to spread the state of a stopped query over another number of partitions.
+    """Plans to repartition the state of a stopped query.
 
-    It does so for the state of every provider and operator. An aggregation without keys and a limit
-    stay in one partition. Where cuts commit the epochs and the number is multiplied or divided, no
-    row is copied: each store refers to the stores that its rows lie in, until it has a base of its
-    own, some epochs later.
+    It supports every provider and operator. An aggregation without keys and a limit stay in one
+    partition. In a checkpoint with cuts whose number of partitions is multiplied or divided, no row
+    is copied: each store references the stores that have its rows, until it has a snapshot of its
+    own some epochs later.
 
     Args:
-        location: its checkpointLocation, on a file system of Hadoop.
-        partitions: from 1 on; what `spark.sql.shuffle.partitions` is for the query afterwards,
-            whatever the session says, because Spark takes it from the checkpoint.
-        session: as for `adopt`.
-        file_sink: likewise.
-        rewrite: copy all rows even so: the checkpoint then depends on no earlier segment.
+        location: the query's `checkpointLocation`, on a Hadoop file system.
+        partitions: the new number of partitions, at least 1. It replaces
+            `spark.sql.shuffle.partitions` for this query, because Spark takes the number from the
+            checkpoint.
+        session: as for `convert`.
+        file_sink: as for `convert`.
+        rewrite: copy all rows even if they could be referenced. The checkpoint then depends on no
+            earlier segment.
 
     Returns:
-        The plan; its `apply` does it.
+        The plan. Nothing has changed until its `apply`.
 
     Raises:
-        RequestError: as for `adopt`; also if there are so many partitions already.
+        RequestError: as for `convert`; also if the state has this number of partitions already.
     """
     check_partitions("rescale", location, partitions)
-    arguments = (file_sink or "", partitions, rewrite)
-    return asked(session, "rescale", location, arguments)
+    return planned(session, "rescale", location, (file_sink or "", partitions, rewrite))
 
 
 def rollback(
@@ -241,94 +240,93 @@ def rollback(
     rewrite: bool = False,
     allow_missing_input: bool = False,
 ) -> Plan:
-    """Plans to have a stopped query go on from an earlier state.
+    """Plans to roll a stopped query back to an earlier state.
 
-    The query then has the source offsets, watermark, state, rows in flight and number of partitions
-    that it had after that epoch. Nothing is taken away: the rollback is an epoch of its own, after
-    all others, so that it can be undone, and no sink takes a later epoch for one that it has seen.
-    Where cuts commit the epochs no row is copied: the stores refer to those of that epoch.
+    The query then has the source offsets, watermark, state, in-flight rows and number of partitions
+    that it had after that epoch. Nothing is deleted: the rollback is an epoch after all others, so
+    it can be undone, and no sink takes a later epoch for one that it has seen. In a checkpoint with
+    cuts no row is copied.
 
     Args:
-        location: its checkpointLocation.
-        to: the number of an epoch; the name of a savepoint; or a time, for the last epoch that was
-            committed then. A time without a zone is one of this machine's.
-        undo: go back to before the last rollback, in place of `to`.
-        session: as for `adopt`.
-        file_sink: likewise; the files of epochs after the one that is gone back to are not seen any
-            more, and are seen again when that is undone.
+        location: the query's `checkpointLocation`.
+        to: an epoch, the name of a savepoint, or a time, which selects the last epoch committed
+            before it. A time without time zone is local.
+        undo: roll back to the state before the last rollback, instead of `to`.
+        session: as for `convert`.
+        file_sink: as for `convert`. The files of later epochs become hidden, and visible again
+            when the rollback is undone.
         rewrite: as for `rescale`.
-        allow_missing_input: roll back although files that a file source has read after that epoch
-            do not exist any more. The state loses their rows.
+        allow_missing_input: roll back although input files that a file source has read after that
+            epoch do not exist any more. The state loses their rows.
 
     Returns:
-        The plan. Its `notes` say what the sink and the sources have to do with it, and list
-        missing input files. Its `apply` does it, and refuses if the query has gone on since, or
-        if input files are missing.
+        The plan. Its `notes` list what to do in the sink and the sources, and missing input files.
+        Nothing has changed until its `apply`, which refuses if the query has committed epochs
+        since, or if input files are missing.
 
     Raises:
         TypeError: neither `to` nor `undo` is given, or both are.
-        RequestError: as for `adopt`; also if there is no such epoch or savepoint any more, or it is
-            the last one.
+        RequestError: as for `convert`; also if the epoch or savepoint does not exist, or is the
+            last one.
     """
     if (to is None) != undo:
         raise TypeError("rollback takes either an epoch, a savepoint or a time, or undo=True")
-    which = ("undo", 0, "") if undo else _which(to)
+    at = ("undo", 0, "") if undo else _at(to)
     sink, options = file_sink or "", (rewrite, allow_missing_input)
-    return asked(session, "rollback", location, (sink, *which, *options))
+    return planned(session, "rollback", location, (sink, *at, *options))
 
 
 def clone(
     location: str,
-    into: str,
+    target: str,
     at: int | str | datetime | None = None,
     *,
     session: "SparkSession | None" = None,
     same_query: bool = False,
     cuts: bool | None = None,
-    provider: Literal["cleancut", "rocksdb"] | None = None,
+    provider: Provider | None = None,
     partitions: int | None = None,
-    into_access: S3Options | None = None,
+    target_access: S3Options | None = None,
     allow_missing_input: bool = False,
 ) -> Plan:
-    """Plans to make another checkpoint of a query's state, in another place.
+    """Plans to create another checkpoint with a state of a query.
 
-    The query may run meanwhile if cuts commit its epochs; else it must be stopped. What is made is
-    a checkpoint of its own, of as many bytes as the state has. A query that is started on it goes
-    on from there, with the source offsets, watermark, state and rows in flight of that epoch. The
-    new place may be in a bucket and this one not, or the other way, or in a bucket of another store
-    with credentials of its own. Where `into_access` is given, nothing of what the session has for
-    its store holds for the new one.
+    With cuts the query may run meanwhile; without them it must be stopped. The clone copies all
+    rows, so it is an independent checkpoint. A query that starts on it continues with the source
+    offsets, watermark, state and in-flight rows of that epoch. Either location may be in a bucket,
+    and each bucket may have its own endpoint and credentials. If `target_access` is given, no
+    object store setting of the session applies to the target.
 
     Args:
-        location: its checkpointLocation.
-        into: that of the new checkpoint, where nothing is yet.
-        at: the epoch, savepoint or time of which it is, as `to` of `rollback`; None for the last
-            epoch that is committed.
-        session: as for `adopt`.
-        same_query: whether it keeps the id of the query, by which sinks know their epochs: for a
-            query that moves, or is restored. A clone that runs beside the query needs another one.
-        cuts: whether cuts are to commit its epochs; None for as they are committed now. In a bucket
-            they always do.
-        provider: whose the state is to be; None for whose it is.
-        partitions: over how many it is to be spread; None for those that there are.
-        into_access: how the bucket of the new place is reached: `S3Options`. The driver and each
-            executor need the profile that it names.
+        location: the query's `checkpointLocation`.
+        target: location of the clone, which must be empty.
+        at: the epoch, savepoint or time of the state, as `to` of `rollback`; None is the last
+            committed epoch.
+        session: as for `convert`.
+        same_query: keep the query id, by which sinks know their epochs: for a query that moves or
+            is restored. A clone that runs next to the query needs another id.
+        cuts: whether epochs of the clone commit cuts; None as in `location`. In a bucket they
+            always do.
+        provider: state store provider of the clone; None as in `location`.
+        partitions: number of partitions of the clone; None as in `location`.
+        target_access: how to reach the bucket of the target. The driver and each executor need the
+            profile that it names.
         allow_missing_input: as for `rollback`, if `at` is given.
 
     Returns:
-        The plan; its `apply` does it. A clone that was killed cannot be started, until it is begun
-        again.
+        The plan. Nothing has changed until its `apply`. A query cannot start on a clone that was
+        killed, until the clone is repeated.
 
     Raises:
-        RequestError: as for `rollback`; also if there is a checkpoint in that place, or its store
+        RequestError: as for `rollback`; also if the target is not empty, or its object store
             refuses: CLEANCUT_OBJECT_STORE_REFUSED.
     """
-    which = ("last", 0, "") if at is None else _which(at)
+    from_state = ("last", 0, "") if at is None else _at(at)
     check_clone(location, cuts=cuts, provider=provider, partitions=partitions)
-    access = access_keys({} if into_access is None else into_access)
-    wanted = (not same_query, spoken(cuts), provider or "", partitions or 0)
-    others = (into, *wanted, json.dumps(access), allow_missing_input)
-    return asked(session, "copy", location, (*which, *others))
+    access = access_keys({} if target_access is None else target_access)
+    options = (not same_query, text_of(cuts), provider or "", partitions or 0)
+    arguments = (*from_state, target, *options, json.dumps(access), allow_missing_input)
+    return planned(session, "clone", location, arguments)
 
 
 def edit(
@@ -342,72 +340,77 @@ def edit(
     session: "SparkSession | None" = None,
     file_sink: str | None = None,
 ) -> Plan:
-    """Plans to put other rows in the place of one operator's state.
+    """Plans to replace the rows of one operator's state.
 
-    The change is a function of a DataFrame, which runs on the executors when the plan is carried
-    out. A row is a key of the state: the struct columns `key` and `value` have the fields that
-    `Checkpoint.state` shows. What it leaves out is gone from the state, what it adds is there.
+    The change is a function from DataFrame to DataFrame, which runs on the executors when the plan
+    is applied. Each row is a key of the state: the struct columns `key` and `value` have the fields
+    that `Checkpoint.state` shows. Keys that the result lacks are removed from the state; new ones
+    are added.
 
         cleancut.edit(location, 0, lambda state: state.where("key.user <> 'test'")).apply()
 
-    A join has the rows of its two sides: a row of the DataFrame is one of them, with what it is
-    joined by as `key`, and `matched` unless the join is of state format 1. A variable with a time
-    to live has the timestamp `expiry` beside the value; of a list, beside each of its elements,
-    which are structs of `value` and `expiry`. The counts and indexes that Spark keeps follow.
+    For a join, `side` selects the rows of one input. `key` has the join keys; unless the join has
+    state format 1, there is a column `matched`. A variable with a time to live has the timestamp
+    `expiry` next to the value; a list has it in each of its elements, which are structs of `value`
+    and `expiry`. The counts and indexes that Spark keeps are updated.
 
     Args:
-        location: its checkpointLocation.
+        location: the query's `checkpointLocation`.
         operator: Spark's operator id.
-        change: takes the rows as they are after the last epoch, and gives those that are to be.
+        change: takes the rows after the last epoch and returns the new ones.
         store: Spark's name of the store.
-        family: the column family: for `transformWithState` the name of a state variable.
-        side: of a join, in the place of store and family.
-        session: as for `adopt`.
-        file_sink: likewise.
+        family: the column family; for `transformWithState` the name of a state variable.
+        side: the input of a join, instead of store and family.
+        session: as for `convert`.
+        file_sink: as for `convert`.
 
     Returns:
-        The plan; its `apply` does it, and refuses if the query has gone on since.
+        The plan. Nothing has changed until its `apply`, which refuses if the query has committed
+        epochs since.
 
     Raises:
-        TypeError: a side is given, and a store or a family too.
-        RequestError: as for `adopt`; also where the rows are to have other columns, a key comes
-            twice, or Spark would not find a row again: it expires before the time of the last
-            epoch, or is older than all that a join of state format 4 still has.
+        TypeError: `side` is given together with a store or a family.
+        RequestError: as for `convert`; also if the result has other columns or duplicate keys, or
+            Spark could not find a row again: it expires before the time of the last epoch, or is
+            older than all rows that a join of state format 4 has.
     """
     if side is not None and (store, family) != (_DEFAULT, _DEFAULT):
         raise TypeError("edit takes either a side of a join, or a store and a family")
-    which = StateFamily(operator, store, side or family)
-    changed = change(state_of(driver_for(session, "edit"), location, which))
-    sink = file_sink or ""
-    return asked(session, "edit", location, (sink, *which, changed))
+    rows_of = StateFamily(operator, store, side or family)
+    changed = change(state_of(driver_for(session, "edit"), location, rows_of))
+    return planned(session, "edit", location, (file_sink or "", *rows_of, changed))
 
 
-def check_location(act: str, location: str) -> None:
+def check_location(operation: str, location: str) -> None:
     """Checks the location of a checkpoint without a session.
 
     Raises:
         RequestError: CLEANCUT_OPERATION_REFUSED, it is empty.
     """
     if not location.strip():
-        reason = "it is empty; use the checkpointLocation of the query"
-        raise error_of(
-            "CLEANCUT_OPERATION_REFUSED", operation=act, location=location, reason=reason
-        )
+        _refuse(operation, location, "it is empty; use the checkpointLocation of the query")
 
 
-def check_partitions(act: str, location: str, partitions: int) -> None:
+def check_partitions(operation: str, location: str, partitions: int) -> None:
     """Checks a number of partitions without a session.
 
     Raises:
         RequestError: CLEANCUT_OPERATION_REFUSED, Spark does not accept it.
     """
-    if not 1 <= partitions <= _MOST_PARTITIONS:
-        reason = (
-            f"{partitions} is no number of partitions; it takes at least one, and less than 2^31"
-        )
-        raise error_of(
-            "CLEANCUT_OPERATION_REFUSED", operation=act, location=location, reason=reason
-        )
+    if not 1 <= partitions <= _MAX_PARTITIONS:
+        reason = f"{partitions} is not a number of partitions from 1 to {_MAX_PARTITIONS}"
+        _refuse(operation, location, reason)
+
+
+def check_provider(operation: str, location: str, provider: str) -> None:
+    """Checks the name of a provider without a session.
+
+    Raises:
+        RequestError: CLEANCUT_OPERATION_REFUSED, no provider has this name.
+    """
+    if provider not in ("cleancut", "rocksdb"):
+        reason = f"no provider is named '{provider}'; use 'cleancut' or 'rocksdb'"
+        _refuse(operation, location, reason)
 
 
 def check_clone(
@@ -416,68 +419,69 @@ def check_clone(
     """Checks arguments of `clone` without a session.
 
     Raises:
-        RequestError: CLEANCUT_OPERATION_REFUSED, an argument has no such value, or two contradict.
+        RequestError: CLEANCUT_OPERATION_REFUSED, an argument is invalid, or two contradict.
     """
     if partitions is not None:
-        check_partitions("copy", location, partitions)
-    reason = ""
-    if provider not in (None, "cleancut", "rocksdb"):
-        reason = f"no provider is named '{provider}'; use 'cleancut' or 'rocksdb'"
-    elif provider == "rocksdb" and cuts:
-        reason = "cuts commit Cleancut's state only, and its state is to be that of RocksDB"
-    if reason:
-        raise error_of(
-            "CLEANCUT_OPERATION_REFUSED", operation="copy", location=location, reason=reason
-        )
+        check_partitions("clone", location, partitions)
+    if provider is not None:
+        check_provider("clone", location, provider)
+    if provider == "rocksdb" and cuts:
+        _refuse("clone", location, "cuts need Cleancut's state, and the clone is to have RocksDB's")
 
 
-def _which(of: int | str | datetime | None) -> tuple[str, int, str]:
-    """How a state of a query is asked for."""
-    if isinstance(of, datetime):
-        return "time", int(of.timestamp() * 1000), ""
-    if isinstance(of, str):
-        return "savepoint", 0, of
-    if isinstance(of, int):
-        return "epoch", of, ""
-    raise TypeError(f"an epoch, a savepoint or a time is wanted, and not {of!r}")
+def _refuse(operation: str, location: str, reason: str) -> None:
+    raise error_of(
+        "CLEANCUT_OPERATION_REFUSED", operation=operation, location=location, reason=reason
+    )
 
 
-def spoken(cuts: bool | None) -> str:
-    """Whether cuts are to commit epochs, as the JVM is told; empty for as it is."""
+def _at(state: int | str | datetime | None) -> tuple[str, int, str]:
+    """A state as the JVM side takes it: kind, number, name."""
+    if isinstance(state, datetime):
+        return "time", int(state.timestamp() * 1000), ""
+    if isinstance(state, str):
+        return "savepoint", 0, state
+    if isinstance(state, int):
+        return "epoch", state, ""
+    raise TypeError(f"expected an epoch, a savepoint or a time, and not {state!r}")
+
+
+def text_of(cuts: bool | None) -> str:
+    """Whether epochs commit cuts, as the JVM side takes it; empty for unchanged."""
     return "" if cuts is None else str(cuts).lower()
 
 
 def state_of(driver: Driver, location: str, family: StateFamily) -> "DataFrame":
-    """Rows of an operator's state."""
+    """The rows of an operator's state."""
     with translating():
         return driver.frame(driver.side("offline").state(driver.session, location, *family))
 
 
-def asked(
+def planned(
     session: "SparkSession | None",
-    act: str,
+    operation: str,
     location: str,
     arguments: tuple[Any, ...],
-    planned: str = "",
+    epochs: str = "",
 ) -> Plan:
-    """The plan of an act, or what it has done.
+    """Makes the plan of an operation, or executes it.
 
     Args:
-        session: whose driver does it; None takes the one that runs.
-        act: its method on the JVM side.
-        location: of the checkpoint.
-        arguments: those after it; DataFrames, and lists of rows by their families, as they are.
-        planned: the epochs of the plan that is executed; empty to plan.
+        session: the session whose driver does it; None is the active one.
+        operation: name of the operation.
+        location: location of the checkpoint.
+        arguments: the other arguments of the JVM method; DataFrames, and lists of rows by family,
+            as they are.
+        epochs: the epochs of the plan to execute, as JSON; empty only plans.
 
     Raises:
-        RequestError: CLEANCUT_SESSION_MISSING, or as the act.
+        RequestError: CLEANCUT_SESSION_MISSING, or as the operation.
     """
-    driver = driver_for(session, act)
+    driver = driver_for(session, operation)
     with translating():
         given = [_given(driver, argument) for argument in arguments]
-        do = getattr(driver.side("offline"), act)
-        told = json.loads(do(driver.session, location, *given, planned))
-    return _plan(told, arguments, session)
+        answer = driver_method(driver, operation)(driver.session, location, *given, epochs)
+        return _plan(json.loads(answer), arguments, session)
 
 
 def _given(driver: Driver, argument: Any) -> Any:
@@ -486,52 +490,57 @@ def _given(driver: Driver, argument: Any) -> Any:
     return driver.given(argument) if hasattr(argument, "sparkSession") else argument
 
 
-def driver_for(session: "SparkSession | None", act: str) -> Driver:
-    """The driver that does an act, that of the session which runs where none is given.
+def driver_for(session: "SparkSession | None", operation: str) -> Driver:
+    """The driver of a session that can do an operation; None is the active session.
 
     Raises:
         RequestError: CLEANCUT_SESSION_MISSING.
     """
-    found: Any = session or running_session() or client_session()
-    if found is None:
-        raise error_of("CLEANCUT_SESSION_MISSING", operation=act)
-    driver = driver_of(found)
+    chosen: Any = session or running_session() or client_session()
+    if chosen is None:
+        raise error_of("CLEANCUT_SESSION_MISSING", operation=operation)
+    driver = driver_of(chosen)
     try:
-        if callable(getattr(driver.side("offline"), act, None)):
+        if callable(driver_method(driver, operation)):
             return driver
     except CleancutError as error:
-        raise error_of("CLEANCUT_SESSION_MISSING", operation=act) from error
-    raise error_of("CLEANCUT_SESSION_MISSING", operation=act)
+        raise error_of("CLEANCUT_SESSION_MISSING", operation=operation) from error
+    raise error_of("CLEANCUT_SESSION_MISSING", operation=operation)
+
+
+def driver_method(driver: Driver, operation: str) -> Any:
+    """The JVM method of an operation; None if the session lacks the jar."""
+    return getattr(driver.side("offline"), _METHODS.get(operation, operation), None)
 
 
 def _plan(
-    told: Mapping[str, Any], arguments: tuple[Any, ...], session: "SparkSession | None"
+    answer: Mapping[str, Any], arguments: tuple[Any, ...], session: "SparkSession | None"
 ) -> Plan:
     return Plan(
-        act=told["act"],
-        location=told["location"],
-        epoch=told["epoch"],
-        source=told["source"],
-        last=told["last"],
-        provider_before=told["providerBefore"],
-        provider=told["provider"],
-        partitions_before=told["partitionsBefore"],
-        partitions=told["partitions"],
+        operation=answer["operation"],
+        location=answer["location"],
+        epoch=answer["epoch"],
+        source=answer["source"],
+        last=answer["last"],
+        provider_before=answer["providerBefore"],
+        provider=answer["provider"],
+        partitions_before=answer["partitionsBefore"],
+        partitions=answer["partitions"],
         operators=tuple(
             OperatorPlan(
-                operator=of["operator"],
-                name=of["name"],
-                partitions_before=of["partitionsBefore"],
-                partitions=of["partitions"],
-                stores=of["stores"],
-                rows=of.get("rows"),
+                operator=op["operator"],
+                name=op["name"],
+                partitions_before=op["partitionsBefore"],
+                partitions=op["partitions"],
+                stores=op["stores"],
+                rows=op.get("rows"),
             )
-            for of in told["operators"]
+            for op in answer["operators"]
         ),
-        into=told.get("into"),
-        notes=tuple(told["notes"]),
-        copies_rows=told["copiesRows"],
-        missing_files=told["missingFiles"],
+        target=answer.get("target"),
+        notes=tuple(answer["notes"]),
+        copies_rows=answer["copiesRows"],
+        missing_files=answer["missingFiles"],
         _arguments=arguments,
         _session=session,
     )

@@ -14,12 +14,13 @@ from cleancut._checkpoint.read.epoch_history import EpochHistory
 from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, epoch_info
 from cleancut._checkpoint.read.prices import PRICES, DailyCosts, PriceList
 from cleancut._checkpoint.replicate.followed import (
-    ProvenCut,
     ReplicaStatus,
-    proven_cut,
+    RestoreTestStatus,
+    last_restore_test,
     replica_statuses,
 )
 from cleancut._checkpoint.retain.kept_savepoints import UnreadableSavepoint
+from cleancut._checkpoint.retain.savepoints import check_name, invalid
 from cleancut._display import html, tables
 from cleancut._format.ages import moment
 from cleancut._format.cut.channels import channels_of
@@ -85,48 +86,48 @@ class EpochProgress(Brief):
 
 @dataclass(frozen=True, repr=False)
 class InFlight(Brief):
-    """Rows of one channel that the last cut holds.
+    """In-flight rows of one shuffle input in the last cut.
 
     Attributes:
-        operator: Spark's id of the stateful operator that the channel leads to.
-        partition: of its state.
-        channel: the name under which `Checkpoint.state` gives the rows.
-        rows: how many are in flight.
-        of: how many came through the channel in that epoch, these included.
-        bytes: their size; None where an older release made the cut.
+        operator: Spark's operator id of the stateful operator.
+        partition: Spark's partition id.
+        store: name of the store under which `Checkpoint.state` reads the rows.
+        rows: number of in-flight rows.
+        total_rows: number of rows of the shuffle input in that epoch, including these.
+        bytes: size of the in-flight rows; None if unknown.
     """
 
     operator: int
     partition: int
-    channel: str
+    store: str
     rows: int
-    of: int
+    total_rows: int
     bytes: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class CoordinatorStatus(Brief):
-    """Where a query stands.
+    """The status of a query.
 
     Attributes:
-        location: where its cuts lie.
-        provider: Spark's name of the class that keeps the query's state, if it has any.
-        run_id: Spark's id of the run that goes on; None before it begins and when it has ended.
-        generation: how many runs have owned the query, this one included; None likewise.
-        committed: the last epoch that is committed; None before the first.
-        epoch: the one under way; None likewise.
-        slowest: the stores that have taken longest of those that have committed in that epoch.
-        last: what the last epoch cost that this run has committed; None before it.
-        driver: what the driver has asked of the store for this query, tasks that run in its process
-            included: since the run before it at least.
-        executors: what all executors together have in this run, as far as they have told.
-        executor_count: how many executors have told anything.
-        in_flight: the channels that hold rows after the last cut.
-        aligned: why operators cannot be overtaken, by their ids. In mode "aligned" it is empty, but
-            in a run that has taken up rows that were in flight.
-        proven: the last cut that a drill has proven; None if none has. It and `replicas` are
-            what the store said within the last minute, or before, where it cannot be asked.
-        replicas: the copies that passes keep up, and how far they are behind.
+        location: location of its cuts.
+        provider: class name of its state store provider; None if it has no state.
+        run_id: Spark's id of the current run; None before it starts and after it has ended.
+        generation: number of runs that have owned the query, this one included; None without a run.
+        committed: last committed epoch; None before the first.
+        epoch: progress of the current epoch; None between epochs.
+        slowest: the slowest stores of those that have committed in the current epoch.
+        last: cost of the last epoch that this run has committed; None before it.
+        driver: requests of the driver for this query, including tasks in its process, since the
+            previous run or longer.
+        executors: requests of all executors in this run, as far as they have reported.
+        executor_count: number of executors that have reported.
+        in_flight: shuffle inputs that have in-flight rows after the last cut.
+        aligned: for operators that cannot be overtaken, by operator id, the reason. Empty in mode
+            "aligned", unless the run has replayed in-flight rows.
+        restore_test: the last cut that passed a restore test; None if none has. It and `replicas`
+            are read once a minute, and stay as they are if the store is unavailable.
+        replicas: the recorded replicas, and their lag.
         overloaded: of operators, by their ids, that get more rows than they take in, so that
             their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
         slow_epochs: how many epochs of this run took longer than others, by the kind of what
@@ -150,7 +151,7 @@ class CoordinatorStatus(Brief):
     aligned: Mapping[int, str]
     overloaded: Mapping[int, str]
     provider: str | None = None
-    proven: ProvenCut | None = None
+    restore_test: RestoreTestStatus | None = None
     replicas: tuple[ReplicaStatus, ...] = ()
     slow_epochs: Mapping[str, int] = field(default_factory=dict)
     last_slow: tuple[int, SlowEpoch] | None = None
@@ -178,7 +179,9 @@ class CoordinatorStatus(Brief):
         facts += [("generation", _text(self.generation)), ("committed", _text(self.committed))]
         if self.last is not None:
             last = self.last
-            facts += [("it took", f"{last.duration_ms} ms, {last.gate_ms} ms of them in the gate")]
+            facts += [
+                ("it took", f"{last.duration_ms} ms, {last.commit_ms} ms of them in the gate")
+            ]
             facts += [("its cut took", f"{last.cut_ms} ms"), ("its requests", str(last.requests))]
             facts += [("its slowest store", str(slow)) for slow in (last.slowest or ())[:1]]
         if self.last_slow is not None:
@@ -196,8 +199,8 @@ class CoordinatorStatus(Brief):
             (f"operator {of} is overloaded", why) for of, why in sorted(self.overloaded.items())
         ]
         facts += [("unreadable savepoint", str(of)) for of in self.unreadable_savepoints]
-        if self.proven is not None:
-            facts += [("restorable", str(self.proven))]
+        if self.restore_test is not None:
+            facts += [("restore test", str(self.restore_test))]
         facts += [(f"copy at {of.location}", str(of)) for of in self.replicas]
         facts += [("requests of the driver", str(self.driver))]
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
@@ -269,11 +272,11 @@ class Coordinator:
             driver=usage_of(found["driver"]),
             executors=usage_of(found["executors"]),
             executor_count=found["executorCount"],
-            in_flight=tuple(InFlight(**channel) for channel in found["inFlight"]),
+            in_flight=tuple(map(_in_flight, found["inFlight"])),
             aligned={int(operator): why for operator, why in found["aligned"].items()},
             overloaded={int(operator): why for operator, why in found["overloaded"].items()},
             provider=self._provider,
-            proven=proven_cut(f"{PROOFS}/{name}" for name in notes["proofs"]),
+            restore_test=last_restore_test(f"{PROOFS}/{name}" for name in notes["proofs"]),
             replicas=tuple(replica_statuses(notes["replicas"], found.get("committed"), written_ms)),
             slow_epochs=found["slow"]["counts"],
             last_slow=_last_slow_of(found["slow"].get("last")),
@@ -333,7 +336,7 @@ class Coordinator:
 
         Args:
             epoch: Spark's batch id.
-            timeout: in seconds; None waits for as long as it takes.
+            timeout: in seconds; None is no limit.
 
         Returns:
             Whether it is committed.
@@ -351,13 +354,13 @@ class Coordinator:
             time.sleep(_POLL_S)
 
     def cut_now(self) -> bool:
-        """Cuts the epoch that runs: its tasks hand no more rows on, and what is left is in flight.
+        """Overtakes the running epoch: its tasks process no more rows, the rest becomes in-flight.
 
         It returns at once; `wait_for` waits for the cut.
 
         Returns:
-            Whether an epoch runs that may be cut so: in mode "unaligned" or "auto", with a sink
-            that seals, and not the first of its run.
+            Whether the running epoch can be overtaken: in mode "unaligned" or "auto", with a sink
+            that seals, and not the first epoch of its run.
 
         Raises:
             RequestError: CLEANCUT_COORDINATOR_MISSING.
@@ -373,26 +376,29 @@ class Coordinator:
         tolerable_failures: int | Literal["any"] | None = None,
         autopause: bool | None = None,
     ) -> Pace:
-        """How fast epochs may follow each other, beside the trigger; sets what is given.
+        """Limits the pace of epochs, in addition to the trigger; sets the arguments that are given.
 
-        It holds at once, as long as the driver lives, also for later runs of the query. The
-        thread of the query rests after the commit of an epoch, before Spark looks for new rows.
+        It applies at once and to later runs of the query in this driver. The thread of the query
+        pauses after the commit of an epoch, before Spark looks for new rows.
 
         Args:
-            min_pause: between the commit of an epoch and the beginning of the next, up to an hour;
-                a number is in seconds.
-            interval: between two beginnings, likewise. A trigger that is slower stays so.
-            budget: what requests to the store may cost in a day, in US dollars by the prices of S3
-                Standard: 5, or "$5/day"; 0 is none. The interval follows what the last hundred
-                epochs cost on average, up to an hour. What is stored is not in it.
-            tolerable_failures: how often in a row the driver's work beside epochs (to write pages
-                of cuts, to sweep what nobody needs) may fail; one more, and the query ends behind
-                its epoch with CLEANCUT_MAINTENANCE_FAILED. "any", as at first: it never does.
-            autopause: whether that work waits behind epochs that are late: those that take twice
-                the median of the 50 before, and 200 ms more. It waits for eight epochs at most.
+            min_pause: minimum time between the commit of an epoch and the start of the next, up to
+                an hour; a number is in seconds.
+            interval: minimum time between the starts of two epochs, up to an hour.
+            budget: limit for the cost of requests to the object store in US dollars per day, at the
+                prices of S3 Standard: 5, or "$5/day"; 0 is no limit. The interval follows the
+                average cost of the last hundred epochs, up to an hour. It does not include storage.
+            tolerable_failures: number of consecutive failures of maintenance (pages of cuts,
+                garbage collection) after which the query fails with CLEANCUT_MAINTENANCE_FAILED at
+                the end of its epoch. "any", the default: it never fails.
+            autopause: whether maintenance waits while epochs are late: those that take twice the
+                median of the 50 before, and 200 ms more. It waits for at most eight epochs.
+
+        Returns:
+            The limits that apply.
 
         Raises:
-            ValueError: one is out of its range.
+            ValueError: an argument is out of range.
         """
         asked = (
             millis_of("min_pause", min_pause),
@@ -405,12 +411,13 @@ class Coordinator:
             told: dict[str, Any] = json.loads(self._facade.pace(self._location, *asked))
         return pace_of(told)
 
-    def pin(self, name: str, epoch: int | None = None) -> int:
-        """Keeps a cut, and all that it needs, under a name until it is given up.
+    def create_savepoint(self, name: str, epoch: int | None = None) -> int:
+        """Creates a savepoint: retains a cut, and all that it needs, under a name.
 
         Args:
-            name: 1 to 64 letters, digits, dashes and underscores; one that no savepoint has.
-            epoch: Spark's batch id; None is the last that is committed.
+            name: 1 to 64 letters, digits, dashes and underscores, not digits only; no savepoint has
+                it.
+            epoch: Spark's batch id; None is the last committed epoch.
 
         Returns:
             The epoch of the cut.
@@ -418,19 +425,15 @@ class Coordinator:
         Raises:
             RequestError: CLEANCUT_SAVEPOINT_INVALID, CLEANCUT_COORDINATOR_MISSING.
         """
+        check_name(name, self._location)
         chosen: int | None = self._told().get("committed") if epoch is None else epoch
         if chosen is None:
-            raise error_of(
-                "CLEANCUT_SAVEPOINT_INVALID",
-                name=name,
-                location=self._location,
-                detail="no epoch is committed yet",
-            )
+            raise invalid(name, self._location, "no epoch is committed yet")
         self._call("pin", name, chosen)
         return chosen
 
-    def unpin(self, name: str) -> bool:
-        """Gives a savepoint up. Returns whether there was one of this name.
+    def drop_savepoint(self, name: str) -> bool:
+        """Drops a savepoint. Returns whether it existed.
 
         Raises:
             RequestError: CLEANCUT_COORDINATOR_MISSING.
@@ -438,16 +441,16 @@ class Coordinator:
         return bool(self._call("unpin", name))
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """While it is entered the query begins no epoch, and goes on with the one that runs."""
+    def _held(self) -> Iterator[None]:
+        """Within it the query starts no epoch; the one that runs continues."""
         self._facade.hold(self._location)
         try:
             yield
         finally:
             self._facade.release(self._location)
 
-    def is_between(self) -> bool:
-        """Whether all epochs that the query has begun are committed, or it does not run here."""
+    def _is_between(self) -> bool:
+        """Whether all started epochs of the query are committed, or it does not run here."""
         return bool(self._facade.isBetween(self._location))
 
     @property
@@ -461,6 +464,17 @@ class Coordinator:
         with translating():
             call = getattr(self._facade, method)
             return call(self._location, self._driver.session, *arguments)
+
+
+def _in_flight(channel: Mapping[str, Any]) -> InFlight:
+    return InFlight(
+        operator=channel["operator"],
+        partition=channel["partition"],
+        store=channel["channel"],
+        rows=channel["rows"],
+        total_rows=channel["of"],
+        bytes=channel.get("bytes"),
+    )
 
 
 def coordinator(query: "StreamingQuery") -> Coordinator:

@@ -24,9 +24,9 @@ _views: dict[str, "LiveView"] = {}
 # What is drawn of the epochs that were seen.
 _COURSES: Sequence[tuple[str, Callable[[EpochInfo], int | None]]] = (
     ("epoch, ms", lambda of: of.duration_ms),
-    ("gate, ms", lambda of: of.gate_ms),
+    ("gate, ms", lambda of: of.commit_ms),
     ("alignment, ms", lambda of: of.alignment_ms),
-    ("rows in flight", lambda of: of.rows_in_flight),
+    ("rows in flight", lambda of: of.in_flight_rows),
     ("requests", lambda of: request_count(of.requests)),
 )
 

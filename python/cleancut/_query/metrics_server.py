@@ -71,7 +71,7 @@ def of_status(status: CoordinatorStatus, first: int) -> Iterator[Sample]:
     yield Sample("unreadable_savepoints", len(status.unreadable_savepoints))
     if status.generation is not None:
         yield Sample("owner_generation", status.generation)
-    yield from of_notes(status.committed, status.proven, status.replicas)
+    yield from of_notes(status.committed, status.restore_test, status.replicas)
 
 
 def serve_metrics(

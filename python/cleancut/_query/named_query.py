@@ -28,7 +28,7 @@ def named_query(name: str, session: "SparkSession", location: str) -> "DataFrame
     def refused(reason: str) -> CleancutError:
         return error_of(
             "CLEANCUT_OPERATION_REFUSED",
-            operation="compatible",
+            operation="check_compatibility",
             location=location,
             reason=f"the query {name} cannot be asked for, because {reason}",
         )

@@ -18,30 +18,30 @@ _MOST_FAILURES = 1_000_000
 
 @dataclass(frozen=True, repr=False)
 class Pace(Brief):
-    """What holds for the epochs of a query, beside its trigger.
+    """Limits on the pace of a query's epochs, in addition to its trigger.
 
     Attributes:
-        min_pause: between the commit of an epoch and the beginning of the next.
-        interval: between two beginnings.
-        budget: US dollars that requests to the store may cost in a day; None for as they do.
-        bought: the interval that the budget buys at what epochs cost on average now; 0 without a
-            budget, before the first epoch, and where requests cost nothing.
-        tolerable_failures: how often in a row what the driver does beside epochs may fail before
-            the query does; None for however often.
-        autopause: whether that waits while epochs are late.
-        failing: of what has failed and has not been done since: how often in a row, and the last
+        min_pause: minimum time between the commit of an epoch and the start of the next.
+        interval: minimum time between the starts of two epochs.
+        budget: limit in US dollars per day for requests to the object store; None for no limit.
+        budget_interval: interval that keeps to the budget at the average cost of recent epochs; 0
+            without a budget, before the first epoch, and if requests are free.
+        tolerable_failures: number of consecutive failures of maintenance before the query fails;
+            None for any number.
+        autopause: whether maintenance waits while epochs are late.
+        failures: for each maintenance task that fails: number of consecutive failures, and the last
             error.
-        put_off: behind how many epochs in a row it has waited, up to the last.
+        postponed_epochs: number of consecutive epochs for which maintenance has waited.
     """
 
     min_pause: timedelta
     interval: timedelta
     budget: float | None
-    bought: timedelta
+    budget_interval: timedelta
     tolerable_failures: int | None = None
     autopause: bool = False
-    failing: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    put_off: int = 0
+    failures: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    postponed_epochs: int = 0
 
     def __str__(self) -> str:
         parts = []
@@ -52,9 +52,9 @@ class Pace(Brief):
         if self.budget is not None:
             given = f"${self.budget:g} a day"
             parts.append(
-                f"{given} buy an epoch every {_text(self.bought)}, so rows wait up to that long"
-                if self.bought
-                else f"{given}, which epochs do not come to"
+                f"{given} allow an epoch every {_text(self.budget_interval)}"
+                if self.budget_interval
+                else f"{given}, which epochs do not reach"
             )
         return "; ".join([*(parts or ["as its trigger says"]), *self._beside()])
 
@@ -62,9 +62,13 @@ class Pace(Brief):
         if self.tolerable_failures is not None:
             yield f"fails when more than {self.tolerable_failures} in a row of what is done beside"
         if self.autopause:
-            waited = f", as behind the last {self.put_off} of them" if self.put_off else ""
+            waited = (
+                f", as behind the last {self.postponed_epochs} of them"
+                if self.postponed_epochs
+                else ""
+            )
             yield f"what is done beside waits while epochs are late{waited}"
-        for what, (count, last) in sorted(self.failing.items()):
+        for what, (count, last) in sorted(self.failures.items()):
             yield f"the {what} has failed {count} times in a row: {last}"
 
 
@@ -74,11 +78,11 @@ def pace_of(fields: dict[str, Any]) -> Pace:
         min_pause=timedelta(milliseconds=fields["minPauseMs"]),
         interval=timedelta(milliseconds=fields["intervalMs"]),
         budget=fields.get("dollarsPerDay"),
-        bought=timedelta(milliseconds=fields["boughtMs"]),
+        budget_interval=timedelta(milliseconds=fields["boughtMs"]),
         tolerable_failures=fields.get("tolerableFailures"),
         autopause=fields["autopause"],
-        failing={of: (found["count"], found["last"]) for of, found in fields["failing"].items()},
-        put_off=fields["putOff"],
+        failures={of: (found["count"], found["last"]) for of, found in fields["failing"].items()},
+        postponed_epochs=fields["putOff"],
     )
 
 

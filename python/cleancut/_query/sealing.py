@@ -16,7 +16,7 @@ def seal(df: "DataFrame", epoch: int) -> "DataFrame":
     """Runs the tasks of an epoch and makes its state durable, before any output can be seen.
 
     The rows of the batch are kept, as by `df.persist()`, so that what is written afterwards is what
-    was sealed: write what is returned, and call its `unpersist()` then. `cleancut.sinks.sealing`
+    was sealed: write what is returned, and call its `unpersist()` then. `cleancut.sinks.sealed`
     does both.
 
     Called first in a function for `foreachBatch`, it lets tasks commit without waiting for the

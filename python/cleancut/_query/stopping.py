@@ -1,4 +1,4 @@
-"""Ends a query between two of its epochs."""
+"""Stops a query between two epochs."""
 
 import time
 from typing import TYPE_CHECKING
@@ -10,47 +10,47 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_S = 0.05
-# How long a run may take until it has a coordinator.
+# Limit for the time until a run has a coordinator.
 _BEGIN_S = 60.0
 
 
 def stop(
     query: "StreamingQuery", *, savepoint: str | None = None, timeout: float | None = None
 ) -> int | None:
-    """Stops a query when the epoch that runs is committed, and before the next one begins.
+    """Stops a query after the commit of the current epoch, before the next one starts.
 
-    `StreamingQuery.stop` breaks the epoch off that runs, which the next start then runs again: an
-    act such as `rescale` must wait for that. After this one the checkpoint is as its last cut.
+    `StreamingQuery.stop` aborts the current epoch, and the next start runs it again; operations
+    such as `rescale` are refused until then. After this function the checkpoint has no such epoch.
 
     Args:
-        query: one whose epochs are committed by cuts, as `writeStream.start()` returned it.
-        savepoint: a name under which the last cut is kept.
-        timeout: in seconds; None waits for as long as the epoch takes.
+        query: a query with cuts, as `writeStream.start()` returned it.
+        savepoint: name of a savepoint to create of the last cut.
+        timeout: in seconds; None is no limit.
 
     Returns:
-        The last epoch that is committed; None if there is none.
+        The last committed epoch; None if there is none.
 
     Raises:
-        TimeoutError: the epoch takes longer; the query goes on.
+        TimeoutError: the epoch takes longer; the query continues.
         RequestError: CLEANCUT_COORDINATOR_MISSING for a query without cuts;
             CLEANCUT_SAVEPOINT_INVALID, and the query is stopped; CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    of = _coordinator(query)
+    running = _coordinator(query)
     end = None if timeout is None else time.monotonic() + timeout
-    with of.held():
-        while query.isActive and not of.is_between():
+    with running._held():
+        while query.isActive and not running._is_between():
             if end is not None and time.monotonic() >= end:
-                raise TimeoutError(f"an epoch of {of.location} takes longer than {timeout} s")
+                raise TimeoutError(f"an epoch of {running.location} takes longer than {timeout} s")
             time.sleep(_POLL_S)
         query.stop()
-    committed = of.status().committed
+    committed = running.status().committed
     if savepoint is not None:
-        of.pin(savepoint, committed)
+        running.create_savepoint(savepoint, committed)
     return committed
 
 
 def _coordinator(query: "StreamingQuery") -> Coordinator:
-    """That of a query which may have been started just now."""
+    """The coordinator of a query, which may have started just now."""
     end = time.monotonic() + _BEGIN_S
     while True:
         try:

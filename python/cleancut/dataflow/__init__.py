@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from cleancut.dataflow._channel.channel import Channel
     from cleancut.dataflow._channel.loop import iterate
     from cleancut.dataflow._channel.readers import ChannelReader
-    from cleancut.dataflow._cuts.checking import FlowProblem, FlowReport
-    from cleancut.dataflow._cuts.expiring import FlowExpiry
-    from cleancut.dataflow._cuts.running import FlowRun
-    from cleancut.dataflow._dataflow import Attending, Dataflow
+    from cleancut.dataflow._cuts.checking import DataflowProblem, DataflowReport
+    from cleancut.dataflow._cuts.expiring import DataflowExpiry
+    from cleancut.dataflow._cuts.running import DataflowRun
+    from cleancut.dataflow._dataflow import Dataflow, Participant
     from cleancut.dataflow._model.infos import (
-        FlowAge,
-        FlowCut,
-        FlowEdge,
-        FlowInFlight,
-        FlowMember,
-        FlowStatus,
+        DataflowCut,
+        DataflowEdge,
+        DataflowInFlight,
+        DataflowMember,
+        DataflowStatus,
+        MemberAge,
     )
-    from cleancut.dataflow._operations.acts import ChannelAct, FlowPlan, MemberAct
+    from cleancut.dataflow._operations.acts import ChannelChange, DataflowPlan, MemberChange
 else:
     # Imported at first use: a Python worker that needs one function imports its module alone.
     __getattr__, __dir__ = lazy_attributes(
@@ -33,39 +33,39 @@ else:
             "dataflow._channel.channel": ("Channel",),
             "dataflow._channel.loop": ("iterate",),
             "dataflow._channel.readers": ("ChannelReader",),
-            "dataflow._cuts.checking": ("FlowProblem", "FlowReport"),
-            "dataflow._cuts.expiring": ("FlowExpiry",),
-            "dataflow._cuts.running": ("FlowRun",),
-            "dataflow._dataflow": ("Attending", "Dataflow"),
+            "dataflow._cuts.checking": ("DataflowProblem", "DataflowReport"),
+            "dataflow._cuts.expiring": ("DataflowExpiry",),
+            "dataflow._cuts.running": ("DataflowRun",),
+            "dataflow._dataflow": ("Participant", "Dataflow"),
             "dataflow._model.infos": (
-                "FlowAge",
-                "FlowCut",
-                "FlowEdge",
-                "FlowInFlight",
-                "FlowMember",
-                "FlowStatus",
+                "MemberAge",
+                "DataflowCut",
+                "DataflowEdge",
+                "DataflowInFlight",
+                "DataflowMember",
+                "DataflowStatus",
             ),
-            "dataflow._operations.acts": ("ChannelAct", "FlowPlan", "MemberAct"),
+            "dataflow._operations.acts": ("ChannelChange", "DataflowPlan", "MemberChange"),
         },
     )
 
 __all__ = [
-    "Attending",
     "Channel",
-    "ChannelAct",
+    "ChannelChange",
     "ChannelReader",
     "Dataflow",
-    "FlowAge",
-    "FlowCut",
-    "FlowEdge",
-    "FlowExpiry",
-    "FlowInFlight",
-    "FlowMember",
-    "FlowPlan",
-    "FlowProblem",
-    "FlowReport",
-    "FlowRun",
-    "FlowStatus",
-    "MemberAct",
+    "DataflowCut",
+    "DataflowEdge",
+    "DataflowExpiry",
+    "DataflowInFlight",
+    "DataflowMember",
+    "DataflowPlan",
+    "DataflowProblem",
+    "DataflowReport",
+    "DataflowRun",
+    "DataflowStatus",
+    "MemberAge",
+    "MemberChange",
+    "Participant",
     "iterate",
 ]

@@ -12,7 +12,7 @@ from cleancut.dataflow._cuts.closing import Attendant
 from cleancut.dataflow._flow import Age, Flow, positive_s
 from cleancut.dataflow._model.facts import place_of
 from cleancut.dataflow._model.records import AnswerRecord
-from cleancut.dataflow._operations.acts import FlowPlan, Restoring
+from cleancut.dataflow._operations.acts import DataflowPlan, Restoring
 from cleancut.dataflow._operations.cloning import Cloning
 from cleancut.dataflow._store.places import absolute
 from cleancut.errors import CleancutError
@@ -26,49 +26,49 @@ _END_S = 30.0
 
 
 class Dataflow(Flow):
-    """Several queries that send to each other by channels, and consistent cuts of all of them.
+    """Several queries connected by channels, and consistent cuts of all of them.
 
-    Each query runs as it is, in one application or in several: only the stores join them. A cut of
-    the dataflow has a cut of each query, such that none has consumed of a channel what its sender
-    had not sent; what was sent and not consumed is in flight. Nothing is marked or stopped for it.
-    docs/concepts/dataflow.md says why that is enough, loops included.
+    The queries run in one application or in several. A cut of the dataflow has a cut of each query
+    such that no query has consumed from a channel what its sender had not sent; what was sent and
+    not consumed is in flight. It needs no markers and stops no query. docs/concepts/dataflow.md
+    explains why, for loops too.
 
         flow = Dataflow("s3://bucket/flow")
         flow.add("orders", "s3://bucket/checkpoints/orders")
         flow.add("totals", "s3://bucket/checkpoints/totals")
         with flow.run(interval="60s"):
             ...
-        flow.restore(flow.cuts()[-1].number).apply()
+        flow.rollback(flow.cuts()[-1].number).apply()
     """
 
-    def restore(
+    def rollback(
         self,
         to: int | str | None = None,
         *,
         session: "SparkSession | None" = None,
         allow_missing_input: bool = False,
-    ) -> FlowPlan:
-        """Plans to have all queries go on from a cut of the dataflow.
+    ) -> DataflowPlan:
+        """Plans to roll all queries back to a cut of the dataflow.
 
-        The queries have to be stopped. Each goes back by `cleancut.rollback`, if it is not there
-        already, and each channel hides at once what its sender has gone back behind. Nothing is
-        taken away, so that one can go back to another cut afterwards, a later one, too. What was in
-        flight is read again by the receivers.
+        The queries must be stopped. Each is rolled back by `cleancut.rollback`, unless it has that
+        state already, and each channel hides the later epochs of its sender. Nothing is deleted, so
+        a roll back to any other cut remains possible, a later one included. The receivers read
+        in-flight epochs again.
 
         Args:
-            to: the number of the cut, or its name; None is the last.
-            session: one that `configure` has set up; None takes the one that runs in this process.
-            allow_missing_input: as for `rollback`.
+            to: the number of a cut, or the name of a savepoint; None is the last.
+            session: a session that `configure` has set up; None is the active one of this process.
+            allow_missing_input: as for `cleancut.rollback`.
 
         Returns:
-            The plan. It names the queries that have not said that they have ended; its `apply`
-            refuses then, unless it is to fence them. Killed half-way, it is planned and applied
-            once more. Its `notes` have those of each query, and its `apply` checks all queries
-            before it changes the first one; without a session the plan is made without these.
+            The plan. It lists the members that have not recorded their end; its `apply` refuses
+            then, unless it fences them, and checks all members before it changes the first one. Its
+            `notes` have those of each member, if there is a session. After a kill, plan and apply
+            it again.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND; CLEANCUT_DATAFLOW_REFUSED, there is no such
-                cut, or a member cannot go back to it.
+            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND; CLEANCUT_DATAFLOW_REFUSED, the cut does not
+                exist, or a member cannot be rolled back to it.
         """
 
         def roll_back(checkpoint: str, savepoint: str) -> Plan:
@@ -85,37 +85,35 @@ class Dataflow(Flow):
             allows_missing_input=allow_missing_input,
         ).plan()
 
-    rollback = restore
-
     def clone(
         self,
-        to: str | os.PathLike[str],
+        target: str | os.PathLike[str],
         members: Mapping[str, str | os.PathLike[str]],
         channels: Mapping[str, str | os.PathLike[str]],
         *,
         at: int | str | None = None,
         session: "SparkSession | None" = None,
         allow_missing_input: bool = False,
-    ) -> FlowPlan:
-        """Plans to make another dataflow of a cut, beside this one, which may run meanwhile.
+    ) -> DataflowPlan:
+        """Plans to create another dataflow from a cut of this one, which may run meanwhile.
 
-        Each query gets a checkpoint by `cleancut.clone`, under an id of its own, and each channel
-        what was in flight. The queries are started with these places by whoever runs them.
+        Each query gets a checkpoint by `cleancut.clone`, with an id of its own, and each channel
+        the in-flight epochs. Start the queries with these locations.
 
         Args:
-            to: the location of the new dataflow.
-            members: for each member, the location of its new checkpoint.
-            channels: for each channel that a member sends into, where the new one is to be.
-            at: the number of the cut, or its name; None is the last.
-            session: as for `restore`.
-            allow_missing_input: as for `restore`.
+            target: location of the new dataflow.
+            members: location of the new checkpoint of each member.
+            channels: location of the new channel, for each channel that a member writes.
+            at: the number of a cut, or the name of a savepoint; None is the last.
+            session: as for `rollback`.
+            allow_missing_input: as for `rollback`.
 
         Returns:
-            The plan; its `apply` does it. Killed half-way, it is planned and applied once more.
+            The plan. Nothing has changed until its `apply`. After a kill, plan and apply it again.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut, or a place is missing or
-                not free.
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, the cut does not exist, or a location is
+                missing or not empty.
         """
 
         def cloned(checkpoint: str, into: str, savepoint: str) -> Plan:
@@ -132,33 +130,33 @@ class Dataflow(Flow):
             store=self._store,
             places=self._places,
             record=self._vector(at),
-            into=self._places.store(absolute(to), self._machinery),
+            into=self._places.store(absolute(target), self._machinery),
             members={name: absolute(place) for name, place in members.items()},
             channels=given,
             clone=cloned,
             allows_missing_input=allow_missing_input,
         ).plan()
 
-    def attend(
+    def participate(
         self, query: "StreamingQuery", name: str | None = None, *, every: Age = 1.0
-    ) -> "Attending":
-        """Closes the epochs of a query when a cut of the dataflow is to be made.
+    ) -> "Participant":
+        """Closes the epoch of a query whenever a cut of the dataflow is made.
 
-        It is for the driver of the query, and goes on in a thread there until it is stopped, or the
-        query ends. Without it cuts have what the query has committed by itself.
+        It runs in a thread of the query's driver until it is stopped, or the query ends. Without
+        it, cuts of the dataflow have the last epoch that the query has committed.
 
         Args:
             query: as `writeStream.start()` returned it.
-            name: what it is called here; None finds the member with its checkpoint.
-            every: how often requests are looked for, a listing each time: seconds, a timedelta, or
-                a text such as "2s".
+            name: name of the member; None finds the member with its checkpoint.
+            every: time between two listings for requests: seconds, a timedelta, or a text such as
+                "2s".
 
         Returns:
-            What attends; it is a context manager, which stops it.
+            The participant, a context manager that stops it.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND; CLEANCUT_DATAFLOW_REFUSED, it is no member;
-                CLEANCUT_COORDINATOR_MISSING, its epochs are not committed by cuts.
+            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND; CLEANCUT_DATAFLOW_REFUSED, the query is not a
+                member; CLEANCUT_COORDINATOR_MISSING, it has no cuts.
             ValueError: `every` is not above 0.
         """
         every_s = positive_s("every", every)
@@ -171,11 +169,11 @@ class Dataflow(Flow):
             name = found[0] if found else None
         if name is None or name not in members:
             reason = f"no member has the checkpoint {own.location}" if name is None else name
-            raise self._store.refused("attend", f"{reason}: add it first")
+            raise self._store.refused("participate", f"{reason}: add it first")
         attendant = Attendant(self._store, name, lambda: _closed(own))
-        attending = Attending(attendant, lambda: bool(query.isActive), every_s)
-        attending.begin()
-        return attending
+        participant = Participant(attendant, lambda: bool(query.isActive), every_s)
+        participant.begin()
+        return participant
 
 
 def _closed(own: Coordinator) -> AnswerRecord:
@@ -187,8 +185,8 @@ def _closed(own: Coordinator) -> AnswerRecord:
     return AnswerRecord(int(under_way["epoch"]), is_closing=own.cut_now())
 
 
-class Attending:
-    """Attends to requests of a dataflow, for one query, in a thread of its driver."""
+class Participant:
+    """Closes epochs of one query for cuts of a dataflow, in a thread of its driver."""
 
     def __init__(self, attendant: Attendant, is_active: Any, every_s: float) -> None:
         self._attendant = attendant
@@ -199,24 +197,24 @@ class Attending:
         self._thread = threading.Thread(target=self._run, name="cleancut-attend", daemon=True)
 
     def __repr__(self) -> str:
-        return f"Attending({self._attendant.member!r}, answered={self._answered})"
+        return f"Participant({self._attendant.member!r}, answered={self._answered})"
 
     @property
     def answered(self) -> int:
-        """How many requests it has answered."""
+        """Number of requests that it has answered."""
         return self._answered
 
     def begin(self) -> None:
-        """Says that it attends, and starts the thread."""
+        """Registers the participant and starts the thread."""
         self._attendant.begin()
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops it."""
         self._stopping.set()
         self._thread.join(_END_S)
 
-    def __enter__(self) -> "Attending":
+    def __enter__(self) -> "Participant":
         return self
 
     def __exit__(self, *_: object) -> None:

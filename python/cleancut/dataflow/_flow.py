@@ -1,4 +1,4 @@
-"""A dataflow: its members, its cuts, and the coordinator that makes them; no Spark is needed."""
+"""A dataflow: its members, its cuts, and the coordinator that makes them, without Spark."""
 
 import os
 import time
@@ -10,19 +10,19 @@ from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms, age_of, moment
 from cleancut._storage.access import S3Access, S3Options
 from cleancut.dataflow._cuts.channels import flying
-from cleancut.dataflow._cuts.checking import FlowReport, drill_vector, verify_vector
+from cleancut.dataflow._cuts.checking import DataflowReport, restore_test_vector, verify_vector
 from cleancut.dataflow._cuts.coordinator import Coordinator
 from cleancut.dataflow._cuts.decision import decide
-from cleancut.dataflow._cuts.expiring import FlowExpiry, plan_expiry
-from cleancut.dataflow._cuts.running import FlowRun, Pacing
+from cleancut.dataflow._cuts.expiring import DataflowExpiry, plan_expiry
+from cleancut.dataflow._cuts.running import DataflowRun, Pacing
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.infos import (
-    FlowAge,
-    FlowCut,
-    FlowEdge,
-    FlowInFlight,
-    FlowMember,
-    FlowStatus,
+    DataflowCut,
+    DataflowEdge,
+    DataflowInFlight,
+    DataflowMember,
+    DataflowStatus,
+    MemberAge,
     ages,
     begun,
     flow_cut,
@@ -39,19 +39,19 @@ Age = timedelta | float | str
 
 
 class Flow:
-    """Base of `Dataflow`: all of it that needs no Spark."""
+    """The part of `Dataflow` that needs no Spark."""
 
     def __init__(
         self,
         location: str | os.PathLike[str],
         **access: Unpack[S3Options],
     ) -> None:
-        """Names the place; nothing is looked at yet.
+        """Opens a dataflow; nothing is read yet.
 
         Args:
-            location: where the dataflow keeps its cuts: a local path, `s3://bucket/prefix`, or a
-                URI of `hdfs:`. It belongs to the dataflow alone.
-            access: for all that is on `s3://`, of the dataflow, its checkpoints and its channels:
+            location: where the dataflow stores its cuts: a local path, `s3://bucket/prefix`, or an
+                `hdfs:` URI, used by nothing else.
+            access: how to reach buckets, of the dataflow, its checkpoints and its channels:
                 `S3Options`.
 
         Raises:
@@ -61,31 +61,31 @@ class Flow:
         self._places = Places(S3Access(access))
         self._machinery = Machinery()
         self._store = self._places.store(self._location, self._machinery)
-        self._runs: FlowRun | None = None
+        self._runs: DataflowRun | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._location!r})"
 
     @property
     def location(self) -> str:
-        """Where it keeps its cuts; a path is absolute."""
+        """The location of its cuts; a path is absolute."""
         return self._location
 
     # Members
 
-    def add(self, name: str, checkpoint_location: str | os.PathLike[str]) -> FlowMember:
-        """Makes a query a member, running or not, begun or not. Again, it changes nothing.
+    def add(self, name: str, checkpoint_location: str | os.PathLike[str]) -> DataflowMember:
+        """Adds a query as a member; it need not have started. Repeated, it changes nothing.
 
         Args:
             name: 1 to 64 letters, digits, dashes and underscores.
-            checkpoint_location: of the query. Its epochs have to be committed by cuts.
+            checkpoint_location: the query's `checkpointLocation`. It must have cuts.
 
         Returns:
             The member, as it is now.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_REFUSED, that is no name, or another query has it, or
-                the query is a member by another one.
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, the name is invalid, another query has it, or
+                the query is a member under another name.
         """
         if not names.is_name(name):
             raise self._store.refused("add", f"{name!r} is no name of 1 to 64 letters, digits, - _")
@@ -106,18 +106,18 @@ class Flow:
         return self._member(record)
 
     def remove(self, name: str) -> bool:
-        """Has a query be a member no more. Cuts of the dataflow that have it keep it.
+        """Removes a member. Existing cuts of the dataflow keep it.
 
         Returns:
-            Whether there was one of this name.
+            Whether the member existed.
         """
         if name not in self._store.members():
             return False
         self._store.objects.delete(names.member_name(name))
         return True
 
-    def members(self) -> InfoList[FlowMember]:
-        """The queries by their names, as they are now; a listing and a read for each.
+    def members(self) -> InfoList[DataflowMember]:
+        """The members, ordered by name; a listing and a read for each.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
@@ -126,31 +126,31 @@ class Flow:
         self._store.flow_id()
         return InfoList(map(self._member, self._store.members().values()))
 
-    def _member(self, record: MemberRecord) -> FlowMember:
+    def _member(self, record: MemberRecord) -> DataflowMember:
         return _member_info(looked_at(record, self._places.root, self._machinery, cuts=1))
 
-    def edges(self) -> InfoList[FlowEdge]:
-        """The channels that the last cuts of the members read, and how far they have come.
+    def edges(self) -> InfoList[DataflowEdge]:
+        """The channels between members, at the members' last cuts.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
         """
         return _edges_now(self._looking())
 
-    def move_channel(self, channel: str | os.PathLike[str], to: str | os.PathLike[str]) -> None:
-        """Notes that a channel lies elsewhere than the cuts of its readers say.
+    def move_channel(self, channel: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+        """Records that a channel has moved since the cuts of its readers were written.
 
         Args:
-            channel: its location when they were written.
-            to: where it lies now.
+            channel: its location in these cuts.
+            target: its location now.
         """
         self._store.flow_id(create=True)
-        self._store.move(absolute(channel), absolute(to))
+        self._store.move(absolute(channel), absolute(target))
 
     # Cuts
 
-    def cuts(self) -> InfoList[FlowCut]:
-        """The cuts of the dataflow that count, by their numbers.
+    def cuts(self) -> InfoList[DataflowCut]:
+        """The complete cuts of the dataflow, ordered by number.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
@@ -159,19 +159,19 @@ class Flow:
         saved = self._store.savepoints()
         return InfoList(flow_cut(of, saved) for of in self._counted())
 
-    def at(self, number: int | str | None = None) -> FlowCut:
+    def get_cut(self, at: int | str | None = None) -> DataflowCut:
         """One cut of the dataflow.
 
         Args:
-            number: of the cut, or its name; None is the last.
+            at: the number of a cut, or the name of a savepoint; None is the last.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
         """
-        return flow_cut(self._vector(number), self._store.savepoints())
+        return flow_cut(self._vector(at), self._store.savepoints())
 
-    def history(self) -> InfoList[FlowAge]:
-        """How old each member was in each cut of the dataflow, and why.
+    def history(self) -> InfoList[MemberAge]:
+        """The age of each member in each cut of the dataflow, with the reason.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
@@ -196,17 +196,20 @@ class Flow:
             raise self._store.refused("look", f"there is no {wanted}; there are: {there}")
         return found
 
-    def cut(self, timeout: Age = 30.0, *, name: str | None = None, ask: bool = True) -> FlowCut:
-        """Makes a consistent cut of the whole dataflow now.
+    def cut(
+        self, timeout: Age = 30.0, *, name: str | None = None, wait: bool = True
+    ) -> DataflowCut:
+        """Makes a consistent cut of the dataflow now.
 
-        Members whose drivers attend close their epochs first. Who does not do so in time has an
-        older cut in it, and `why` says so; no query waits or stops. Where nothing has changed since
-        the last cut, that is given.
+        Members whose drivers participate close their epochs first. A member that does not close its
+        epoch in time contributes an older cut, with the reason; no query waits or stops. If nothing
+        has changed since the last cut, the result is that cut.
 
         Args:
-            timeout: how long members are waited for: seconds, a timedelta, or a text such as "30s".
-            name: what it is to be called, so that it stays until `drop_savepoint`.
-            ask: whether members are asked to close their epochs.
+            timeout: how long to wait for members: seconds, a timedelta, or a text such as "30s".
+            name: create a savepoint of this name for the cut.
+            wait: wait until members have closed their epochs. If not, the cut has what they have
+                committed.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND, CLEANCUT_DATAFLOW_REFUSED.
@@ -216,32 +219,32 @@ class Flow:
         timeout_s = _seconds(timeout)
         if name is not None:
             self._require_free(name)
-        made = None if self._runs is None else self._runs.cut(timeout_s, ask=ask, anew=False)
+        made = None if self._runs is None else self._runs.cut(timeout_s, wait=wait, anew=False)
         if made is None:
-            made = self._coordinating(lambda of: of.cut(timeout_s, ask=ask))
+            made = self._coordinating(lambda of: of.cut(timeout_s, wait=wait))
         if name is not None:
             self._name(name, made)
         return flow_cut(made, self._store.savepoints())
 
-    def savepoint(self, name: str, number: int | None = None) -> FlowCut:
-        """Gives a cut of the dataflow a name, by which it stays.
+    def create_savepoint(self, name: str, at: int | None = None) -> DataflowCut:
+        """Creates a savepoint: retains a cut of the dataflow under a name.
 
         Args:
-            name: 1 to 64 letters, digits, dashes and underscores; one that none has.
-            number: of the cut; None is the last.
+            name: 1 to 64 letters, digits, dashes and underscores; no savepoint has it.
+            at: the number of the cut; None is the last.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut, or the name is taken.
         """
         self._require_free(name)
-        record = self._vector(number)
+        record = self._vector(at)
         self._name(name, record)
         return flow_cut(record, self._store.savepoints())
 
     def drop_savepoint(self, name: str) -> bool:
-        """Takes a name away. Returns whether there was one.
+        """Drops a savepoint. Returns whether it existed.
 
-        The cut goes when cuts are given up the next time.
+        The next `expire` may delete its cut.
         """
         if name not in self._store.savepoints():
             return False
@@ -253,6 +256,9 @@ class Flow:
             raise self._store.refused(
                 "savepoint", f"{name!r} is no name of 1 to 64 letters, digits, dashes, underscores"
             )
+        if name.isdecimal():
+            reason = "a name of digits only would be read as the number of a cut"
+            raise self._store.refused("savepoint", reason)
         number = self._store.savepoints().get(name)
         if number is not None:
             raise self._store.refused("savepoint", f"cut {number} has the name {name}")
@@ -263,19 +269,19 @@ class Flow:
         # Who gives cuts up may not have seen the name; what is there after it was written stays.
         if all(of.number != record.number for of in self._counted()):
             self._store.objects.delete(names.savepoint_name(name))
-            raise self._store.refused("savepoint", f"cut {record.number} was given up meanwhile")
+            raise self._store.refused("savepoint", f"cut {record.number} was deleted meanwhile")
 
-    def in_flight(self, number: int | str | None = None) -> InfoList[FlowInFlight]:
-        """What each edge holds at a cut of the dataflow: sent, and not consumed.
+    def in_flight(self, at: int | str | None = None) -> InfoList[DataflowInFlight]:
+        """What each edge holds at a cut of the dataflow: sent and not consumed.
 
         Args:
-            number: of the cut, or its name; None is the last.
+            at: the number of a cut, or the name of a savepoint; None is the last.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
             CorruptedError: CLEANCUT_SINK_CORRUPTED, a channel is damaged.
         """
-        record = self._vector(number)
+        record = self._vector(at)
         found = []
         for edge in record.edges:
             sender = None if edge.sender is None else record.member(edge.sender)
@@ -284,7 +290,7 @@ class Flow:
             records = self._places.records(edge.channel)
             epochs = flying(records, edge)
             found.append(
-                FlowInFlight(
+                DataflowInFlight(
                     sender=sender.name,
                     receiver=edge.receiver,
                     epochs=tuple(of.epoch for of in epochs),
@@ -296,60 +302,61 @@ class Flow:
             )
         return InfoList(found)
 
-    def verify(self, number: int | str | None = None) -> FlowReport:
-        """Checks that a cut of the dataflow is whole and consistent, from its objects alone.
+    def verify(self, at: int | str | None = None) -> DataflowReport:
+        """Checks that a cut of the dataflow is complete and consistent.
 
-        Checked are that each member's cut is kept and is the one that was chosen, that all that it
-        leads to is there, that no member has consumed what its sender has not sent, and that all
-        files of what is in flight are there, as large as they were. `drill` reads the state, too.
+        It checks that each member's cut is retained and unchanged, that everything it references
+        exists, that no member has consumed what its sender had not sent, and that all files of
+        in-flight epochs exist with their sizes. `test_restore` also reads the state.
 
         Args:
-            number: of the cut, or its name; None is the last.
+            at: the number of a cut, or the name of a savepoint; None is the last.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
         """
-        return verify_vector(self._vector(number), self._places)
+        return verify_vector(self._vector(at), self._places)
 
-    def drill(self, number: int | str | None = None) -> FlowReport:
-        """Proves that a cut of the dataflow can be restored: `verify`, and all state is decoded.
+    def test_restore(self, at: int | str | None = None) -> DataflowReport:
+        """Checks a cut of the dataflow as `verify` does, and decodes all its state.
 
         Args:
-            number: of the cut, or its name; None is the last.
+            at: the number of a cut, or the name of a savepoint; None is the last.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
         """
-        return drill_vector(self._vector(number), self._places)
+        return restore_test_vector(self._vector(at), self._places)
 
     def expire(
-        self, *, keep: int | None = None, younger_than: timedelta | str | None = None
-    ) -> FlowExpiry:
-        """Plans to give up all cuts of the dataflow but some, and what those alone keep.
+        self, *, retain_last: int | None = None, retain_for: timedelta | str | None = None
+    ) -> DataflowExpiry:
+        """Plans to delete old cuts of the dataflow, and what only these need.
 
-        The last one stays, and all that have a name. With both arguments a cut stays for either.
+        The last cut and all savepoints are retained. At least one argument is required; with both,
+        a cut is retained if either holds.
 
         Args:
-            keep: how many of the last stay; from 1 on.
-            younger_than: those that were written in this time stay: a timedelta, or "7d", "36h".
+            retain_last: number of cuts to retain, at least 1.
+            retain_for: retain cuts that are younger: a timedelta, or a text such as "7d" or "36h".
 
         Returns:
-            The plan; its `apply` does it.
+            The plan. Nothing is deleted until its `apply`.
 
         Raises:
-            ValueError: neither is given, or what is given keeps nothing or is no age.
+            ValueError: no argument is given, or it is invalid.
         """
-        age = None if younger_than is None else age_of(younger_than)
-        if keep is None and age is None:
-            raise ValueError("expire takes keep, younger_than, or both")
-        if keep is not None and keep < 1:
-            raise ValueError(f"keep is {keep}, and the last cut always stays")
+        age = None if retain_for is None else age_of(retain_for)
+        if retain_last is None and age is None:
+            raise ValueError("expire takes retain_last, retain_for, or both")
+        if retain_last is not None and retain_last < 1:
+            raise ValueError(f"retain_last is {retain_last}, and must be at least 1")
         since_ms = None if age is None else self._machinery.now_ms() - age_ms(age)
         return plan_expiry(
             self._location,
             self._counted(),
             self._store.savepoints(),
-            (keep or 1, since_ms),
+            (retain_last or 1, since_ms),
             self._coordinating,
         )
 
@@ -362,55 +369,55 @@ class Flow:
         min_pause: Age = 0.0,
         poll: Age = 5.0,
         timeout: Age = 30.0,
-        ask: bool = True,
-        keep: int = 10,
-        younger_than: timedelta | str | None = None,
+        wait: bool = True,
+        retain_last: int = 10,
+        retain_for: timedelta | str | None = None,
         tolerable_failures: int | None = None,
-    ) -> FlowRun:
-        """Begins to make cuts of the dataflow, in a thread of this process, until it is stopped.
+    ) -> DataflowRun:
+        """Starts a coordinator in a thread of this process, which makes cuts until it is stopped.
 
-        It may be the process of a query, or one of its own: only the stores join them. Another one
-        that runs already stands by from now on. Times are seconds, timedeltas, or texts as "30s".
+        The process may be that of a query or another one. A coordinator that runs already is on
+        standby from now on. Times are seconds, timedeltas, or texts such as "30s".
 
         Args:
-            interval: between the beginnings of two cuts.
-            min_pause: between the end of one and the beginning of the next, at least.
-            poll: how often members are looked at in between, so that a cut is made of what is
-                known. A look is a listing for each member, and three.
-            timeout: how long members that close their epochs are waited for.
-            ask: whether they are asked to.
-            keep: how many cuts stay; those that have a name stay beside these.
-            younger_than: cuts that were written in this time stay, too.
-            tolerable_failures: how many failures in a row do not end it; None is any number.
+            interval: time between the starts of two cuts.
+            min_pause: minimum time between the end of a cut and the start of the next.
+            poll: time between two scans of the members, each of which takes a listing for each
+                member and three more.
+            timeout: how long to wait for members to close their epochs.
+            wait: as for `cut`.
+            retain_last: number of cuts to retain; savepoints are retained too.
+            retain_for: retain cuts that are younger, too.
+            tolerable_failures: number of consecutive failures that do not end it; None is any.
 
         Returns:
-            What runs; it is a context manager, which stops it.
+            The coordinator, a context manager that stops it.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND, CLEANCUT_DATAFLOW_REFUSED: this object runs
                 one already.
-            ValueError: a time is not above 0, or `keep` is below 1.
+            ValueError: a time is not above 0, or `retain_last` is below 1.
         """
         if self._runs is not None and self._runs.is_active:
             raise self._store.refused("run", "it runs already, by this object")
-        if keep < 1:
-            raise ValueError(f"keep is {keep}, and the last cut always stays")
+        if retain_last < 1:
+            raise ValueError(f"retain_last is {retain_last}, and must be at least 1")
         pacing = Pacing(
             interval_s=positive_s("interval", interval),
             min_pause_s=_seconds(min_pause),
             poll_s=positive_s("poll", poll),
             timeout_s=_seconds(timeout),
-            ask=ask,
-            keep=keep,
-            young_ms=None if younger_than is None else age_ms(younger_than),
+            wait=wait,
+            keep=retain_last,
+            young_ms=None if retain_for is None else age_ms(retain_for),
             tolerable_failures=tolerable_failures,
         )
-        self._runs = FlowRun(self._coordinator, pacing)
+        self._runs = DataflowRun(self._coordinator, pacing)
         self._runs.begin()
         return self._runs
 
-    def status(self) -> FlowStatus:
-        """Where it stands: coordinator, last cut, members, and what a cut made now would have.
+    def status(self) -> DataflowStatus:
+        """The coordinator, the last cut, the members, and what a cut made now would have.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
@@ -428,25 +435,25 @@ class Flow:
             future = {
                 name: None if of.facts is None else of.facts.epoch for name, of in chosen.items()
             }
-        return FlowStatus(
+        return DataflowStatus(
             location=self._location,
             generation=generation or None,
-            runs=generation > 0 and not has_ended,
+            is_running=generation > 0 and not has_ended,
             coordinator=self._told(generation),
             last=flow_cut(counted[-1], self._store.savepoints()) if counted else None,
             members=InfoList(map(_member_info, looking.seen.members.values())),
             edges=_edges_now(looking),
             next=future,
-            why=why,
+            reasons=why,
             failures=0 if self._runs is None else self._runs.failures,
-            trouble=None if self._runs is None else self._runs.trouble,
+            last_error=None if self._runs is None else self._runs.last_error,
         )
 
     def page(self) -> str:
-        """The dataflow as a document of HTML, which needs no script and no other file.
+        """The dataflow as one HTML document, without scripts or other files.
 
-        It draws how the queries hang together, and has what `status()`, `in_flight()`, `history()`
-        and `cuts()` tell.
+        It has a graph of the queries, and the results of `status()`, `in_flight()`, `history()` and
+        `cuts()`.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
@@ -484,21 +491,21 @@ class Flow:
             coordinator.end()
 
 
-def _member_info(view: MemberView) -> FlowMember:
+def _member_info(view: MemberView) -> DataflowMember:
     cuts = view.cuts()
     last = cuts[-1] if cuts else None
-    return FlowMember(
+    return DataflowMember(
         name=view.name,
         epoch=begun(view.newest),
         written=None if last is None else moment(last.written_ms),
         newest=begun(view.newest),
-        why=view.trouble or next(iter(view.damaged.values()), None),
+        reason=view.trouble or next(iter(view.damaged.values()), None),
         checkpoint=view.record.checkpoint,
         query_id=None if last is None else last.query_id,
     )
 
 
-def _edges_now(looking: Coordinator) -> InfoList[FlowEdge]:
+def _edges_now(looking: Coordinator) -> InfoList[DataflowEdge]:
     seen = looking.seen
     senders = seen.senders()
     found = []
@@ -508,7 +515,7 @@ def _edges_now(looking: Coordinator) -> InfoList[FlowEdge]:
             channel = seen.place(of)
             sender = senders.get(channel)
             found.append(
-                FlowEdge(
+                DataflowEdge(
                     sender=sender,
                     receiver=name,
                     consumed=begun(of.epoch),

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cleancut._display import charts, html
 from cleancut._display.info_list import InfoList
-from cleancut.dataflow._model.infos import FlowCut, FlowInFlight, FlowStatus
+from cleancut.dataflow._model.infos import DataflowCut, DataflowInFlight, DataflowStatus
 
 _STYLE = (
     "<style>:root{color-scheme:light dark}"
@@ -23,9 +23,9 @@ _MS = timedelta(milliseconds=1)
 class _Shown(Protocol):
     """What a page asks a dataflow for."""
 
-    def status(self) -> FlowStatus: ...
-    def cuts(self) -> InfoList[FlowCut]: ...
-    def in_flight(self) -> InfoList[FlowInFlight]: ...
+    def status(self) -> DataflowStatus: ...
+    def cuts(self) -> InfoList[DataflowCut]: ...
+    def in_flight(self) -> InfoList[DataflowInFlight]: ...
 
 
 def page(flow: _Shown, now: datetime) -> str:
@@ -61,7 +61,7 @@ def _headed(title: str, inner: str) -> str:
     return f"<h2>{escape(title)}</h2>{inner}"
 
 
-def _ages(cuts: Sequence[FlowCut]) -> str:
+def _ages(cuts: Sequence[DataflowCut]) -> str:
     """For each member how long before each cut of the dataflow its own had been written."""
     by_member: Mapping[str, list[int | None]] = defaultdict(list)
     for cut in cuts:

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from cleancut.sinks._core.batch import Batch
     from cleancut.sinks._core.database import Transaction
     from cleancut.sinks._core.epoch_sink import EpochSink, FanOut, fan_out
-    from cleancut.sinks._core.foreach import sealing
+    from cleancut.sinks._core.foreach import sealed
     from cleancut.sinks._core.ledger import LedgerEpoch
     from cleancut.sinks._core.open_epoch import OpenEpoch
-    from cleancut.sinks._core.selecting import selecting
+    from cleancut.sinks._core.transformed import transformed
     from cleancut.sinks._files.epoch_files import EpochFiles
     from cleancut.sinks._files.published import PublishedEpoch
     from cleancut.sinks._kafka.sink import KafkaSink
@@ -31,10 +31,10 @@ else:
             "sinks._core.batch": ("Batch",),
             "sinks._core.database": ("Transaction",),
             "sinks._core.epoch_sink": ("EpochSink", "FanOut", "fan_out"),
-            "sinks._core.foreach": ("sealing",),
+            "sinks._core.foreach": ("sealed",),
             "sinks._core.ledger": ("LedgerEpoch",),
             "sinks._core.open_epoch": ("OpenEpoch",),
-            "sinks._core.selecting": ("selecting",),
+            "sinks._core.transformed": ("transformed",),
             "sinks._files.epoch_files": ("EpochFiles",),
             "sinks._files.published": ("PublishedEpoch",),
             "sinks._kafka.sink": ("KafkaSink",),
@@ -71,6 +71,6 @@ __all__ = [
     "TwoPhaseSink",
     "exactly_once",
     "fan_out",
-    "sealing",
-    "selecting",
+    "sealed",
+    "transformed",
 ]

@@ -284,7 +284,7 @@ class TwoPhaseSink(EpochSink):
         if lost is not None:
             raise error_for(lost, batch, self.name)
 
-    def sweep(self, batch: Batch) -> None:
+    def clean_up(self, batch: Batch) -> None:
         """Aborts what was prepared up to this epoch and is not decided."""
         try:
             for left in prepared_in(self._of_run().names(PREPARED)):
@@ -309,7 +309,7 @@ class TwoPhaseSink(EpochSink):
         body = self._of_run().read(name)
         return None if body is None else _Decision.decode(body, self._of_run().at(name), epoch)
 
-    def forget(self, query_id: str, after: int) -> int:
+    def mark_unpublished(self, query_id: str, after: int) -> int:
         """Records epochs as undone whose rows you have deleted in the target.
 
         For a query that was rolled back if the committer cannot undo. The query must not run.

@@ -130,7 +130,7 @@ class SinkContract(ABC):
 
         return SparkSession.builder.getOrCreate()
 
-    def test_each_epoch_is_written_once_however_often_it_runs(self, tmp_path: Path) -> None:
+    def test_retried_epoch_is_written_once(self, tmp_path: Path) -> None:
         """Repeated in the same run, in another one, and after later epochs."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -147,7 +147,7 @@ class SinkContract(ABC):
             play.give(run, sink, 0)
         play.check(range(3))
 
-    def test_epochs_have_gaps_and_may_be_empty(self, tmp_path: Path) -> None:
+    def test_gaps_and_empty_epochs_are_accepted(self, tmp_path: Path) -> None:
         """Operations leave numbers unused, and epochs that move a watermark have no rows.
 
         The checkpoint records which epochs were published, so that an unused number is no loss.
@@ -164,9 +164,7 @@ class SinkContract(ABC):
         play.give(run, sink, 9)
         play.check([0, 7, 9])
 
-    def test_a_run_that_dies_anywhere_leaves_no_epoch_torn_lost_or_doubled(
-        self, tmp_path: Path
-    ) -> None:
+    def test_killed_run_leaves_no_partial_lost_or_duplicated_epoch(self, tmp_path: Path) -> None:
         """Before, in and after each step; then the next run takes the same epoch."""
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
@@ -181,7 +179,7 @@ class SinkContract(ABC):
             play.give(play.query.start(), self.make_sink(tmp_path), epoch)
             play.check(range(epoch + 1), f"after it had died at line {line} of {lines}")
 
-    def test_an_epoch_that_was_sealed_is_finished(self, tmp_path: Path) -> None:
+    def test_sealed_epoch_is_published_after_a_restart(self, tmp_path: Path) -> None:
         """As where rows were in flight: the run before has died after its seal."""
         play = _Play(self, tmp_path, ActedQuery(keeps_seals=True))
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
@@ -195,7 +193,7 @@ class SinkContract(ABC):
             play.give(play.query.start(), self.make_sink(tmp_path), epoch)
             play.check(range(epoch + 1))
 
-    def test_a_run_that_was_followed_changes_nothing(self, tmp_path: Path) -> None:
+    def test_fenced_run_writes_nothing(self, tmp_path: Path) -> None:
         """It waits at some line while a newer run takes its epoch and the next; then it goes on."""
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
@@ -219,7 +217,7 @@ class SinkContract(ABC):
             play.check(range(epoch + 3), "after an older run had tried the next epoch")
             epoch += 3
 
-    def test_a_run_from_before_a_rollback_publishes_nothing(self, tmp_path: Path) -> None:
+    def test_run_from_before_a_rollback_publishes_nothing(self, tmp_path: Path) -> None:
         """An older run stops at a line, the query is rolled back, and the older run continues.
 
         The epoch of the older run may be visible until the next run has begun.
@@ -252,7 +250,7 @@ class SinkContract(ABC):
             play.check(history, f"after a run from before a rollback had waited at line {line}")
             epoch += 4
 
-    def test_an_epoch_with_other_input_is_refused(self, tmp_path: Path) -> None:
+    def test_epoch_with_other_input_is_refused(self, tmp_path: Path) -> None:
         """The query was set back by hand: to write it would double, and to skip it lose rows."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -277,7 +275,7 @@ class SinkContract(ABC):
                 play.give(run, sink, epoch)
         return early
 
-    def test_a_target_that_lost_epochs_is_not_written(self, tmp_path: Path) -> None:
+    def test_target_that_lost_epochs_is_refused(self, tmp_path: Path) -> None:
         """It was restored to an earlier state, with its ledger. Then each way out is taken."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -305,7 +303,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 9)
         play.check([0, 1, 8, 9], "the loss of epoch 7 was accepted before")
 
-    def test_a_target_that_loses_epochs_during_a_run_is_not_written(self, tmp_path: Path) -> None:
+    def test_target_that_loses_epochs_during_a_run_is_refused(self, tmp_path: Path) -> None:
         """It is restored to an earlier state while a run writes to it; then it is gone."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -319,7 +317,7 @@ class SinkContract(ABC):
         play.refused(4, "epochs 0 to 3", run=run, sink=sink)
         play.check([], "a run was refused whose target was gone")
 
-    def test_a_target_that_is_gone_after_the_seal_is_not_written(self, tmp_path: Path) -> None:
+    def test_target_deleted_after_the_seal_is_refused(self, tmp_path: Path) -> None:
         """It is deleted between the seal of an epoch and its publication."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -331,7 +329,7 @@ class SinkContract(ABC):
         play.refused(2, "epochs 0 to 1", run=run, sink=sink, sealed=gone)
         play.check([], "a run was refused whose target was gone after the seal")
 
-    def test_a_target_that_is_gone_is_not_created_again(self, tmp_path: Path) -> None:
+    def test_deleted_target_is_not_recreated(self, tmp_path: Path) -> None:
         """With its ledger; a new query, and one that accepts the loss, create it."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -346,7 +344,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), sink, 2)
         play.check([2], "the loss of all epochs was accepted")
 
-    def test_a_query_that_was_moved_continues_and_fences_earlier_runs(self, tmp_path: Path) -> None:
+    def test_moved_query_continues_and_fences_earlier_runs(self, tmp_path: Path) -> None:
         """Generations begin again at the new checkpoint. The former one can still be started."""
         play = _Play(self, tmp_path)
         for epoch in (0, 1):
@@ -369,7 +367,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 5)
         play.check(range(6), "the query was moved twice")
 
-    def test_a_checkpoint_that_was_moved_by_hand_is_accepted_by_name(self, tmp_path: Path) -> None:
+    def test_checkpoint_moved_by_hand_is_accepted_by_name(self, tmp_path: Path) -> None:
         """Nothing says which checkpoint it continues. The call that the error names is made."""
         play = _Play(self, tmp_path)
         for epoch in (0, 1):
@@ -385,7 +383,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 3)
         play.check(range(4), "the move was accepted")
 
-    def test_an_epoch_that_was_sealed_goes_to_no_other_sink(self, tmp_path: Path) -> None:
+    def test_sealed_epoch_is_refused_by_another_sink(self, tmp_path: Path) -> None:
         """The run before has died after its seal, which names its sink. Then the sink changes."""
         play, other = _Play(self, tmp_path, ActedQuery(keeps_seals=True)), _OtherSink()
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
@@ -401,7 +399,7 @@ class SinkContract(ABC):
             play.check([0, 1], "the epoch was completed, and the sink was changed")
             assert other.epochs == {2}, "the sink was changed after its epoch, and was refused"
 
-    def test_a_sink_object_serves_one_query_after_another(self, tmp_path: Path) -> None:
+    def test_sink_object_serves_one_query_after_another(self, tmp_path: Path) -> None:
         """A second query that uses it within an epoch of the first may be refused."""
         play, other = _Play(self, tmp_path), _Play(self, tmp_path, first=_OTHER)
         sink, taken = self.make_sink(tmp_path), list[int]()
@@ -422,7 +420,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 2)
         play.check(range(3), "another query used the sink before", other.expected(taken))
 
-    def test_an_error_of_the_rows_is_raised_as_it_is(self, tmp_path: Path) -> None:
+    def test_error_in_the_rows_is_raised_unchanged(self, tmp_path: Path) -> None:
         """What a task raises is no fault of the target, and leaves nothing there."""
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
@@ -434,7 +432,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 1)
         play.check([0, 1], "a task had failed before")
 
-    def test_two_queries_do_not_take_each_others_epochs(self, tmp_path: Path) -> None:
+    def test_two_queries_write_independently(self, tmp_path: Path) -> None:
         """Both number their epochs from 0. The second may be refused, before it writes."""
         play = _Play(self, tmp_path)
         other = _Play(self, tmp_path, first=_OTHER)
@@ -450,7 +448,7 @@ class SinkContract(ABC):
             other.give(other.query.start(), self.make_sink(tmp_path), 0)
             play.check([0, 1], "beside another query", other.expected(others))
 
-    def test_what_a_query_has_gone_back_behind_is_undone_or_refused(self, tmp_path: Path) -> None:
+    def test_rolled_back_epochs_are_undone_or_refused(self, tmp_path: Path) -> None:
         """Before the query goes on, its target is that of the epoch that it went back to."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -469,9 +467,7 @@ class SinkContract(ABC):
         play.give(play.query.start(), self.make_sink(tmp_path), 6)
         play.check([0, 1, 6], "the query went back to epoch 1, and was started again")
 
-    def test_a_rollback_that_is_undone_is_followed_or_refused_with_what_helps(
-        self, tmp_path: Path
-    ) -> None:
+    def test_undone_rollback_is_followed_or_refused(self, tmp_path: Path) -> None:
         """The sink may have deleted rows that count again; then its advice is taken."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)

@@ -13,9 +13,9 @@ from cleancut._display import charts, html, tables
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, class_name, rank
 from cleancut._format.ages import moment
-from cleancut._format.cut.channels import ChannelInfo, operator_cuts
+from cleancut._format.cut.channels import ShuffleInputInfo, operator_cuts
 from cleancut._format.cut.costs import Costs
-from cleancut._format.layout import Kind, StoreId
+from cleancut._format.layout import FRAME_KINDS, FrameKind, StoreId
 from cleancut._format.placed import Chain
 from cleancut._format.spark.log_entries import (
     next_watermark_of,
@@ -98,11 +98,11 @@ class SavepointInfo(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class PlacedFrameInfo(Brief):
+class FrameLocation(Brief):
     """A frame that a cut names.
 
     Attributes:
-        kind: "delta" (what one epoch changed) or "base" (all live rows).
+        kind: "changelog" (the changes of one epoch) or "snapshot" (all live rows).
         version: the state version after the frame.
         id: the id of that version of the store.
         segment: the object that it lies in, by its name below the root.
@@ -111,7 +111,7 @@ class PlacedFrameInfo(Brief):
         crc: CRC-32 of its bytes.
     """
 
-    kind: Kind
+    kind: FrameKind
     version: int
     id: str
     segment: str
@@ -120,7 +120,7 @@ class PlacedFrameInfo(Brief):
     crc: int
 
 
-class ChainInfo(tuple[PlacedFrameInfo, ...]):
+class ChainInfo(tuple[FrameLocation, ...]):
     """The frames that make up one version of a store, oldest first."""
 
     __slots__ = ()
@@ -129,10 +129,11 @@ class ChainInfo(tuple[PlacedFrameInfo, ...]):
         return f"ChainInfo({self})"
 
     def __str__(self) -> str:
-        bases = [frame.version for frame in self if frame.kind == "base"]
-        deltas = [frame.version for frame in self if frame.kind == "delta"]
-        parts = [f"base {version}" for version in bases]
-        return ", ".join([*parts, *([f"deltas {tables.ranges(deltas)}"] if deltas else [])])
+        snapshots = [frame.version for frame in self if frame.kind == "snapshot"]
+        changelogs = [frame.version for frame in self if frame.kind == "changelog"]
+        parts = [f"snapshot {version}" for version in snapshots]
+        parts += [f"changelogs {tables.ranges(changelogs)}"] if changelogs else []
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +147,7 @@ class StoreCutInfo(Brief):
         id: the id of the version.
         chain: the frames that make it up.
         bytes: the size of these frames.
-        referred_bytes: the size of what its base refers to, in bytes; of what stores divide among
+        referenced_bytes: the size of what its base refers to, in bytes; of what stores divide among
             them, its share. 0 where it has rows of its own, None where that cannot be read.
     """
 
@@ -156,7 +157,7 @@ class StoreCutInfo(Brief):
     id: str = field(metadata=rank(1))
     chain: ChainInfo
     bytes: int = field(metadata=BARS)
-    referred_bytes: int | None = field(default=0, metadata=BARS | rank(2))
+    referenced_bytes: int | None = field(default=0, metadata=BARS | rank(2))
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,11 +178,11 @@ class CutDetails(Brief):
         commit_entry: Spark's entry of the commit log.
         timings: milliseconds by phase of the commit.
         costs: what the epoch cost; None where an older release wrote the cut.
-        channels: what the epoch made of each channel that could be captured.
+        shuffle_inputs: the capture of each shuffle input in the epoch.
         segments: the objects that the frames lie in, by their names below the root.
         stores: the state stores, by operator, partition and name.
-        referred_bytes: the size of what bases refer to that begin its chains, in bytes, in addition
-            to `info.bytes`; None where that cannot be read.
+        referenced_bytes: size of what the first snapshots of its chains reference, in addition to
+            `info.bytes`; None if it cannot be read.
     """
 
     path: str
@@ -195,10 +196,10 @@ class CutDetails(Brief):
     commit_entry: str
     timings: Mapping[str, int]
     costs: Costs | None
-    channels: InfoList[ChannelInfo]
+    shuffle_inputs: InfoList[ShuffleInputInfo]
     segments: Sequence[str]
     stores: InfoList[StoreCutInfo]
-    referred_bytes: int | None = 0
+    referenced_bytes: int | None = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a plain dictionary."""
@@ -223,8 +224,8 @@ class CutDetails(Brief):
         facts += [(f"{phase} took", f"{ms} ms") for phase, ms in self.timings.items()]
         size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
         facts += [("size", size)]
-        if self.referred_bytes != 0:
-            told = "unknown" if self.referred_bytes is None else f"{self.referred_bytes} bytes"
+        if self.referenced_bytes != 0:
+            told = "unknown" if self.referenced_bytes is None else f"{self.referenced_bytes} bytes"
             facts += [("referred to", told)]
         if self.costs is not None:
             used = self.costs.all
@@ -233,7 +234,7 @@ class CutDetails(Brief):
             facts += [("requests of the driver", str(self.costs.driver))]
             facts += [("requests of executors", str(self.costs.executors))]
             facts += [("slowest store", str(slow)) for slow in self.costs.slowest]
-        cuts = operator_cuts(self.channels)
+        cuts = operator_cuts(self.shuffle_inputs)
         return [*facts, *((f"operator {cut.operator}", str(cut)) for cut in cuts)]
 
 
@@ -313,18 +314,18 @@ def cut_details(cut: StoredCut, referred: Mapping[StoreId, int] | None) -> CutDe
         commit_entry=cut.commit,
         timings=cut.timings,
         costs=cut.costs,
-        channels=InfoList(cut.channels),
+        shuffle_inputs=InfoList(cut.channels),
         segments=cut.chain_segments,
         stores=InfoList(_store_cut_info(chain, referred) for chain in cut.chains.values()),
-        referred_bytes=None if referred is None else sum(referred.values()),
+        referenced_bytes=None if referred is None else sum(referred.values()),
     )
 
 
 def _store_cut_info(chain: Chain, referred: Mapping[StoreId, int] | None) -> StoreCutInfo:
     store, last = chain[0].store, chain[-1].name
     frames = ChainInfo(
-        PlacedFrameInfo(
-            kind=frame.name.kind,
+        FrameLocation(
+            kind=FRAME_KINDS[frame.name.kind],
             version=frame.name.version,
             id=frame.name.version_id,
             segment=frame.segment,
@@ -341,7 +342,7 @@ def _store_cut_info(chain: Chain, referred: Mapping[StoreId, int] | None) -> Sto
         id=last.version_id,
         chain=frames,
         bytes=chain_bytes(chain),
-        referred_bytes=None if referred is None else referred.get(store, 0),
+        referenced_bytes=None if referred is None else referred.get(store, 0),
     )
 
 

@@ -6,7 +6,13 @@ from datetime import datetime
 
 from cleancut._brief import Brief
 from cleancut._display.tables import TREND, rank
-from cleancut._format.cut.channels import ChannelInfo, CutMode, OperatorCut, longest, operator_cuts
+from cleancut._format.cut.channels import (
+    CutMode,
+    OperatorCut,
+    ShuffleInputInfo,
+    longest,
+    operator_cuts,
+)
 from cleancut._format.cut.costs import Costs, RequestsByKind, StoreTimes
 
 
@@ -22,7 +28,7 @@ SLOW_KINDS = (
     "retries",
     "upload",
     "straggler",
-    "gate",
+    "commit",
     "input",
     "unknown",
 )
@@ -34,7 +40,7 @@ class SlowEpoch(Brief):
 
     Attributes:
         kind: what explains half of it or more: "executor-lost", "driver-pause", "retries",
-            "upload", "straggler", "gate", "input", or "unknown".
+            "upload", "straggler", "commit", "input", or "unknown".
         typical_ms: the median of the epochs before it, in milliseconds.
         detail: in words, with the figures that say so.
     """
@@ -56,8 +62,8 @@ class EpochInfo(Brief):
         generation: of the driver that committed it; each start of the query has a higher one.
         written: when its cut was put together, in UTC.
         duration_ms: milliseconds from when the first task opened a store until then, by the
-            driver's clock, and at least `gate_ms`; None too where no task did.
-        gate_ms: milliseconds of these between the end of the sink and then; `timings` has its
+            driver's clock, and at least `commit_ms`; None too where no task did.
+        commit_ms: milliseconds of these between the end of the sink and then; `timings` has its
             parts.
         cut_ms: milliseconds that writing the cut took afterwards, which the next cut of the same
             run tells; None until there is one.
@@ -73,7 +79,7 @@ class EpochInfo(Brief):
         bytes_received: in bodies of answers.
         slowest: the stores that took longest.
         mode: "unaligned" where rows are in flight after the epoch, else "aligned".
-        rows_in_flight: how many.
+        in_flight_rows: how many.
         alignment_ms: the longest that an operator's first channel to arrive waited for its last,
             by the driver's clock; None too where no channel could be captured.
         barrier_to_capture_ms: the longest that an overtaken channel took from the driver's order
@@ -81,7 +87,7 @@ class EpochInfo(Brief):
         operators: how each operator was cut whose channels could be captured.
         timings: milliseconds by phase, as docs/FORMAT.md names them.
         costs: the same figures for the driver and the executors apart.
-        proven: when a drill proved last that its cut can be restored, in UTC; None if none has.
+        restore_tested: time of the last restore test of its cut, in UTC; None if there is none.
         slow: why it took longer than others of its run; None where it did not, and where nobody
             judged.
     """
@@ -90,7 +96,7 @@ class EpochInfo(Brief):
     generation: int = field(metadata=rank(9))
     written: datetime
     duration_ms: int | None = field(metadata=TREND)
-    gate_ms: int | None = field(metadata=TREND)
+    commit_ms: int | None = field(metadata=TREND)
     cut_ms: int | None = field(metadata=rank(5) | TREND)
     stores: int = field(metadata=rank(6))
     frames: int | None = field(metadata=rank(8) | TREND)
@@ -104,13 +110,13 @@ class EpochInfo(Brief):
     bytes_received: int | None = field(metadata=rank(11))
     slowest: StoreTimes | None = field(metadata=rank(12))
     mode: CutMode = field(metadata=rank(2))
-    rows_in_flight: int = field(metadata=TREND)
+    in_flight_rows: int = field(metadata=TREND)
     alignment_ms: int | None = field(metadata=rank(1) | TREND)
     barrier_to_capture_ms: int | None = field(metadata=rank(9))
     operators: tuple[OperatorCut, ...] = field(metadata={"column": False})
     timings: Mapping[str, int] = field(metadata={"column": False})
     costs: Costs | None = field(metadata={"column": False})
-    proven: datetime | None = field(default=None, metadata={"column": False})
+    restore_tested: datetime | None = field(default=None, metadata={"column": False})
     slow: SlowEpoch | None = field(default=None, metadata=rank(4))
 
 
@@ -123,19 +129,19 @@ def epoch_info(
     timings: Mapping[str, int],
     costs: Costs | None,
     cut_ms: int | None,
-    channels: Iterable[ChannelInfo],
+    channels: Iterable[ShuffleInputInfo],
 ) -> EpochInfo:
     """Draws together what a cut tells of its epoch."""
     used = None if costs is None else costs.all
     operators = operator_cuts(channels)
-    rows_in_flight = sum(of.rows_in_flight for of in operators)
+    in_flight_rows = sum(of.in_flight_rows for of in operators)
     total = None if used is None else used.requests.total
     return EpochInfo(
         epoch=epoch,
         generation=generation,
         written=written,
         duration_ms=timings.get("epochMs"),
-        gate_ms=timings.get("gateMs"),
+        commit_ms=timings.get("gateMs"),
         cut_ms=cut_ms,
         stores=stores,
         frames=None if used is None else used.frames,
@@ -148,8 +154,8 @@ def epoch_info(
         bytes_sent=None if used is None else used.bytes_sent,
         bytes_received=None if used is None else used.bytes_received,
         slowest=None if costs is None else costs.slowest,
-        mode="unaligned" if rows_in_flight else "aligned",
-        rows_in_flight=rows_in_flight,
+        mode="unaligned" if in_flight_rows else "aligned",
+        in_flight_rows=in_flight_rows,
         alignment_ms=longest(of.alignment_ms for of in operators),
         barrier_to_capture_ms=longest(of.barrier_to_capture_ms for of in operators),
         operators=operators,

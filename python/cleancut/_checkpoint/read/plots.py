@@ -55,7 +55,7 @@ def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
 def _times(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
     """Phases on top of each other: tasks, gate, and the write of the cut."""
     at = [of.epoch for of in epochs]
-    gates = [(of.gate_ms or 0) / _MS for of in epochs]
+    gates = [(of.commit_ms or 0) / _MS for of in epochs]
     whole = [(of.duration_ms or 0) / _MS for of in epochs]
     tasks = [max(all_s - gate, 0.0) for all_s, gate in zip(whole, gates, strict=True)]
     cuts = [(of.cut_ms or 0) / _MS for of in epochs]
@@ -69,8 +69,8 @@ def _times(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
 
 
 def _rows(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
-    axes.step([of.epoch for of in epochs], [of.rows_in_flight for of in epochs], where="mid")
-    axes.set_ylim(bottom=0, top=None if any(of.rows_in_flight for of in epochs) else 1)
+    axes.step([of.epoch for of in epochs], [of.in_flight_rows for of in epochs], where="mid")
+    axes.set_ylim(bottom=0, top=None if any(of.in_flight_rows for of in epochs) else 1)
     axes.set_ylabel("rows")
     axes.set_title("Rows in flight after it")
 

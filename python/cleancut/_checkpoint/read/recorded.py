@@ -27,14 +27,14 @@ _LOOKS = 3
 
 
 def told_epochs(
-    root: Root, since: int | datetime | None, proven: Mapping[int, datetime]
+    root: Root, since: int | datetime | None, tested: Mapping[int, datetime]
 ) -> list[EpochInfo]:
     """What kept cuts tell of their epochs, and what is noted of these and of others.
 
     Args:
         root: that of the query.
         since: see `Checkpoint.history`.
-        proven: when the cuts of epochs were proven.
+        tested: time of the last restore test, by epoch.
 
     Raises:
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release noted some.
@@ -50,7 +50,7 @@ def told_epochs(
     for info in kept:
         if _is_since(info, first):
             told[info.epoch] = _with_note(info, told.get(info.epoch))
-    return [replace(told[epoch], proven=proven.get(epoch)) for epoch in sorted(told)]
+    return [replace(told[epoch], restore_tested=tested.get(epoch)) for epoch in sorted(told)]
 
 
 def _with_note(info: EpochInfo, note: EpochInfo | None) -> EpochInfo:
@@ -164,7 +164,7 @@ def _info(fields: dict[str, Any]) -> EpochInfo:
     return replace(
         info,
         mode="unaligned" if rows else "aligned",
-        rows_in_flight=rows,
+        in_flight_rows=rows,
         alignment_ms=fields.get("alignmentMs"),
         barrier_to_capture_ms=fields.get("barrierToCaptureMs"),
         slow=_slow(fields.get("slow")),

@@ -1,4 +1,4 @@
-"""What is noted in a checkpoint of those who look after it: drills that proved it, and copies."""
+"""Records in a checkpoint of restore tests and replicas."""
 
 import json
 import time
@@ -22,58 +22,57 @@ _ID_BYTES = 8
 
 
 @dataclass(frozen=True, repr=False)
-class ProvenCut(Brief):
-    """The last epoch that is known to be restorable.
+class RestoreTestStatus(Brief):
+    """The last epoch whose cut passed a restore test.
 
     Attributes:
         epoch: Spark's batch id.
-        proven: when a drill had read all that its cut leads to, in UTC.
+        tested: end of the restore test, in UTC.
     """
 
     epoch: int
-    proven: datetime
+    tested: datetime
 
     def __str__(self) -> str:
-        return f"epoch {self.epoch}, proven at {cell(self.proven)} UTC"
+        return f"epoch {self.epoch}, tested at {cell(self.tested)} UTC"
 
 
 @dataclass(frozen=True, repr=False)
 class ReplicaStatus(Brief):
-    """How far a copy is that passes keep up, as the last of them has noted.
+    """A replica, as its last pass recorded it.
 
     Attributes:
-        location: of the copy.
-        epoch: of the last cut that it has.
-        written: when that cut was written, in UTC.
-        copied: when the pass ended, in UTC.
-        behind_epochs: how many epochs have been committed beyond it.
-        behind_ms: how much later the last of these was committed than that of the copy; None where
-            that is not known.
+        location: location of the replica.
+        epoch: epoch of its last cut.
+        written: time at which that cut was written, in UTC.
+        copied: end of the pass, in UTC.
+        lag_epochs: number of epochs that the checkpoint has committed since.
+        lag_ms: milliseconds between the commits of these two epochs; None if unknown.
     """
 
     location: str
     epoch: int
     written: datetime = field(metadata=rank(1))
     copied: datetime
-    behind_epochs: int
-    behind_ms: int | None
+    lag_epochs: int
+    lag_ms: int | None
 
     def __str__(self) -> str:
-        seconds = "" if self.behind_ms is None else f", {self.behind_ms / 1000:.1f} s"
-        behind = f"{self.behind_epochs} epochs{seconds} behind"
-        return f"epoch {self.epoch}, {behind}; the last pass ended at {cell(self.copied)} UTC"
+        seconds = "" if self.lag_ms is None else f", {self.lag_ms / 1000:.1f} s"
+        lag = f"lag {self.lag_epochs} epochs{seconds}"
+        return f"epoch {self.epoch}, {lag}; the last pass ended at {cell(self.copied)} UTC"
 
 
-def proven_cut(names: Iterable[str]) -> ProvenCut | None:
-    """The last of some proofs, by their names below the root, which say all of it."""
+def last_restore_test(names: Iterable[str]) -> RestoreTestStatus | None:
+    """The last restore test of these records, whose names have all that it needs."""
     last = max(filter(None, map(parse_proof_name, names)), default=None)
-    return None if last is None else ProvenCut(last[0], moment(last[1]))
+    return None if last is None else RestoreTestStatus(last[0], moment(last[1]))
 
 
-def proven_times(root: Root) -> dict[int, datetime]:
-    """When the cuts of epochs were proven last; one listing."""
+def restore_test_times(root: Root) -> dict[int, datetime]:
+    """The time of the last restore test by epoch; one listing."""
     found = sorted(filter(None, map(parse_proof_name, root.proofs())))
-    return {epoch: moment(proven_ms) for epoch, proven_ms in found}
+    return {epoch: moment(tested_ms) for epoch, tested_ms in found}
 
 
 def note_pass(root: Root, location: str, epoch: int, written_ms: int) -> None:
@@ -118,15 +117,15 @@ def replica_statuses(
     for note in notes:
         try:
             of = json.loads(note)
-            behind_epochs = max((committed or 0) - of["epoch"], 0)
+            lag_epochs = max((committed or 0) - of["epoch"], 0)
             later_ms = None if written_ms is None else max(written_ms - of["writtenMs"], 0)
             yield ReplicaStatus(
                 location=str(of["location"]),
                 epoch=of["epoch"],
                 written=moment(of["writtenMs"]),
                 copied=moment(of["copiedMs"]),
-                behind_epochs=behind_epochs,
-                behind_ms=later_ms if behind_epochs else 0,
+                lag_epochs=lag_epochs,
+                lag_ms=later_ms if lag_epochs else 0,
             )
         except (ValueError, KeyError, TypeError):
             continue

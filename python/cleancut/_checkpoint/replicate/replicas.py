@@ -60,22 +60,23 @@ _NOTE = f"{ROOT}/{REPLICA}"
 
 @dataclass(frozen=True, repr=False)
 class ReplicaInfo(Brief):
-    """How far a copy of a checkpoint has come.
+    """The result of one pass of a replication.
 
     Attributes:
-        epoch: of the last cut that it has.
-        behind_epochs: how many epochs the checkpoint has committed beyond it, by now.
-        behind_ms: how much later the last of these was committed than that of the copy.
-        objects: the number of objects that were copied.
-        bytes: their size.
-        deleted: the number of objects that were taken away, as they were from the checkpoint.
-        took_ms: what it took.
-        written_ms: when the last cut that it has was written, in milliseconds since 1970.
+        epoch: epoch of the last cut of the replica.
+        lag_epochs: number of epochs that the checkpoint has committed since.
+        lag_ms: milliseconds between the commits of these two epochs.
+        objects: number of objects copied.
+        bytes: size of the objects copied.
+        deleted: number of objects deleted, because the checkpoint has deleted them.
+        took_ms: duration of the pass in milliseconds.
+        written_ms: time at which the last cut of the replica was written, in milliseconds since
+            1970.
     """
 
     epoch: int
-    behind_epochs: int
-    behind_ms: int
+    lag_epochs: int
+    lag_ms: int
     objects: int
     bytes: int
     deleted: int = field(metadata=rank(1))
@@ -83,31 +84,31 @@ class ReplicaInfo(Brief):
     written_ms: int = field(default=0, metadata={"column": False})
 
 
-def replicate(source: Root, place: Place, location: str, *, note: bool = True) -> ReplicaInfo:
-    """Brings a copy up to the last cut.
+def replicate(source: Root, place: Place, location: str, *, read_only: bool) -> ReplicaInfo:
+    """Copies what is new to a replica.
 
     Args:
         source: the checkpoint.
-        place: where the copy is or is to be: what lies at its checkpoint location.
-        location: that location, as Spark is to write it.
-        note: whether a small object in the checkpoint says how far the copy has come.
+        place: the objects at the checkpoint location of the replica.
+        location: that location.
+        read_only: write no record of the replica into the checkpoint.
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, it has no cuts; CLEANCUT_REPLICA_DIVERGED.
         CorruptedError: the last cut is damaged.
     """
     found = _Pass(source, place, location).run()
-    if note:
+    if not read_only:
         note_pass(source, location, found.epoch, found.written_ms)
     return found
 
 
-def fence(root: Root, why: str) -> int:
+def fence(root: Root, reason: str) -> int:
     """Takes the next generation, so that the run of the last one commits nothing more.
 
     Args:
-        root: of the checkpoint.
-        why: in the place of the host of a driver, which the error of that run tells.
+        root: root of the checkpoint.
+        reason: written instead of the host of a driver; the error of that run shows it.
 
     Returns:
         The generation.
@@ -119,7 +120,7 @@ def fence(root: Root, why: str) -> int:
             "generation": generation,
             "queryId": None,
             "runId": run_id,
-            "host": why,
+            "host": reason,
             "startedMs": round(time.time() * 1000),
             "token": uuid4().hex,
             "fence": True,
@@ -329,11 +330,11 @@ class _Pass:
         written_ms = read_cut(
             self._place.read(f"{ROOT}/{cut_name(own)}"), self._location, own
         ).written_ms
-        behind_ms = self._cut(newest).written_ms - written_ms if newest > own else 0
+        lag_ms = self._cut(newest).written_ms - written_ms if newest > own else 0
         return ReplicaInfo(
             epoch=own,
-            behind_epochs=newest - own,
-            behind_ms=behind_ms,
+            lag_epochs=newest - own,
+            lag_ms=lag_ms,
             objects=self._objects,
             bytes=self._bytes,
             deleted=self._deleted,

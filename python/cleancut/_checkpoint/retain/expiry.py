@@ -1,12 +1,12 @@
-"""Gives cuts up by hand, and deletes what no cut needs: docs/PROTOCOL.md, *Expiring*.
+"""Expires cuts of a stopped query and deletes unreferenced objects: docs/PROTOCOL.md, *Expiring*.
 
-A query sweeps while its tasks write, so it leaves alone what lies within a margin of epochs. Here
-nothing writes: the last owner has said that it has ended, which is looked up after the objects were
-listed. So whatever a later run writes is not among them, and of what was listed it needs only what
-the last cut leads to.
+The garbage collection of a running query spares a margin of epochs, because its tasks write. Here
+nothing writes: the last owner has recorded its end, which is read after the objects were listed. So
+the list has no object of a later run, and a later run needs only what the last cut references.
 """
 
 import json
+import operator
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,7 +45,7 @@ from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import side_file_of
 from cleancut.errors import CleancutError, CorruptedError, error_of
 
-Act = Literal["expire", "sweep"]
+Operation = Literal["expire", "collect_garbage"]
 
 # What the sweep of a query that takes over from one that may still live leaves alone (K2, K3).
 _MARGIN_EPOCHS = 20
@@ -53,42 +53,43 @@ _YOUNG_MS = 3_600_000
 
 
 @dataclass(frozen=True, repr=False)
-class KeptCut(Brief):
-    """An epoch whose state stays.
+class RetainedCut(Brief):
+    """An epoch whose state is retained.
 
     Attributes:
         epoch: Spark's batch id.
-        why: "last", "number" (it is one of the last), "age" (it is young), "all" (none is given
-            up), or "savepoint" with its name.
+        reasons: "last", "number" (`retain_last`), "age" (`retain_for`), "all" (no cut expires), or
+            "savepoint" with its name.
     """
 
     epoch: int
-    why: tuple[str, ...]
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False)
 class Expiry(Brief):
-    """What is to be deleted from a checkpoint, or has been. Nothing is deleted until `apply`.
+    """What will be deleted from a checkpoint, or was deleted. Nothing is deleted until `apply`.
 
     Attributes:
-        act: "expire" or "sweep".
+        operation: "expire" or "collect_garbage".
         location: the checkpoint location.
-        kept: the epochs whose state stays, and why.
-        epochs: those whose cut goes. The state of one that a savepoint keeps stays.
-        seals: the number of seals that go: those of committed epochs.
-        segments: the number of segments that go.
-        pages: the number of pages that go.
-        frames: the number of files of level 0 that go, from before the first cut.
-        bytes: the size of all that goes, in bytes.
-        bytes_left: the size of what then stays of cuts, savepoints, pages, segments and frames.
-        owner: the run that has not said that it has ended; None if the last one has.
-        notes: what else one has to know.
-        is_applied: whether it was done.
+        retained: the epochs whose state is retained, with the reasons.
+        epochs: the epochs whose cut is deleted. If a savepoint has one of them, its state is
+            retained.
+        seals: number of seals deleted: those of committed epochs.
+        segments: number of segments deleted.
+        pages: number of pages deleted.
+        frames: number of frame files deleted that were written before the first cut.
+        bytes: size of all that is deleted.
+        bytes_left: size of the remaining cuts, savepoints, pages, segments and frames.
+        owner: the last run, if it has not recorded its end; else None.
+        notes: what else to know.
+        is_applied: whether the plan has been applied.
     """
 
-    act: Act
+    operation: Operation
     location: str
-    kept: tuple[KeptCut, ...]
+    retained: tuple[RetainedCut, ...]
     epochs: tuple[int, ...]
     seals: int
     segments: int
@@ -104,20 +105,20 @@ class Expiry(Brief):
     _oldest: int = field(default=0, compare=False)
 
     def apply(self, *, fence: str | None = None) -> "Expiry":
-        """Does it. Killed at any moment, it can be begun again.
+        """Executes the plan. After a kill at any moment it can be started again.
 
-        What the checkpoint holds is looked up anew: of cuts exactly those go that were planned, if
-        they are there; of all else what no cut or savepoint needs by now.
+        It lists the checkpoint again: it deletes exactly the planned cuts that still exist, and of
+        other objects those that no cut or savepoint references now.
 
         Args:
-            fence: where the last run has not said that it has ended, the reason to take the query
-                from it: if it lives, it stops with CLEANCUT_FENCED and this text. What it may still
-                name stays then: all of the 20 epochs before the oldest cut that is kept, and what
-                the cuts that go lead to, for it may be an act that goes back to one of them. The
-                next pass takes that, once a later run has ended.
+            fence: if the last run has not recorded its end, the reason to fence it. If it is alive,
+                it stops with CLEANCUT_FENCED and this text. What it may still reference is retained
+                then: all of the 20 epochs before the oldest retained cut, and what the expired cuts
+                reference, because the run may be an operation that rolls back to one of them. The
+                next garbage collection after the end of a later run deletes these.
 
         Returns:
-            What was done.
+            The plan as it was executed.
 
         Raises:
             RequestError: CLEANCUT_OPERATION_REFUSED, a run may own the query; or the plan has been
@@ -126,30 +127,31 @@ class Expiry(Brief):
                 alone.
         """
         if self.is_applied:
-            raise _refused(self.act, self.location, "this plan has been carried out")
+            raise _refused(self.operation, self.location, "this plan has been carried out")
         return _apply(self, fence)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The same as plain values, for JSON."""
+        """The plan as plain values, for JSON."""
         return plain(self)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
-def expire(root: Root, keep: int | None, younger_than: timedelta | str | None) -> Expiry:
-    """Plans to give up all cuts but the last ones, the young ones, and savepoints.
+def expire(root: Root, retain_last: int | None, retain_for: timedelta | str | None) -> Expiry:
+    """Plans to delete all cuts but the last ones, the young ones, and savepoints.
 
     Raises:
-        RequestError: CLEANCUT_OPERATION_REFUSED, there are no cuts, or it is a copy.
-        CorruptedError: what a cut that stays needs cannot be told.
-        ValueError: neither is given, or what is given keeps nothing.
+        RequestError: CLEANCUT_OPERATION_REFUSED, there are no cuts, or it is a replica.
+        CorruptedError: a retained cut is corrupted.
+        ValueError: no argument is given, or it is invalid.
     """
-    age = None if younger_than is None else age_of(younger_than)
+    age = None if retain_for is None else age_of(retain_for)
+    keep = None if retain_last is None else operator.index(retain_last)
     if keep is None and age is None:
-        raise ValueError("expire takes keep, younger_than, or both")
+        raise ValueError("expire takes retain_last, retain_for, or both")
     if keep is not None and keep < 1:
-        raise ValueError(f"keep is {keep}, and the last cut always stays")
+        raise ValueError(f"retain_last is {keep}, and must be at least 1")
     _require_cuts(root, "expire")
     cuts = _cuts_of(root.objects.details(CUTS))
     since_ms = None if age is None else time.time() * 1000 - age / timedelta(milliseconds=1)
@@ -160,11 +162,11 @@ def expire(root: Root, keep: int | None, younger_than: timedelta | str | None) -
     return _planned("expire", root, oldest, {name: min(of) for name, of in why.items() if of})
 
 
-def sweep(root: Root) -> Expiry:
-    """Plans to delete what no cut and no savepoint needs. Raises as `expire` does."""
-    _require_cuts(root, "sweep")
+def collect_garbage(root: Root) -> Expiry:
+    """Plans to delete what no cut and no savepoint references. Raises as `expire` does."""
+    _require_cuts(root, "collect_garbage")
     oldest = min(_cuts_of(root.objects.details(CUTS)))
-    return _planned("sweep", root, oldest, {"all": oldest})
+    return _planned("collect_garbage", root, oldest, {"all": oldest})
 
 
 class _Owner(NamedTuple):
@@ -288,7 +290,7 @@ class _Look:
         return [*names, *(side for name in names if (side := side_file_of(name)) in listed)]
 
 
-def _planned(act: Act, root: Root, oldest: int, since: Mapping[str, int]) -> Expiry:
+def _planned(operation: Operation, root: Root, oldest: int, since: Mapping[str, int]) -> Expiry:
     look = _Look(root, oldest)
     savepoints = look.savepoints()
     segments = look.garbage(savepoints, SEGMENTS)
@@ -296,9 +298,9 @@ def _planned(act: Act, root: Root, oldest: int, since: Mapping[str, int]) -> Exp
     going = [*look.cut_names, *look.seal_names, *segments, *pages, *frames]
     goes = look.size(going)
     return Expiry(
-        act=act,
+        operation=operation,
         location=root.location,
-        kept=_kept(look, savepoints.cuts, since),
+        retained=_retained(look, savepoints.cuts, since),
         epochs=tuple(look.going),
         seals=len(look.seal_names),
         segments=len(segments),
@@ -318,11 +320,11 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
     owner = _owner_of(root)
     if owner.alive is not None:
         if why is None:
-            raise _refused(plan.act, root.location, f"{owner.alive} {_NOT_ENDED}")
+            raise _refused(plan.operation, root.location, f"{owner.alive} {_NOT_ENDED}")
         fence(root, why)
     look = _Look(root, plan._oldest, fenced=owner if owner.alive is not None else None)
     if why is None and look.owner.alive is not None:
-        raise _refused(plan.act, root.location, f"{look.owner.alive} has begun meanwhile")
+        raise _refused(plan.operation, root.location, f"{look.owner.alive} has begun meanwhile")
     cuts, seals = look.cut_names, look.seal_names
     # Cuts go first: none is ever there without what it needs. Savepoints are looked up after that:
     # who makes one of a cut looks afterwards whether that is still there.
@@ -331,7 +333,7 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
     # whether that cut is there: it has missed those that are gone, or is seen here.
     if look.is_followed():
         reason = "a run has begun meanwhile; cuts were deleted, and nothing that they lead to"
-        raise _refused(plan.act, root.location, reason)
+        raise _refused(plan.operation, root.location, reason)
     savepoints = look.savepoints()
     segments = look.garbage(savepoints, SEGMENTS)
     pages, frames = look.garbage(savepoints, PAGES), look.frames()
@@ -364,14 +366,14 @@ def _delete(root: Root, names: Sequence[str]) -> None:
         pass
 
 
-def _require_cuts(root: Root, act: Act) -> None:
+def _require_cuts(root: Root, operation: Operation) -> None:
     """Refuses what has no cuts, and a copy.
 
     Of a copy a pass that runs may have brought parts to which no cut leads yet.
     """
     if not root.epochs():
         raise _refused(
-            act,
+            operation,
             root.location,
             "it has no cuts; without them spark.sql.streaming.minBatchesToRetain of the query "
             "alone says how many epochs stay, and its next run deletes what is beyond that",
@@ -381,7 +383,7 @@ def _require_cuts(root: Root, act: Act) -> None:
     except FileNotFoundError:
         return
     raise _refused(
-        act,
+        operation,
         root.location,
         f"it is a copy of {note.get('of')}, and has what that has: a pass takes away what is "
         f"given up there (if a query runs on this one for good, delete {REPLICA} first)",
@@ -414,16 +416,16 @@ def _owner_of(root: Root) -> _Owner:
         return _Owner(last, f"the run of generation {last}")
 
 
-def _kept(
+def _retained(
     look: _Look, pinned: Mapping[str, StoredCut], since: Mapping[str, int]
-) -> tuple[KeptCut, ...]:
+) -> tuple[RetainedCut, ...]:
     why: dict[int, list[str]] = {}
     for epoch in look.staying:
         why[epoch] = ["last"] if epoch == look.last else []
         why[epoch] += [name for name, first in since.items() if epoch >= first]
     for name, cut in pinned.items():
         why.setdefault(cut.epoch, []).append(f"savepoint {name}")
-    return tuple(KeptCut(epoch, tuple(of)) for epoch, of in sorted(why.items()))
+    return tuple(RetainedCut(epoch, tuple(of)) for epoch, of in sorted(why.items()))
 
 
 def _notes(look: _Look, savepoints: KeptSavepoints) -> Iterable[str]:
@@ -443,13 +445,13 @@ def _notes(look: _Look, savepoints: KeptSavepoints) -> Iterable[str]:
 
 
 def _lines(of: Expiry) -> Iterable[str]:
-    yield f"{of.act} {of.location}"
-    reasons = sorted({why for cut in of.kept for why in cut.why})
+    yield f"{of.operation} {of.location}"
+    reasons = sorted({why for cut in of.retained for why in cut.reasons})
     names = {"last": "kept as the last", "number": "kept by number", "age": "kept by age"}
     names["all"] = "kept"
     facts: list[tuple[str, object]] = []
     for why in reasons:
-        epochs = [cut.epoch for cut in of.kept if why in cut.why]
+        epochs = [cut.epoch for cut in of.retained if why in cut.reasons]
         facts.append((names.get(why, f"kept as {why}"), _epochs(epochs)))
     done = "went" if of.is_applied else "to go"
     facts += [(f"cuts {done}", _epochs(of.epochs))]
@@ -475,5 +477,7 @@ def _cuts_of(listed: Mapping[str, Stored]) -> dict[int, int]:
     return {epoch: written for epoch, written in found if epoch is not None}
 
 
-def _refused(act: Act, location: str, reason: str) -> CleancutError:
-    return error_of("CLEANCUT_OPERATION_REFUSED", operation=act, location=location, reason=reason)
+def _refused(operation: Operation, location: str, reason: str) -> CleancutError:
+    return error_of(
+        "CLEANCUT_OPERATION_REFUSED", operation=operation, location=location, reason=reason
+    )

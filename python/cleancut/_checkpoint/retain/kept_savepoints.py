@@ -31,7 +31,7 @@ class UnreadableSavepoint:
             kept += f" up to epoch {self.last_epoch}"
         return (
             f"Savepoint {self.name} cannot be read: {self.detail} Until it is readable or dropped "
-            f"(cleancut drop-savepoint), {kept} is deleted."
+            f"(cleancut savepoint drop), {kept} is deleted."
         )
 
 

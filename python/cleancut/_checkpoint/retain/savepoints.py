@@ -1,4 +1,4 @@
-"""Keeps cuts under names, and gives them up, beside whoever runs the query."""
+"""Creates and drops savepoints. The query may run."""
 
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
@@ -8,45 +8,44 @@ from cleancut._storage.side_files import side_file_of
 from cleancut.errors import CleancutError, error_of
 
 
-def pin(root: Root, name: str, epoch: int | None) -> int:
-    """Keeps a cut under a name; returns its epoch.
+def create_savepoint(root: Root, name: str, epoch: int | None) -> int:
+    """Creates a savepoint; returns its epoch.
 
-    A sweep of the query's driver deletes cuts first, and looks for savepoints afterwards. So a cut
-    that is still there after the savepoint is keeps all that it needs.
+    The query's garbage collection deletes cuts before it lists savepoints. So a cut that exists
+    after its savepoint was created keeps all that it needs.
 
     Args:
-        root: of the checkpoint.
-        name: what it is to be called.
-        epoch: of the cut; None is the last one.
+        root: root of the checkpoint.
+        name: name of the savepoint.
+        epoch: epoch of the cut; None is the last one.
 
     Raises:
         RequestError: CLEANCUT_SAVEPOINT_INVALID.
-        CorruptedError: the cut is.
+        CorruptedError: the cut is corrupted.
     """
     target = savepoint_name(name)
-    if parse_savepoint_name(target) != name:
-        raise _invalid(root, name, "a name has 1 to 64 letters, digits, dashes and underscores")
+    check_name(name, root.location)
     chosen = max(root.epochs(), default=None) if epoch is None else epoch
     if chosen is None:
-        raise _invalid(root, name, "there is no cut at all")
+        raise invalid(name, root.location, "the checkpoint has no cut")
     try:
         data = root.objects.read(cut_name(chosen))
     except FileNotFoundError:
-        raise _invalid(root, name, f"there is no cut of epoch {chosen}") from None
-    # A savepoint that is damaged would keep nothing.
+        raise invalid(name, root.location, f"there is no cut of epoch {chosen}") from None
+    # A savepoint of a corrupted cut would retain nothing.
     CutReader(root.objects).cut(chosen)
     if not root.objects.create(target, data) and root.objects.read(target) != data:
-        raise _invalid(root, name, "a savepoint has this name already")
+        raise invalid(name, root.location, "a savepoint has this name already")
     if chosen not in root.epochs():
-        unpin(root, name)
-        raise _invalid(root, name, f"the cut of epoch {chosen} was swept meanwhile")
+        drop_savepoint(root, name)
+        raise invalid(name, root.location, f"the cut of epoch {chosen} was deleted meanwhile")
     if root.objects.read(target) != data:
         raise cut_damaged(root.objects.path(target), "it is not what was written")
     return chosen
 
 
-def unpin(root: Root, name: str) -> bool:
-    """Gives a savepoint up; whether there was one of this name."""
+def drop_savepoint(root: Root, name: str) -> bool:
+    """Drops a savepoint; returns whether it existed."""
     target = savepoint_name(name)
     if parse_savepoint_name(target) != name or name not in root.savepoints():
         return False
@@ -55,5 +54,21 @@ def unpin(root: Root, name: str) -> bool:
     return True
 
 
-def _invalid(root: Root, name: str, detail: str) -> CleancutError:
-    return error_of("CLEANCUT_SAVEPOINT_INVALID", name=name, location=root.location, detail=detail)
+def check_name(name: str, location: str) -> None:
+    """Checks the name of a new savepoint.
+
+    Raises:
+        RequestError: CLEANCUT_SAVEPOINT_INVALID.
+    """
+    detail = ""
+    if parse_savepoint_name(savepoint_name(name)) != name:
+        detail = "a name has 1 to 64 letters, digits, dashes and underscores"
+    elif name.isdecimal():
+        detail = "a name of digits only would be read as an epoch"
+    if detail:
+        raise invalid(name, location, detail)
+
+
+def invalid(name: str, location: str, detail: str) -> CleancutError:
+    """The error of a savepoint that cannot be created."""
+    return error_of("CLEANCUT_SAVEPOINT_INVALID", name=name, location=location, detail=detail)

@@ -6,12 +6,12 @@ from cleancut._checkpoint.read.history import History, StoredVersion
 from cleancut._checkpoint.tables.batches import batch_reader
 from cleancut._checkpoint.tables.selection import Selection
 
-NO_ROWS_IN_FLIGHT = pa.schema(
+NO_IN_FLIGHT_ROWS = pa.schema(
     [("row", pa.struct([])), ("number", pa.int64()), ("partition", pa.int32())]
 )
 
 
-def rows_in_flight(history: History, stored: StoredVersion) -> pa.Table:
+def in_flight_rows(history: History, stored: StoredVersion) -> pa.Table:
     """The rows of a channel, partition by partition, in their order.
 
     Raises:

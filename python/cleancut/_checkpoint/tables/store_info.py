@@ -8,7 +8,7 @@ from cleancut._checkpoint.read.history import StoreHistory
 from cleancut._checkpoint.read.state import State
 from cleancut._display.tables import BARS, rank
 from cleancut._format.frame.frame import Codec, Frame
-from cleancut._format.layout import Kind, StoreId
+from cleancut._format.layout import FRAME_KINDS, FrameKind, StoreId
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,7 +22,7 @@ class StoreInfo(Brief):
         versions: the versions that have a frame, ascending.
         latest_version: the last of them.
         bytes: the size of all its frames that a version needs.
-        referred_bytes: the size of what its base refers to in the last cut, in bytes; of what
+        referenced_bytes: the size of what its base refers to in the last cut, in bytes; of what
             stores divide among them, its share. 0 where it has rows of its own, None where that
             cannot be read.
     """
@@ -33,7 +33,7 @@ class StoreInfo(Brief):
     versions: tuple[int, ...]
     latest_version: int
     bytes: int = field(metadata=BARS)
-    referred_bytes: int | None = field(default=0, metadata=BARS | rank(1))
+    referenced_bytes: int | None = field(default=0, metadata=BARS | rank(1))
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +65,7 @@ class FrameInfo(Brief):
         store: Spark's name of the store.
         version: the state version after the frame.
         id: the id of that version.
-        kind: "delta" (what one epoch changed) or "base" (all live rows).
+        kind: "changelog" (the changes of one epoch) or "snapshot" (all live rows).
         parent_version: the version that a delta applies to; None in a base.
         parent_id: the id of that version; None in a base and where the parent is version 0.
         codec: how the blocks are stored.
@@ -82,7 +82,7 @@ class FrameInfo(Brief):
     store: str
     version: int
     id: str = field(metadata=rank(8))
-    kind: Kind
+    kind: FrameKind
     parent_version: int | None = field(metadata=rank(7))
     parent_id: str | None = field(metadata=rank(9))
     codec: Codec = field(metadata=rank(6))
@@ -111,7 +111,7 @@ def store_info(history: StoreHistory, referred: Mapping[StoreId, int] | None) ->
         versions=history.versions,
         latest_version=history.versions[-1],
         bytes=sum(sizes) + sum(frame.length for frame in placed),
-        referred_bytes=None if referred is None else referred.get(history.store, 0),
+        referenced_bytes=None if referred is None else referred.get(history.store, 0),
     )
 
 
@@ -140,7 +140,7 @@ def frame_info(frame: Frame) -> FrameInfo:
         store=identity.store.store,
         version=identity.name.version,
         id=identity.name.version_id,
-        kind=identity.name.kind,
+        kind=FRAME_KINDS[identity.name.kind],
         parent_version=identity.parent_version,
         parent_id=identity.parent_id,
         codec=frame.codec,

@@ -48,8 +48,8 @@ class VerifyReport(Brief):
         cuts: the number of sound cuts; a checkpoint of level 0 has none.
         savepoints: the number of sound savepoints.
         segments: the number of segments whose header, table and trailer are sound.
-        unnamed: the number of segments that no cut and no savepoint names: those of an epoch that
-            is not committed yet, or what a crash has left.
+        unreferenced: number of segments that no cut and no savepoint references: those of an
+            uncommitted epoch, or those that a crash has left.
         stores: the number of state stores.
         frames: the number of sound frames.
         bytes: their size.
@@ -70,7 +70,7 @@ class VerifyReport(Brief):
     cuts: int
     savepoints: int
     segments: int
-    unnamed: int
+    unreferenced: int
     stores: int
     frames: int
     bytes: int
@@ -109,7 +109,7 @@ class VerifyReport(Brief):
         if self.provider is not None:
             verdict = f"state is kept by {self.provider} and was not checked; the rest: {verdict}"
         pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
-        segments = f"{self.segments} segments ({self.unnamed} that no cut names), "
+        segments = f"{self.segments} segments ({self.unreferenced} unreferenced), "
         pinned += f"{self.pages} pages, " if self.pages else ""
         cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
         sparks = f"{self.spark_files} sound files of Spark's, " if self.spark_files else ""
@@ -145,7 +145,7 @@ def verify(root: Root) -> VerifyReport:
         cuts=of_cuts.cuts,
         savepoints=of_cuts.savepoints,
         segments=of_cuts.segments,
-        unnamed=of_cuts.unnamed,
+        unreferenced=of_cuts.unnamed,
         stores=len(listings.keys() | of_cuts.stores),
         frames=sum(check.frames for check in checks) + of_cuts.frames,
         bytes=sum(check.bytes for check in checks) + of_cuts.bytes,

@@ -14,45 +14,45 @@ CutMode = Literal["aligned", "unaligned"]
 
 
 @dataclass(frozen=True, repr=False)
-class ChannelInfo(Brief):
-    """One channel of one partition in an epoch, in the attempt that decided on it.
+class ShuffleInputInfo(Brief):
+    """One shuffle input of one partition in an epoch, in the attempt that counts.
 
-    What was not measured is None: an older release wrote the cut, or an earlier run decided.
+    Values that were not measured are None, as when an earlier run decided.
 
     Attributes:
-        operator: Spark's id of the stateful operator that the channel leads to.
-        partition: of its state.
-        channel: its name; `Checkpoint.in_flight` takes the `side`.
-        rows: how many came through it, those of the epoch before included.
-        rows_in_flight: how many of them stayed.
-        bytes_in_flight: their size.
-        rows_replayed: rows of the epoch before, which came first.
-        rows_beyond_bound: rows that were handed on although the task was overtaken, because more
-            than `maxInFlightBytes` would have stayed.
-        arrived_ms: milliseconds, by the driver's clock, from when the first task of the epoch
-            began to read a channel until this one had been read to its end.
-        overtaken_ms: likewise, until the order was given that its task be overtaken; None too if
-            it was not, or had arrived before.
-        capture_ms: milliseconds, by the executor's clock, from when it heard of that until the
-            rows in flight were written.
+        operator: Spark's operator id of the stateful operator.
+        partition: Spark's partition id.
+        store: name of the store of its in-flight rows; `Checkpoint.in_flight` takes the `side`.
+        rows: number of rows of the shuffle input, including replayed ones.
+        in_flight_rows: number of rows that the cut stores.
+        in_flight_bytes: size of these rows.
+        replayed_rows: number of in-flight rows of the previous epoch, which are processed first.
+        over_limit_rows: number of rows that were processed although the task was overtaken, because
+            `maxInFlightBytes` was reached.
+        arrived_ms: milliseconds, by the driver's clock, from the first read of a shuffle input in
+            the epoch to the end of this one.
+        overtaken_ms: milliseconds, by the driver's clock, from the first read of a shuffle input to
+            the order to overtake this task; None if it was not overtaken.
+        capture_ms: milliseconds, by the executor's clock, from the order until the in-flight rows
+            were written.
     """
 
     operator: int
     partition: int
-    channel: str
+    store: str
     rows: int
-    rows_in_flight: int
-    bytes_in_flight: int | None = field(metadata=rank(1))
-    rows_replayed: int | None = field(metadata=rank(3))
-    rows_beyond_bound: int | None = field(metadata=rank(4))
+    in_flight_rows: int
+    in_flight_bytes: int | None = field(metadata=rank(1))
+    replayed_rows: int | None = field(metadata=rank(3))
+    over_limit_rows: int | None = field(metadata=rank(4))
     arrived_ms: int | None = field(metadata=rank(2))
     overtaken_ms: int | None = field(metadata=rank(2))
     capture_ms: int | None = field(metadata=rank(1))
 
     @property
     def side(self) -> int:
-        """Which input of the operator it is; a join has 0 and 1."""
-        return int(self.channel.removeprefix(CHANNEL_PREFIX))
+        """The input of the operator; a join has 0 and 1."""
+        return int(self.store.removeprefix(CHANNEL_PREFIX))
 
     @property
     def barrier_to_capture_ms(self) -> int | None:
@@ -75,10 +75,10 @@ class OperatorCut(Brief):
             until it had arrived, by the driver's clock; None too where none was overtaken.
         capture_ms: the longest that one took from when its executor heard of that until its rows
             were written, by the executor's clock; likewise.
-        rows_in_flight: rows that stayed.
-        bytes_in_flight: their size.
-        rows_replayed: rows of the epoch before.
-        rows_beyond_bound: rows that the epoch waited for because of `maxInFlightBytes`.
+        in_flight_rows: rows that stayed.
+        in_flight_bytes: their size.
+        replayed_rows: rows of the epoch before.
+        over_limit_rows: rows that the epoch waited for because of `maxInFlightBytes`.
         overtaken: the partitions that were overtaken.
     """
 
@@ -87,14 +87,14 @@ class OperatorCut(Brief):
     alignment_ms: int | None
     barrier_to_capture_ms: int | None
     capture_ms: int | None
-    rows_in_flight: int
-    bytes_in_flight: int | None
-    rows_replayed: int | None
-    rows_beyond_bound: int | None
+    in_flight_rows: int
+    in_flight_bytes: int | None
+    replayed_rows: int | None
+    over_limit_rows: int | None
     overtaken: tuple[int, ...]
 
     def __str__(self) -> str:
-        text = f"{self.mode}, {self.rows_in_flight} rows in flight"
+        text = f"{self.mode}, {self.in_flight_rows} rows in flight"
         if self.alignment_ms is not None:
             text += f", alignment {self.alignment_ms} ms"
         if self.overtaken:
@@ -104,26 +104,26 @@ class OperatorCut(Brief):
         return text
 
 
-def operator_cuts(channels: Iterable[ChannelInfo]) -> tuple[OperatorCut, ...]:
+def operator_cuts(channels: Iterable[ShuffleInputInfo]) -> tuple[OperatorCut, ...]:
     """Draws channels together by operator."""
-    by_place = sorted(channels, key=lambda of: (of.operator, of.partition, of.channel))
+    by_place = sorted(channels, key=lambda of: (of.operator, of.partition, of.store))
     grouped = groupby(by_place, key=lambda of: of.operator)
     return tuple(_operator_cut(operator, list(of)) for operator, of in grouped)
 
 
-def _operator_cut(operator: int, channels: list[ChannelInfo]) -> OperatorCut:
+def _operator_cut(operator: int, channels: list[ShuffleInputInfo]) -> OperatorCut:
     arrived = _known(of.arrived_ms for of in channels)
-    rows_in_flight = sum(of.rows_in_flight for of in channels)
+    in_flight_rows = sum(of.in_flight_rows for of in channels)
     return OperatorCut(
         operator=operator,
-        mode="unaligned" if rows_in_flight else "aligned",
+        mode="unaligned" if in_flight_rows else "aligned",
         alignment_ms=max(arrived) - min(arrived) if arrived else None,
         barrier_to_capture_ms=longest(of.barrier_to_capture_ms for of in channels),
         capture_ms=longest(of.capture_ms for of in channels),
-        rows_in_flight=rows_in_flight,
-        bytes_in_flight=_total(of.bytes_in_flight for of in channels),
-        rows_replayed=_total(of.rows_replayed for of in channels),
-        rows_beyond_bound=_total(of.rows_beyond_bound for of in channels),
+        in_flight_rows=in_flight_rows,
+        in_flight_bytes=_total(of.in_flight_bytes for of in channels),
+        replayed_rows=_total(of.replayed_rows for of in channels),
+        over_limit_rows=_total(of.over_limit_rows for of in channels),
         overtaken=tuple(sorted({of.partition for of in channels if of.overtaken_ms is not None})),
     )
 
@@ -142,7 +142,7 @@ def _total(numbers: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def channels_of(fields: Any) -> tuple[ChannelInfo, ...]:
+def channels_of(fields: Any) -> tuple[ShuffleInputInfo, ...]:
     """The channels in a cut.
 
     Raises:
@@ -153,7 +153,7 @@ def channels_of(fields: Any) -> tuple[ChannelInfo, ...]:
     return tuple(map(_channel, fields))
 
 
-def _channel(fields: Any) -> ChannelInfo:
+def _channel(fields: Any) -> ShuffleInputInfo:
     if not isinstance(fields, dict):
         raise ValueError("a channel is not a JSON object")
     is_measured = "arrivedMs" in fields
@@ -162,15 +162,15 @@ def _channel(fields: Any) -> ChannelInfo:
         found: int | None = typed(fields, name, int, default) if is_measured else None
         return found
 
-    return ChannelInfo(
+    return ShuffleInputInfo(
         operator=typed(fields, "operator", int),
         partition=typed(fields, "partition", int),
-        channel=typed(fields, "store", str),
+        store=typed(fields, "store", str),
         rows=typed(fields, "rows", int),
-        rows_in_flight=typed(fields, "rowsInFlight", int),
-        bytes_in_flight=number("bytesInFlight", 0),
-        rows_replayed=number("rowsReplayed", 0),
-        rows_beyond_bound=number("rowsBeyondBound", 0),
+        in_flight_rows=typed(fields, "rowsInFlight", int),
+        in_flight_bytes=number("bytesInFlight", 0),
+        replayed_rows=number("rowsReplayed", 0),
+        over_limit_rows=number("rowsBeyondBound", 0),
         arrived_ms=number("arrivedMs"),
         overtaken_ms=number("overtakenMs"),
         capture_ms=number("captureMs"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cleancut._format.cut.channels import ChannelInfo, channels_of
+from cleancut._format.cut.channels import ShuffleInputInfo, channels_of
 from cleancut._format.cut.costs import Costs, costs_of
 from cleancut._format.cut.paged_chains import PagedChains, paged_chains_of
 from cleancut._format.cut.sink_epochs import sinks_of
@@ -78,7 +78,7 @@ class Cut:
     paged: PagedChains
     timings: Mapping[str, int]
     costs: Costs | None
-    channels: tuple[ChannelInfo, ...]
+    channels: tuple[ShuffleInputInfo, ...]
     referred: tuple[Referred, ...]
     sinks: Mapping[str, tuple[tuple[int, int], ...]]
 

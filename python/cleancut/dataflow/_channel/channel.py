@@ -208,33 +208,33 @@ class Channel(PublishedFiles):
     def expire(
         self,
         *,
-        keep: int = 1,
-        younger_than: timedelta | str | None = None,
+        retain_last: int = 1,
+        retain_for: timedelta | str | None = None,
         grace: timedelta | str = "1d",
         **access: Unpack[S3Options],
     ) -> InfoList[PublishedEpoch]:
-        """Gives up the epochs that every reader has read, in each of its cuts and savepoints.
+        """Expires the epochs that every reader has read in each of its cuts and savepoints.
 
-        It may run beside all of them. Without readers nothing goes. The last epoch always stays.
+        The queries may run. Without readers nothing expires. The last epoch is always retained.
 
         Args:
-            keep: how many of the last epochs stay in any case; from 1 on.
-            younger_than: epochs that were published in this time stay, too: a timedelta, or a text
-                such as "7d", "36h", "30m" or "90s".
-            grace: for how long their files stay, for whoever has begun to read them; a later call
-                deletes them.
+            retain_last: number of epochs to retain in any case, at least 1.
+            retain_for: retain epochs that were published later, too: a timedelta, or a text such as
+                "7d", "36h", "30m" or "90s".
+            grace: how long the files of expired epochs remain, for readers that have opened them; a
+                later call deletes them.
             access: as for `readers`.
 
         Returns:
-            What is not held any more, ascending.
+            The expired epochs, ascending.
 
         Raises:
             RequestError: CLEANCUT_CHANNEL_READER_LOST; nothing was changed.
             RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
             CorruptedError: CLEANCUT_SINK_CORRUPTED.
-            ValueError: `keep` or an age is none.
+            ValueError: an argument is invalid.
         """
-        kept = Kept.of(keep, younger_than)
+        kept = Kept.of(retain_last, retain_for)
         records = PlainRecords(self._path, S3Access(access))
         found = readers_of(records, S3Access(access))
         collect(records, age_ms(grace))

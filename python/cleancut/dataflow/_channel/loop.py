@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from cleancut.dataflow._channel.channel import Channel
 from cleancut.errors import error_of
 from cleancut.sinks._core.epoch_sink import EpochSink, fan_out
-from cleancut.sinks._core.selecting import selecting
+from cleancut.sinks._core.transformed import transformed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,12 +29,12 @@ def iterate(
     loop is restored with them. What is to come round is published with the epoch that made it, and
     is in the input of the next one. Watermarks do not come round.
 
-        loop = cleancut.iterate(
+        loop = cleancut.dataflow.iterate(
             edges,
             lambda rows: rows.groupBy("v").applyInPandasWithState(rank, OUT, STATE, "append", NONE),
             channel=Channel("/ranks/loop", schema="v BIGINT, x DOUBLE"),
             feedback=lambda out: out.where("kind = 'delta'").select("v", "x"),
-            sink=selecting(EpochFiles("/ranks/out"), lambda out: out.where("kind = 'rank'")),
+            sink=transformed(EpochFiles("/ranks/out"), lambda out: out.where("kind = 'rank'")),
         )
         loop.option("checkpointLocation", "/ranks/checkpoint").start()
 
@@ -46,7 +46,7 @@ def iterate(
         body: what is done with the rows of both; it may keep state.
         channel: of the loop alone, with a schema.
         feedback: of what `body` gives, the rows that come round, with the columns of the schema.
-        sink: takes all that `body` gives, or a part of it (`selecting`); None leaves it.
+        sink: takes all that `body` gives, or a part of it (`transformed`); None leaves it.
         max_bytes: how much of what comes round is taken in one epoch at most, in bytes or as a text
             such as "64m"; None is all. While more than that waits, a channel that is read with
             `yields_to` gives nothing.
@@ -61,5 +61,5 @@ def iterate(
         raise error_of("CLEANCUT_CHANNEL_EMPTY", channel=channel.path)
     round_ = channel.stream(head.sparkSession, feedback=True, max_bytes=max_bytes)
     out = body(head.unionByName(round_))
-    sinks = [selecting(channel, feedback), *([] if sink is None else [sink])]
+    sinks = [transformed(channel, feedback), *([] if sink is None else [sink])]
     return out.writeStream.foreachBatch(fan_out(*sinks))

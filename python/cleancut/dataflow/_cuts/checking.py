@@ -8,7 +8,7 @@ from cleancut._brief import Brief
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
-from cleancut._checkpoint.verify.drill import DrillInfo, drill
+from cleancut._checkpoint.verify.restore_test import RestoreTest, run_restore_test
 from cleancut._display import html, tables
 from cleancut.dataflow._cuts.channels import FlyingEpoch, flying
 from cleancut.dataflow._model.facts import consumed_in
@@ -20,7 +20,7 @@ from cleancut.sinks._epoch_log.records import PlainRecords
 
 
 @dataclass(frozen=True, repr=False)
-class FlowProblem(Brief):
+class DataflowProblem(Brief):
     """What is wrong with a cut of a dataflow.
 
     Attributes:
@@ -33,7 +33,7 @@ class FlowProblem(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class FlowReport(Brief):
+class DataflowReport(Brief):
     """What a check of a cut of a dataflow has found.
 
     Attributes:
@@ -54,7 +54,7 @@ class FlowReport(Brief):
     epochs: int
     files: int
     rows: int | None
-    problems: tuple[FlowProblem, ...]
+    problems: tuple[DataflowProblem, ...]
 
     @property
     def ok(self) -> bool:
@@ -87,11 +87,11 @@ class _Check:
     def __init__(self, record: VectorRecord, places: Places) -> None:
         self._record = record
         self._places = places
-        self.problems: list[FlowProblem] = []
+        self.problems: list[DataflowProblem] = []
         self.segments = self.epochs = self.files = 0
 
     def problem(self, where: str, detail: object) -> None:
-        self.problems.append(FlowProblem(where, str(detail)))
+        self.problems.append(DataflowProblem(where, str(detail)))
 
     def member(self, cut: MemberCut) -> None:
         """Reads a member's cut where it is kept, and looks for what it leads to."""
@@ -153,8 +153,8 @@ class _Check:
                     self.problem(records.at(name), has)
         return len(wanted)
 
-    def report(self, rows: int | None) -> FlowReport:
-        return FlowReport(
+    def report(self, rows: int | None) -> DataflowReport:
+        return DataflowReport(
             number=self._record.number,
             members=len(self._record.members),
             edges=len(self._record.edges),
@@ -166,7 +166,7 @@ class _Check:
         )
 
 
-def verify_vector(record: VectorRecord, places: Places) -> FlowReport:
+def verify_vector(record: VectorRecord, places: Places) -> DataflowReport:
     """Checks a cut of a dataflow; what is wrong is in the report, never raised."""
     check = _Check(record, places)
     for of in record.members:
@@ -175,22 +175,22 @@ def verify_vector(record: VectorRecord, places: Places) -> FlowReport:
     return check.report(None)
 
 
-def drill_vector(record: VectorRecord, places: Places) -> FlowReport:
+def restore_test_vector(record: VectorRecord, places: Places) -> DataflowReport:
     """The same, and reads and decodes the state of all members."""
     report = verify_vector(record, places)
     rows, problems = 0, list(report.problems)
-    for found in _drills(record, places):
-        if isinstance(found, FlowProblem):
+    for found in _restore_tests(record, places):
+        if isinstance(found, DataflowProblem):
             problems.append(found)
         else:
-            rows += found.rows + found.in_flight
+            rows += found.rows + found.in_flight_rows
     return replace(report, rows=rows, problems=tuple(problems))
 
 
-def _drills(record: VectorRecord, places: Places) -> Iterator[DrillInfo | FlowProblem]:
+def _restore_tests(record: VectorRecord, places: Places) -> Iterator[RestoreTest | DataflowProblem]:
     for of in record.members:
         if of.pin is not None:
             try:
-                yield drill(places.root(of.checkpoint), of.pin, note=False)
+                yield run_restore_test(places.root(of.checkpoint), of.pin, read_only=True)
             except (CleancutError, OSError) as error:
-                yield FlowProblem(of.name, first_line(error))
+                yield DataflowProblem(of.name, first_line(error))

@@ -212,14 +212,14 @@ class Coordinator:
 
     # Making a vector
 
-    def cut(self, timeout_s: float, *, ask: bool = True, anew: bool = False) -> VectorRecord:
+    def cut(self, timeout_s: float, *, wait: bool = True, anew: bool = False) -> VectorRecord:
         """Makes the newest consistent vector, and gives it; the last one if that has not changed.
 
         Args:
             timeout_s: how long members that close their epochs are waited for. Who has not done so
                 then has an older cut in it.
-            ask: whether members are asked to close their epochs. If not, the vector is made of what
-                the last poll has seen.
+            wait: whether to wait until members have closed their epochs. If not, the vector has
+                what the last poll has seen.
             anew: whether one is written that is the same as the last.
 
         Raises:
@@ -230,7 +230,7 @@ class Coordinator:
         if not self._members:
             raise self.store.refused("cut", "it has no members")
         problem = ""
-        asked: Mapping[str, str] | None = None if ask else {}
+        asked: Mapping[str, str] | None = None if wait else {}
         for pause in (*BACKOFF_S, None):
             try:
                 self._settle()

@@ -1,4 +1,4 @@
-"""Plans which cuts of a dataflow go."""
+"""Expires cuts of a dataflow."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,36 +13,36 @@ from cleancut.dataflow._store.store import refused
 
 
 @dataclass(frozen=True, repr=False)
-class FlowExpiry(Brief):
-    """Which cuts of a dataflow are to be given up, or have been. Nothing is, until `apply`.
+class DataflowExpiry(Brief):
+    """The cuts of a dataflow that will be deleted, or were. Nothing is deleted until `apply`.
 
     Attributes:
-        location: of the dataflow.
-        going: the numbers of those that go.
-        staying: the numbers of those that stay.
-        names: for each savepoint, the number of its cut.
-        savepoints: how many savepoints of members go with them.
-        is_applied: whether it was done.
+        location: location of the dataflow.
+        expired: numbers of the cuts that are deleted.
+        retained: numbers of the cuts that are retained.
+        names: the number of the cut of each savepoint.
+        savepoints: number of savepoints of members that are dropped with these cuts.
+        is_applied: whether the plan has been applied.
     """
 
     location: str
-    going: tuple[int, ...]
-    staying: tuple[int, ...]
+    expired: tuple[int, ...]
+    retained: tuple[int, ...]
     names: Mapping[str, int]
     savepoints: int
     is_applied: bool = False
     _rule: tuple[int, int | None] = field(default=(1, None), compare=False)
     _coordinating: Callable[..., Any] | None = field(default=None, compare=False)
 
-    def apply(self) -> "FlowExpiry":
-        """Gives up the cuts of `going`, except those that have got a name since.
+    def apply(self) -> "DataflowExpiry":
+        """Deletes the cuts of `expired`, except those that have become savepoints since.
 
-        Killed, it can be begun again.
-        A coordinator that runs elsewhere stands by meanwhile. The queries may run. What only these
-        cuts have kept goes with the next sweeps of the queries, and of the channels.
+        The queries may run. A coordinator that runs elsewhere is on standby meanwhile. The next
+        garbage collections of queries and channels delete what only these cuts needed. After a kill
+        it can be started again.
 
         Returns:
-            What was done.
+            The plan as it was executed.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, this plan has been carried out.
@@ -53,27 +53,27 @@ class FlowExpiry(Brief):
         gone, stay = self._coordinating(self._done)
         return replace(
             self,
-            going=tuple(of.number for of in gone),
-            staying=tuple(of.number for of in stay),
+            expired=tuple(cut.number for cut in gone),
+            retained=tuple(cut.number for cut in stay),
             savepoints=len(needless(gone, stay)),
             is_applied=True,
             _coordinating=None,
         )
 
     def _done(self, by: Coordinator) -> tuple[Sequence[VectorRecord], Sequence[VectorRecord]]:
-        """What was given up, and what has stayed."""
-        gone = by.expire(*self._rule, among=self.going)
+        """The cuts that were deleted, and those that were retained."""
+        gone = by.expire(*self._rule, among=self.expired)
         return gone, tuple(by.entries)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The same as plain values, for JSON."""
+        """The plan as plain values, for JSON."""
         return plain(self)
 
     def __str__(self) -> str:
-        done = "were given up" if self.is_applied else "are to be given up"
+        done = "expired" if self.is_applied else "to expire"
         lines = [f"expire cuts of {self.location}"]
-        lines += [f"{len(self.going)} {done}: {ranges(self.going) or 'none'}"]
-        lines += [f"{len(self.staying)} stay: {ranges(self.staying)}"]
+        lines += [f"{done}: {ranges(self.expired) or 'none'}"]
+        lines += [f"retained: {ranges(self.retained)}"]
         lines += [f"{name} is cut {number}" for name, number in sorted(self.names.items())]
         return "\n".join(lines)
 
@@ -84,8 +84,8 @@ def plan_expiry(
     named: Mapping[str, int],
     rule: tuple[int, int | None],
     coordinating: Callable[..., Any],
-) -> FlowExpiry:
-    """What a rule would give up.
+) -> DataflowExpiry:
+    """The cuts that a rule would delete.
 
     Args:
         location: of the dataflow.
@@ -98,10 +98,10 @@ def plan_expiry(
     kept = staying(counted, named.values(), keep, since_ms)
     going = [of for of in counted if of.number not in kept]
     stay = [of for of in counted if of.number in kept]
-    return FlowExpiry(
+    return DataflowExpiry(
         location=location,
-        going=tuple(of.number for of in going),
-        staying=tuple(of.number for of in stay),
+        expired=tuple(cut.number for cut in going),
+        retained=tuple(cut.number for cut in stay),
         names=dict(named),
         savepoints=len(needless(going, stay)),
         _rule=rule,

@@ -26,7 +26,7 @@ class Pacing:
         min_pause_s: between the end of one and the beginning of the next.
         poll_s: between two looks at what members have committed.
         timeout_s: how long members that close their epochs are waited for.
-        ask: whether they are asked to.
+        wait: whether cuts wait for members to close their epochs.
         keep: how many vectors stay.
         young_ms: vectors that are not older stay, too; None is none.
         tolerable_failures: how many in a row do not end it; None is any number.
@@ -36,20 +36,20 @@ class Pacing:
     min_pause_s: float
     poll_s: float
     timeout_s: float
-    ask: bool
+    wait: bool
     keep: int
     young_ms: int | None
     tolerable_failures: int | None
 
 
-class FlowRun:
+class DataflowRun:
     """A coordinator of a dataflow that runs in this process until it is stopped.
 
-    It makes a cut of the dataflow at each interval, if anything has changed, and gives old ones up.
-    Another one that takes the dataflow, as `Dataflow.cut` of another process does, makes it stand
-    by; when that says that it has ended, this one goes on, and likewise if one that makes a single
-    cut has not ended within five minutes. What fails is tried again at the next
-    interval. As a context manager it stops at the end of the block.
+    At each interval it makes a cut of the dataflow, if anything has changed, and expires old ones.
+    If another coordinator takes the dataflow, as `Dataflow.cut` of another process does, this one
+    is on standby. It continues when the other records its end, or five minutes after one that makes
+    a single cut has started. A cut that fails is retried at the next interval. As a context manager
+    it stops at the end of the block.
     """
 
     def __init__(self, make: Callable[[], Coordinator], pacing: Pacing) -> None:
@@ -60,7 +60,7 @@ class FlowRun:
         self._lock = threading.Lock()
         self._coordinator: Coordinator | None = None
         self._failures = 0
-        self._trouble: str | None = None
+        self._last_error: str | None = None
         self._error: BaseException | None = None
         self._cuts = 0
         # The generation that it stands by for, and since when.
@@ -68,7 +68,9 @@ class FlowRun:
         self._thread = threading.Thread(target=self._run, name="cleancut-flow", daemon=True)
 
     def __repr__(self) -> str:
-        return f"FlowRun(is_active={self.is_active}, cuts={self._cuts}, failures={self._failures})"
+        return (
+            f"DataflowRun(is_active={self.is_active}, cuts={self._cuts}, failures={self._failures})"
+        )
 
     def begin(self) -> None:
         """Takes the dataflow, and starts the thread."""
@@ -78,40 +80,40 @@ class FlowRun:
 
     @property
     def is_active(self) -> bool:
-        """Whether its thread goes on."""
+        """Whether its thread runs."""
         return self._thread.is_alive()
 
     @property
-    def is_standing_by(self) -> bool:
-        """Whether another coordinator has the dataflow, for whose end it waits."""
+    def is_standby(self) -> bool:
+        """Whether it waits for the end of another coordinator."""
         return self.is_active and self._coordinator is None
 
     @property
     def failures(self) -> int:
-        """How often in a row no cut could be made."""
+        """Number of consecutive cuts that failed."""
         return self._failures
 
     @property
-    def trouble(self) -> str | None:
-        """Why, the last time; None after a cut that was made."""
-        return self._trouble
+    def last_error(self) -> str | None:
+        """The error of the last cut that failed; None after a cut that succeeded."""
+        return self._last_error
 
     @property
     def cuts(self) -> int:
-        """How many cuts of the dataflow it has made."""
+        """Number of cuts that it has made."""
         return self._cuts
 
     def error(self) -> BaseException | None:
-        """What has ended it; None if it goes on, or was stopped."""
+        """The error that ended it; None if it runs or was stopped."""
         return self._error
 
-    def cut(self, timeout_s: float, *, ask: bool, anew: bool) -> VectorRecord | None:
+    def cut(self, timeout_s: float, *, wait: bool, anew: bool) -> VectorRecord | None:
         """Makes a vector now; None where another coordinator has the dataflow."""
         with self._lock:
             if self._coordinator is None or not self.is_active:
                 return None
             try:
-                made = self._coordinator.cut(timeout_s, ask=ask, anew=anew)
+                made = self._coordinator.cut(timeout_s, wait=wait, anew=anew)
             except FencedError:
                 self._coordinator = None
                 raise
@@ -119,7 +121,7 @@ class FlowRun:
             return made
 
     def stop(self) -> None:
-        """Ends it. What is being made is made first."""
+        """Stops it, after the cut that is being made."""
         self._stopping.set()
         self._wake.set()
         self._thread.join(_END_S)
@@ -131,7 +133,7 @@ class FlowRun:
                     _LOG.warning("the coordinator could not say that it has ended: %s", error)
                 self._coordinator = None
 
-    def __enter__(self) -> "FlowRun":
+    def __enter__(self) -> "DataflowRun":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -166,7 +168,7 @@ class FlowRun:
             if not is_due:
                 return False
             last = coordinator.entries[-1].number if coordinator.entries else None
-            made = coordinator.cut(pacing.timeout_s, ask=pacing.ask)
+            made = coordinator.cut(pacing.timeout_s, wait=pacing.wait)
             self._cuts += made.number != last
             now_ms = coordinator.store.machinery.now_ms()
             since_ms = None if pacing.young_ms is None else now_ms - pacing.young_ms
@@ -178,12 +180,12 @@ class FlowRun:
         except (CleancutError, OSError) as error:
             self._failed(error)
             return True
-        self._failures, self._trouble = 0, None
+        self._failures, self._last_error = 0, None
         return True
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1
-        self._trouble = first_line(error)
+        self._last_error = first_line(error)
         _LOG.warning("no cut of the dataflow could be made, %d in a row: %s", self._failures, error)
         tolerable = self._pacing.tolerable_failures
         if tolerable is not None and self._failures > tolerable:
@@ -203,4 +205,4 @@ class FlowRun:
                 coordinator.begin()
                 self._coordinator = coordinator
         except (CleancutError, OSError) as error:
-            self._trouble = first_line(error)
+            self._last_error = first_line(error)

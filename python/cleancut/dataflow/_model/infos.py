@@ -1,4 +1,4 @@
-"""What a dataflow tells of itself."""
+"""Descriptions of a dataflow, its members and its cuts."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,42 +15,43 @@ from cleancut.dataflow._model.vector import NOT_BEGUN
 
 
 @dataclass(frozen=True, repr=False)
-class FlowMember(Brief):
-    """A query of a dataflow, or what one of its cuts has of it.
+class DataflowMember(Brief):
+    """A query of a dataflow, now or in a cut of the dataflow.
 
     Attributes:
-        name: what it is called.
-        epoch: of its cut; None for a query that has not begun. Of a query itself, its last cut.
-        written: when that cut was written, in UTC; None likewise.
-        newest: the epoch of the last cut that it had when this one was chosen; None likewise.
-        why: why that is not the one; for a query itself, why it cannot be looked at. None if
+        name: name of the member.
+        epoch: epoch of its cut, or of its last cut now; None for a query that has not started.
+        written: time at which that cut was written, in UTC; None for a query that has not started.
+        newest: epoch of its last cut when the cut of the dataflow was made; None for a query that
+            has not started.
+        reason: why that is not the chosen one, or now, why the member cannot be read; None if
             there is no reason.
         checkpoint: its checkpoint location.
-        query_id: Spark's id of the query; None before it is known.
-        savepoint: the name by which its checkpoint keeps the cut; None for a query itself.
+        query_id: Spark's query id; None before it is known.
+        savepoint: the savepoint of the cut in its checkpoint; None now.
     """
 
     name: str
     epoch: int | None
     written: datetime | None
     newest: int | None
-    why: str | None
+    reason: str | None
     checkpoint: str = field(metadata=rank(1))
     query_id: str | None = field(default=None, metadata=rank(2))
     savepoint: str | None = field(default=None, metadata=rank(3))
 
 
 @dataclass(frozen=True, repr=False)
-class FlowEdge(Brief):
-    """A channel from one member to another, and how far a cut of the dataflow has come on it.
+class DataflowEdge(Brief):
+    """A channel from one member to another, at a cut of the dataflow or now.
 
     Attributes:
-        sender: the member that sends; None if it is none of the dataflow.
+        sender: the member that writes; None if no member does.
         receiver: the member that reads.
-        consumed: the last epoch of the sender that the receiver's cut has consumed; None for none.
-        sent: the epoch of the sender's cut; None if that has not begun, or is not known.
-        channel: the location of the channel.
-        source: the number of the source in the receiver.
+        consumed: last epoch of the sender that the receiver's cut has consumed; None for none.
+        sent: epoch of the sender's cut; None if it has not started, or is unknown.
+        channel: location of the channel.
+        source: number of the source in the receiver.
     """
 
     sender: str | None
@@ -62,17 +63,17 @@ class FlowEdge(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class FlowInFlight(Brief):
-    """What was sent on an edge and not consumed, at a cut of the dataflow.
+class DataflowInFlight(Brief):
+    """What an edge holds at a cut of the dataflow: sent and not consumed.
 
     Attributes:
-        sender: the member that has sent it.
+        sender: the member that wrote it.
         receiver: the member that reads it after that cut.
         epochs: the epochs of the sender.
-        rows: how many there are in them.
-        bytes: the size of their files.
-        channel: the location of the channel.
-        source: the number of the source in the receiver.
+        rows: number of rows in these epochs.
+        bytes: size of their files.
+        channel: location of the channel.
+        source: number of the source in the receiver.
     """
 
     sender: str
@@ -85,94 +86,96 @@ class FlowInFlight(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class FlowCut(Brief):
-    """A consistent cut of a whole dataflow: a cut of each query, which are kept.
+class DataflowCut(Brief):
+    """A consistent cut of a dataflow: a retained cut of each query.
 
     Attributes:
-        number: its own; later ones are greater.
-        written: when it was written, in UTC.
-        names: of the savepoints that it has.
-        epochs: the epoch of each member; None for one that had not begun.
-        members: what it has of each.
-        edges: how far it has come on each.
-        asked: members that were asked to close their epochs and have not, and why.
-        generation: of the coordinator that wrote it.
+        number: number of the cut; later cuts have greater numbers.
+        written: time at which it was written, in UTC.
+        names: names of its savepoints.
+        epochs: the epoch of each member; None for one that had not started.
+        members: the cut of each member.
+        edges: the state of each edge.
+        not_closed: members that did not close their epoch in time, with the reason.
+        generation: generation of the coordinator that wrote it.
     """
 
     number: int
     written: datetime
     names: tuple[str, ...]
     epochs: Mapping[str, int | None]
-    members: InfoList[FlowMember] = field(metadata={"column": False})
-    edges: InfoList[FlowEdge] = field(metadata={"column": False})
-    asked: Mapping[str, str] = field(default_factory=dict, metadata={"column": False})
+    members: InfoList[DataflowMember] = field(metadata={"column": False})
+    edges: InfoList[DataflowEdge] = field(metadata={"column": False})
+    not_closed: Mapping[str, str] = field(default_factory=dict, metadata={"column": False})
     generation: int = field(default=0, metadata=rank(1))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """The description as a plain dictionary."""
         return asdict(self)
 
     def __str__(self) -> str:
         facts: list[tuple[str, object]] = [("cut", str(self.number))]
         facts += [("written", f"{self.written:%Y-%m-%d %H:%M:%S} UTC")]
         facts += [("names", ", ".join(self.names))] if self.names else []
-        facts += [(f"{name} was late", why) for name, why in self.asked.items()]
+        facts += [(f"{name} did not close", reason) for name, reason in self.not_closed.items()]
         return f"{tables.text_facts(facts)}\n\n{self.members}\n\n{self.edges}"
 
 
 @dataclass(frozen=True, repr=False)
-class FlowAge(Brief):
-    """How old one member was in one cut of a dataflow.
+class MemberAge(Brief):
+    """The age of one member in one cut of a dataflow.
 
     Attributes:
-        number: of the cut.
-        written: when it was written, in UTC.
-        member: the name of the query.
-        epoch: of its cut; None for a query that had not begun.
-        behind_ms: how long before the vector that cut had been written; None likewise.
-        why: why the member's last cut was not taken; None if it was.
+        number: number of the cut.
+        written: time at which it was written, in UTC.
+        member: name of the member.
+        epoch: epoch of its cut; None for a query that had not started.
+        lag_ms: milliseconds from that cut to the cut of the dataflow; None for a query that had
+            not started.
+        reason: why the member's last cut was not chosen; None if it was.
     """
 
     number: int
     written: datetime
     member: str
     epoch: int | None
-    behind_ms: int | None
-    why: str | None
+    lag_ms: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, repr=False)
-class FlowStatus(Brief):
-    """Where a dataflow stands.
+class DataflowStatus(Brief):
+    """The status of a dataflow.
 
     Attributes:
-        location: of the dataflow.
-        generation: of the last coordinator; None before the first.
-        runs: whether that has not said that it has ended.
-        coordinator: what it has told of itself: host, process, and when it began.
+        location: location of the dataflow.
+        generation: generation of the last coordinator; None before the first.
+        is_running: whether that coordinator has not recorded its end.
+        coordinator: its record: host, process, and start time.
         last: the last cut of the dataflow; None before the first.
-        members: each query as it is now.
-        edges: how far the last cuts of the queries have come, whether they fit or not.
+        members: each query now.
+        edges: the state of each edge at the last cuts of the queries, consistent or not.
         next: the epoch of each member in the cut that could be made now; None if there is none.
-        why: for each member why it would be older than its last cut; where no cut can be made, why.
-        failures: how often the coordinator of this process has failed in a row.
-        trouble: why it has, the last time.
+        reasons: for each member, why that cut would not have its last one; if no cut can be made,
+            why.
+        failures: number of consecutive failures of the coordinator of this process.
+        last_error: the last of them.
     """
 
     location: str
     generation: int | None
-    runs: bool
+    is_running: bool
     coordinator: Mapping[str, Any]
-    last: FlowCut | None
-    members: InfoList[FlowMember]
-    edges: InfoList[FlowEdge]
+    last: DataflowCut | None
+    members: InfoList[DataflowMember]
+    edges: InfoList[DataflowEdge]
     next: Mapping[str, int | None] | None
-    why: Mapping[str, str]
+    reasons: Mapping[str, str]
     failures: int = 0
-    trouble: str | None = None
+    last_error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """The description as a plain dictionary."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -184,9 +187,11 @@ class FlowStatus(Brief):
 
     def _drawn(self) -> str:
         nodes = [
-            graphs.Node(of.name, _epoch(of.epoch), is_other=of.name in self.why, title=title)
+            graphs.Node(of.name, _epoch(of.epoch), is_other=of.name in self.reasons, title=title)
             for of in self.members
-            for title in [f"{of.name}, {_epoch(of.epoch)}. {self.why.get(of.name, '')}".rstrip()]
+            for title in [
+                f"{of.name}, {_epoch(of.epoch)}. {self.reasons.get(of.name, '')}".rstrip()
+            ]
         ]
         known = {of.name for of in self.members}
         told: dict[tuple[str, str], list[str]] = {}
@@ -198,7 +203,7 @@ class FlowStatus(Brief):
         label = f"Queries that send to each other: {', '.join(sorted(known))}"
         caption = (
             "On each arrow, the last epoch that the receiver's last cut has consumed, of the last"
-            " that the sender's has sent. A dashed box is kept back."
+            " that the sender's has sent. A dashed box is held back."
         )
         return html.wide_figure(graphs.graph(nodes, arrows, label), caption, label)
 
@@ -207,35 +212,38 @@ class FlowStatus(Brief):
         state = "none yet"
         if self.generation is not None:
             where = f"process {self.coordinator.get('process')} on {self.coordinator.get('host')}"
-            state = f"generation {self.generation}, {where}{'' if self.runs else ', has ended'}"
+            state = (
+                f"generation {self.generation}, {where}{'' if self.is_running else ', has ended'}"
+            )
         facts += [("coordinator", state)]
         if self.last is not None:
             facts += [
                 ("last cut", f"{self.last.number}, written at {tables.cell(self.last.written)}")
             ]
-            facts += [(f"{name} was late", why) for name, why in self.last.asked.items()]
+            closing = self.last.not_closed
+            facts += [(f"{name} did not close", reason) for name, reason in closing.items()]
         if self.next is None:
             facts += [("next cut", "there is none that is consistent")]
-        facts += [(f"{name} is kept back", why) for name, why in sorted(self.why.items())]
-        if self.trouble is not None:
-            facts += [(f"failed {self.failures} times", self.trouble)]
+        facts += [(f"{name} is held back", reason) for name, reason in sorted(self.reasons.items())]
+        if self.last_error is not None:
+            facts += [(f"failed {self.failures} times", self.last_error)]
         return facts
 
 
-def flow_cut(record: VectorRecord, names: Mapping[str, int]) -> FlowCut:
-    """Describes a vector."""
-    return FlowCut(
+def flow_cut(record: VectorRecord, names: Mapping[str, int]) -> DataflowCut:
+    """Describes a cut of a dataflow."""
+    return DataflowCut(
         number=record.number,
         written=moment(record.written_ms),
         names=tuple(sorted(name for name, number in names.items() if number == record.number)),
         epochs={of.name: begun(of.epoch) for of in record.members},
         members=InfoList(
-            FlowMember(
+            DataflowMember(
                 name=of.name,
                 epoch=begun(of.epoch),
                 written=moment(of.written_ms) if of.token else None,
                 newest=begun(of.newest),
-                why=of.why,
+                reason=of.why,
                 checkpoint=of.checkpoint,
                 query_id=of.query_id,
                 savepoint=of.pin,
@@ -243,7 +251,7 @@ def flow_cut(record: VectorRecord, names: Mapping[str, int]) -> FlowCut:
             for of in record.members
         ),
         edges=InfoList(
-            FlowEdge(
+            DataflowEdge(
                 sender=of.sender,
                 receiver=of.receiver,
                 consumed=begun(of.consumed),
@@ -253,28 +261,28 @@ def flow_cut(record: VectorRecord, names: Mapping[str, int]) -> FlowCut:
             )
             for of in record.edges
         ),
-        asked=dict(record.asked),
+        not_closed=dict(record.asked),
         generation=record.generation,
     )
 
 
-def ages(record: VectorRecord) -> list[FlowAge]:
-    """How old each member is in a vector."""
+def ages(record: VectorRecord) -> list[MemberAge]:
+    """The age of each member in a cut of a dataflow."""
     return [
-        FlowAge(
+        MemberAge(
             number=record.number,
             written=moment(record.written_ms),
             member=of.name,
             epoch=begun(of.epoch),
-            behind_ms=record.written_ms - of.written_ms if of.token else None,
-            why=of.why,
+            lag_ms=record.written_ms - of.written_ms if of.token else None,
+            reason=of.why,
         )
         for of in record.members
     ]
 
 
 def _epoch(epoch: int | None) -> str:
-    return "not begun" if epoch is None else f"epoch {epoch}"
+    return "not started" if epoch is None else f"epoch {epoch}"
 
 
 def _number(epoch: int | None) -> str:
@@ -282,5 +290,5 @@ def _number(epoch: int | None) -> str:
 
 
 def begun(epoch: int) -> int | None:
-    """An epoch; None for that of a query that has not begun."""
+    """An epoch; None for a query that has not started."""
     return None if epoch == NOT_BEGUN else epoch

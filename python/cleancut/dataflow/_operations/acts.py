@@ -1,4 +1,4 @@
-"""Acts on a whole dataflow: a plan that tells what it will do, and does it when it is told to."""
+"""Operations on a dataflow: a plan, and its execution."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,33 +29,33 @@ RollBack = Callable[[str, str], MemberPlan]
 
 
 @dataclass(frozen=True, repr=False)
-class MemberAct(Brief):
-    """What an act on a dataflow does to one member.
+class MemberChange(Brief):
+    """What an operation on a dataflow does to one member.
 
     Attributes:
-        member: the name of the query.
-        now: the epoch of its last cut; None if it has not begun.
-        to: the epoch that it is to have the state of; None likewise.
-        act: "rollback", "clone", "stays" if it has that state already, or "add".
-        checkpoint: that which is changed, or made.
+        member: name of the member.
+        epoch: epoch of its last cut; None if it has not started.
+        target_epoch: epoch whose state it will have; None if it had not started.
+        operation: "rollback", "clone", "stays" if it has that state already, or "add".
+        checkpoint: the checkpoint that is changed or created.
     """
 
     member: str
-    now: int | None
-    to: int | None
-    act: str
+    epoch: int | None
+    target_epoch: int | None
+    operation: str
     checkpoint: str
 
 
 @dataclass(frozen=True, repr=False)
-class ChannelAct(Brief):
-    """What an act on a dataflow does to one channel.
+class ChannelChange(Brief):
+    """What an operation on a dataflow does to one channel.
 
     Attributes:
-        sender: the member that sends.
-        after: the epoch after which what was published is hidden; of a clone, None.
-        epochs: those that are hidden, or copied.
-        channel: that which is changed, or made.
+        sender: the member that writes.
+        after: the epoch after which published epochs become hidden; None for a clone.
+        epochs: the epochs that become hidden, or are copied.
+        channel: the channel that is changed or created.
     """
 
     sender: str
@@ -65,78 +65,85 @@ class ChannelAct(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class FlowPlan(Brief):
-    """What an act on a dataflow will do, or has done. Nothing has changed until `apply`.
+class DataflowPlan(Brief):
+    """What an operation on a dataflow will do, or has done. Nothing has changed until `apply`.
 
     Attributes:
-        act: "restore" or "clone".
-        location: of the dataflow.
-        number: of its cut.
-        members: what becomes of each query.
-        channels: what becomes of each channel.
-        running: of queries that have not said that they have ended, what is known of them.
-        into: of a clone, the location of the dataflow that it makes.
-        notes: what else one has to know before it is done.
-        is_applied: whether it was done.
+        operation: "rollback" or "clone".
+        location: location of the dataflow.
+        number: number of the cut.
+        members: the change of each member.
+        channels: the change of each channel.
+        running: the members that have not recorded their end, and what is known of their drivers.
+        target: location of the dataflow that a clone creates; None for a rollback.
+        notes: what to know before the plan is applied.
+        is_applied: whether the plan has been applied.
     """
 
-    act: str
+    operation: str
     location: str
     number: int
-    members: tuple[MemberAct, ...]
-    channels: tuple[ChannelAct, ...]
+    members: tuple[MemberChange, ...]
+    channels: tuple[ChannelChange, ...]
     running: Mapping[str, str] = field(default_factory=dict)
-    into: str | None = None
+    target: str | None = None
     notes: tuple[str, ...] = ()
     is_applied: bool = False
-    _do: Callable[["FlowPlan", str | None], "FlowPlan"] | None = field(default=None, compare=False)
+    _do: Callable[["DataflowPlan", str | None], "DataflowPlan"] | None = field(
+        default=None, compare=False
+    )
 
-    def apply(self, *, fence: str | None = None) -> "FlowPlan":
-        """Does it. Killed at any moment, it can be planned and begun again, and goes on.
+    def apply(self, *, fence: str | None = None) -> "DataflowPlan":
+        """Executes the plan. After a kill at any moment, plan and apply it again; it continues.
 
-        Nothing is changed if the dataflow is not as it was planned. Only queries in `running` may
-        have committed epochs since.
+        It changes nothing if the dataflow has changed since the plan was made, except for epochs
+        that members in `running` have committed.
 
         Args:
-            fence: where queries have not said that they have ended, the reason to take them from
-                their drivers: those that live stop with CLEANCUT_FENCED and this text.
+            fence: if members have not recorded their end, the reason to fence them: those that run
+                stop with CLEANCUT_FENCED and this text.
 
         Returns:
-            The same plan as it was carried out.
+            The plan as it was executed.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_REFUSED, queries run, or the plan has been carried out;
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, members run, or the plan has been applied;
                 CLEANCUT_PLAN_OUTDATED, a query or a channel has changed since the plan was made;
-                CLEANCUT_OPERATION_REFUSED, what a checkpoint refuses.
+                CLEANCUT_OPERATION_REFUSED, a checkpoint refuses.
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         if self.is_applied or self._do is None:
-            raise refused(self.location, self.act, "this plan has been carried out")
+            raise refused(self.location, self.operation, "this plan has been carried out")
         if self.running and fence is None:
             told = "; ".join(f"{name}: {who}" for name, who in sorted(self.running.items()))
-            reason = f"queries have not said that they have ended (stop them, or fence): {told}"
-            raise refused(self.location, self.act, reason)
+            reason = f"members have not recorded their end (stop them, or fence them): {told}"
+            raise refused(self.location, self.operation, reason)
         return replace(self._do(self, fence), is_applied=True, _do=None)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The same as plain values, for JSON."""
+        """The plan as plain values, for JSON."""
         return plain(self)
 
     def __str__(self) -> str:
-        into = f" into {self.into}" if self.into else ""
-        lines = [f"{self.act} cut {self.number} of {self.location}{into}"]
-        rows = [[of.member, of.act, of.now, of.to, of.checkpoint] for of in self.members]
-        lines.append(tables.text_table(["member", "act", "now", "to", "checkpoint"], rows))
+        what = f"{self.operation} of {self.location}"
+        to = f", cut {self.number}, to {self.target}" if self.target else f" to cut {self.number}"
+        lines = [f"{what}{to}"]
+        rows = [
+            [one.member, one.operation, one.epoch, one.target_epoch, one.checkpoint]
+            for one in self.members
+        ]
+        names = ["member", "operation", "epoch", "target_epoch", "checkpoint"]
+        lines.append(tables.text_table(names, rows))
         if self.channels:
-            done = "copied" if self.into else "hidden"
+            done = "copied" if self.target else "hidden"
             hidden = [[of.channel, of.sender, of.after, len(of.epochs)] for of in self.channels]
             lines.append(tables.text_table(["channel", "sender", "after", done], hidden))
         lines += [f"{name} may run: {who}" for name, who in sorted(self.running.items())]
-        lines += [*self.notes, *([] if self.is_applied else ["Nothing is changed yet."])]
+        lines += [*self.notes, *([] if self.is_applied else ["Nothing has changed yet."])]
         return "\n".join(lines)
 
 
-def check_current(planned: FlowPlan, now: FlowPlan) -> None:
+def check_current(planned: DataflowPlan, now: DataflowPlan) -> None:
     """Compares a plan with the same one made now.
 
     Raises:
@@ -144,7 +151,7 @@ def check_current(planned: FlowPlan, now: FlowPlan) -> None:
     """
     before = {of.member: of for of in planned.members}
     changes = [
-        f"{of.member} had {_epoch(before[of.member].now)}, and has {_epoch(of.now)} now"
+        f"{of.member} had {_epoch(before[of.member].epoch)}, and has {_epoch(of.epoch)} now"
         for of in now.members
         if of != before[of.member] and of.member not in planned.running
     ]
@@ -155,18 +162,18 @@ def check_current(planned: FlowPlan, now: FlowPlan) -> None:
         if of not in planned.channels and of.sender not in planned.running
     ]
     if changes:
-        given = f" {planned.into}" if planned.into else ""
+        target = f" {planned.target}" if planned.target else ""
         raise error_of(
             "CLEANCUT_PLAN_OUTDATED",
-            operation=planned.act,
+            operation=planned.operation,
             location=planned.location,
             reason="; ".join(changes),
-            command=f"cleancut flow {planned.location} {planned.act}{given}",
+            command=f"cleancut dataflow {planned.location} {planned.operation}{target}",
         )
 
 
 def _epoch(last: int | None) -> str:
-    return "not begun" if last is None else f"epoch {last}"
+    return "not started" if last is None else f"epoch {last}"
 
 
 @dataclass(frozen=True)
@@ -186,10 +193,10 @@ class Restoring:
     places: Places
     record: VectorRecord
     roll_back: RollBack
-    coordinating: Callable[[Callable[[], FlowPlan]], FlowPlan]
+    coordinating: Callable[[Callable[[], DataflowPlan]], DataflowPlan]
     allows_missing_input: bool = False
 
-    def plan(self) -> FlowPlan:
+    def plan(self) -> DataflowPlan:
         """What is to be done; nothing is changed.
 
         Raises:
@@ -198,7 +205,7 @@ class Restoring:
         plan = self._planned()
         return replace(plan, notes=(*plan.notes, *self._member_plans(plan).notes()))
 
-    def _planned(self) -> FlowPlan:
+    def _planned(self) -> DataflowPlan:
         """The plan without the plans of its members."""
         members = self.store.members()
         views = {of.name: self._view(of) for of in self.record.members}
@@ -206,19 +213,19 @@ class Restoring:
             there = members.get(of.name)
             if there is not None and place_of(there.checkpoint) != place_of(of.checkpoint):
                 reason = f"{of.name} has another checkpoint by now, {there.checkpoint}"
-                raise self.store.refused("restore", reason)
+                raise self.store.refused("rollback", reason)
             if of.epoch < 0 <= views[of.name].newest:
                 reason = (
                     f"{of.name} had not begun at that cut, and has by now; start it with a new "
                     "checkpoint location, and add it anew"
                 )
-                raise self.store.refused("restore", reason)
+                raise self.store.refused("rollback", reason)
         acts = tuple(self._act(of, views[of.name]) for of in self.record.members)
-        going = {of.member for of in acts if of.act == "rollback"}
+        going = {of.member for of in acts if of.operation == "rollback"}
         new = sorted(set(members) - {of.name for of in self.record.members})
         notes = (f"{', '.join(new)} came after that cut, and stays as it is.",) if new else ()
-        return FlowPlan(
-            act="restore",
+        return DataflowPlan(
+            operation="rollback",
             location=self.store.location,
             number=self.record.number,
             members=acts,
@@ -233,26 +240,26 @@ class Restoring:
         view.held = of if of.pin else None
         view.look()
         if view.trouble is not None:
-            raise self.store.refused("restore", f"{of.name}: {view.trouble}")
+            raise self.store.refused("rollback", f"{of.name}: {view.trouble}")
         self.store.machinery.each(view.read, view.unread())
         view.read_held()
         return view
 
-    def _act(self, of: MemberCut, view: MemberView) -> MemberAct:
+    def _act(self, of: MemberCut, view: MemberView) -> MemberChange:
         act = "stays" if of.epoch < 0 or _is_there(of, view) else "rollback"
-        return MemberAct(of.name, begun(view.newest), begun(of.epoch), act, of.checkpoint)
+        return MemberChange(of.name, begun(view.newest), begun(of.epoch), act, of.checkpoint)
 
     def _channels(self, going: set[str]) -> list[EdgeCut]:
         """The edges of senders that go back, one for each channel."""
         edges = {of.channel: of for of in self.record.edges if of.sender in going}
         return [edges[channel] for channel in sorted(edges)]
 
-    def _hidden(self, edge: EdgeCut) -> ChannelAct:
+    def _hidden(self, edge: EdgeCut) -> ChannelChange:
         assert edge.sender is not None
         assert edge.sent is not None
         found = published_epochs(self.places.records(edge.channel), after=edge.sent)
         epochs = tuple(of.epoch for of in found)
-        return ChannelAct(edge.sender, edge.sent, epochs, edge.channel)
+        return ChannelChange(edge.sender, edge.sent, epochs, edge.channel)
 
     def _running(self, going: set[str]) -> Mapping[str, str]:
         found = {}
@@ -262,18 +269,18 @@ class Restoring:
                 found[of.name] = alive
         return found
 
-    def _do(self, planned: FlowPlan, why: str | None) -> FlowPlan:
+    def _do(self, planned: DataflowPlan, why: str | None) -> DataflowPlan:
         return self.coordinating(lambda: self._done(planned, why))
 
-    def _member_plans(self, plan: FlowPlan) -> MemberPlans:
+    def _member_plans(self, plan: DataflowPlan) -> MemberPlans:
         planned: dict[str, Callable[[], MemberPlan]] = {}
         for act in plan.members:
             cut = self.record.member(act.member)
-            if act.act == "rollback" and cut is not None and cut.pin is not None:
+            if act.operation == "rollback" and cut is not None and cut.pin is not None:
                 planned[act.member] = partial(self.roll_back, cut.checkpoint, cut.pin)
         return MemberPlans(planned, self.allows_missing_input)
 
-    def _done(self, planned: FlowPlan, why: str | None) -> FlowPlan:
+    def _done(self, planned: DataflowPlan, why: str | None) -> DataflowPlan:
         plan = self._planned()
         check_current(planned, plan)
         member_plans = self._member_plans(plan)
@@ -294,7 +301,7 @@ class Restoring:
         return plan
 
     def _refused(self, reason: str) -> CleancutError:
-        return self.store.refused("restore", reason)
+        return self.store.refused("rollback", reason)
 
     def _follow(self, edge: EdgeCut) -> None:
         """Has a channel go back with its sender, as that would when it runs the next time."""

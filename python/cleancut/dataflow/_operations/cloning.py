@@ -10,7 +10,12 @@ from cleancut.dataflow._model.facts import place_of
 from cleancut.dataflow._model.infos import begun
 from cleancut.dataflow._model.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut.dataflow._model.vector import NOT_BEGUN
-from cleancut.dataflow._operations.acts import ChannelAct, FlowPlan, MemberAct, check_current
+from cleancut.dataflow._operations.acts import (
+    ChannelChange,
+    DataflowPlan,
+    MemberChange,
+    check_current,
+)
 from cleancut.dataflow._operations.member_plans import MemberPlan, MemberPlans
 from cleancut.dataflow._store.members import looked_at
 from cleancut.dataflow._store.places import Places
@@ -47,7 +52,7 @@ class Cloning:
     clone: Clone
     allows_missing_input: bool = False
 
-    def plan(self) -> FlowPlan:
+    def plan(self) -> DataflowPlan:
         """What is to be done; nothing is changed.
 
         Raises:
@@ -57,17 +62,17 @@ class Cloning:
         plan = self._planned(self._edges())
         return replace(plan, notes=(*plan.notes, *self._member_plans(plan).notes()))
 
-    def _member_plans(self, plan: FlowPlan) -> MemberPlans:
+    def _member_plans(self, plan: DataflowPlan) -> MemberPlans:
         """Leaves out checkpoints that an interrupted attempt has completed."""
         planned: dict[str, Callable[[], MemberPlan]] = {}
         for act in plan.members:
             cut = self.record.member(act.member)
-            if act.act == "clone" and cut is not None and self._made(act) is None:
+            if act.operation == "clone" and cut is not None and self._made(act) is None:
                 assert cut.pin is not None
                 planned[act.member] = partial(self.clone, cut.checkpoint, act.checkpoint, cut.pin)
         return MemberPlans(planned, self.allows_missing_input)
 
-    def _planned(self, edges: Mapping[str, list[EdgeCut]]) -> FlowPlan:
+    def _planned(self, edges: Mapping[str, list[EdgeCut]]) -> DataflowPlan:
         wanted = {of.name for of in self.record.members}
         lacking = sorted(wanted - set(self.members)) + sorted(set(edges) - set(self.channels))
         strange = sorted(set(self.members) - wanted)
@@ -79,13 +84,13 @@ class Cloning:
         old = {place_of(of.checkpoint) for of in self.record.members} | set(edges)
         if len(set(new)) < len(new) or set(new) & old:
             raise self._refused("two of the places are the same")
-        return FlowPlan(
-            act="clone",
+        return DataflowPlan(
+            operation="clone",
             location=self.store.location,
             number=self.record.number,
             members=tuple(map(self._member, self.record.members)),
             channels=tuple(self._channel(place, of) for place, of in edges.items()),
-            into=self.into.location,
+            target=self.into.location,
             notes=(
                 "Start the queries with the new checkpoint locations and the new channels; what "
                 "else they write to is theirs alone to keep apart.",
@@ -128,22 +133,22 @@ class Cloning:
         """Whether somebody else sends there; where nobody has sent yet, there is no edge."""
         return owner_of(self.places.records(place)) is not None
 
-    def _member(self, of: MemberCut) -> MemberAct:
+    def _member(self, of: MemberCut) -> MemberChange:
         act = "add" if of.epoch < 0 else "clone"
-        return MemberAct(of.name, begun(of.epoch), begun(of.epoch), act, self.members[of.name])
+        return MemberChange(of.name, begun(of.epoch), begun(of.epoch), act, self.members[of.name])
 
-    def _channel(self, place: str, edges: list[EdgeCut]) -> ChannelAct:
+    def _channel(self, place: str, edges: list[EdgeCut]) -> ChannelChange:
         sender = edges[0].sender
         assert sender is not None
         epochs = tuple(sorted({of.epoch for edge in edges for of in self._copied(edge)}))
-        return ChannelAct(sender, None, epochs, self.channels[place])
+        return ChannelChange(sender, None, epochs, self.channels[place])
 
     def _copied(self, edge: EdgeCut) -> list[FlyingEpoch]:
         """What is in flight, and the epoch before it: what comes next says that it follows it."""
         records = self.places.records(edge.channel)
         return flying(records, replace(edge, consumed=edge.consumed - 1))
 
-    def _done(self, planned: FlowPlan) -> FlowPlan:
+    def _done(self, planned: DataflowPlan) -> DataflowPlan:
         edges = self._edges()
         plan = self._planned(edges)
         check_current(planned, plan)
@@ -163,7 +168,7 @@ class Cloning:
                     raise self._refused(f"{of.member} has the checkpoint {there.checkpoint} there")
         return plan
 
-    def _made(self, of: MemberAct) -> str | None:
+    def _made(self, of: MemberChange) -> str | None:
         """The id of the query whose checkpoint was made; None if it was not."""
         record = MemberRecord(of.member, of.checkpoint, 0)
         cuts = looked_at(record, self.places.root, self.store.machinery, cuts=1).cuts()

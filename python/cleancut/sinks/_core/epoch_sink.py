@@ -33,7 +33,7 @@ class EpochSink(ABC):
        object.
     4. `publish`: makes the epoch visible, as a whole and once, whatever is called however often,
        also by several runs at once.
-    5. `sweep`: takes away what tries have left that will never be published.
+    5. `clean_up`: takes away what tries have left that will never be published.
 
     Where `published` finds the epoch, `stage` and `publish` are left out. Where an earlier run has
     sealed the epoch with a handle that `can_publish`, `stage` is.
@@ -147,7 +147,7 @@ class EpochSink(ABC):
         """Whether the target knows later that the epoch with this handle was published."""
         return True
 
-    def sweep(self, batch: Batch) -> None:  # noqa: B027  # some targets keep nothing
+    def clean_up(self, batch: Batch) -> None:  # noqa: B027  # some targets keep nothing
         """Takes away what was left of this epoch and of those before it; never fails a query."""
 
     def epoch(self, df: "DataFrame", epoch: int) -> AbstractContextManager[OpenEpoch]:

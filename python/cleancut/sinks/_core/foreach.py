@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def sealing(
+def sealed(
     function: Callable[["DataFrame", int], None],
     *,
     written: Callable[[int], bool] | None = None,

@@ -146,8 +146,8 @@ def open_epoch(sinks: Sequence["EpochSink"], df: "DataFrame", epoch: int) -> Ite
     """Has each of several sinks take an epoch once, whose tasks run once.
 
     The steps are those of `EpochSink`: `begin` and `published` before the block, `stage` in it, and
-    the seal, `publish` and `sweep` after it. Where all that is left to do needs no rows, it is done
-    before the block.
+    the seal, `publish` and `clean_up` after it. If none of the remaining steps needs rows, they are
+    done before the block.
     """
     side = query_side(df, epoch)
     entered: list[EpochSink] = []
@@ -174,7 +174,7 @@ def _open_epoch(
         sink._begin_once(side, df.sparkSession)
     published = {sink.name: sink.published(batch) for sink in sinks}
     if _is_finished(sinks, side, published, sealed):
-        _sweep(sinks, side)
+        _clean_up(sinks, side)
         yield OpenEpoch(sinks, side, df, published, fresh=False)
         return
     opened = OpenEpoch(sinks, side, df, published, fresh=True)
@@ -183,7 +183,7 @@ def _open_epoch(
         opened._finish()
     finally:
         opened._leave()
-    _sweep(sinks, side)
+    _clean_up(sinks, side)
 
 
 def _is_finished(
@@ -243,9 +243,9 @@ def _record(
         side.published(sorted(keys))
 
 
-def _sweep(sinks: Sequence["EpochSink"], side: QuerySide) -> None:
+def _clean_up(sinks: Sequence["EpochSink"], side: QuerySide) -> None:
     for sink in sinks:
-        sink.sweep(side.batch)
+        sink.clean_up(side.batch)
 
 
 def _known(published: Mapping[str, str | None]) -> dict[str, str]:

@@ -47,17 +47,17 @@ class Kept:
     since_ms: float | None
 
     @staticmethod
-    def of(keep: int, younger_than: timedelta | str | None) -> "Kept":
+    def of(keep: int, retain_for: timedelta | str | None) -> "Kept":
         """The retention that a caller requests.
 
         Raises:
             ValueError: nothing is to be kept, or the age cannot be parsed.
         """
         if keep < 1:
-            raise ValueError(f"keep is {keep}, and the last epoch always stays")
-        if younger_than is None:
+            raise ValueError(f"retain_last is {keep}, and the last epoch always stays")
+        if retain_for is None:
             return Kept(keep, None)
-        return Kept(keep, time.time_ns() // 1_000_000 - age_ms(younger_than))
+        return Kept(keep, time.time_ns() // 1_000_000 - age_ms(retain_for))
 
     def before(self, published: Mapping[int, int]) -> int:
         """The last epoch that is not kept; -1 if all are.

@@ -1,4 +1,4 @@
-"""Epochs as files: each is written once, and seen as a whole or not at all."""
+"""A sink of files: each epoch is written once, and visible as a whole or not at all."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class EpochFiles(PublishedFiles):
-    """Writes each epoch of a query into files of its own; a function for `foreachBatch`.
+    """Writes each epoch of a query as files; a function for `foreachBatch`.
 
-    An epoch is written by Spark's own writer on the executors, sealed, and then published by one
-    small manifest that names its files. However often a driver dies and runs an epoch again, it is
-    published once. `read` shows published epochs only; other readers find nothing at the path.
+    Spark's writer writes an epoch on the executors, the epoch is sealed, and one manifest that
+    lists the files publishes it. An epoch that runs again after a failure is published once. `read`
+    reads published epochs only; other readers find no data files at the path.
 
-    The path belongs to the query that first writes there, and takes all its epochs. Where the query
-    is rolled back, its next run hides what was published of the epochs that it went back behind,
-    and shows them again where the rollback was undone.
+    The path belongs to the first query that writes there, which must write all its epochs. After a
+    rollback of the query, its next run hides the epochs after the target, and unhides them if the
+    rollback is undone.
 
         counts.writeStream.foreachBatch(EpochFiles("hdfs:///lake/counts")).start()
         EpochFiles("hdfs:///lake/counts").read(spark)
@@ -42,15 +42,15 @@ class EpochFiles(PublishedFiles):
         partition_by: str | Sequence[str] = (),
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Names the place; nothing is looked at yet.
+        """Creates the sink; nothing is read or written yet.
 
         Args:
-            path: `s3://bucket/prefix`, reached as a checkpoint there is, or a directory of a file
-                system of Hadoop; it is made when it is written.
-            format: a format of files that Spark writes and reads: parquet, orc, json, csv, avro, …
-                For reading, each epoch's manifest says what it was written in.
-            partition_by: columns by whose values the files of an epoch are put apart.
-            options: Spark's options of the format, for writing and for reading.
+            path: `s3://bucket/prefix`, reached like a checkpoint there, or a directory of a Hadoop
+                file system, which the first epoch creates.
+            format: a file format of Spark: parquet, orc, json, csv, avro, … Reads use the format of
+                each epoch's manifest.
+            partition_by: columns by which to partition the files of an epoch.
+            options: Spark's options of the format, for writing and reading.
         """
         super().__init__(path, Output(format, column_names(partition_by), dict(options or {})))
 
@@ -62,49 +62,54 @@ class EpochFiles(PublishedFiles):
         """The path, as it was given."""
         return f"EpochFiles {self._path}"
 
-    def epochs(self, spark: "SparkSession") -> InfoList[PublishedEpoch]:
+    def epochs(
+        self, *, session: "SparkSession | None" = None, **access: Unpack[S3Options]
+    ) -> InfoList[PublishedEpoch]:
         """The published epochs, ascending.
 
         Args:
-            spark: any session that can read the path.
+            session: reads the path as this session does, instead of `access`.
+            access: as for `paths`; neither Spark nor a JVM is needed.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED.
         """
-        return published(published_epochs(SinkDirectory(spark, self._path)))
+        if session is not None:
+            return published(published_epochs(SinkDirectory(session, self._path)))
+        return published(published_epochs(PlainRecords(self._path, S3Access(access))))
 
     def expire(
         self,
         *,
-        keep: int | None = None,
-        younger_than: timedelta | str | None = None,
+        retain_last: int | None = None,
+        retain_for: timedelta | str | None = None,
         grace: timedelta | str = "1d",
         **access: Unpack[S3Options],
     ) -> InfoList[PublishedEpoch]:
-        """Gives all epochs up for good but the last ones, and the young ones.
+        """Expires old epochs: readers do not see them any more.
 
-        The last epoch stays, and with both arguments an epoch stays for either. It may run beside
-        the query. What was taken back of the epochs that go can be given back no more.
+        The last epoch is always retained; with both arguments, an epoch is retained if either
+        holds. The query may run. Hidden epochs that expire cannot be unhidden any more.
 
         Args:
-            keep: how many of the last epochs stay; from 1 on.
-            younger_than: epochs that were published in this time stay, too: a timedelta, or a text
-                such as "7d", "36h", "30m" or "90s".
-            grace: for how long the files of expired epochs stay, for readers that have begun to
-                read them; a later call deletes them.
-            access: as for `paths`; no Spark and no JVM are needed.
+            retain_last: number of epochs to retain, at least 1.
+            retain_for: retain epochs that were published later: a timedelta, or a text such as
+                "7d", "36h", "30m" or "90s".
+            grace: how long the files of expired epochs remain, for readers that have opened them; a
+                later call deletes them.
+            access: as for `paths`; neither Spark nor a JVM is needed.
 
         Returns:
-            What is not seen any more, ascending.
+            The expired epochs, ascending.
 
         Raises:
             RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
             CorruptedError: CLEANCUT_SINK_CORRUPTED.
-            ValueError: neither is given, or what is given keeps nothing or is no age.
+            ValueError: no argument is given, or one is invalid.
         """
-        if keep is None and younger_than is None:
-            raise ValueError("expire takes keep, younger_than, or both")
-        kept = Kept.of(1 if keep is None else keep, younger_than)
+        if retain_last is None and retain_for is None:
+            raise ValueError("expire takes retain_last, retain_for, or both")
+        kept = Kept.of(1 if retain_last is None else retain_last, retain_for)
         records = PlainRecords(self._path, S3Access(access))
         collect(records, age_ms(grace))
         return published(expire(records, kept))

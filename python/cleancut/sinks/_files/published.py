@@ -111,9 +111,9 @@ class PublishedFiles(EpochSink):
         staged = Manifest.decode(handle.encode(), self._path)
         return self._of_run().publish(staged, batch, self._expected(batch))
 
-    def sweep(self, batch: Batch) -> None:
+    def clean_up(self, batch: Batch) -> None:
         """Deletes what tries up to this epoch have left; see `EpochSink`."""
-        self._of_run().sweep(batch.epoch)
+        self._of_run().clean_up(batch.epoch)
 
     def _of_run(self) -> Publishing:
         assert self._publishing is not None, "a sink begins before it is asked"
@@ -172,41 +172,41 @@ class PublishedFiles(EpochSink):
         manifests = look(records, expired_until(records), epochs)
         return [records.at(file.name) for manifest in manifests for file in manifest.files]
 
-    def take_back(self, after: int, **access: Unpack[S3Options]) -> InfoList[PublishedEpoch]:
+    def hide_epochs(self, after: int, **access: Unpack[S3Options]) -> InfoList[PublishedEpoch]:
         """Hides the epochs that were published after one, as after a rollback of the query to it.
 
-        The query must not run. Killed, it can be called again: the last epoch goes first, so that
-        readers see all epochs up to some one at any moment. The files stay, for `give_back`, until
-        `forget` is called.
+        The query must not run. After a kill it can be called again: the last epoch is hidden first,
+        so that readers see a prefix of the epochs at any time. The files remain for `unhide_epochs`
+        until `delete_hidden_epochs` is called.
 
         Args:
-            after: the epoch that stays the last one, and those before it; -1 hides all.
-            access: as for `paths`; no Spark and no JVM are needed.
+            after: the last epoch that stays visible; -1 hides all.
+            access: as for `paths`; neither Spark nor a JVM is needed.
 
         Returns:
-            What is not seen any more, ascending.
+            The hidden epochs, ascending.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest cannot be read; nothing was changed.
         """
         return published(hide(PlainRecords(self._path, S3Access(access)), after))
 
-    def give_back(
+    def unhide_epochs(
         self,
         until: int | None = None,
         **access: Unpack[S3Options],
     ) -> InfoList[PublishedEpoch]:
-        """Shows again what was taken back, as after the rollback was undone.
+        """Makes hidden epochs visible again, as after the rollback was undone.
 
-        The query must not run. An epoch whose number was published again meanwhile stays as it is,
-        and what was taken back of it stays hidden.
+        The query must not run. If an epoch of the same number was published since, it stays visible
+        and the hidden one stays hidden.
 
         Args:
-            until: no epoch after this one; None is all.
+            until: last epoch to unhide; None is all.
             access: as for `paths`.
 
         Returns:
-            What is seen again, ascending.
+            The epochs that are visible again, ascending.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED.
@@ -214,20 +214,20 @@ class PublishedFiles(EpochSink):
         records = PlainRecords(self._path, S3Access(access))
         return published(show(records, lambda epoch: until is None or epoch <= until))
 
-    def forget(self, **access: Unpack[S3Options]) -> int:
-        """Gives up for good what was taken back; its files go with the next run of the query.
+    def delete_hidden_epochs(self, **access: Unpack[S3Options]) -> int:
+        """Deletes hidden epochs; the next run of the query deletes their files.
 
         Args:
             access: as for `paths`.
 
         Returns:
-            How many epochs these were.
+            Number of epochs.
         """
         return forget(PlainRecords(self._path, S3Access(access)))
 
 
 def published(manifests: Iterable[Manifest]) -> "InfoList[PublishedEpoch]":
-    """The epochs of some manifests, as users see them."""
+    """The epochs of manifests, for users."""
     return InfoList(
         PublishedEpoch(
             epoch=of.epoch,

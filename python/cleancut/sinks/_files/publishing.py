@@ -73,7 +73,7 @@ class Publishing:
     """The epochs of one run of a query.
 
     `follow` comes once. For each epoch `check` comes first, then `stage`, the seal, `publish` and
-    `sweep`. Nothing of an epoch can be seen before `publish`, and all of it from then on. `stage`
+    `clean_up`. An epoch is invisible before `publish`, and visible as a whole from then on. `stage`
     and `publish` are left out where `check` has found the epoch, and `stage` where what an earlier
     run has sealed `is_usable`.
     """
@@ -288,7 +288,7 @@ class Publishing:
         self._output.check(schema, self._last, batch)
         return Link(None if self._last is None else self._last.attempt)
 
-    def sweep(self, epoch: int) -> None:
+    def clean_up(self, epoch: int) -> None:
         """Deletes what attempts have left that were never published, up to this epoch.
 
         They never will be: each epoch up to this one has its manifest, or had to have it before

@@ -323,7 +323,7 @@ class KafkaSink(EpochSink):
         found = self._within(lambda: self._read(query_id))
         return InfoList(self._ledger.published(found, query_id))
 
-    def forget(self, query_id: str, after: int) -> int:
+    def mark_unpublished(self, query_id: str, after: int) -> int:
         """Takes the epochs after one for not published, whose records your readers pass over.
 
         For a query that was rolled back. The query must not run.
@@ -340,7 +340,7 @@ class KafkaSink(EpochSink):
 
         def once() -> int:
             noted = self._ready(nobody)
-            found = self._ledger.forget_in(noted, query_id, after)
+            found = self._ledger.mark_unpublished_in(noted, query_id, after)
             self._in_transaction(nobody, noted, None)
             return found
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from cleancut.errors import CleancutError, error_of
-from cleancut.errors import of as of_call
+from cleancut.errors import CleancutError, error_of, find_error
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import quoted
 from cleancut.sinks._core.database import masked, scrubbed
@@ -159,7 +158,7 @@ def rewriting(sink: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as failure:
-        found = of_call(failure)
+        found = find_error(failure)
         if found is not None:
             raise found from failure
         # Executors that are gone, and the like.

@@ -321,7 +321,7 @@ class LakeSink(EpochSink):
     def _commit(self, table: LakeTable, entry: Entry, staged: Staged) -> None:
         table.commit(entry, staged.files)
 
-    def sweep(self, batch: Batch) -> None:
+    def clean_up(self, batch: Batch) -> None:
         """Deletes what other tries of the first epoch of a run have left; see `EpochSink`.
 
         What it cannot know of is left to the removal of files that no table names, which each
@@ -370,7 +370,7 @@ class LakeSink(EpochSink):
 
         return InfoList(reversed(self._within(look)))
 
-    def forget(self, query_id: str, after: int) -> int:
+    def mark_unpublished(self, query_id: str, after: int) -> int:
         """Takes the epochs after one for not published, whose rows you have taken back.
 
         For a query that went back behind what the sink could undo. The query must not run.

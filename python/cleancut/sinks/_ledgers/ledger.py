@@ -282,9 +282,9 @@ class Ledger:
                 " sink for each of these queries",
             )
 
-    def forget(self, query_id: str, after: int) -> int:
+    def mark_unpublished(self, query_id: str, after: int) -> int:
         """Removes the records of epochs whose rows you have deleted; returns how many."""
-        return int(self.within(lambda of: self._stored.forget_in(of, query_id, after)))
+        return int(self.within(lambda of: self._stored.mark_unpublished_in(of, query_id, after)))
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ class StoredLedger(Generic[Of]):
         """The epochs of a query that are published and recorded, ascending."""
         return [found.epoch for found in self.store.epochs(of, query_id) if not found.is_undone]
 
-    def forget_in(self, of: Of, query_id: str, after: int) -> int:
+    def mark_unpublished_in(self, of: Of, query_id: str, after: int) -> int:
         """Removes the records of epochs whose rows you have deleted; returns how many."""
         found = [epoch for epoch in self.published(of, query_id) if epoch.epoch > after]
         self.store.drop(of, query_id, first=after + 1, last=2**62)

@@ -421,7 +421,7 @@ class RedisSink(EpochSink):
             f"{detail} keys come more than once in the epoch; say which counts (order_by)"
         )
 
-    def sweep(self, batch: Batch) -> None:
+    def clean_up(self, batch: Batch) -> None:
         """Takes away what tries up to this epoch have left, once in a run, and old undos."""
         if self._swept != batch.run_id:
             self._swept = batch.run_id
@@ -475,7 +475,7 @@ class RedisSink(EpochSink):
         document = self._within(lambda client: self._read(client, names)[1])
         return InfoList(self._ledger.published(document, query_id))
 
-    def forget(self, query_id: str, after: int) -> int:
+    def mark_unpublished(self, query_id: str, after: int) -> int:
         """Takes the epochs after one for not published, whose rows you have taken back.
 
         For a query that went back behind what the sink could undo. The query must not run.
@@ -491,7 +491,7 @@ class RedisSink(EpochSink):
 
         def work(client: Any, document: LedgerDocument) -> Callable[[bytes], Any]:
             nonlocal found
-            found = self._ledger.forget_in(document, query_id, after)
+            found = self._ledger.mark_unpublished_in(document, query_id, after)
             return lambda before: client.eval(
                 TAKE_OVER,
                 2,

@@ -297,7 +297,7 @@ class TableSink(EpochSink):
                 )
         self._statements(of).undo(of, query_id, [epoch.epoch for epoch in epochs if epoch.rows])
 
-    def sweep(self, batch: Batch) -> None:
+    def clean_up(self, batch: Batch) -> None:
         """Removes what attempts up to this epoch have staged, once in a run."""
         if self._swept == batch.run_id:
             return
@@ -375,7 +375,7 @@ class TableSink(EpochSink):
         )
         return InfoList(found)
 
-    def forget(self, query_id: str, after: int) -> int:
+    def mark_unpublished(self, query_id: str, after: int) -> int:
         """Takes the epochs after one for not published, whose rows you have taken back.
 
         For a query that went back behind what the sink could undo. The query must not run.
@@ -387,7 +387,7 @@ class TableSink(EpochSink):
         Returns:
             How many epochs these were.
         """
-        return self._ledger.forget(query_id, after)
+        return self._ledger.mark_unpublished(query_id, after)
 
 
 @dataclass(frozen=True)

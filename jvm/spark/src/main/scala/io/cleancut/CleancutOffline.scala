@@ -7,8 +7,8 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
-  OfflineAct,
-  OfflineCopy,
+  OfflineOperation,
+  CloneTarget,
   OfflinePlan,
   PlannedEpochs
 }
@@ -23,7 +23,6 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 }
 
 import io.cleancut.conf.Keys
-import io.cleancut.error.Errors
 
 /**
  * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each returns its plan
@@ -38,13 +37,22 @@ import io.cleancut.error.Errors
 object CleancutOffline {
   private val mapper = new ObjectMapper
 
-  /** Makes state of Spark's own providers Cleancut's. */
-  def adopt(session: SparkSession, location: String, fileSink: String, planned: String): String =
-    done(OfflineAct.Adopt, session, location, fileSink, planned)
-
-  /** Makes Cleancut's state that of Spark's RocksDB provider. */
-  def release(session: SparkSession, location: String, fileSink: String, planned: String): String =
-    done(OfflineAct.Release, session, location, fileSink, planned)
+  /**
+   * Converts state to another provider.
+   *
+   * @param provider
+   *   "cleancut" or "rocksdb"
+   */
+  def convert(
+      session: SparkSession,
+      location: String,
+      fileSink: String,
+      provider: String,
+      planned: String
+  ): String = {
+    val to = Some(OfflineOperation.providerNamed(provider, "convert", location))
+    done(OfflineOperation.ToCleancut.copy(providerClass = to), session, location, fileSink, planned)
+  }
 
   /** Spreads state over another number of partitions. */
   def rescale(
@@ -55,7 +63,7 @@ object CleancutOffline {
       rewrite: Boolean,
       planned: String
   ): String = {
-    val act = OfflineAct.rescale(partitions).copy(isRewrite = rewrite)
+    val act = OfflineOperation.rescale(partitions).copy(isRewrite = rewrite)
     done(act, session, location, fileSink, planned)
   }
 
@@ -79,7 +87,7 @@ object CleancutOffline {
       allowMissingInput: Boolean,
       planned: String
   ): String = {
-    val act = OfflineAct
+    val act = OfflineOperation
       .rollback(source(kind, number, name))
       .copy(isRewrite = rewrite, allowsMissingInput = allowMissingInput)
     done(act, session, location, fileSink, planned)
@@ -121,25 +129,19 @@ object CleancutOffline {
       allowMissingInput: Boolean,
       planned: String
   ): String = {
-    val to = OfflineCopy(
+    val to = CloneTarget(
       into,
       isOtherQuery,
       Option.when(cuts.nonEmpty)(cuts.toBoolean),
       mapper.readTree(access).properties.asScala.map(of => of.getKey -> of.getValue.asText).toMap
     )
-    val act = OfflineAct
+    val act = OfflineOperation
       .copy(source(kind, number, name), to)
       .copy(
         partitions = Option.when(partitions != 0)(partitions),
         allowsMissingInput = allowMissingInput,
-        providerClass = provider match {
-          case ""         => None
-          case "cleancut" => OfflineAct.Adopt.providerClass
-          case "rocksdb"  => OfflineAct.Release.providerClass
-          case other      =>
-            val reason = s"no provider is named '$other'; use 'cleancut' or 'rocksdb'"
-            throw Errors.operationRefused("copy", location, reason)
-        }
+        providerClass = Option
+          .when(provider.nonEmpty)(OfflineOperation.providerNamed(provider, "clone", location))
       )
     done(act, session, location, fileSink = "", planned)
   }
@@ -151,7 +153,7 @@ object CleancutOffline {
       operator: Long,
       store: String,
       family: String
-  ): DataFrame = OfflineAct.state(session, location, StateRows(operator, store, family))
+  ): DataFrame = OfflineOperation.state(session, location, StateRows(operator, store, family))
 
   /** Puts rows in the place of others. */
   def edit(
@@ -165,7 +167,7 @@ object CleancutOffline {
       planned: String
   ): String = {
     val of = StateRows(operator, store, family)
-    val act = OfflineAct.edit(of, rows)
+    val act = OfflineOperation.edit(of, rows)
     done(act, session, location, fileSink, planned)
   }
 
@@ -240,7 +242,7 @@ object CleancutOffline {
    * @param mode
    *   the output mode, in Spark's words
    */
-  def compatible(
+  def checkCompatibility(
       session: SparkSession,
       location: String,
       query: DataFrame,
@@ -256,7 +258,7 @@ object CleancutOffline {
     val findings = node.putArray("findings")
     found.findings.foreach { of =>
       val one = findings.addObject().put("kind", of.kind).put("subject", of.subject)
-      one.put("what", of.what).put("advice", of.advice)
+      one.put("description", of.what).put("advice", of.advice)
     }
     mapper.writeValueAsString(node)
   }
@@ -271,7 +273,7 @@ object CleancutOffline {
   }
 
   private def done(
-      of: OfflineAct,
+      of: OfflineOperation,
       session: SparkSession,
       location: String,
       fileSink: String,
@@ -290,8 +292,9 @@ object CleancutOffline {
   }
 
   private def json(plan: OfflinePlan): String = {
-    val node = mapper.createObjectNode().put("act", plan.act).put("location", plan.location)
-    plan.into.foreach(node.put("into", _))
+    val node =
+      mapper.createObjectNode().put("operation", plan.operation).put("location", plan.location)
+    plan.target.foreach(node.put("target", _))
     node.put("epoch", plan.epoch).put("source", plan.source).put("last", plan.last)
     node.put("providerBefore", plan.providerBefore).put("provider", plan.provider)
     node.put("copiesRows", plan.copiesRows).put("missingFiles", plan.missingFiles)

@@ -377,7 +377,8 @@ object Keys {
 
   val CheckCompatibility: Key[Boolean] = Key(
     "checkCompatibility",
-    doc = "Whether start() compares a query with its checkpoint, as cleancut.compatible does. " +
+    doc = "Whether start() compares a query with its checkpoint, as " +
+      "cleancut.check_compatibility does. " +
       "It refuses a query that cannot continue from the checkpoint, and lists all " +
       "differences and the remedies. Without the check, such a query fails in its first " +
       "epoch with the first difference that Spark detects. The check takes as long as " +

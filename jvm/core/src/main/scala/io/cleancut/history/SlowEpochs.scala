@@ -156,7 +156,7 @@ object SlowEpochs {
   val Retries = "retries"
   val Upload = "upload"
   val Straggler = "straggler"
-  val Gate = "gate"
+  val Gate = "commit"
   val Input = "input"
   val Unknown = "unknown"
 

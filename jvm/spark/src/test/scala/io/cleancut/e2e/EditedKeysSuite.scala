@@ -9,7 +9,7 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineAct
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineOperation
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.StateRows
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 import org.apache.spark.sql.functions._
@@ -166,7 +166,7 @@ final private class NumbersRun(session: SparkSession, query: NumbersQuery, root:
     LoadedStores.stop()
     val of = session.asInstanceOf[classic.SparkSession]
     val place = StateRows(0, "default", query.family)
-    val state = OfflineAct.state(of, root.toString, place)
+    val state = OfflineOperation.state(of, root.toString, place)
     val keys = state.schema("key").dataType.asInstanceOf[StructType]
     val values = state.schema("value").dataType.asInstanceOf[StructType]
     val changed = values.fields.map { field =>
@@ -177,7 +177,7 @@ final private class NumbersRun(session: SparkSession, query: NumbersQuery, root:
     val edited = state
       .withColumn("key", flipped(col("key"), keys))
       .withColumn("value", struct(changed.toSeq: _*))
-    OfflineAct.edit(place, edited).run(of, root.toString)
+    OfflineOperation.edit(place, edited).run(of, root.toString)
     LoadedStores.stop()
   }
 

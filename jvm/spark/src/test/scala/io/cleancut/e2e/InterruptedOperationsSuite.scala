@@ -10,7 +10,7 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineAct
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineOperation
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   OfflineSource,
   StateRows
@@ -118,7 +118,7 @@ class InterruptedOperationsSuite extends AnyFunSuite with AgainstRocksDb with Se
 
   private def placesOf(operation: Operation): Seq[Place] =
     Places.filter { of =>
-      val isWritten = of.isSparks && operation != Adopt
+      val isWritten = of.isSparks && operation != ToCleancut
       operation.isFor(of) && (TestedSpark.ActsWriteForSpark || !isWritten)
     }
 
@@ -320,33 +320,34 @@ private object InterruptedOperationsSuite {
   final case class Operation(
       name: String,
       isFor: Place => Boolean,
-      make: (classic.SparkSession, String) => OfflineAct
+      make: (classic.SparkSession, String) => OfflineOperation
   ) {
     override def toString: String = name
   }
 
   private val Counted = StateRows(0L, "default", "default")
 
-  private val Adopt = Operation("adopt", _.isSparks, (_, _) => OfflineAct.Adopt)
+  private val ToCleancut =
+    Operation("convert to Cleancut", _.isSparks, (_, _) => OfflineOperation.ToCleancut)
 
   val Operations: Seq[Operation] = Seq(
-    Operation("rescale to more", _ => true, (_, _) => OfflineAct.rescale(5)),
-    Operation("rescale to fewer", _ => true, (_, _) => OfflineAct.rescale(2)),
-    Operation("rescale to a multiple", _.isWithCuts, (_, _) => OfflineAct.rescale(6)),
-    Operation("rollback", _ => true, (_, _) => OfflineAct.rollback(OfflineSource.Epoch(0L))),
+    Operation("rescale to more", _ => true, (_, _) => OfflineOperation.rescale(5)),
+    Operation("rescale to fewer", _ => true, (_, _) => OfflineOperation.rescale(2)),
+    Operation("rescale to a multiple", _.isWithCuts, (_, _) => OfflineOperation.rescale(6)),
+    Operation("rollback", _ => true, (_, _) => OfflineOperation.rollback(OfflineSource.Epoch(0L))),
     Operation("edit", _ => true, edit(_, _)),
-    Adopt,
+    ToCleancut,
     Operation(
-      "release",
+      "convert to RocksDB",
       of => !of.isSparks && !of.isWithCuts && TestedSpark.ActsWriteForSpark,
-      (_, _) => OfflineAct.Release
+      (_, _) => OfflineOperation.ToRocksDb
     )
   )
 
-  private def edit(session: classic.SparkSession, location: String): OfflineAct = {
-    val rows = OfflineAct.state(session, location, Counted)
+  private def edit(session: classic.SparkSession, location: String): OfflineOperation = {
+    val rows = OfflineOperation.state(session, location, Counted)
     val value = struct((col("value.count") % Added + lit(Added)).as("count"))
-    OfflineAct.edit(Counted, rows.withColumn("value", value))
+    OfflineOperation.edit(Counted, rows.withColumn("value", value))
   }
 
   sealed abstract class Event(override val toString: String)

@@ -7,7 +7,10 @@ import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflineCopy}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
+  OfflineOperation,
+  CloneTarget
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   OfflineSource,
   StateRows
@@ -53,7 +56,7 @@ class KryoRegistrationSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  private def rowsOf(act: OfflineAct, root: Path): Long = {
+  private def rowsOf(act: OfflineOperation, root: Path): Long = {
     val done = act.run(session, root.toString)
     LoadedStores.stop()
     done.operators.flatMap(_.rows).sum
@@ -65,13 +68,13 @@ class KryoRegistrationSuite extends AnyFunSuite with BeforeAndAfterAll {
       val query = new Query(root, OutputMode.Update())(_.groupBy("key").count())
       query.run(0 until 20)
       query.run(0 until 30)
-      assert(rowsOf(OfflineAct.rollback(OfflineSource.Epoch(0)), root) == 20)
-      assert(rowsOf(OfflineAct.rescale(2), root) == 20)
+      assert(rowsOf(OfflineOperation.rollback(OfflineSource.Epoch(0)), root) == 20)
+      assert(rowsOf(OfflineOperation.rescale(2), root) == 20)
       val state = StateRows(0, "default", "default")
-      val kept = OfflineAct.state(session, root.toString, state).where("key.key < 15")
-      assert(rowsOf(OfflineAct.edit(state, kept), root) == 15)
-      val to = OfflineCopy(copy.toString, isOtherQuery = true)
-      val cloned = OfflineAct.copy(OfflineSource.Last, to).copy(partitions = Some(1))
+      val kept = OfflineOperation.state(session, root.toString, state).where("key.key < 15")
+      assert(rowsOf(OfflineOperation.edit(state, kept), root) == 15)
+      val to = CloneTarget(copy.toString, isOtherQuery = true)
+      val cloned = OfflineOperation.copy(OfflineSource.Last, to).copy(partitions = Some(1))
       assert(rowsOf(cloned, root) == 15)
     }
   }
@@ -86,8 +89,8 @@ class KryoRegistrationSuite extends AnyFunSuite with BeforeAndAfterAll {
       })
       query.run(0 until 20)
       val side = StateRows(0, "default", "left")
-      val kept = OfflineAct.state(session, root.toString, side).where("value.key < 15")
-      assert(rowsOf(OfflineAct.edit(side, kept), root) > 0)
+      val kept = OfflineOperation.state(session, root.toString, side).where("value.key < 15")
+      assert(rowsOf(OfflineOperation.edit(side, kept), root) > 0)
     }
   }
 }

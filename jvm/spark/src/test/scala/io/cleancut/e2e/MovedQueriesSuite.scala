@@ -9,7 +9,10 @@ import org.apache.commons.io.FileUtils
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflinePlan}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
+  OfflineOperation,
+  OfflinePlan
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
 import org.apache.spark.sql.execution.streaming.state.cleancut.session.TestedSpark
 
@@ -68,7 +71,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       // Any number but that which there is.
       now = 1 + (now + random.nextInt(8)) % 9
       val partitions = now
-      step -> ((_: Path) => Seq(OfflineAct.rescale(partitions)))
+      step -> ((_: Path) => Seq(OfflineOperation.rescale(partitions)))
     }
   }
 
@@ -81,8 +84,8 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
         if (epochs.isEmpty) Nil
         else
           Seq(
-            OfflineAct.rollback(OfflineSource.Epoch(epochs(draw % epochs.length))),
-            OfflineAct.rollback(OfflineSource.BeforeRollback)
+            OfflineOperation.rollback(OfflineSource.Epoch(epochs(draw % epochs.length))),
+            OfflineOperation.rollback(OfflineSource.BeforeRollback)
           )
       }
     }
@@ -101,7 +104,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
           val parts = (1 until now).filter(now % _ == 0)
           val multiples = (2 * now to Math.max(MostPartitions, 2 * now) by now)
           now = DrawnQuery.oneOf(random, parts ++ multiples: _*)
-          OfflineAct.rescale(now)
+          OfflineOperation.rescale(now)
         }
         val draw = random.nextInt(100)
         val isBack = random.nextBoolean()
@@ -110,8 +113,8 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
           val back = epochs.lift(draw % Math.max(epochs.length, 1)).filter(_ => isBack).toSeq
           scales ++ back.flatMap { epoch =>
             Seq(
-              OfflineAct.rollback(OfflineSource.Epoch(epoch)),
-              OfflineAct.rollback(OfflineSource.BeforeRollback)
+              OfflineOperation.rollback(OfflineSource.Epoch(epoch)),
+              OfflineOperation.rollback(OfflineSource.BeforeRollback)
             )
           }
         }
@@ -127,7 +130,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
       query: DrawnQuery,
       withCuts: Option[Random] = None,
       countOf: OfflinePlan => Long = rowsOf
-  )(draw: Random => Seq[(Int, Path => Seq[OfflineAct])]): Either[String, Long] = {
+  )(draw: Random => Seq[(Int, Path => Seq[OfflineOperation])]): Either[String, Long] = {
     val home = Files.createTempDirectory("cleancut-moved")
     val random = withCuts.getOrElse(new Random(query.seed))
     val asked = DrawnQuery.oneOf(random, Cleancut, Cleancut, AgainstRocksDb.RocksDb)
@@ -136,7 +139,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
     val isWithCuts = withCuts.isDefined || (provider == Cleancut && random.nextBoolean())
     val own = if (isWithCuts) WithCuts else Map.empty
     var moved = 0L
-    def run(name: String, moves: Seq[(Int, Path => Seq[OfflineAct])]): Found =
+    def run(name: String, moves: Seq[(Int, Path => Seq[OfflineOperation])]): Found =
       sessions.use(ProviderRun.settings(provider, query) ++ own) { session =>
         val root = home.resolve(name)
         val acts = moves.map { case (step, actsAt) =>
@@ -210,7 +213,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
   private def move(session: classic.SparkSession, root: Path, provider: String): Long = {
     LoadedStores.stop()
     rowsOf(
-      (if (provider == Cleancut) OfflineAct.Adopt else OfflineAct.Release)
+      (if (provider == Cleancut) OfflineOperation.ToCleancut else OfflineOperation.ToRocksDb)
         .run(session, root.toString)
     )
   }

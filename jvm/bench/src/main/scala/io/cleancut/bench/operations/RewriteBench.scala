@@ -5,7 +5,10 @@ import java.nio.file.{Files, Path}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.execution.streaming.state.{OfflineStateRepartitionRunner, StateStore}
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflineCopy}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
+  OfflineOperation,
+  CloneTarget
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
@@ -113,10 +116,10 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     val location = at.toString
     act match {
       case Adopt =>
-        OfflineAct.Adopt.run(configured, location): Unit
+        OfflineOperation.ToCleancut.run(configured, location): Unit
       case RescaleRocks | RescaleCleancut | Rewritten | Referring =>
         val rewrite = act != Referring
-        val rescale = OfflineAct.rescale(act.partitions).copy(isRewrite = rewrite)
+        val rescale = OfflineOperation.rescale(act.partitions).copy(isRewrite = rewrite)
         rescale.run(configured, location): Unit
       case SparksOwn =>
         new OfflineStateRepartitionRunner(session(rocks), location, After).run(): Unit
@@ -125,10 +128,10 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
 
   /** The same state where cuts commit the epochs. */
   private def cut(from: Path, into: Path): Unit =
-    OfflineAct
+    OfflineOperation
       .copy(
         OfflineSource.Last,
-        OfflineCopy(into.toString, isOtherQuery = false, isWithCuts = Some(true))
+        CloneTarget(into.toString, isOtherQuery = false, isWithCuts = Some(true))
       )
       .run(configured, from.toString): Unit
 

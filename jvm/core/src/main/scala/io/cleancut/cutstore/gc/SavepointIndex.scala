@@ -49,7 +49,7 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
       val limit = of.lastEpoch.fold("No segment or page")(e => s"No segment or page up to epoch $e")
       logger.warn(
         s"Savepoint ${of.name} of ${archive.location} cannot be read: ${of.detail}. $limit is " +
-          s"deleted until it is readable or dropped: cleancut drop-savepoint ${archive.location} " +
+          s"deleted until it is readable or dropped: cleancut savepoint drop ${archive.location} " +
           of.name
       )
     }

@@ -93,7 +93,7 @@ object FileCheckpoint {
     }
     // It completes a rescale that was interrupted.
     onStart(checkpoint, CheckpointCuts.settingsIn(hadoopConf))
-    if (last.isEmpty) UnfinishedActs.checkWithoutCut(checkpoint, files)
+    if (last.isEmpty) UnfinishedOperations.checkWithoutCut(checkpoint, files)
     checkpoint
   }
 

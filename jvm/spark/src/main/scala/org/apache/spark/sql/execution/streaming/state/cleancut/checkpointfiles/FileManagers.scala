@@ -74,7 +74,7 @@ object FileManagers {
             LastOffsets.check(path, cut.head, files)
           }
           onStart(path, allSettings)
-          if (last.isEmpty) UnfinishedActs.checkWithoutCut(path, files)
+          if (last.isEmpty) UnfinishedOperations.checkWithoutCut(path, files)
         }
         new ObjectFileManager(path, store, () => start(), Clock.System)
     }

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   CheckpointLogs,
-  UnfinishedActs
+  UnfinishedOperations
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 
@@ -32,7 +32,7 @@ final class StartOfRun(
   /** Does nothing in a thread that is not a query's own, nor a second time for a run. */
   private def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
     prepare(begun)
-    UnfinishedActs.check(begun, offsets, files)
+    UnfinishedOperations.check(begun, offsets, files)
     DrainPlan.write(begun, offsets, files, clock)
     ()
   }

@@ -72,7 +72,8 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
     _.iterator.asScala.filter(Files.isRegularFile(_)).map(_.toString).toSet
   }
 
-  private def clone(into: Path) = OfflineAct.copy(OfflineSource.Last, OfflineCopy(at(into), true))
+  private def clone(into: Path) =
+    OfflineOperation.copy(OfflineSource.Last, CloneTarget(at(into), true))
 
   test("a checkpoint that lacks a part is not converted, and the part is named") {
     inQuery { query =>
@@ -87,7 +88,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
         FileUtils.copyDirectory(query.toFile, copy.toFile)
         FileUtils.forceDelete(copy.resolve(part).toFile)
         val before = filesIn(copy)
-        for (of <- Seq(OfflineAct.rescale(4), clone(query.resolveSibling("clone")))) {
+        for (of <- Seq(OfflineOperation.rescale(4), clone(query.resolveSibling("clone")))) {
           val said = refusal(of.run(session, at(copy)))
           assert(said.contains(named) || (part == "state" && said.contains("no stateful")), said)
         }
@@ -123,7 +124,9 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
         body
         ()
       }
-      readOnly(assert(refusal(OfflineAct.rescale(4).run(session, at(query))).contains("Read-only")))
+      readOnly(
+        assert(refusal(OfflineOperation.rescale(4).run(session, at(query))).contains("Read-only"))
+      )
       val into = query.resolveSibling("clone")
       readOnly {
         val done = clone(into).run(session, at(query))
@@ -139,7 +142,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
       inQuery { query =>
         val before = filesIn(query)
         StepFileSystem.counting((_, _) => throw new IOException("Read-only file system")) {
-          val said = refusal(OfflineAct.Release.run(session, at(query)))
+          val said = refusal(OfflineOperation.ToRocksDb.run(session, at(query)))
           assert(said.contains("cannot be written"))
           ()
         }
@@ -153,9 +156,9 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
       val into = query.resolveSibling("clone")
       val same = clone(into).copy(partitions = Some(2)).run(session, at(query))
       assert((same.partitionsBefore, same.partitions) == ((2, 2)))
-      val toRocksDb = OfflineAct
-        .copy(OfflineSource.Last, OfflineCopy(at(into), true, isWithCuts = Some(true)))
-        .copy(providerClass = OfflineAct.Release.providerClass)
+      val toRocksDb = OfflineOperation
+        .copy(OfflineSource.Last, CloneTarget(at(into), true, isWithCuts = Some(true)))
+        .copy(providerClass = OfflineOperation.ToRocksDb.providerClass)
       assert(refusal(toRocksDb.plan(session, at(query))).contains("cuts commit Cleancut's state"))
     }
   }
@@ -166,12 +169,12 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
       val used = Files.createDirectory(query.resolveSibling("used"))
       Files.writeString(used.resolve("data.txt"), "text")
       def plan(into: String) =
-        OfflineAct.copy(OfflineSource.Last, OfflineCopy(into, true)).plan(session, at(query))
+        OfflineOperation.copy(OfflineSource.Last, CloneTarget(into, true)).plan(session, at(query))
       assert(refusal(plan(at(file))).contains("is a file"))
       assert(refusal(plan(at(used))).contains("has other files, such as data.txt"))
       assert(refusal(plan("unknown://place/q")).contains("no file system"))
       assert(refusal(plan("s3a://bucket/q")).contains("use s3://bucket/q"))
-      assert(refusal(OfflineAct.rescale(4).plan(session, "")).contains("no file system"))
+      assert(refusal(OfflineOperation.rescale(4).plan(session, "")).contains("no file system"))
     }
   }
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.start
 import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
   CarriedRecords,
-  OfflineAct,
+  OfflineOperation,
   StateRewrite
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored._
@@ -178,7 +178,7 @@ final private[operations] class Migrated(
       .find(_.kind == StartFinding.Refused)
       .foreach(finding => refused(finding.what))
     stored.checkInFlight(old, refused)(_ => Some("whose columns may be others now"))
-    if (!old.isWithCuts) OfflineAct.checkStopped(old, refused)
+    if (!old.isWithCuts) OfflineOperation.checkStopped(old, refused)
   }
 
   override def sinks: SinkEpochs =

@@ -25,7 +25,7 @@ import io.cleancut.error.Errors
  * @param isWithCuts
  *   whether cuts are to commit its epochs
  * @param fileSink
- *   as of [[OfflineAct]]
+ *   as of [[OfflineOperation]]
  */
 final private[operations] class FirstState(
     session: SparkSession,

@@ -124,8 +124,9 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
   private def adviceOn(key: String, here: String): String =
     if (key == SQLConf.SHUFFLE_PARTITIONS.key) s"rescale(location, $here) changes it."
     else if (key == SQLConf.STATE_STORE_PROVIDER_CLASS.key) {
-      if (from.isWithCuts) "clone(location, into, provider=…) makes a checkpoint that has another."
-      else "adopt(location) and release(location) change it."
+      if (from.isWithCuts)
+        "clone(location, target, provider=…) creates a checkpoint with another one."
+      else "convert(location, provider=…) changes it."
     } else ""
 
   private def watermark: Seq[StartFinding] =
@@ -142,7 +143,7 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
 }
 
 object StartCheck {
-  private val Act = "compatible"
+  private val Act = "check_compatibility"
 
   /**
    * @param mode
@@ -188,7 +189,7 @@ private[operations] object OperatorChanges {
     s"operator $id",
     what,
     "Spark knows stateful operators by their numbers, from the sink back to the sources; have " +
-      "them in that order again, or go on in another checkpoint: migrate(location, into, query)."
+      "them in that order again, or go on in another checkpoint: migrate(location, target, query)."
   )
 
   private def stores(before: StoredOperator, now: StoredOperator, kind: String) = {
@@ -210,5 +211,5 @@ private[operations] object OperatorChanges {
     if (kind != Refused) ""
     else
       "Keep what the state is made of as it was, or go on in another checkpoint: " +
-        "migrate(location, into, query, state)."
+        "migrate(location, target, query, state)."
 }

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineAct
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.OfflineOperation
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.{
   EpochLogs,
   OfflinePlace,
@@ -31,7 +31,7 @@ object StartRescale extends Logging {
       for (now <- partitionsOf(place) if now != partitions)
         try {
           logInfo(s"Rescales ${place.location} from $now to $partitions partitions")
-          OfflineAct.rescale(partitions).run(session, place.location)
+          OfflineOperation.rescale(partitions).run(session, place.location)
           ()
         } catch {
           case e: CleancutException if e.getErrorId == Refused =>

@@ -185,7 +185,7 @@ final private[operations] case class OfflineTarget(
    */
   def check(provider: String, from: Option[String], refused: String => Nothing): Unit = {
     if (provider == OfflinePlace.HdfsBacked) {
-      val first = from.fold("configure the session with another one")(_ => "adopt it first")
+      val first = from.fold("configure the session with another one")(_ => "convert it first")
       refused(
         "its state is that of the HDFS-backed provider, which cannot make a version of its own " +
           s"choosing; $first"

@@ -4,7 +4,10 @@ import java.nio.file.{Files, Path}
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{OfflineAct, OfflinePlan}
+import org.apache.spark.sql.execution.streaming.state.cleancut.operations.{
+  OfflineOperation,
+  OfflinePlan
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.OfflineSource
 import org.apache.spark.sql.streaming.Trigger
 
@@ -19,7 +22,7 @@ import io.cleancut.bench.queries.QueryBench
  *
  * Arguments: partitions, turns.
  */
-object ActsBench {
+object OperationsBench {
   final val StoresOfPartition = 4
   private val First = 4
   private val Rows = 1000L
@@ -36,7 +39,7 @@ object ActsBench {
     val spark = QueryBench.session(First)
     val directory = Files.createTempDirectory("cleancut-bench")
     try {
-      val bench = new ActsBench(spark, directory, partitions)
+      val bench = new OperationsBench(spark, directory, partitions)
       // Of the first turn the JVM has not compiled what it runs.
       for (turn <- -1 until turns) bench.run(turn).foreach { case (act, ns) =>
         if (turn >= 0) println(s"$act\t$turn\t$ns")
@@ -49,8 +52,8 @@ object ActsBench {
   }
 }
 
-final class ActsBench(spark: SparkSession, place: Path, partitions: Int) {
-  import ActsBench._
+final class OperationsBench(spark: SparkSession, place: Path, partitions: Int) {
+  import OperationsBench._
 
   private val session = {
     val own = spark.newSession()
@@ -67,8 +70,8 @@ final class ActsBench(spark: SparkSession, place: Path, partitions: Int) {
     session.range(Rows).selectExpr("id AS key").write.parquet(input)
     val location = at.resolve("checkpoint").toString
     query(input, location)
-    def rescale(to: Int) = OfflineAct.rescale(to).run(session, location)
-    def rollback(to: OfflineSource) = OfflineAct.rollback(to).run(session, location)
+    def rescale(to: Int) = OfflineOperation.rescale(to).run(session, location)
+    def rollback(to: OfflineSource) = OfflineOperation.rollback(to).run(session, location)
     // That of the first act, to which another one goes back.
     var spread = 0L
     val acts = Seq[(String, () => OfflinePlan)](

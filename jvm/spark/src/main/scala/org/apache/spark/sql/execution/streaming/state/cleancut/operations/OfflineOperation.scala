@@ -48,7 +48,7 @@ import io.cleancut.format.cut.SinkEpochs
  * @param allowsMissingInput
  *   whether to resume from an earlier epoch although input files of later epochs are missing
  */
-final case class OfflineAct(
+final case class OfflineOperation(
     name: String,
     providerClass: Option[String] = None,
     partitions: Option[Int] = None,
@@ -56,11 +56,11 @@ final case class OfflineAct(
     planned: Option[PlannedEpochs] = None,
     fileSink: Option[String] = None,
     edit: Option[OfflineEdit] = None,
-    other: Option[OfflineCopy] = None,
+    other: Option[CloneTarget] = None,
     isRewrite: Boolean = false,
     allowsMissingInput: Boolean = false
 ) {
-  import OfflineAct._
+  import OfflineOperation._
 
   /**
    * What it would do.
@@ -98,7 +98,7 @@ final case class OfflineAct(
       }
     catch {
       case e @ WriteDenied(why) if !isRefusal(e) =>
-        val where = other.fold(from.location)(of => s"${from.location} or ${of.into}")
+        val where = other.fold(from.location)(of => s"${from.location} or ${of.target}")
         throw Errors.operationRefused(name, from.location, s"$where cannot be written ($why)")
     }
   }
@@ -278,7 +278,7 @@ final case class OfflineAct(
     case Some(of) =>
       val isCleancuts = providerAfter(query) == Cleancut
       val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
-      val place = OfflinePlace.to(from.session, of.into, name, isWithCuts, of.accessOfItsOwn)
+      val place = OfflinePlace.to(from.session, of.target, name, isWithCuts, of.accessOfItsOwn)
       // After all that sinks may have seen of the query.
       OfflineTarget(place, last = -1L, query.begun + 2, isNew = true)
   }
@@ -374,9 +374,12 @@ final case class OfflineAct(
     val options = partitions.fold("")(count => s" --partitions $count")
     val command = (name, other) match {
       case ("edit", _)     => s"cleancut.edit('${from.location}', …)"
-      case (_, Some(of))   => s"cleancut clone ${from.location} ${of.into}$options"
+      case (_, Some(of))   => s"cleancut clone ${from.location} ${of.target}$options"
       case ("rollback", _) =>
         planned.fold("")(of => s"cleancut rollback ${from.location} --to-epoch ${of.source}")
+      case ("convert", _) =>
+        val provider = if (providerClass.contains(Cleancut)) "cleancut" else "rocksdb"
+        s"cleancut convert ${from.location} --provider $provider"
       case _ => s"cleancut $name ${from.location}$options"
     }
     throw Errors.planOutdated(name, from.location, reason, command)
@@ -406,10 +409,10 @@ final case class OfflineAct(
 }
 
 /**
- * Another checkpoint.
+ * The checkpoint that a clone makes.
  *
- * @param into
- *   where it is to be made; nothing may be there
+ * @param target
+ *   its location, which must be empty
  * @param isOtherQuery
  *   whether it is to be of a query of its own
  * @param isWithCuts
@@ -418,8 +421,8 @@ final case class OfflineAct(
  * @param access
  *   how its store is reached, by the names of keys; as the session says, if nothing is said
  */
-final case class OfflineCopy(
-    into: String,
+final case class CloneTarget(
+    target: String,
     isOtherQuery: Boolean,
     isWithCuts: Option[Boolean] = None,
     access: Map[String, String] = Map.empty
@@ -428,7 +431,7 @@ final case class OfflineCopy(
     Option.when(access.nonEmpty)(PlaceAccess.only(access))
 }
 
-object OfflineAct {
+object OfflineOperation {
 
   /** The run of the query, in whichever session of the application it was started. */
   private def running(from: OfflinePlace): Option[UUID] =
@@ -447,26 +450,42 @@ object OfflineAct {
   /** Of rows in flight that go to other partitions, through the driver; compressed. */
   private val MaxInFlightBytes = 256L << 20
 
-  /** Makes the state Cleancut's. */
-  val Adopt: OfflineAct = OfflineAct("adopt", providerClass = Some(Cleancut))
-
-  /** Makes it that of Spark's RocksDB provider, the one of its own that takes every operator. */
-  val Release: OfflineAct = OfflineAct(
-    "release",
-    providerClass = Some("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+  /** RocksDB is the only provider of Spark that supports every operator. */
+  private val Providers = Map(
+    "cleancut" -> Cleancut,
+    "rocksdb" -> "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
   )
 
-  def rescale(partitions: Int): OfflineAct =
-    OfflineAct("rescale", partitions = Some(partitions))
+  /**
+   * The class of a state store provider.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_OPERATION_REFUSED, no provider has this name
+   */
+  def providerNamed(name: String, operation: String, location: String): String =
+    Providers.getOrElse(
+      name, {
+        val reason = s"no provider is named '$name'; use 'cleancut' or 'rocksdb'"
+        throw Errors.operationRefused(operation, location, reason)
+      }
+    )
+
+  /** Converts the state to another provider. */
+  val ToCleancut: OfflineOperation = OfflineOperation("convert", providerClass = Some(Cleancut))
+  val ToRocksDb: OfflineOperation =
+    OfflineOperation("convert", providerClass = Some(Providers("rocksdb")))
+
+  def rescale(partitions: Int): OfflineOperation =
+    OfflineOperation("rescale", partitions = Some(partitions))
 
   /** Goes on from an earlier state. */
-  def rollback(to: OfflineSource): OfflineAct = OfflineAct("rollback", source = to)
+  def rollback(to: OfflineSource): OfflineOperation = OfflineOperation("rollback", source = to)
 
   /** Rows of the state after the last epoch, as they can be edited. */
   def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
     val from = OfflinePlace.of(session, location, "edit")
     val query = StoredQuery.read(from, "edit", OfflineSource.Last, isCopied = false)
-    there(from, query).frame(OfflineAct("edit").editable(from, query)(of))
+    there(from, query).frame(OfflineOperation("edit").editable(from, query)(of))
   }
 
   private def there(from: OfflinePlace, query: StoredQuery): RowsThere = {
@@ -479,19 +498,21 @@ object OfflineAct {
   }
 
   /** Puts rows in the place of others. */
-  def edit(of: StateRows, rows: DataFrame): OfflineAct =
-    OfflineAct("edit", edit = Some(OfflineEdit(of, rows)))
+  def edit(of: StateRows, rows: DataFrame): OfflineOperation =
+    OfflineOperation("edit", edit = Some(OfflineEdit(of, rows)))
 
   /** Makes another checkpoint of one of its states. */
-  def copy(of: OfflineSource, to: OfflineCopy): OfflineAct =
-    OfflineAct("copy", source = of, other = Some(to))
+  def copy(of: OfflineSource, to: CloneTarget): OfflineOperation =
+    OfflineOperation("clone", source = of, other = Some(to))
 }
 
 /**
- * What an act does, or has done.
+ * What an operation does, or has done.
  *
- * @param into
- *   where another checkpoint is made
+ * @param operation
+ *   its name
+ * @param target
+ *   the location of the checkpoint that it makes, if it makes one
  * @param epoch
  *   that does it
  * @param source
@@ -508,9 +529,9 @@ object OfflineAct {
  *   the number of input files that the query has to read again and that do not exist any more
  */
 final case class OfflinePlan(
-    act: String,
+    operation: String,
     location: String,
-    into: Option[String],
+    target: Option[String],
     epoch: Long,
     source: Long,
     last: Long,

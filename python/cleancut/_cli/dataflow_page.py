@@ -1,4 +1,4 @@
-"""`cleancut flow LOCATION page`: a dataflow as a page, printed, written into a file, or served."""
+"""`cleancut dataflow LOCATION page`: an HTML page, printed, written to a file, or served."""
 
 import argparse
 import signal

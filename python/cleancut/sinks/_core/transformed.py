@@ -1,4 +1,4 @@
-"""A sink that takes a part of what an epoch has, beside others that take other parts."""
+"""A sink that writes a transformation of the rows of each epoch."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class _Selecting(EpochSink):
-    def __init__(self, sink: EpochSink, select: "Callable[[DataFrame], DataFrame]") -> None:
+class _Transformed(EpochSink):
+    def __init__(self, sink: EpochSink, transform: "Callable[[DataFrame], DataFrame]") -> None:
         self._sink = sink
-        self._select = select
+        self._transform = transform
         self.reads_rows_once = sink.reads_rows_once
 
     def __repr__(self) -> str:
-        return f"selecting({self._sink!r})"
+        return f"transformed({self._sink!r})"
 
     @property
     def name(self) -> str:
@@ -56,28 +56,28 @@ class _Selecting(EpochSink):
         return self._sink.can_publish(handle, batch, published)
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        return self._sink.stage(self._select(rows), batch)
+        return self._sink.stage(self._transform(rows), batch)
 
     def publish(self, handle: str, batch: Batch) -> None:
         self._sink.publish(handle, batch)
 
-    def sweep(self, batch: Batch) -> None:
-        self._sink.sweep(batch)
+    def clean_up(self, batch: Batch) -> None:
+        self._sink.clean_up(batch)
 
 
-def selecting(sink: EpochSink, select: "Callable[[DataFrame], DataFrame]") -> EpochSink:
-    """Makes a sink that takes what a function makes of an epoch's rows; for `fan_out`, above all.
+def transformed(sink: EpochSink, transform: "Callable[[DataFrame], DataFrame]") -> EpochSink:
+    """A sink that writes a transformation of the rows of each epoch.
 
-    So one query writes different rows to several targets, each epoch to each of them once.
+    With `fan_out` one query writes different rows to several targets, exactly once to each.
 
         sink = fan_out(
-            selecting(EpochFiles("/lake/late"), lambda rows: rows.where("is_late")),
-            selecting(Channel("/lake/orders"), lambda rows: rows.where("not is_late")),
+            transformed(EpochFiles("/lake/late"), lambda rows: rows.where("is_late")),
+            transformed(Channel("/lake/orders"), lambda rows: rows.where("not is_late")),
         )
 
     Args:
-        sink: that takes the rows.
-        select: gives them, the same each time it is called with the same rows. It must not leave
-            out partitions unread (as `limit` does), unless the rows are kept for several sinks.
+        sink: the sink that writes the result.
+        transform: a deterministic function of the rows. It must read every partition (`limit` does
+            not), unless the rows are kept for several sinks.
     """
-    return _Selecting(sink, select)
+    return _Transformed(sink, transform)

@@ -1,6 +1,6 @@
-"""A restore drill: all that a restart would read is read and decoded, and what was proven is noted.
+"""Restore tests: all that a restart from a cut would read is read and decoded.
 
-The format of the note is in docs/FORMAT.md, *Proofs*.
+The format of the record is in docs/FORMAT.md, *Proofs*.
 """
 
 import json
@@ -32,48 +32,49 @@ _DIGEST_BYTES = 8
 
 
 @dataclass(frozen=True, repr=False)
-class DrillInfo(Brief):
-    """A cut that was proven to be restorable.
+class RestoreTest(Brief):
+    """The result of a restore test.
 
     Attributes:
-        epoch: of the cut.
-        proven: when all of it had been read, in UTC.
-        stores: the number of state stores.
-        rows: the number of rows of state.
-        in_flight: the number of rows in flight.
-        bytes: the size of the frames that were read.
-        digest: of all rows, in whatever order and partition, as hexadecimal; two states with equal
-            digests have the same rows.
-        query_id: Spark's id of the query.
-        generation: of the driver that wrote the cut.
+        epoch: epoch of the cut.
+        tested: end of the test, in UTC.
+        stores: number of state stores.
+        rows: number of rows of state.
+        in_flight_rows: number of in-flight rows.
+        bytes: size of the frames that were read.
+        digest: digest of all rows, independent of their order and partition, in hexadecimal. States
+            with equal digests have the same rows.
+        query_id: Spark's query id.
+        generation: generation of the driver that wrote the cut.
     """
 
     epoch: int
-    proven: datetime
+    tested: datetime
     stores: int
     rows: int = field(metadata=TREND)
-    in_flight: int
+    in_flight_rows: int
     bytes: int = field(metadata=TREND)
     digest: str = field(metadata=rank(1))
     query_id: str | None = field(default=None, metadata=rank(3))
     generation: int = field(default=0, metadata=rank(2))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """The result as a plain dictionary."""
         return asdict(self)
 
 
-def drill(root: Root, at: int | str | None, *, note: bool) -> DrillInfo:
-    """Proves a cut.
+def run_restore_test(root: Root, at: int | str | None, *, read_only: bool) -> RestoreTest:
+    """Tests whether a cut can be restored.
 
     Args:
-        root: of the checkpoint.
+        root: root of the checkpoint.
         at: the epoch of the cut, or the name of a savepoint; None is the last.
-        note: whether a proof is left in the checkpoint.
+        read_only: write no record into the checkpoint.
 
     Raises:
-        RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, or its state is elsewhere.
-        CorruptedError: what is wrong.
+        RequestError: CLEANCUT_STATE_NOT_FOUND, the cut does not exist, or its state is of another
+            provider.
+        CorruptedError: the first problem.
     """
     history = History(root)
     cut = history.named_cut(at)
@@ -86,30 +87,31 @@ def drill(root: Root, at: int | str | None, *, note: bool) -> DrillInfo:
         tally.add(loaded)
     if not isinstance(at, str) and cut.epoch == history.epochs[-1]:
         _check_sparks(root, cut, {of.operator for of in chains if not of.is_channel})
-    found = DrillInfo(
+    found = RestoreTest(
         epoch=cut.epoch,
-        proven=datetime.fromtimestamp(int(time.time() * 1000) / 1000, UTC),
+        tested=datetime.fromtimestamp(int(time.time() * 1000) / 1000, UTC),
         stores=sum(not of.is_channel for of in chains),
         rows=tally.rows,
-        in_flight=tally.in_flight,
+        in_flight_rows=tally.in_flight_rows,
         bytes=sum(history.reader.sizes(cut).values())
         + sum(chain_bytes(chain) for of, chain in chains.items() if of.is_channel),
         digest=tally.digest.to_bytes(_DIGEST_BYTES, "big").hex(),
         query_id=cut.query_id,
         generation=cut.generation,
     )
-    if note:
+    if not read_only:
         _write(root, found)
     return found
 
 
-def proofs(root: Root) -> Iterator[DrillInfo]:
-    """What earlier drills have noted, by their epochs; a note that cannot be read is none."""
+def restore_tests(root: Root) -> Iterator[RestoreTest]:
+    """The recorded restore tests, ordered by epoch; unreadable records are skipped."""
     for name in root.proofs():
         try:
             found = json.loads(root.objects.read(name))
-            proven = datetime.fromtimestamp(found.pop("provenMs") / 1000, UTC)
-            yield DrillInfo(**{_FIELDS[of]: value for of, value in found.items()}, proven=proven)
+            tested = datetime.fromtimestamp(found.pop("provenMs") / 1000, UTC)
+            values = {_FIELDS[name]: value for name, value in found.items()}
+            yield RestoreTest(**values, tested=tested)
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             continue
 
@@ -118,7 +120,7 @@ _FIELDS: Mapping[str, str] = {
     "epoch": "epoch",
     "stores": "stores",
     "rows": "rows",
-    "inFlight": "in_flight",
+    "inFlight": "in_flight_rows",
     "bytes": "bytes",
     "digest": "digest",
     "queryId": "query_id",
@@ -126,10 +128,10 @@ _FIELDS: Mapping[str, str] = {
 }
 
 
-def _write(root: Root, found: DrillInfo) -> None:
+def _write(root: Root, found: RestoreTest) -> None:
     values = asdict(found)
     body: dict[str, Any] = {of: values[own] for of, own in _FIELDS.items()}
-    body["provenMs"] = round(found.proven.timestamp() * 1000)
+    body["provenMs"] = round(found.tested.timestamp() * 1000)
     name = proof_name(found.epoch, body["provenMs"])
     root.objects.create(name, json.dumps(body).encode())
     for old in root.proofs()[:-_KEPT]:
@@ -145,16 +147,16 @@ def _check_sparks(root: Root, cut: StoredCut, operators: set[int]) -> None:
 
 
 class _Tally:
-    """What was read.
+    """Counts of what was read.
 
     Attributes:
-        rows: of states.
-        in_flight: of channels.
-        digest: of all rows.
+        rows: number of rows of state.
+        in_flight_rows: number of in-flight rows.
+        digest: digest of all rows.
     """
 
     def __init__(self) -> None:
-        self.rows = self.in_flight = self.digest = 0
+        self.rows = self.in_flight_rows = self.digest = 0
 
     def add(self, loaded: LoadedState) -> None:
         """Decodes the rows of a store.
@@ -168,7 +170,7 @@ class _Tally:
             pairs = [(key, value) for key, values in rows.items() for value in values]
             _decode(loaded, family, pairs)
             if loaded.store.is_channel:
-                self.in_flight += len(pairs)
+                self.in_flight_rows += len(pairs)
             else:
                 self.rows += len(pairs)
             self.digest ^= _digest(loaded.store, family, rows)

@@ -19,7 +19,7 @@ import io.cleancut.protocol.OffsetEntry
  * unused has lost where a query has planned an epoch of that number: it cannot write the entry any
  * more without which it writes no cut. So that of its own epoch goes.
  */
-object UnfinishedActs {
+object UnfinishedOperations {
   private val logger = LoggerFactory.getLogger(getClass)
 
   /**

@@ -1,0 +1,53 @@
+"""The command `cleancut savepoint`: creates, drops and lists savepoints."""
+
+import argparse
+from typing import Any
+
+from cleancut._checkpoint.checkpoint import Checkpoint
+from cleancut._cli.arguments import access, add_reader
+from cleancut._cli.statuses import OK, REFUSED
+from cleancut._display.printed import print_json, print_list
+
+
+def add_savepoints(commands: Any) -> None:
+    """Adds the commands."""
+    text = "create, drop and list savepoints; the query may run"
+    savepoints = commands.add_parser("savepoint", help=text).add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+    creating = add_reader(savepoints, "create", "retain a cut under a name")
+    creating.add_argument("name", metavar="NAME", help="letters, digits, dashes and underscores")
+    creating.add_argument("--epoch", type=int, help="default: the last that has a cut")
+    creating.set_defaults(run=_create_savepoint)
+    dropping = add_reader(savepoints, "drop", "drop a savepoint")
+    dropping.add_argument("name", metavar="NAME", help="name of the savepoint")
+    dropping.set_defaults(run=_drop_savepoint)
+    listing = add_reader(savepoints, "list", "list the savepoints")
+    listing.set_defaults(run=_list_savepoints)
+
+
+def _create_savepoint(parsed: argparse.Namespace) -> int:
+    epoch = _checkpoint(parsed).create_savepoint(parsed.name, parsed.epoch)
+    if parsed.json:
+        print_json({"savepoint": parsed.name, "epoch": epoch})
+    else:
+        print(f"savepoint {parsed.name} retains the cut of epoch {epoch}")
+    return OK
+
+
+def _drop_savepoint(parsed: argparse.Namespace) -> int:
+    existed = _checkpoint(parsed).drop_savepoint(parsed.name)
+    if parsed.json:
+        print_json({"savepoint": parsed.name, "dropped": existed})
+    else:
+        print(f"{parsed.name} is dropped" if existed else f"there is no savepoint {parsed.name}")
+    return OK if existed else REFUSED
+
+
+def _list_savepoints(parsed: argparse.Namespace) -> int:
+    print_list(_checkpoint(parsed).savepoints(), parsed)
+    return OK
+
+
+def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
+    return Checkpoint(parsed.location, **access(parsed))
