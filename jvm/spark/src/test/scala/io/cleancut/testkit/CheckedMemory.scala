@@ -5,7 +5,7 @@ import java.util.concurrent.ConcurrentSkipListMap
 import io.cleancut.engine.memory.{MappedFiles, Memory}
 
 /**
- * Memory for tests: every access must lie inside one live allocation, or inside the array that it
+ * Memory for tests: every access must be inside one live allocation, or inside the array that it
  * names. Memory is filled with a pattern when it is taken and before it is freed, so that what was
  * never written, or a row in use after its page was freed, shows as rubbish in the assertion of a
  * test and not as zeros or a stale, plausible value.
