@@ -9,7 +9,7 @@ from typing import IO, Any
 from pyspark.sql.streaming import listener as spark
 
 # Cleancut's own entry beside those of the stateful operators.
-_CHANNELS = "cleancutChannels"
+_CHANNELS = "cleancutInFlight"
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,7 @@ def _capture_ms(progress: Mapping[str, Any]) -> int:
 
 
 def _channels(progress: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (of for of in progress["stateOperators"] if of["operatorName"] == "cleancutChannels")
+    return (of for of in progress["stateOperators"] if of["operatorName"] == "cleancutInFlight")
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:

@@ -44,7 +44,7 @@ def channels_of(progress: Mapping[str, object]) -> Mapping[str, int]:
     """What the progress of an epoch tells of its channels."""
     operators = progress["stateOperators"]
     assert isinstance(operators, list)
-    (found,) = (of for of in operators if of["operatorName"] == "cleancutChannels")
+    (found,) = (of for of in operators if of["operatorName"] == "cleancutInFlight")
     return dict(found["customMetrics"])
 
 
@@ -124,10 +124,10 @@ def metrics_of(operator: OperatorCut, channels: Sequence[ShuffleInputInfo]) -> M
     """What the progress must tell of an epoch, by its cut."""
     by_operator = {
         "isUnaligned": operator.mode == "unaligned",
-        "rowsInFlight": operator.in_flight_rows,
-        "bytesInFlight": operator.in_flight_bytes,
-        "rowsReplayed": operator.replayed_rows,
-        "rowsBeyondBound": 0,
+        "inFlightRows": operator.in_flight_rows,
+        "inFlightBytes": operator.in_flight_bytes,
+        "replayedRows": operator.replayed_rows,
+        "overLimitRows": 0,
         "partitionsOvertaken": len(operator.overtaken),
         "alignmentMs": operator.alignment_ms,
         "barrierToCaptureMs": operator.barrier_to_capture_ms,
@@ -194,7 +194,7 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     assert in_flight_bytes[: full[0] - 1] == sorted(in_flight_bytes[: full[0] - 1])
     for epoch in full:
         rows = history[epoch].operators[0].over_limit_rows
-        assert progress[epoch]["rowsBeyondBound.operator0"] == rows
+        assert progress[epoch]["overLimitRows.operator0"] == rows
         assert said[epoch][0].startswith(f"{rows} rows did not stay in flight")
         assert said[epoch][0].endswith("partitions 0")
     assert all(said[epoch] == {} for epoch in range(1, full[0]))

@@ -155,7 +155,7 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
         last = query.lastProgress
         assert last is not None
         channels = last.stateOperators[-1]
-        assert (channels.operatorName, channels.numRowsTotal) == ("cleancutChannels", 0)
+        assert (channels.operatorName, channels.numRowsTotal) == ("cleancutInFlight", 0)
     finally:
         done.set()
         query.stop()

@@ -80,7 +80,7 @@ class Moving:
             if progress.batchId > after:
                 metrics = progress.stateOperators[0].customMetrics
                 found["loads"] += metrics["cleancutLoads"]
-                found["local"] += metrics["cleancutLocalBases"]
+                found["local"] += metrics["cleancutLocalCacheHits"]
         return found
 
 

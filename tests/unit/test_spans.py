@@ -39,7 +39,7 @@ def by_name(spans: Sequence[Span]) -> dict[str, Span]:
 
 
 def test_an_epoch_is_the_parts_that_it_was_made_of(history: History) -> None:
-    """As record 41 of the vectors has it: 2300 ms until its cut, 40 of them in the gate."""
+    """As record 41 of the vectors has it: 2300 ms until its cut, 40 of them in the commit."""
     (info,) = told(history, 41)
     spans = list(spans_of(info))
     assert len({of.id for of in spans}) == len(spans)
@@ -55,11 +55,11 @@ def test_an_epoch_is_the_parts_that_it_was_made_of(history: History) -> None:
         around = known[of.parent]
         assert around.begin_ms <= of.begin_ms <= of.end_ms <= around.end_ms, of
     named = by_name(spans)
-    gate = named["gate"]
-    assert (gate.begin_ms, gate.end_ms) == (written_ms - 40, written_ms)
-    phases = [of for of in spans if of.parent == "gate"]
+    commit = named["commit"]
+    assert (commit.begin_ms, commit.end_ms) == (written_ms - 40, written_ms)
+    phases = [of for of in spans if of.parent == "commit"]
     assert [of.end_ms - of.begin_ms for of in phases] == [
-        info.timings[f"{of.name.removeprefix('gate: ')}Ms"] for of in phases
+        info.timings[f"{of.name.removeprefix('commit: ')}Ms"] for of in phases
     ]
     cut = named["write of the cut"]
     assert (cut.begin_ms, cut.end_ms) == (written_ms, written_ms + 9)

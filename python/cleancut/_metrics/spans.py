@@ -8,7 +8,7 @@ from cleancut._format.cut.costs import StoreTime
 
 Value = str | int
 # One behind the other; docs/FORMAT.md has what they are.
-_GATE = ("collect", "owner", "offsets")
+_COMMIT = ("collect", "owner", "offsets")
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def spans_of(info: EpochInfo) -> Iterator[Span]:
     yield Span("", None, "epoch", begin_ms, end_ms, dict(_facts(info)))
     if info.commit_ms is not None:
         at_ms = written_ms - info.commit_ms
-        yield Span("gate", "", "gate", at_ms, written_ms)
-        for phase in _GATE:
+        yield Span("commit", "", "commit", at_ms, written_ms)
+        for phase in _COMMIT:
             ms = info.timings.get(f"{phase}Ms")
             if ms is not None:
-                yield Span(f"gate/{phase}", "gate", f"gate: {phase}", at_ms, at_ms + ms)
+                yield Span(f"commit/{phase}", "commit", f"commit: {phase}", at_ms, at_ms + ms)
                 at_ms += ms
     if info.cut_ms is not None:
         yield Span("cut", "", "write of the cut", written_ms, end_ms)

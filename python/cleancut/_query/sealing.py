@@ -131,7 +131,7 @@ def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
     Raises:
         RequestError: CLEANCUT_SEAL_BATCH_INVALID, as `batch`.
     """
-    found: list[dict[str, int]] = json.loads(_asked(df, epoch, "acts", after, epoch))
+    found: list[dict[str, int]] = json.loads(_asked(df, epoch, "operations", after, epoch))
     return found
 
 

@@ -171,11 +171,16 @@ def _info(fields: dict[str, Any]) -> EpochInfo:
     )
 
 
+# The public names of kinds that records store under another name.
+_PUBLIC_KINDS = {"gate": "commit"}
+
+
 def _slow(fields: Any) -> SlowEpoch | None:
     if fields is None:
         return None
+    kind = typed(fields, "kind", str)
     return SlowEpoch(
-        kind=typed(fields, "kind", str),
+        kind=_PUBLIC_KINDS.get(kind, kind),
         typical_ms=typed(fields, "typicalMs", int),
         detail=typed(fields, "detail", str),
     )

@@ -42,16 +42,16 @@ object CleancutSeal {
   }
 
   /**
-   * The acts on the checkpoint after an epoch and before that of a batch, ascending, as a JSON
-   * array of objects with `epoch` and `source`.
+   * The operations on the checkpoint after an epoch and before that of a batch, ascending, as a
+   * JSON array of objects with `epoch` and `source`.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_SEAL_BATCH_INVALID
    */
-  def acts(batch: Dataset[_], after: Long, epoch: Long): String = {
+  def operations(batch: Dataset[_], after: Long, epoch: Long): String = {
     val found = mapper.createArrayNode()
-    EpochSeal.acts(batch, after, epoch).foreach { case (act, source) =>
-      found.addObject().put("epoch", act).put("source", source)
+    EpochSeal.operations(batch, after, epoch).foreach { case (operation, source) =>
+      found.addObject().put("epoch", operation).put("source", source)
     }
     mapper.writeValueAsString(found)
   }

@@ -47,7 +47,7 @@ object EpochRecordJson {
     write(record.weather, node)
     record.slow.foreach { slow =>
       val why = node.putObject("slow").put("typicalMs", slow.typicalMs)
-      why.put("kind", slow.kind).put("detail", slow.detail)
+      why.put("kind", SlowEpochs.storedName(slow.kind)).put("detail", slow.detail)
     }
     record.storedBytes.foreach(node.put("storedBytes", _))
     record.proven.foreach { of =>
@@ -127,7 +127,7 @@ object EpochRecordJson {
     Option(node.get("slow")).map { slow =>
       SlowReason(
         slow.path("typicalMs").asLong,
-        slow.path("kind").asText,
+        SlowEpochs.kindOf(slow.path("kind").asText),
         slow.path("detail").asText
       )
     },

@@ -92,7 +92,7 @@ object HistoryFile {
     group.add("written", record.writtenMs)
     for ((name, of) <- Columns; value <- of(record)) group.add(name, value)
     record.slow.foreach { slow =>
-      group.add("slow_kind", slow.kind)
+      group.add("slow_kind", SlowEpochs.storedName(slow.kind))
       group.add("slow_detail", slow.detail)
     }
     group.add(Record, json)

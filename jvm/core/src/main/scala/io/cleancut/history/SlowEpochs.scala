@@ -50,7 +50,7 @@ final class SlowEpochs {
       () => retries(record, toExplain),
       () => upload(record, toExplain),
       () => straggler(record, toExplain),
-      () => gate(record, toExplain),
+      () => commit(record, toExplain),
       () => input(record)
     )
     val found = reasons.iterator.flatMap(_()).nextOption()
@@ -131,14 +131,14 @@ final class SlowEpochs {
     Option.when(of(cell) >= SlowTimes * Math.max(1L, other))(of(cell) -> other)
   }
 
-  private def gate(record: EpochRecord, toExplain: Double) = {
+  private def commit(record: EpochRecord, toExplain: Double) = {
     def commitMs(of: EpochRecord) = of.gateMs + of.cutMs
     val beyond = commitMs(record) - median(recent.map(commitMs))
     Option.when(beyond >= toExplain) {
       val (part, ms) = GateParts
         .map { case (phase, what) => what -> record.timings.getOrElse(phase, 0L) }
         .maxBy(_._2)
-      Gate -> s"its commit took ${commitMs(record)} ms, most of it $part ($ms ms)"
+      Commit -> s"its commit took ${commitMs(record)} ms, most of it $part ($ms ms)"
     }
   }
 
@@ -156,13 +156,19 @@ object SlowEpochs {
   val Retries = "retries"
   val Upload = "upload"
   val Straggler = "straggler"
-  val Gate = "commit"
+  val Commit = "commit"
   val Input = "input"
   val Unknown = "unknown"
 
   /** In the order in which they are asked. */
   val Kinds: Seq[String] =
-    Seq(ExecutorLost, DriverPause, Retries, Upload, Straggler, Gate, Input, Unknown)
+    Seq(ExecutorLost, DriverPause, Retries, Upload, Straggler, Commit, Input, Unknown)
+
+  /** The name of a kind in stored records, which differs from the public one for [[Commit]]. */
+  private[history] def storedName(kind: String): String = if (kind == Commit) "gate" else kind
+
+  private[history] def kindOf(storedName: String): String =
+    if (storedName == "gate") Commit else storedName
 
   private[history] def isSlow(tookMs: Long, typicalMs: Long): Boolean =
     tookMs >= SlowTimes * typicalMs && tookMs >= typicalMs + SlowMs

@@ -73,10 +73,10 @@ class QueryFiguresSuite extends AnyFunSuite {
   }
 
   test("slow epochs are counted, for all reasons and for each") {
-    val why = SlowReason(100, SlowEpochs.Gate, "why")
+    val why = SlowReason(100, SlowEpochs.Commit, "why")
     val slow = SlowTally.None.and(5, why).and(6, why.copy(kind = SlowEpochs.Input)).and(9, why)
     val figures = new QueryFigures(status(None).copy(slow = slow), begun = 4, notes = None)
-    assert(figures.count("slow_epochs_total") == 3 && figures.slow(SlowEpochs.Gate) == 2)
+    assert(figures.count("slow_epochs_total") == 3 && figures.slow(SlowEpochs.Commit) == 2)
     assert(figures.slow(SlowEpochs.Upload) == 0)
   }
 

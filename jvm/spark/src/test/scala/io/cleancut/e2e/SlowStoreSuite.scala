@@ -80,7 +80,7 @@ class SlowStoreSuite extends AnyFunSuite with ProxiedServer {
       val expected = Map(
         slowed(Fault.Answer(503, "SlowDown"), 5, "/segments/") -> SlowEpochs.Retries,
         slowed(Fault.Delay(4000), 1, "/segments/") -> SlowEpochs.Upload,
-        slowed(Fault.Delay(4000), 1, "/cuts/") -> SlowEpochs.Gate
+        slowed(Fault.Delay(4000), 1, "/cuts/") -> SlowEpochs.Commit
       )
       val last = query.lastProgress.batchId
       val until = System.nanoTime() + PatienceNs

@@ -59,7 +59,7 @@ class EpochRecordSuite extends AnyFunSuite {
 
   test("a record is read as it was written, and without its tasks where they are left out") {
     val judged = record(3, weather = EpochWeather(4, Seq("1" -> "gone"), 2))
-      .copy(slow = Some(SlowReason(7, SlowEpochs.Gate, "why")), aligned = Map(0L -> "why"))
+      .copy(slow = Some(SlowReason(7, SlowEpochs.Commit, "why")), aligned = Map(0L -> "why"))
       .copy(storedBytes = Some(1L << 40), proven = Some(Proof(2, 99)))
     assert(EpochRecordJson.read(EpochRecordJson.write(judged)) == Right(judged))
     val short = EpochRecordJson.write(judged, withCells = false)
@@ -73,6 +73,13 @@ class EpochRecordSuite extends AnyFunSuite {
     val more = text.replace("\"version\":1", "\"version\":1,\"further\":[1]")
     assert(EpochRecordJson.read(more) == Right(record(3)))
     assert(EpochRecordJson.read("{").isLeft && EpochRecordJson.read("[]").isLeft)
+  }
+
+  test("a slow commit is stored under the name that records have for it") {
+    val slow = record(3).copy(slow = Some(SlowReason(90, SlowEpochs.Commit, "its commit")))
+    val text = EpochRecordJson.write(slow)
+    assert(text.contains("\"kind\":\"gate\"") && !text.contains("\"kind\":\"commit\""))
+    assert(EpochRecordJson.read(text) == Right(slow))
   }
 
   test("a record of the test vectors is read and written as it is there") {

@@ -65,7 +65,7 @@ class HistoryWriterSuite extends AnyFunSuite with CutsOnDisk with Seeded {
   test("what tasks did is kept of slow epochs alone") {
     val history = writer()
     history.add(record(0))
-    history.add(record(1).copy(slow = Some(SlowReason(1, SlowEpochs.Gate, "why"))))
+    history.add(record(1).copy(slow = Some(SlowReason(1, SlowEpochs.Commit, "why"))))
     history.flush()
     assert(stored.map(_.operators.size) == Seq(0, 1))
   }

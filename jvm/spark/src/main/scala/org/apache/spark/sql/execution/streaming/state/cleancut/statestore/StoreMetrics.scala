@@ -28,7 +28,7 @@ final private[cleancut] class StoreMetrics {
   val baseBytes: AtomicLong = counter(BaseBytes)
   val basesWritten: AtomicLong = counter(BasesWritten)
   private val loads = counter(Loads)
-  private val localBases = counter(LocalBases)
+  private val localCacheHits = counter(LocalCacheHits)
   private val loadNs = counter(LoadTime)
   private val findNs = counter(FindTime)
   private val findBytes = counter(FindBytes)
@@ -67,7 +67,7 @@ final private[cleancut] class StoreMetrics {
       loadNs.addAndGet(watch.spent(phase))
     }
     loads.incrementAndGet()
-    localBases.addAndGet(watch.basesFoundHere)
+    localCacheHits.addAndGet(watch.basesFoundHere)
     findBytes.addAndGet(watch.foundBytes)
     decodedBytes.addAndGet(watch.decodedBytes)
     indexedBytes.addAndGet(log.liveBytes + log.deadBytes)
@@ -125,16 +125,17 @@ private[cleancut] object StoreMetrics {
     )
 
   private val CommitTime =
-    StateStoreCustomTimingMetric("cleancutCommitMs", "time to write deltas at commit")
+    StateStoreCustomTimingMetric("cleancutCommitMs", "time to write changelogs at commit")
   private val CommitBytes =
-    StateStoreCustomSizeMetric("cleancutCommitBytes", "bytes of deltas written")
-  private val BaseBytes = StateStoreCustomSizeMetric("cleancutBaseBytes", "bytes of bases written")
-  private val BasesWritten = StateStoreCustomSumMetric("cleancutBases", "bases written")
+    StateStoreCustomSizeMetric("cleancutCommitBytes", "bytes of changelogs written")
+  private val BaseBytes =
+    StateStoreCustomSizeMetric("cleancutSnapshotBytes", "bytes of snapshots written")
+  private val BasesWritten = StateStoreCustomSumMetric("cleancutSnapshots", "snapshots written")
   private val Loads =
     StateStoreCustomSumMetric("cleancutLoads", "versions loaded from the checkpoint")
-  private val LocalBases = StateStoreCustomSumMetric(
-    "cleancutLocalBases",
-    "bases of loads from a bucket that lay on the executor's disk"
+  private val LocalCacheHits = StateStoreCustomSumMetric(
+    "cleancutLocalCacheHits",
+    "snapshots that loads from a bucket found in the cache of the local disk"
   )
   private val LoadTime = StateStoreCustomTimingMetric("cleancutLoadMs", "time to load versions")
   private val FindTime = StateStoreCustomTimingMetric(

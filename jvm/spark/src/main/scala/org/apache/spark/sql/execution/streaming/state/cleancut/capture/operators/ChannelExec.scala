@@ -81,9 +81,9 @@ case class ChannelExec(
   override def outputPartitioning: Partitioning = child.outputPartitioning
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
-    "rowsReplayed" -> SQLMetrics.createMetric(sparkContext, "rows of earlier epochs"),
-    "rowsInFlight" -> SQLMetrics.createMetric(sparkContext, "rows that stay in flight"),
-    "bytesInFlight" -> SQLMetrics.createSizeMetric(sparkContext, "size of rows in flight"),
+    "replayedRows" -> SQLMetrics.createMetric(sparkContext, "rows of earlier epochs"),
+    "inFlightRows" -> SQLMetrics.createMetric(sparkContext, "rows that stay in flight"),
+    "inFlightBytes" -> SQLMetrics.createSizeMetric(sparkContext, "size of rows in flight"),
     "tasksOvertaken" -> SQLMetrics.createMetric(sparkContext, "tasks that were overtaken")
   )
 
@@ -264,7 +264,7 @@ final private class ChannelProgram(
     private var keptBytes = 0L
 
     def replays(rows: Long): Unit = {
-      metrics("rowsReplayed") += rows
+      metrics("replayedRows") += rows
       replayed = rows
     }
 
@@ -308,12 +308,12 @@ final private class ChannelProgram(
 
     override def write(kept: RowBuffer): Unit = {
       frames.write(operator.storeVersion, kept, rows.keyHash)
-      metrics("bytesInFlight") += kept.sizeBytes
+      metrics("inFlightBytes") += kept.sizeBytes
       keptBytes = kept.sizeBytes
     }
 
     override def arrived(report: ChannelReport, beyondBound: Long): Unit = {
-      metrics("rowsInFlight") += report.deferred.rows
+      metrics("inFlightRows") += report.deferred.rows
       if (flag.isRaised) metrics("tasksOvertaken") += 1
       val captureNs = flag.sinceNs.map(Clock.System.monotonicNs() - _)
       val reading = ChannelReading(replayed, keptBytes, beyondBound, captureNs)

@@ -103,10 +103,10 @@ object ChannelProgressExec {
     Map(
       // As `mode` of the cut, for metrics are numbers.
       "isUnaligned" -> (if (of.exists(_.deferred.rows > 0)) 1L else 0L),
-      "rowsInFlight" -> of.map(_.deferred.rows).sum,
-      "bytesInFlight" -> measured.map(_.bytesInFlight).sum,
-      "rowsReplayed" -> measured.map(_.rowsReplayed).sum,
-      "rowsBeyondBound" -> measured.map(_.rowsBeyondBound).sum,
+      "inFlightRows" -> of.map(_.deferred.rows).sum,
+      "inFlightBytes" -> measured.map(_.bytesInFlight).sum,
+      "replayedRows" -> measured.map(_.rowsReplayed).sum,
+      "overLimitRows" -> measured.map(_.rowsBeyondBound).sum,
       "partitionsOvertaken" -> overtaken.map(_.partition).distinct.size.toLong,
       "alignmentMs" -> ChannelCourse.alignmentMs(measured),
       "barrierToCaptureMs" -> measured.flatMap(_.barrierToCaptureMs).maxOption.getOrElse(0L),
@@ -136,7 +136,7 @@ object ChannelProgressExec {
   private val MaxPartitions = 20
 
   /** As `lastProgress` names it. */
-  val ShortName = "cleancutChannels"
+  val ShortName = "cleancutInFlight"
 
   /** Far above those that Spark counts from 0. */
   val OperatorId: Long = 1000000L
