@@ -55,10 +55,10 @@ def code_in(*texts: str) -> Iterator[str]:
 @cache
 def sql_states() -> dict[str, object]:
     """The SQLSTATEs that Spark knows."""
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    (jar,) = (Path(found.origin).parent / "jars").glob("spark-common-utils_*.jar")
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    (jar,) = (Path(spec.origin).parent / "jars").glob("spark-common-utils_*.jar")
     with zipfile.ZipFile(jar) as archive:
         states: dict[str, object] = json.loads(archive.read("error/error-states.json"))
     return states
