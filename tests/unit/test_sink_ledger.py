@@ -393,7 +393,7 @@ def test_epochs_that_were_published_after_a_copy_are_refused(ledger: SqlLedger) 
     refused = refusal(lambda: begin(ledger, copied, 1, undo=lambda of, epochs: None))
     assert refused.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(refused)
-    assert "`forget(after=1)`" in str(refused)
+    assert "`mark_unpublished(after=1)`" in str(refused)
     ledger.mark_unpublished("q-1", after=1)
     begin(ledger, copied, 1)
     publish(ledger, copied)

@@ -38,7 +38,7 @@ class MaintenanceSuite extends AnyFunSuite {
     fails("sweep")
     val found = failure.get
     assert(found.getErrorId == "CLEANCUT_MAINTENANCE_FAILED")
-    for (fact <- Seq("sweep of /q", "3 times", "tolerates 2", "no sweep"))
+    for (fact <- Seq("sweep of /q", "3 times", "the limit is 2", "no sweep"))
       assert(found.getMessage.contains(fact))
     pace = Pace.Free
     assert(failure.isEmpty, "it holds at once")

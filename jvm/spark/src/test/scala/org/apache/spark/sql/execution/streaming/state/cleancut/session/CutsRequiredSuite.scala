@@ -39,7 +39,7 @@ class CutsRequiredSuite extends AnyFunSuite {
       val provider = files.open()
       val error = refusal(provider.getStore(version))
       assert(error.getErrorId == "CLEANCUT_CUTS_REQUIRED")
-      assert(error.getMessage.contains("io.cleancut.CleancutCheckpointFileManager"))
+      assert(error.getMessage.contains("cleancut conf --cuts"))
       assert(error.getMessage.contains(Keys.Cuts.name))
       assert(files.frames.isEmpty)
       provider.close()
