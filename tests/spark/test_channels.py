@@ -439,5 +439,8 @@ def test_the_documented_channel(
 
 
 def test_errors_of_channels_are_found_by_id() -> None:
-    for name in ("READER_LOST", "SCHEMA", "EMPTY", "EXPIRED", "FOREIGN", "WENT_BACK", "DAMAGED"):
-        assert error_of(f"CLEANCUT_FLOW_{name}").error_id.endswith(name)
+    for name in (
+        *("READER_LOST", "SCHEMA_MISMATCH", "EMPTY", "EXPIRED", "INVALID", "ROLLED_BACK"),
+        "CORRUPTED",
+    ):
+        assert error_of(f"CLEANCUT_CHANNEL_{name}").error_id.endswith(name)

@@ -347,6 +347,6 @@ def test_the_documented_question_is_answered(
     with pytest.raises(SystemExit, match="migrate"):
         exec(code, {"counted": counted_by_text(job, job.session())})
     said = capsys.readouterr().out
-    assert "cannot go on" in said
+    assert "cannot start" in said
     assert "refused" in said
     assert "k int" in said.lower()

@@ -219,7 +219,7 @@ def test_the_documented_edit_runs(
     it.run()
     code, *_ = blocks(GUIDE, "python")
     exec(code.replace("checkpoints/orders", it.checkpoint), {})
-    assert "Nothing is changed yet." in capsys.readouterr().out
+    assert "Nothing has changed yet." in capsys.readouterr().out
     state = it.state()
     assert 3 not in state
     assert state[5] == 0

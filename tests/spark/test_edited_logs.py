@@ -76,7 +76,7 @@ def test_a_deleted_last_cut_is_left_behind_by_a_rollback(
     assert last.name in str(Checkpoint(it.checkpoint).verify())
     it.add()
     refused = refusal_of(it)
-    assert (refused.error_id, refused.kind.name) == ("CLEANCUT_COMMIT_LOG_AHEAD", "DAMAGED")
+    assert (refused.error_id, refused.kind.name) == ("CLEANCUT_COMMIT_LOG_AHEAD", "RESTORE")
     assert "--to-epoch 1 --apply" in str(refused)
     cleancut.rollback(it.checkpoint, 1).apply()
     assert it.state() == it.expected(2)

@@ -215,6 +215,6 @@ def test_the_documented_migration_runs(
     _, code = blocks(GUIDE, "python")
     code = code.replace("checkpoints/orders-2", it.into).replace("checkpoints/orders", it.before)
     exec(code, {"summed": it.new(it.job, it.job.session())})
-    assert "is to make of the state after epoch 1" in capsys.readouterr().out
+    assert "from the state after epoch 1" in capsys.readouterr().out
     it.run(is_new=True)
     assert {len(of["value"]) for of in it.state()} == {2}

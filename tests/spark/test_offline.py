@@ -83,7 +83,7 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     plan = cleancut.convert(query.checkpoint)
     assert query.bytes() == before
     assert (plan.operation, plan.epoch, plan.provider_before) == ("convert", 1, provider)
-    assert "Nothing is changed yet." in str(plan)
+    assert "Nothing has changed yet." in str(plan)
     done = plan.apply()
     assert done.operators[0].rows == len(query.last)
     # The old state is as it was; new files are beside it.
@@ -198,7 +198,7 @@ def test_what_cannot_be_done_is_refused(query: Counts) -> None:
     refusals: list[tuple[str, Callable[[], object], str]] = [
         ("convert", lambda: cleancut.convert(query.checkpoint), "already"),
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 3), "3 partitions already"),
-        ("rescale", lambda: cleancut.rescale(query.checkpoint, 0), "at least one"),
+        ("rescale", lambda: cleancut.rescale(query.checkpoint, 0), "not a number of partitions"),
     ]
     for act, asked, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
@@ -360,7 +360,7 @@ def test_the_documented_acts_run(
     (code,) = blocks(GUIDE, "python")
     assert there in code
     exec(code.replace(there, query.checkpoint), {})
-    assert "Nothing is changed yet." in capsys.readouterr().out
+    assert "Nothing has changed yet." in capsys.readouterr().out
     query.run()
     cleancut.convert(query.checkpoint, provider="rocksdb").apply()
     # In this process, whose session outlives the command.

@@ -143,7 +143,7 @@ def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> 
     try:
         query.processAllAvailable()
         of = coordinator(query)
-        assert "which epochs do not come to" in str(of.pace(budget="$5000/day"))
+        assert "which epochs do not reach" in str(of.pace(budget="$5000/day"))
         # Some five requests an epoch; a cent buys two thousand of them a day.
         wait_for(lambda: of.pace(budget=0.01).budget_interval > timedelta(seconds=30))
         paced = of.pace()

@@ -416,7 +416,7 @@ def test_the_documented_recovery_runs(
     it.add()
     it.run()
     exec((release + after).replace(there, it.checkpoint), named)
-    assert "Nothing is changed yet." in capsys.readouterr().out
+    assert "Nothing has changed yet." in capsys.readouterr().out
     assert it.state() == it.expected(4)
     assert Checkpoint(f"{it.checkpoint}-test").verify().ok
     # In this process, whose session outlives the command.

@@ -64,7 +64,7 @@ def test_a_mode_that_requires_cuts_is_refused_without_them(
         assert error.error_id == "CLEANCUT_MODE_REQUIRES_CUTS"
         assert error.params["mode"] == mode
         assert f"{KEYS}cuts=true" in str(error)
-        assert "cannot be undone in place" in str(error)
+        assert "only a clone can be without" in str(error)
         assert list(location.iterdir()) == []
     start(location, **keys, **{f"{KEYS}cuts": "true"})
     # The checkpoint has cuts by now.
