@@ -150,7 +150,10 @@ class LazyRestoreSuite extends AnyFunSuite with Patience {
     store.get(key(id), StateStore.DEFAULT_COL_FAMILY_NAME).getLong(0)
 
   private def isDamage(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists(_.toString.contains("CLEANCUT_FRAME_CORRUPTED"))
+    Iterator
+      .iterate(e)(_.getCause)
+      .takeWhile(_ != null)
+      .exists(_.toString.contains("CLEANCUT_FRAME_CORRUPTED"))
 
   private def written(): Setup = {
     val setup = Providers.setup()
