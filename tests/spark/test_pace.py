@@ -148,7 +148,7 @@ def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> 
         wait_for(lambda: of.pace(budget=0.01).budget_interval > timedelta(seconds=30))
         paced = of.pace()
         assert paced.budget == 0.01
-        assert "so rows wait up to that long" in str(paced)
+        assert "allows an epoch every" in str(paced)
         assert of.pace(budget=0).budget is None
         exec(blocks(PAGE, "python")[1], {"query": query})
         assert of.pace().budget == 5

@@ -52,7 +52,7 @@ class Pace(Brief):
         if self.budget is not None:
             given = f"${self.budget:g} a day"
             parts.append(
-                f"{given} allow an epoch every {_text(self.budget_interval)}"
+                f"{given} allows an epoch every {_text(self.budget_interval)}"
                 if self.budget_interval
                 else f"{given}, which epochs do not reach"
             )
