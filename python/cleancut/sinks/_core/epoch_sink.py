@@ -1,4 +1,4 @@
-"""What every sink is: a target that takes an epoch once, in steps that can be repeated."""
+"""The base class of sinks: writes an epoch exactly once, in idempotent steps."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -21,30 +21,29 @@ _ENTERING = threading.Lock()
 
 
 class EpochSink(ABC):
-    """A target that takes each epoch of a query once; a function for `foreachBatch`.
+    """A sink that writes each epoch of a query exactly once; a function for `foreachBatch`.
 
-    For each epoch these are called, in this order:
+    For each epoch Cleancut calls these methods, in this order:
 
-    1. `begin`, before the first epoch of a run, with `session` set: fences older runs, and undoes
-       what the query has gone back behind.
-    2. `published`: what is published of the epoch.
-    3. `stage`: writes the rows where nobody sees them; gives a *handle*, by which this or a later
-       run publishes them. Then the epoch is sealed, and the seal keeps the handle where it is an
-       object.
-    4. `publish`: makes the epoch visible, as a whole and once, whatever is called however often,
-       also by several runs at once.
-    5. `clean_up`: takes away what tries have left that will never be published.
+    1. `begin`, before the first epoch of a run: fences older runs, and undoes epochs that a
+       rollback of the query has left.
+    2. `published`: returns the handle of the epoch if it is published.
+    3. `stage`: writes the rows invisibly and returns a *handle*, with which this run or a later one
+       publishes them. Then the epoch is sealed; a seal that is an object contains the handle.
+    4. `publish`: makes the epoch visible atomically and once, even if it is called repeatedly or by
+       several runs concurrently.
+    5. `clean_up`: deletes staged output that will never be published.
 
-    Where `published` finds the epoch, `stage` and `publish` are left out. Where an earlier run has
-    sealed the epoch with a handle that `can_publish`, `stage` is.
+    If the epoch is published, `stage` and `publish` are not called. If an earlier run has sealed it
+    with a handle that `can_publish` accepts, `stage` is not called.
 
-    A sink object serves one query after another, and never two at once. Nothing that a handle or
-    `name` says may be a secret.
+    A sink object can be used by several queries in turn, and not by two concurrently. Handles and
+    `name` must not contain secrets.
 
     Attributes:
-        reads_rows_once: whether `stage` always reads its rows in one job, whole, and only once.
-            Then that job runs the tasks of the query, and the rows need not be kept. With several
-            sinks in one batch they are kept in any case.
+        reads_rows_once: whether `stage` always reads all rows in one job, and only once. That job
+            then runs the tasks of the query, and the rows are not persisted. With several sinks for
+            one batch they are persisted in any case.
     """
 
     reads_rows_once = False
@@ -59,115 +58,113 @@ class EpochSink(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Tells the sink from others that take the same batch; the same in each run."""
+        """Identifies the sink among those of one batch; the same in each run."""
 
     @property
     def ledger_key(self) -> str:
-        """Names the target in the checkpoint of a query, which records what it has published.
+        """Identifies the target in the checkpoint, which records the published epochs.
 
-        The same however the target is named, and whichever sink writes to it.
+        It must not depend on how the target is addressed, nor on the class of the sink.
         """
         return self.name
 
     def accept_gap(self, first: int, last: int) -> None:
-        """Accepts that the target has lost epochs of the query, whose rows stay missing.
+        """Accepts that the target has lost epochs of the query; their rows remain missing.
 
-        Call it before the query starts, as CLEANCUT_SINK_EPOCHS_LOST says. Another loss is refused
-        as before, so that the call may stay in the program.
+        Call it before the query starts, after CLEANCUT_SINK_EPOCHS_LOST. Other losses are still
+        refused, so the call may remain in the program.
 
         Args:
-            first: the first epoch that is lost.
-            last: the last one.
+            first: the first lost epoch.
+            last: the last lost epoch.
         """
         self._gaps = (*self._gaps, (first, last))
 
     def accept_move(self, checkpoint: str) -> None:
-        """Accepts that the query continues a checkpoint whose files you have moved yourself.
+        """Accepts that the query continues a checkpoint that was moved by copying its files.
 
-        Call it before the query starts, as CLEANCUT_SINK_CHECKPOINT_UNKNOWN says. Runs at the
-        former location are fenced from then on. After `clone`, `migrate` and `replicate` it is not
-        needed.
+        Call it before the query starts, after CLEANCUT_SINK_CHECKPOINT_UNKNOWN. Runs at the former
+        location are fenced from then on. `clone`, `migrate` and `replicate` do not need it.
 
         Args:
-            checkpoint: the location from which it was moved.
+            checkpoint: the former location.
         """
         self._moves = (*self._moves, checkpoint)
 
     def _expected(self, batch: Batch) -> Expected:
-        """The epochs that the target should have before a batch."""
+        """The epochs that the target must have before a batch."""
         return Expected(batch.published_to(self.ledger_key), self._gaps, self._moves)
 
     def begin(self, side: QuerySide, session: Any) -> None:  # noqa: B027  # few have to
-        """Takes the target over for a run, before its first epoch.
+        """Prepares the target for a run, before its first epoch.
 
         Args:
-            side: the epoch, the generation of the run, and how the query has gone back.
-            session: of Spark, in which the batch was made.
+            side: the epoch, the generation of the run, and the rollbacks of the query.
+            session: the Spark session of the batch.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, a newer run has begun.
-            RequestError: the target is another query's, or cannot go back with the query.
+            FencedError: CLEANCUT_FENCED, a newer run has started.
+            RequestError: the target belongs to another query, or cannot follow a rollback.
         """
 
     @abstractmethod
     def published(self, batch: Batch) -> str | None:
-        """The handle by which the epoch is published; None if it is not.
+        """The handle of the published epoch; None if the epoch is not published.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it is published with other input.
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, the epoch is published with other input.
         """
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Whether what an earlier run has staged is there still, or is what is published.
+        """Whether the staged output of an earlier run still exists, or is published.
 
         Args:
-            handle: that of an earlier run, from the seal.
+            handle: the handle of an earlier run, from the seal.
             batch: the epoch.
-            published: what `published` gave.
+            published: the result of `published`.
         """
         return False
 
     @abstractmethod
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Writes the rows of an epoch; gives their handle.
+        """Writes the rows of an epoch invisibly; returns their handle.
 
-        The rows are computed and kept, unless `reads_rows_once`.
+        The rows are computed and persisted, unless `reads_rows_once`.
         """
 
     @abstractmethod
     def publish(self, handle: str, batch: Batch) -> None:
-        """Makes visible what is staged, unless the epoch is published by then.
+        """Makes the staged output visible, unless the epoch is published already.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, a newer run has begun to write; nothing was changed.
+            FencedError: CLEANCUT_FENCED, a newer run has started to write; nothing was changed.
             RequestError: CLEANCUT_SINK_EPOCH_CONFLICT.
         """
 
     def leaves_record(self, handle: str) -> bool:
-        """Whether the target knows later that the epoch with this handle was published."""
+        """Whether the target records that the epoch of this handle was published."""
         return True
 
     def clean_up(self, batch: Batch) -> None:  # noqa: B027  # some targets keep nothing
-        """Takes away what was left of this epoch and of those before it; never fails a query."""
+        """Deletes leftovers of this epoch and earlier ones; must not raise."""
 
     def epoch(self, df: "DataFrame", epoch: int) -> AbstractContextManager[OpenEpoch]:
-        """One epoch as a block, for a function of `foreachBatch` that does more than to write it.
+        """One epoch as a context manager, for `foreachBatch` functions that do more than write it.
 
-        Entering the block tells whether the epoch is `fresh`, the block stages rows by `write`, and
-        leaving it seals and publishes them, once. A block that has written nothing publishes an
-        epoch without rows. What it raises leaves the epoch unpublished and goes on to Spark, which
-        ends the query; the next run writes the epoch.
+        `fresh` is whether the epoch must be written. The block stages rows with `write`; its end
+        seals and publishes them once. A block without a `write` publishes an epoch without rows. An
+        exception leaves the epoch unpublished and ends the query; the next run writes the epoch.
 
             def write(df, epoch):
                 with sink.epoch(df, epoch) as e:
                     if e.fresh:
                         e.write(e.rows.where("amount > 0"))
 
-        What the block does elsewhere has to bear being repeated.
+        Other effects of the block must be idempotent.
 
         Args:
-            df: as Spark hands it to a function of `foreachBatch`.
-            epoch: likewise.
+            df: the batch that Spark passes to the `foreachBatch` function.
+            epoch: the epoch that Spark passes to it.
 
         Raises:
             CleancutError: as the call of the sink; when the block is entered, or left.

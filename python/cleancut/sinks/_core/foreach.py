@@ -1,4 +1,4 @@
-"""What makes people's own functions for `foreachBatch` exactly-once."""
+"""Seals the epochs of a user's own `foreachBatch` function."""
 
 import functools
 from collections.abc import Callable
@@ -15,30 +15,28 @@ def sealed(
     *,
     written: Callable[[int], bool] | None = None,
 ) -> Callable[["DataFrame", int], None]:
-    """Seals each epoch before the function sees it.
+    """Seals each epoch before the function is called.
 
-    The function gets a batch whose rows are computed and kept, and whose state is durable. However
-    often it reads the batch, the query's tasks have run once. It must still be able to write an
-    epoch a second time: a driver that dies before the epoch is committed runs it again, and calls
-    the function again with the same rows and the same epoch. Where the query gives other rows each
-    time (random values, sums of floating-point numbers), that fails with
-    CLEANCUT_IN_FLIGHT_INPUT_MISMATCH if rows were in flight, unless `written` says that the rows
-    are not needed again.
+    The function receives a batch whose rows are computed and persisted, and whose state is durable.
+    It can read the batch repeatedly; the query's tasks run once. The function must be idempotent:
+    if the driver fails before the commit, the epoch runs again, and the function is called again
+    with the same rows and the same epoch. If the query is not deterministic (random values, sums of
+    floating-point numbers), an epoch with in-flight rows then fails with
+    CLEANCUT_IN_FLIGHT_INPUT_MISMATCH, unless `written` returns true.
 
-    Epochs are sealed from the first one on, before any of their tasks run. So a query in mode
-    "unaligned" or "auto" may leave rows in flight; with a function that is not wrapped it is
-    aligned, and `coordinator(query).status().aligned` says so. Wrap what is given to
-    `foreachBatch`, not a function within it that is called after another action on the batch:
-    the channels that the action has read are aligned in that epoch.
+    Without this decorator a query in mode "unaligned" or "auto" is aligned, and
+    `coordinator(query).status().aligned` has the reason. Decorate the function that `foreachBatch`
+    receives, not one that it calls after another action on the batch: shuffle inputs that the
+    action has read are aligned in that epoch.
 
     Args:
-        function: as `foreachBatch` takes it, called with the batch and the epoch.
-        written: told the epoch, says whether the function has written all of it, so that it would
-            skip it. Such an epoch, if an earlier run has sealed it, is finished as that run has
-            sealed it, and the function is not called.
+        function: the `foreachBatch` function of the batch and the epoch.
+        written: whether the function has completely written an epoch. If it returns true and an
+            earlier run has sealed the epoch, the epoch is completed from that seal, and the
+            function is not called.
 
     Returns:
-        What to give to `foreachBatch`.
+        The function for `foreachBatch`.
     """
 
     @functools.wraps(function)

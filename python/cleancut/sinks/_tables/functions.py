@@ -1,4 +1,4 @@
-"""People's own functions for `foreachBatch`, in the transaction of a ledger."""
+"""A user's own `foreachBatch` functions in the transaction of a ledger."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -26,26 +26,26 @@ class PostgresLedger(Ledger):
     """A ledger in PostgreSQL, in the tables `cleancut_runs` and `cleancut_epochs`."""
 
     def __init__(self, dsn: str, name: str, *, retry_for_s: float = 60.0) -> None:
-        """Names the place; nothing is connected to yet.
+        """Creates the ledger; it connects at the first epoch.
 
         Args:
             dsn: as for `PostgresSink`.
-            name: of what is written, which tells it from others in the same database.
-            retry_for_s: for how many seconds a lost connection is made again.
+            name: name of the output, unique in the database.
+            retry_for_s: seconds for which a lost connection is retried.
         """
         super().__init__(PostgresDatabase(dsn), name, retry_for_s)
 
 
 class SqlLedger(Ledger):
-    """A ledger in SQLite, MariaDB or MySQL by SQLAlchemy, in the same tables."""
+    """A ledger in SQLite, MariaDB or MySQL through SQLAlchemy, in the same tables."""
 
     def __init__(self, url: str, name: str, *, retry_for_s: float = 60.0) -> None:
-        """Names the place; nothing is connected to yet.
+        """Creates the ledger; it connects at the first epoch.
 
         Args:
             url: as for `SqlSink`.
-            name: of what is written, which tells it from others in the same database.
-            retry_for_s: for how many seconds a lost connection is made again.
+            name: name of the output, unique in the database.
+            retry_for_s: seconds for which a lost connection is retried.
 
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, the database is not supported.
@@ -54,7 +54,7 @@ class SqlLedger(Ledger):
 
 
 class FunctionSink(EpochSink):
-    """A function that writes in the transaction of a ledger; made by `exactly_once`."""
+    """A function that writes in the transaction of a ledger; `exactly_once` creates it."""
 
     def __init__(self, function: Writing, ledger: Ledger, undo: Undoing | None) -> None:
         self._function = function
@@ -68,12 +68,12 @@ class FunctionSink(EpochSink):
 
     @property
     def name(self) -> str:
-        """That of the ledger."""
+        """The name of the ledger."""
         return self._ledger.sink
 
     @property
     def ledger_key(self) -> str:
-        """That of the ledger; see `EpochSink`."""
+        """The name of the ledger; see `EpochSink`."""
         return self._ledger.sink
 
     def accept_gap(self, first: int, last: int) -> None:
