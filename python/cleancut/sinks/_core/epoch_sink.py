@@ -225,7 +225,7 @@ class EpochSink(ABC):
 
 
 class FanOut:
-    """Several sinks that take the same epochs; a function for `foreachBatch`."""
+    """Several sinks that write the same epochs; a function for `foreachBatch`."""
 
     def __init__(self, sinks: Sequence[EpochSink]) -> None:
         self._sinks = tuple(sinks)
@@ -234,37 +234,38 @@ class FanOut:
         return f"fan_out({', '.join(map(repr, self._sinks))})"
 
     def epoch(self, df: "DataFrame", epoch: int) -> AbstractContextManager[OpenEpoch]:
-        """One epoch as a block, which writes the same rows to each of them; as that of a sink."""
-        return open_epoch(self._sinks, df, epoch)
+        """One epoch as a context manager that writes the same rows to each sink; see
+        `EpochSink`.""" return open_epoch(self._sinks, df, epoch)
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
-        """Writes an epoch to each of them, once.
+        """Writes an epoch to each sink exactly once.
 
-        A driver that dies in between leaves it in some of them; the next one brings it to the rest.
+        If the driver fails in between, some sinks have the epoch; the next run writes it to the
+        others.
 
         Args:
-            df: as Spark hands it to a function of `foreachBatch`.
-            epoch: likewise.
+            df: the batch that Spark passes to the `foreachBatch` function.
+            epoch: the epoch that Spark passes to it.
 
         Raises:
-            CleancutError: as `EpochSink`.
+            CleancutError: as for `EpochSink`.
         """
         with self.epoch(df, epoch) as opened:
             opened.write()
 
 
 def fan_out(*sinks: EpochSink) -> FanOut:
-    """Makes one function for `foreachBatch` of several sinks, each of which takes an epoch once.
+    """Combines several sinks into one function for `foreachBatch`.
 
-    The query's tasks run once for all of them, and the epoch is sealed once, after all have staged
-    it. Readers of two targets may see one epoch in the first and not yet in the second.
+    The query's tasks run once for all sinks, and the epoch is sealed once, after all have staged
+    it. An epoch becomes visible in one target after the other.
 
     Args:
-        sinks: with names of their own.
+        sinks: sinks with different names.
 
     Raises:
-        RequestError: CLEANCUT_SINK_REFUSED, two of them are the same, there is none, or one is no
-            sink.
+        RequestError: CLEANCUT_SINK_REFUSED, there is no sink, two are equal, or an argument is not
+            a sink.
     """
     given: Sequence[object] = sinks
     others = [sink for sink in given if not isinstance(sink, EpochSink)]

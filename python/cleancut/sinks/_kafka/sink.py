@@ -38,21 +38,21 @@ _BYTES = ("StringType", "CharType", "VarcharType", "BinaryType")
 
 
 class KafkaSink(EpochSink):
-    """Writes each epoch of a query to topics of Kafka, once, in one transaction.
+    """Writes each epoch of a query exactly once to Kafka topics, in one transaction.
 
-    The driver takes the rows from the executors, some at a time, and hands them to one producer.
-    The transaction also has a record in a compacted topic (`control_topic`), which notes the epoch
-    and the run. So readers with `isolation.level=read_committed` see each epoch once, and none that
-    was broken off.
+    The driver fetches rows from the executors in small parts and passes them to one producer. The
+    transaction also writes a record of the epoch and the run to a compacted topic
+    (`control_topic`). So readers with `isolation.level=read_committed` see each epoch once, and no
+    incomplete one.
 
         rows = counts.selectExpr("k AS key", "to_json(struct(*)) AS value")
         rows.writeStream.outputMode("update").foreachBatch(
             KafkaSink("broker:9092", topic="counts")
         ).start()
 
-    A batch has the columns that Spark's own sink for Kafka takes: `value` (string or binary), and,
-    if there are such, `key`, `topic`, `headers` and `partition`. The driver needs the extra
-    `cleancut[kafka]` and the way to the brokers; executors need neither.
+    A batch has the columns of Spark's Kafka sink: `value` (string or binary), and optionally `key`,
+    `topic`, `headers` and `partition`. Only the driver needs the extra `cleancut[kafka]` and access
+    to the brokers.
     """
 
     reads_rows_once = True
@@ -67,21 +67,19 @@ class KafkaSink(EpochSink):
         epoch_header: str = "",
         retry_for_s: float = 60.0,
     ) -> None:
-        """Names the topic; nothing is connected to yet.
+        """Creates the sink; it connects at the first epoch.
 
         Args:
-            servers: brokers to begin with, as `host:9092,other:9092`.
-            topic: of all records; "" takes the column `topic`.
-            options: librdkafka's configuration, as `{"security.protocol": "SASL_SSL", …}`. What is
-                secret there is in no log, error and `repr`.
-            control_topic: the topic of what is noted of queries; made, with one partition, if it is
-                not there.
-            epoch_header: a header that each record gets, with the number of its epoch as a text; ""
-                adds none.
-            retry_for_s: for how many seconds a lost connection is made again.
+            servers: bootstrap servers, such as `host:9092,other:9092`.
+            topic: topic of all records; "" uses the column `topic`.
+            options: librdkafka configuration, such as `{"security.protocol": "SASL_SSL", …}`.
+                Secrets in it are in no log, error and `repr`.
+            control_topic: topic of the ledger; created with one partition if it does not exist.
+            epoch_header: name of a header with the epoch of each record, as text; "" adds none.
+            retry_for_s: seconds for which a lost connection is retried.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, an option is the sink's own.
+            RequestError: CLEANCUT_SINK_REFUSED, an option is reserved for the sink.
         """
         self._topic = topic
         self._epoch_header = epoch_header
@@ -108,7 +106,7 @@ class KafkaSink(EpochSink):
 
     @property
     def ledger_key(self) -> str:
-        """That of the ledger; see `EpochSink`."""
+        """The key of the ledger; see `EpochSink`."""
         return self._ledger.sink
 
     def accept_gap(self, first: int, last: int) -> None:

@@ -20,15 +20,15 @@ _FILE_BYTES = 128 << 20
 
 
 class DeltaSink(LakeSink):
-    """Writes each epoch of a query into a table of Delta Lake, once.
+    """Writes each epoch of a query exactly once into a Delta table.
 
-    The executors write Parquet files; the driver adds them to the table in one commit, which also
-    says of which epoch they are. So each reader of Delta sees whole epochs.
+    The executors write Parquet files. The driver adds them to the table in one commit, which also
+    records the epoch. So Delta readers see complete epochs.
 
         rows.writeStream.foreachBatch(DeltaSink("s3://bucket/orders", partition_by="day")).start()
 
-    With `keys`, the executors rewrite those files of the table in which there are rows with the
-    keys of the epoch; the driver puts the new ones in their place, in one commit.
+    With `keys`, the executors rewrite the files that contain rows with the keys of the epoch, and
+    the driver replaces them in one commit (copy-on-write).
 
     The library deltalake writes the table, on every Spark version and without a jar. The driver and
     the executors need the extra `cleancut[delta]` and access to the store.
@@ -49,28 +49,26 @@ class DeltaSink(LakeSink):
         file_bytes: int = _FILE_BYTES,
         retry_for_s: float = 60.0,
     ) -> None:
-        """Names the table; nothing is looked at yet.
+        """Creates the sink; it connects at the first epoch.
 
         Args:
-            path: of the table: a directory that all executors share, or a URI that deltalake knows
-                (`s3://`, `abfss://`, `gs://`).
-            keys: columns by which a row takes the place of another one; without keys all rows are
-                added.
-            order_by: of several rows of an epoch with the same keys that counts which is greatest
-                here; without it such rows are refused.
-            delete_when: a column of booleans, which the table does not have: rows in which it is
-                true delete that with their keys.
-            partition_by: columns of partitions, of a table that is made; a table that is there has
-                its own.
-            storage_options: of deltalake: how the store is reached, and by whom. Values are in no
-                log, error and plan.
-            create: whether the table is made if it is not there.
-            file_bytes: how large files are to be, about, in bytes.
-            retry_for_s: for how many seconds a commit is tried again that others came before, and a
-                store that does not answer.
+            path: path of the table: a directory shared by all executors, or a URI that deltalake
+                supports (`s3://`, `abfss://`, `gs://`).
+            keys: key columns: a row replaces the row with the same keys. Without keys, all rows
+                are appended.
+            order_by: column that selects the row with the greatest value if an epoch has several
+                rows with the same keys; without it such rows are refused.
+            delete_when: boolean column that the table does not have; a row in which it is true
+                deletes the row with the same keys.
+            partition_by: partition columns of a new table; an existing table keeps its own.
+            storage_options: options of deltalake for the object store and its credentials. Their
+                values are in no log, error and plan.
+            create: create the table if it does not exist.
+            file_bytes: approximate target size of files, in bytes.
+            retry_for_s: seconds for which conflicting commits and an unavailable store are retried.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory.
         """
         self._keyed = Keyed(column_names(keys), order_by, delete_when)
         self._files_stay = not self._keyed.keys

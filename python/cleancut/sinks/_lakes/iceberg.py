@@ -18,18 +18,18 @@ _FILE_BYTES = 128 << 20
 
 
 class IcebergSink(LakeSink):
-    """Writes each epoch of a query into a table of Iceberg, once; on any Spark, without a jar.
+    """Writes each epoch of a query exactly once into an Iceberg table, without a jar.
 
-    The executors write Parquet files; the driver adds them to the table in one snapshot of `main`,
-    whose summary says of which epoch they are. So each reader of Iceberg sees whole epochs.
+    The executors write Parquet files. The driver adds them to the table in one snapshot of `main`,
+    whose summary records the epoch. So Iceberg readers see complete epochs.
 
         rows.writeStream.foreachBatch(IcebergSink("shop.orders", catalog="production")).start()
 
-    With `keys`, the executors rewrite those files of the table in which there are rows with the
-    keys of the epoch; the driver puts the new ones in their place, in one snapshot.
+    With `keys`, the executors rewrite the files that contain rows with the keys of the epoch, and
+    the driver replaces them in one snapshot (copy-on-write).
 
-    Executors need the extra `cleancut[iceberg]` and the way to the store, as the driver does; only
-    the driver asks the catalog.
+    The driver and the executors need the extra `cleancut[iceberg]` and access to the object store;
+    only the driver needs the catalog.
     """
 
     _kind = "IcebergSink"
@@ -48,28 +48,27 @@ class IcebergSink(LakeSink):
         file_bytes: int = _FILE_BYTES,
         retry_for_s: float = 60.0,
     ) -> None:
-        """Names the table; nothing is looked at yet.
+        """Creates the sink; it connects at the first epoch.
 
         Args:
-            table: its identifier, with the namespace before a point.
-            catalog: the name of a catalog, as pyiceberg is configured.
-            properties: of the catalog and of the store, besides what is configured. Values are in
-                no log, error and plan.
-            keys: columns by which a row takes the place of another one; without keys all rows are
-                added.
-            order_by: of several rows of an epoch with the same keys that counts which is greatest
-                here; without it such rows are refused.
-            delete_when: a column of booleans, which the table does not have: rows in which it is
-                true delete that with their keys.
-            partition_by: columns by whose values a table is partitioned that is made; a table that
-                is there has its own partitions.
-            create: whether the table is made if it is not there; its namespace is not.
-            file_bytes: how many bytes of rows, as Arrow has them, go into a file, about.
-            retry_for_s: for how many seconds a commit is tried again that others came before, and a
-                catalog that does not answer.
+            table: identifier of the table, `namespace.name`.
+            catalog: name of a catalog in pyiceberg's configuration.
+            properties: additional properties of the catalog and the object store. Their values are
+                in no log, error and plan.
+            keys: key columns: a row replaces the row with the same keys. Without keys, all rows
+                are appended.
+            order_by: column that selects the row with the greatest value if an epoch has several
+                rows with the same keys; without it such rows are refused.
+            delete_when: boolean column that the table does not have; a row in which it is true
+                deletes the row with the same keys.
+            partition_by: partition columns of a new table; an existing table keeps its own.
+            create: create the table if it does not exist; its namespace must exist.
+            file_bytes: approximate size of the rows of a file in Arrow's format, in bytes.
+            retry_for_s: seconds for which conflicting commits and an unavailable catalog are
+                retried.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory.
         """
         self._keyed = Keyed(column_names(keys), order_by, delete_when)
         self._files_stay = not self._keyed.keys

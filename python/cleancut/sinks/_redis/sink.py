@@ -119,19 +119,19 @@ class _Staged:
 
 
 class RedisSink(EpochSink):
-    """Writes each epoch of a query into Redis, once: keys that are replaced, or a stream.
+    """Writes each epoch of a query exactly once into Redis: replaced keys, or a stream.
 
-    The executors write an epoch into lists of its own, beside each other. The driver publishes it
-    by one script, which changes the keys and notes the epoch in one step; so whoever reads in one
-    command, script or transaction sees whole epochs.
+    The executors write an epoch concurrently into staging lists. The driver publishes it with one
+    script, which changes the keys and records the epoch atomically. So readers see complete epochs
+    within one command, script or transaction.
 
         counts.writeStream.outputMode("update").foreachBatch(
             RedisSink("redis://cache:6379/0", key="counts:{day}:{k}")
         ).start()
 
-    The server does nothing else while the script runs, about a second for 100,000 small rows. So
-    an epoch of more than `max_rows` is refused. Executors need the extra `cleancut[redis]` and the
-    way to the server, as the driver does.
+    The server is blocked while the script runs, about a second for 100,000 small rows. Therefore an
+    epoch of more than `max_rows` rows is refused. The driver and the executors need the extra
+    `cleancut[redis]` and access to the server.
     """
 
     def __init__(
@@ -149,30 +149,30 @@ class RedisSink(EpochSink):
         allow_volatile: bool = False,
         retry_for_s: float = 60.0,
     ) -> None:
-        """Names the target; nothing is connected to yet.
+        """Creates the sink; it connects at the first epoch.
 
         Args:
-            url: redis-py's, as `redis://user@host:6379/0` or `rediss://…`; its password is in no
-                log, error and plan.
-            key: the template of a row's key, with names of columns: `counts:{day}:{k}`. What the
-                key had is replaced as a whole.
-            stream: the name of a stream that rows are added to, in the place of keys.
-            value: whether a key has a hash with a field for each column that is not null, or a
+            url: redis-py URL, such as `redis://user@host:6379/0` or `rediss://…`. A password in it
+                is in no log, error and plan.
+            key: template of a row's key with names of columns: `counts:{day}:{k}`. The value of the
+                key is replaced.
+            stream: name of a stream to append rows to, instead of keys.
+            value: "hash" for a hash with a field for each column that is not null, "json" for a
                 string with a JSON object of all columns.
-            order_by: of several rows of an epoch with the same key that counts which is greatest
-                here; without it such rows are refused.
-            delete_when: a column of booleans, which is not written: rows in which it is true
-                delete their key.
-            ttl_s: after how many seconds a key that was written is gone; 0 is never.
-            keep_undo: for how many epochs what they have replaced or added is remembered, so that
-                it can be put back when the query is rolled back.
-            max_rows: of an epoch; more are refused before any is written.
-            allow_volatile: whether a server is taken that forgets, when it crashes, what it has
-                acknowledged (`appendonly no`, `appendfsync no`).
-            retry_for_s: for how many seconds a lost connection is made again.
+            order_by: column that selects the row with the greatest value if an epoch has several
+                rows with the same key; without it such rows are refused.
+            delete_when: boolean column that is not written; a row in which it is true deletes its
+                key.
+            ttl_s: time to live of written keys, in seconds; 0 is unlimited.
+            keep_undo: number of epochs for which replaced values and added entries are kept, so
+                that they can be restored when the query is rolled back.
+            max_rows: maximum number of rows of an epoch; more are refused before any is written.
+            allow_volatile: accept a server that loses acknowledged writes when it crashes
+                (`appendonly no`, `appendfsync no`).
+            retry_for_s: seconds for which a lost connection is retried.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory.
         """
         self._options = _Options(
             key, stream, value, order_by, delete_when, ttl_s, keep_undo, max_rows, allow_volatile
@@ -202,7 +202,7 @@ class RedisSink(EpochSink):
 
     @property
     def ledger_key(self) -> str:
-        """That of the ledger; see `EpochSink`."""
+        """The key of the ledger; see `EpochSink`."""
         return self._ledger.sink
 
     def accept_gap(self, first: int, last: int) -> None:

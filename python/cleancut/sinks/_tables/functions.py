@@ -123,7 +123,7 @@ class FunctionSink(EpochSink):
 def exactly_once(
     *, ledger: Ledger, undo: Undoing | None = None
 ) -> Callable[[Writing], FunctionSink]:
-    """Makes a sink of a function that writes to the database of a ledger.
+    """Makes a sink from a function that writes to the database of a ledger.
 
         @exactly_once(ledger=PostgresLedger("postgresql://writer@db/shop", "totals"))
         def write(rows, epoch, transaction):
@@ -132,19 +132,19 @@ def exactly_once(
 
         counts.writeStream.foreachBatch(write).start()
 
-    The function is called after the seal, with the rows of the epoch, its number, and a transaction
-    that is open. What it writes there is committed together with the note that the epoch is
-    written, or not at all. Where a connection is lost, or two transactions conflict, it is called
-    again in a new one; so what it does elsewhere must bear being repeated.
+    The function is called after the seal, with the rows of the epoch, the epoch and an open
+    transaction. Its writes and the record of the epoch are committed atomically. If a connection is
+    lost or two transactions conflict, it is called again in a new transaction, so its other effects
+    must be idempotent.
 
     Args:
-        ledger: in the database that the function writes to.
-        undo: takes back what epochs have written, in a transaction that is open, when the query was
-            rolled back: called with them, ascending. None has such a query refused.
+        ledger: a ledger in the database that the function writes to.
+        undo: function that undoes epochs in an open transaction after a rollback of the query; it
+            is called with the epochs, ascending. With None a rolled back query is refused.
 
     Returns:
-        What makes a function for `foreachBatch`, also for `fan_out`, of a function of a batch, an
-        epoch and a transaction.
+        A decorator for functions of a batch, an epoch and a transaction. Its result is a function
+        for `foreachBatch`, also for `fan_out`.
     """
 
     def made(function: Writing) -> FunctionSink:

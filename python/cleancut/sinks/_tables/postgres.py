@@ -257,17 +257,17 @@ class PostgresStatements(TableStatements):
 
 
 class PostgresSink(TableSink):
-    """Writes each epoch of a query into a table of PostgreSQL, once.
+    """Writes each epoch of a query exactly once into a table of PostgreSQL.
 
-    The executors copy an epoch into an unlogged table of the query, concurrently; the driver
-    publishes it in one transaction, together with a row that says so, in the same schema (tables
-    `cleancut_runs` and `cleancut_epochs`). So readers see whole epochs, at every isolation level.
+    The executors copy an epoch concurrently into an unlogged staging table. The driver publishes it
+    in one transaction, which also writes the ledger (tables `cleancut_runs` and `cleancut_epochs`
+    in the same schema). So readers see complete epochs at every isolation level.
 
         counts.writeStream.outputMode("update").foreachBatch(
             PostgresSink("postgresql://writer@db/shop", "counts", keys=["day", "shop"])
         ).start()
 
-    Executors need the extra `cleancut[postgres]` and the way to the server, as the driver does.
+    The driver and the executors need the extra `cleancut[postgres]` and access to the server.
     """
 
     _kind = "PostgresSink"
@@ -286,31 +286,30 @@ class PostgresSink(TableSink):
         create: bool = True,
         retry_for_s: float = 60.0,
     ) -> None:
-        """Names the table; nothing is connected to yet.
+        """Creates the sink; it connects at the first epoch.
 
         Args:
-            dsn: libpq's connection string, as `postgresql://user@host:5432/database`. A password
-                may stand in it, and is in no log, error and plan; or leave it to libpq's own
-                variables and files (`PGPASSWORD`, `PGPASSFILE`) on driver and executors.
-            table: its name, with its schema before a point where that is not the first of the
-                search path.
-            keys: columns by which a row takes the place of another one; without keys all rows are
-                added. The table needs a primary key or a unique index of exactly these.
-            order_by: of several rows of an epoch with the same keys that counts which is greatest
-                here; without it such rows are refused.
-            delete_when: a column of booleans, which the table does not have: rows in which it is
-                true delete that with their keys.
-            epoch_column: a column of the table, bigint, that is to have the epoch of each row. With
-                it, and without keys, rows can be taken back when the query is rolled back.
-            query_column: a column of the table, text, that is to have Spark's id of the query:
-                needed to take rows back where several queries write to the table.
-            keep_undo: with keys, for how many epochs what they have replaced is kept, so that it
-                can be put back when the query is rolled back.
-            create: whether the table is made if it is not there.
-            retry_for_s: for how many seconds a lost connection is made again.
+            dsn: libpq connection string, such as `postgresql://user@host:5432/database`. A
+                password in it is in no log, error and plan. Alternatively set libpq's variables and
+                files (`PGPASSWORD`, `PGPASSFILE`) on the driver and the executors.
+            table: name of the table, with its schema if that is not the first of the search path.
+            keys: key columns: a row replaces the row with the same keys. Without keys, all rows are
+                appended. The table needs a primary key or a unique index of exactly these columns.
+            order_by: column that selects the row with the greatest value if an epoch has several
+                rows with the same keys; without it such rows are refused.
+            delete_when: boolean column that the table does not have; a row in which it is true
+                deletes the row with the same keys.
+            epoch_column: bigint column of the table for the epoch of each row. Without keys, it
+                allows rows to be undone when the query is rolled back.
+            query_column: text column of the table for Spark's query id. It allows rows to be undone
+                if several queries write to the table.
+            keep_undo: with keys, number of epochs for which replaced rows are kept, so that they
+                can be restored when the query is rolled back.
+            create: create the table if it does not exist.
+            retry_for_s: seconds for which a lost connection is retried.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together.
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory.
         """
         named = column_names(keys)
         options = TableOptions(

@@ -323,17 +323,17 @@ class _OnMySql(MySqlStatements, SqlStatements):
 
 
 class SqlSink(TableSink):
-    """Writes each epoch of a query into a table of SQLite, MariaDB or MySQL, once.
+    """Writes each epoch of a query exactly once into a table of SQLite, MariaDB or MySQL.
 
-    It works as `PostgresSink` does, by ordinary inserts. It also writes to PostgreSQL, where
-    `PostgresSink` is faster because it copies. Tests run with SQLite and MariaDB.
+    It works like `PostgresSink`, with inserts. It also supports PostgreSQL, where `PostgresSink` is
+    faster because it copies. Tests run with SQLite and MariaDB.
 
         counts.writeStream.outputMode("update").foreachBatch(
             SqlSink("mysql+pymysql://writer@db/shop", "counts", keys=["day", "shop"])
         ).start()
 
-    Executors need the extra `cleancut[sqlalchemy]`, the driver that the URL names, and the way to
-    the database. Times with a zone are written in UTC, without one.
+    The driver and the executors need the extra `cleancut[sqlalchemy]`, the database driver of the
+    URL, and access to the database. Timestamps with time zone are written in UTC, without zone.
     """
 
     _kind = "SqlSink"
@@ -352,24 +352,24 @@ class SqlSink(TableSink):
         create: bool = True,
         retry_for_s: float = 60.0,
     ) -> None:
-        """Names the table; nothing is connected to yet.
+        """Creates the sink; it connects at the first epoch.
 
         Args:
-            url: SQLAlchemy's, as `sqlite:////data/shop.db`; its password is in no log, error and
-                plan.
-            table: as for `PostgresSink`, and so are all others.
-            keys: likewise.
-            order_by: likewise.
-            delete_when: likewise.
-            epoch_column: likewise.
-            query_column: likewise.
-            keep_undo: likewise.
-            create: likewise.
-            retry_for_s: likewise.
+            url: SQLAlchemy URL, such as `sqlite:////data/shop.db`. A password in it is in no log,
+                error and plan.
+            table: as for `PostgresSink`.
+            keys: as for `PostgresSink`.
+            order_by: as for `PostgresSink`.
+            delete_when: as for `PostgresSink`.
+            epoch_column: as for `PostgresSink`.
+            query_column: as for `PostgresSink`.
+            keep_undo: as for `PostgresSink`.
+            create: as for `PostgresSink`.
+            retry_for_s: as for `PostgresSink`.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the arguments do not go together, or the database
-                is not supported.
+            RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory, or the database is
+                not supported.
         """
         named = column_names(keys)
         options = TableOptions(

@@ -361,14 +361,14 @@ class TableSink(EpochSink):
         return error_of("CLEANCUT_SINK_REFUSED", sink=self.name, reason=reason)
 
     def epochs(self, query_id: str) -> InfoList[LedgerEpoch]:
-        """The epochs of a query that the table has taken, as far as they are remembered.
+        """The recorded epochs of a query, ascending.
 
         Args:
-            query_id: Spark's id of it.
+            query_id: Spark's query id.
 
         Raises:
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
-            RequestError: CLEANCUT_SINK_REFUSED, nothing was ever written.
+            RequestError: CLEANCUT_SINK_REFUSED, the ledger does not exist.
         """
         found: list[LedgerEpoch] = self._ledger.within(
             lambda of: self._ledger.published(of, query_id)
@@ -376,13 +376,13 @@ class TableSink(EpochSink):
         return InfoList(found)
 
     def mark_unpublished(self, query_id: str, after: int) -> int:
-        """Takes the epochs after one for not published, whose rows you have taken back.
+        """Marks later epochs as unpublished, after you have undone their rows in the table.
 
-        For a query that went back behind what the sink could undo. The query must not run.
+        For a query that was rolled back further than the sink can undo. The query must not run.
 
         Args:
-            query_id: Spark's id of it.
-            after: the epoch that stays the last one; -1 forgets all.
+            query_id: Spark's query id.
+            after: the last epoch that remains published; -1 for none.
 
         Returns:
             How many epochs these were.
