@@ -234,8 +234,8 @@ class FanOut:
         return f"fan_out({', '.join(map(repr, self._sinks))})"
 
     def epoch(self, df: "DataFrame", epoch: int) -> AbstractContextManager[OpenEpoch]:
-        """One epoch as a context manager that writes the same rows to each sink; see
-        `EpochSink`.""" return open_epoch(self._sinks, df, epoch)
+        """One epoch as a context manager that writes to each sink; see `EpochSink`."""
+        return open_epoch(self._sinks, df, epoch)
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Writes an epoch to each sink exactly once.
