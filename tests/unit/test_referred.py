@@ -233,7 +233,7 @@ def test_a_base_that_refers_is_a_frame_without_rows(acts: Acts) -> None:
     acts.put(MORE)
     base, delta = Checkpoint(acts.location).frames(0, 3)
     assert (base.kind, base.version, base.records, base.keys) == ("snapshot", 3, 0, 0)
-    assert (delta.kind, delta.version, delta.parent_version) == ("delta", 4, 3)
+    assert (delta.kind, delta.version, delta.parent_version) == ("changelog", 4, 3)
     assert delta.records > 0
 
 
