@@ -89,7 +89,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
             epochs=len(query.modes),
             held=query.held,
             lost=compared.lost,
-            doubled=compared.doubled,
+            doubled=compared.duplicated,
             disordered=compared.out_of_order,
             wrong=not is_right,
         )

@@ -29,7 +29,7 @@ ANSWER = rows(("a", 1), ("a", 2), ("b", 1), ("b", 1))
 
 def counts(found: list[dict[str, Any]]) -> tuple[int, int, int, int]:
     compared = compare_rows(found, ANSWER, key=["k"], order="n")
-    return compared.lost, compared.doubled, compared.unexpected, compared.out_of_order
+    return compared.lost, compared.duplicated, compared.unexpected, compared.out_of_order
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_equal_rows_pass_in_any_order_if_none_is_asked_for() -> None:
     "found", [ANSWER[1:], [*ANSWER, ANSWER[0]], rows(("c", 1), *[("a", 1)] * 3)]
 )
 def test_rows_that_differ_fail_and_are_shown(found: list[dict[str, Any]]) -> None:
-    with pytest.raises(AssertionError, match=r"\d lost, \d doubled.*(?s:.*)'k': '[abc]'"):
+    with pytest.raises(AssertionError, match=r"\d lost, \d duplicated.*(?s:.*)'k': '[abc]'"):
         assert_same_rows(found, ANSWER)
 
 

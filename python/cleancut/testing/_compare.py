@@ -1,4 +1,4 @@
-"""What a stream gave beside what it should have given: lost, doubled and out of order."""
+"""Compares the output of a stream with the batch answer: lost, duplicated, out of order."""
 
 import math
 from collections import Counter
@@ -13,36 +13,37 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, repr=False)
 class RowComparison(Brief):
-    """Two multisets of rows compared.
+    """The comparison of two multisets of rows.
 
     Attributes:
-        expected: rows of the batch answer.
-        found: rows of the stream.
-        lost: rows that the stream has too seldom, each as often as it lacks.
-        doubled: rows of the answer that it has too often, likewise.
-        unexpected: rows that are not in the answer at all.
-        out_of_order: rows that came after a later one of their key, or beside an equal one; 0
-            where no order was asked for.
-        examples: the first of each kind, as text.
+        expected: number of rows of the batch answer.
+        found: number of rows of the stream.
+        lost: number of rows of the answer that the stream lacks.
+        duplicated: number of rows of the answer that the stream has in excess.
+        unexpected: number of rows of the stream that are not in the answer.
+        out_of_order: number of rows that came after a later one of their key, or next to an equal
+            one; 0 without an order.
+        examples: the first rows of each kind, as text.
     """
 
     expected: int
     found: int
     lost: int
-    doubled: int
+    duplicated: int
     unexpected: int
     out_of_order: int
     examples: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:
-        """Whether the stream gave the rows of the answer, and no others, in order."""
-        return not (self.lost or self.doubled or self.unexpected or self.out_of_order)
+        """Whether the stream has exactly the rows of the answer, in order."""
+        return not (self.lost or self.duplicated or self.unexpected or self.out_of_order)
 
     def __str__(self) -> str:
         counts = (
-            f"{self.found} rows of {self.expected}: {self.lost} lost, {self.doubled} doubled, "
-            f"{self.unexpected} unexpected, {self.out_of_order} out of order"
+            f"{self.found} rows of {self.expected}: {self.lost} lost, "
+            f"{self.duplicated} duplicated, {self.unexpected} unexpected, "
+            f"{self.out_of_order} out of order"
         )
         return "\n  ".join([counts, *self.examples])
 
@@ -65,7 +66,7 @@ def assert_same_rows(
         What was counted.
 
     Raises:
-        AssertionError: rows are lost, doubled, unexpected or out of order; the text counts them
+        AssertionError: rows are lost, duplicated, unexpected or out of order; the text counts them
             and shows some of each. Or the answer is empty.
         ValueError: the two have different columns, or `key` and `order` are not both given.
     """
@@ -92,12 +93,12 @@ def compare_rows(
         raise ValueError(f"The columns differ: {list(found[0])} and {list(expected[0])}.")
     got, wanted = (Counter(map(_frozen, rows)) for rows in (found, expected))
     lost, more = wanted - got, got - wanted
-    doubled = Counter({row: count for row, count in more.items() if row in wanted})
-    unexpected = more - doubled
+    duplicated = Counter({row: count for row, count in more.items() if row in wanted})
+    unexpected = more - duplicated
     disordered = [] if order is None else _disordered(found, key, order)
     kinds: dict[str, Iterable[object]] = {
         "lost": map(dict, lost),
-        "doubled": map(dict, doubled),
+        "duplicated": map(dict, duplicated),
         "unexpected": map(dict, unexpected),
         "out of order": disordered,
     }
@@ -105,7 +106,7 @@ def compare_rows(
         expected=len(expected),
         found=len(found),
         lost=lost.total(),
-        doubled=doubled.total(),
+        duplicated=duplicated.total(),
         unexpected=unexpected.total(),
         out_of_order=len(disordered),
         examples=tuple(
