@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import cleancut
+from cleancut._cli import arguments
 from cleancut._cli import main as _cli
 from cleancut._session.options import PREFIX
 from cleancut._session.settings import CONNECT_KEY
@@ -293,7 +294,7 @@ def test_a_file_system_that_fails_is_told(
     def fail(location: str, **_: object) -> None:
         raise PermissionError(13, "Permission denied", location)
 
-    monkeypatch.setattr(_cli, "Checkpoint", fail)
+    monkeypatch.setattr(arguments, "Checkpoint", fail)
     status, _, err = run(capsys, "ls", "x")
     assert status == _cli.REFUSED
     assert "Permission denied" in err
@@ -318,7 +319,7 @@ def test_only_damage_ends_with_the_status_of_damage(
     def fail(location: str, **_: object) -> None:
         raise error
 
-    monkeypatch.setattr(_cli, "Checkpoint", fail)
+    monkeypatch.setattr(arguments, "Checkpoint", fail)
     assert run(capsys, "ls", "x")[0] == status
     assert {_cli.OK, _cli.DAMAGED, _cli.REFUSED} == {0, 1, 2}
 

@@ -23,7 +23,7 @@ from cleancut._checkpoint.read.epoch_history import EpochHistory
 from cleancut._checkpoint.read.history import History, NamedState, NoVersion
 from cleancut._checkpoint.read.prices import PRICES, DailyCosts, PriceList, daily_costs
 from cleancut._checkpoint.read.recorded import told_epochs
-from cleancut._checkpoint.read.root import Root, objects_at, open_root
+from cleancut._checkpoint.read.root import objects_at, open_root
 from cleancut._checkpoint.replicate.followed import (
     ReplicaStatus,
     replica_notes,
@@ -90,7 +90,7 @@ class Checkpoint(Operations):
                 also CLEANCUT_OBJECT_STORE_REFUSED and CLEANCUT_DEPENDENCY_MISSING.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
-        self._root: Root = open_root(location, S3Access(access))
+        self._root = open_root(location, S3Access(access))
 
     @property
     def location(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from cleancut._checkpoint.read.root import Root
 from cleancut._storage.access import S3Options
 
 if TYPE_CHECKING:
@@ -19,10 +20,7 @@ class Operations:
     imported at the first call, because reading a checkpoint needs none.
     """
 
-    @property
-    def location(self) -> str:
-        """The checkpoint location."""
-        raise NotImplementedError
+    _root: Root
 
     def convert(
         self,
@@ -34,7 +32,7 @@ class Operations:
         """`cleancut.convert` of this location."""
         from cleancut._operations.offline import convert
 
-        return convert(self.location, provider=provider, session=session, file_sink=file_sink)
+        return convert(self._root.location, provider=provider, session=session, file_sink=file_sink)
 
     def rescale(
         self,
@@ -48,7 +46,7 @@ class Operations:
         from cleancut._operations.offline import rescale
 
         return rescale(
-            self.location, partitions, session=session, file_sink=file_sink, rewrite=rewrite
+            self._root.location, partitions, session=session, file_sink=file_sink, rewrite=rewrite
         )
 
     def rollback(
@@ -65,7 +63,7 @@ class Operations:
         from cleancut._operations.offline import rollback
 
         return rollback(
-            self.location,
+            self._root.location,
             to,
             undo=undo,
             session=session,
@@ -91,7 +89,7 @@ class Operations:
         from cleancut._operations.offline import clone
 
         return clone(
-            self.location,
+            self._root.location,
             target,
             at,
             session=session,
@@ -118,7 +116,7 @@ class Operations:
         from cleancut._operations.offline import edit
 
         return edit(
-            self.location,
+            self._root.location,
             operator,
             change,
             store=store,

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any, cast, get_type_hints
 
+from cleancut._checkpoint.checkpoint import Checkpoint
 from cleancut._storage.access import S3_OPTIONS, S3Options
 
 
@@ -54,3 +55,8 @@ def seconds(text: str) -> float:
     if not 0 < found < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: more than 0 seconds are wanted")
     return found
+
+
+def checkpoint_of(parsed: argparse.Namespace) -> Checkpoint:
+    """The checkpoint of a command that `add_reader` has added."""
+    return Checkpoint(parsed.location, **access(parsed))

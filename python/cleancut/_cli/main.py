@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from cleancut._checkpoint.checkpoint import Checkpoint
 from cleancut._checkpoint.retain.expiry import Expiry
-from cleancut._cli.arguments import access, add_location, add_reader, add_target
+from cleancut._cli.arguments import access, add_location, add_reader, add_target, checkpoint_of
 from cleancut._cli.dataflows import DataflowCommands
 from cleancut._cli.exporting import add_exporter
 from cleancut._cli.passes import repeat
@@ -213,7 +212,7 @@ def _add_expiry(commands: Any) -> None:
     collecting = add_reader(
         commands, "gc", "delete objects that no cut references; prints a plan without --apply"
     )
-    collecting.set_defaults(plan=lambda parsed: _checkpoint(parsed).collect_garbage())
+    collecting.set_defaults(plan=lambda parsed: checkpoint_of(parsed).collect_garbage())
     for parser in (expiring, collecting):
         applied = "execute the plan; the query must be stopped"
         parser.add_argument("--apply", action="store_true", help=applied)
@@ -373,10 +372,6 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
-    return Checkpoint(parsed.location, **access(parsed))
-
-
 def _conf(parsed: argparse.Namespace) -> int:
     texts = {option: getattr(parsed, option.name) for option in OPTIONS}
     parsed_texts = {of.name: of.parse(text) for of, text in texts.items() if text is not None}
@@ -410,7 +405,7 @@ def _completion(parsed: argparse.Namespace) -> int:
 
 
 def _ls(parsed: argparse.Namespace) -> int:
-    checkpoint = _checkpoint(parsed)
+    checkpoint = checkpoint_of(parsed)
     found: InfoList[Any]
     if parsed.replicas:
         found = checkpoint.replicas()
@@ -423,7 +418,7 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 
 def _show(parsed: argparse.Namespace) -> int:
-    cut = _checkpoint(parsed).cut(parsed.at)
+    cut = checkpoint_of(parsed).cut(parsed.at)
     if parsed.json:
         print_json(cut.to_dict())
     else:
@@ -432,17 +427,17 @@ def _show(parsed: argparse.Namespace) -> int:
 
 
 def _history(parsed: argparse.Namespace) -> int:
-    print_list(_checkpoint(parsed).history(parsed.since), parsed)
+    print_list(checkpoint_of(parsed).history(parsed.since), parsed)
     return OK
 
 
 def _costs(parsed: argparse.Namespace) -> int:
-    print_list(_checkpoint(parsed).cost_per_day(), parsed)
+    print_list(checkpoint_of(parsed).cost_per_day(), parsed)
     return OK
 
 
 def _state(parsed: argparse.Namespace) -> int:
-    table = _checkpoint(parsed).state(
+    table = checkpoint_of(parsed).state(
         parsed.operator,
         limit=parsed.limit + 1,
         store=parsed.store,
@@ -458,7 +453,7 @@ def _state(parsed: argparse.Namespace) -> int:
 
 def _lookup(parsed: argparse.Namespace) -> int:
     try:
-        table = _checkpoint(parsed).lookup(
+        table = checkpoint_of(parsed).lookup(
             parsed.operator,
             Texts(parsed.key),
             store=parsed.store,
@@ -475,7 +470,7 @@ def _lookup(parsed: argparse.Namespace) -> int:
 
 
 def _diff(parsed: argparse.Namespace) -> int:
-    checkpoint = _checkpoint(parsed)
+    checkpoint = checkpoint_of(parsed)
     if parsed.operator is None:
         print_list(checkpoint.diff(parsed.before, parsed.after), parsed)
         return OK
@@ -495,23 +490,23 @@ def _diff(parsed: argparse.Namespace) -> int:
 
 
 def _skew(parsed: argparse.Namespace) -> int:
-    print_list(_checkpoint(parsed).skew(parsed.at), parsed)
+    print_list(checkpoint_of(parsed).skew(parsed.at), parsed)
     return OK
 
 
 def _in_flight(parsed: argparse.Namespace) -> int:
-    table = _checkpoint(parsed).in_flight(parsed.operator, side=parsed.side, at=parsed.at)
+    table = checkpoint_of(parsed).in_flight(parsed.operator, side=parsed.side, at=parsed.at)
     print_rows(table, parsed, "in-flight rows", "")
     return OK
 
 
 def _families(parsed: argparse.Namespace) -> int:
-    print_list(_checkpoint(parsed).families(parsed.operator, store=parsed.store), parsed)
+    print_list(checkpoint_of(parsed).families(parsed.operator, store=parsed.store), parsed)
     return OK
 
 
 def _test_restore(parsed: argparse.Namespace) -> int:
-    checkpoint = _checkpoint(parsed)
+    checkpoint = checkpoint_of(parsed)
     if parsed.list:
         print_list(checkpoint.restore_tests(), parsed)
         return OK
@@ -521,7 +516,7 @@ def _test_restore(parsed: argparse.Namespace) -> int:
 
 def _replicate(parsed: argparse.Namespace) -> int:
     def one_pass() -> None:
-        checkpoint = _checkpoint(parsed)
+        checkpoint = checkpoint_of(parsed)
         info = checkpoint.replicate(
             parsed.target, read_only=parsed.read_only, **access(parsed, "target_")
         )
@@ -531,7 +526,7 @@ def _replicate(parsed: argparse.Namespace) -> int:
 
 
 def _fence(parsed: argparse.Namespace) -> int:
-    generation = _checkpoint(parsed).fence(parsed.reason)
+    generation = checkpoint_of(parsed).fence(parsed.reason)
     if parsed.json:
         print_json({"generation": generation})
     else:
@@ -541,7 +536,7 @@ def _fence(parsed: argparse.Namespace) -> int:
 
 def _expiry_of(parsed: argparse.Namespace) -> Expiry:
     retained = {"retain_last": parsed.retain_last, "retain_for": parsed.retain_for}
-    return _checkpoint(parsed).expire(**retained)
+    return checkpoint_of(parsed).expire(**retained)
 
 
 def _expire(parsed: argparse.Namespace) -> int:
@@ -555,7 +550,7 @@ def _expire(parsed: argparse.Namespace) -> int:
 
 
 def _restore_metadata(parsed: argparse.Namespace) -> int:
-    query = _checkpoint(parsed).restore_metadata()
+    query = checkpoint_of(parsed).restore_metadata()
     if parsed.json:
         print_json({"query_id": query})
     else:
@@ -658,7 +653,7 @@ def _session(parsed: argparse.Namespace) -> Any:
 
 
 def _verify(parsed: argparse.Namespace) -> int:
-    report = _checkpoint(parsed).verify()
+    report = checkpoint_of(parsed).verify()
     if parsed.json:
         print_json(report.to_dict())
     else:

@@ -3,8 +3,7 @@
 import argparse
 from typing import Any
 
-from cleancut._checkpoint.checkpoint import Checkpoint
-from cleancut._cli.arguments import access, add_reader
+from cleancut._cli.arguments import add_reader, checkpoint_of
 from cleancut._cli.statuses import OK, REFUSED
 from cleancut._display.printed import print_json, print_list
 
@@ -27,7 +26,7 @@ def add_savepoints(commands: Any) -> None:
 
 
 def _create_savepoint(parsed: argparse.Namespace) -> int:
-    epoch = _checkpoint(parsed).create_savepoint(parsed.name, parsed.epoch)
+    epoch = checkpoint_of(parsed).create_savepoint(parsed.name, parsed.epoch)
     if parsed.json:
         print_json({"savepoint": parsed.name, "epoch": epoch})
     else:
@@ -36,7 +35,7 @@ def _create_savepoint(parsed: argparse.Namespace) -> int:
 
 
 def _drop_savepoint(parsed: argparse.Namespace) -> int:
-    existed = _checkpoint(parsed).drop_savepoint(parsed.name)
+    existed = checkpoint_of(parsed).drop_savepoint(parsed.name)
     if parsed.json:
         print_json({"savepoint": parsed.name, "dropped": existed})
     else:
@@ -45,9 +44,5 @@ def _drop_savepoint(parsed: argparse.Namespace) -> int:
 
 
 def _list_savepoints(parsed: argparse.Namespace) -> int:
-    print_list(_checkpoint(parsed).savepoints(), parsed)
+    print_list(checkpoint_of(parsed).savepoints(), parsed)
     return OK
-
-
-def _checkpoint(parsed: argparse.Namespace) -> Checkpoint:
-    return Checkpoint(parsed.location, **access(parsed))

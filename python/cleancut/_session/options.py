@@ -358,12 +358,8 @@ _RENAMED = {
     "retention": "cut_retention",
 }
 # By removed key: the option that replaces it.
-REMOVED = {
-    f"{PREFIX}{former}": option
-    for former, name in _RENAMED.items()
-    for option in OPTIONS
-    if option.name == name
-}
+_BY_NAME = {option.name: option for option in OPTIONS}
+REMOVED = {f"{PREFIX}{former}": _BY_NAME[name] for former, name in _RENAMED.items()}
 _ACCESS = tuple(option for option in OPTIONS if option.name in S3_OPTIONS)
 # The keys that say how a bucket is reached.
 ACCESS_KEYS = tuple(option.key for option in _ACCESS)

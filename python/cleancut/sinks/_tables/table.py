@@ -92,7 +92,6 @@ class TableSink(EpochSink):
             RequestError: CLEANCUT_SINK_REFUSED, the options do not go together.
         """
         self._database = database
-        self._retry_for_s = retry_for_s
         self._options = options
         self._retry_for_s = retry_for_s
         self._found_ledger: Ledger | None = None
