@@ -60,3 +60,8 @@ def seconds(text: str) -> float:
 def checkpoint_of(parsed: argparse.Namespace) -> Checkpoint:
     """The checkpoint of a command that `add_reader` has added."""
     return Checkpoint(parsed.location, **access(parsed))
+
+
+def number_or_name(text: str) -> int | str:
+    """An epoch or the name of a savepoint; of a dataflow, the number of a cut or such a name."""
+    return int(text) if text.isdecimal() else text

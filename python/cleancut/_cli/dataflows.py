@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cleancut._cli.arguments import access, add_access
+from cleancut._cli.arguments import access, add_access, number_or_name
 from cleancut._cli.dataflow_page import add_page_options, show_page
 from cleancut._cli.statuses import DAMAGED, OK, REFUSED
 from cleancut._display.info_list import InfoList
-from cleancut._display.printed import print_json, print_list, print_plan
+from cleancut._display.printed import print_json, print_list, print_plan, print_result
 from cleancut._session.options import access_keys
 from cleancut.dataflow._flow import Flow
 from cleancut.dataflow._operations.acts import DataflowPlan
@@ -183,7 +183,7 @@ class DataflowCommands:
     def _rollback(self, flow: Any, parsed: argparse.Namespace) -> int:
         def plan(session: Any) -> DataflowPlan:
             found: DataflowPlan = flow.rollback(
-                _which(parsed.to),
+                parsed.to,
                 session=session,
                 allow_missing_input=parsed.allow_missing_input,
             )
@@ -194,7 +194,7 @@ class DataflowCommands:
     def _clone(self, flow: Any, parsed: argparse.Namespace) -> int:
         def plan(session: Any) -> DataflowPlan:
             members, channels = _places(parsed.member, flow), _places(parsed.channel, flow)
-            at = _which(parsed.at)
+            at = parsed.at
             found: DataflowPlan = flow.clone(
                 parsed.target,
                 members,
@@ -239,11 +239,7 @@ def _places(given: Sequence[Sequence[str]], flow: Flow) -> dict[str, str]:
 
 def _add_at(parser: argparse.ArgumentParser, name: str) -> None:
     text = "number of a cut, or name of a savepoint; default: the last"
-    parser.add_argument(f"--{name}", metavar="CUT", help=text)
-
-
-def _which(text: str | None) -> int | str | None:
-    return int(text) if text is not None and text.isdecimal() else text
+    parser.add_argument(f"--{name}", metavar="CUT", type=number_or_name, help=text)
 
 
 def _list(found: InfoList[Any], parsed: argparse.Namespace) -> int:
@@ -252,10 +248,7 @@ def _list(found: InfoList[Any], parsed: argparse.Namespace) -> int:
 
 
 def _print(result: Any, parsed: argparse.Namespace) -> int:
-    if parsed.json:
-        print_json(result.to_dict())
-    else:
-        print(result)
+    print_result(result, parsed)
     return OK
 
 
@@ -298,21 +291,21 @@ def _create_savepoint(flow: Flow, parsed: argparse.Namespace) -> int:
 
 
 def _show(flow: Flow, parsed: argparse.Namespace) -> int:
-    return _print(flow.get_cut(_which(parsed.at)), parsed)
+    return _print(flow.get_cut(parsed.at), parsed)
 
 
 def _in_flight(flow: Flow, parsed: argparse.Namespace) -> int:
-    return _list(flow.in_flight(_which(parsed.at)), parsed)
+    return _list(flow.in_flight(parsed.at), parsed)
 
 
 def _verify(flow: Flow, parsed: argparse.Namespace) -> int:
-    report = flow.verify(_which(parsed.at))
+    report = flow.verify(parsed.at)
     _print(report, parsed)
     return OK if report.ok else DAMAGED
 
 
 def _test_restore(flow: Flow, parsed: argparse.Namespace) -> int:
-    report = flow.test_restore(_which(parsed.at))
+    report = flow.test_restore(parsed.at)
     _print(report, parsed)
     return OK if report.ok else DAMAGED
 

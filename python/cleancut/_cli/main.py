@@ -12,7 +12,14 @@ from typing import Any, cast
 import pyarrow as pa
 
 from cleancut._checkpoint.retain.expiry import Expiry
-from cleancut._cli.arguments import access, add_location, add_reader, add_target, checkpoint_of
+from cleancut._cli.arguments import (
+    access,
+    add_location,
+    add_reader,
+    add_target,
+    checkpoint_of,
+    number_or_name,
+)
 from cleancut._cli.dataflows import DataflowCommands
 from cleancut._cli.exporting import add_exporter
 from cleancut._cli.passes import repeat
@@ -20,7 +27,7 @@ from cleancut._cli.savepoints import add_savepoints
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
 from cleancut._cli.watching import add_top
 from cleancut._display.info_list import InfoList
-from cleancut._display.printed import print_json, print_list, print_plan, print_rows
+from cleancut._display.printed import print_json, print_list, print_plan, print_result, print_rows
 from cleancut._format.ages import epoch_or_time
 from cleancut._operations.compatible import check_compatibility
 from cleancut._operations.offline import (
@@ -223,9 +230,9 @@ def _add_expiry(commands: Any) -> None:
 def _add_comparisons(commands: Any) -> None:
     state = "an epoch, for the state after it, or a savepoint"
     diff = add_reader(commands, "diff", "count the keys that differ between two states")
-    diff.add_argument("before", metavar="BEFORE", type=_state_name, help=state)
+    diff.add_argument("before", metavar="BEFORE", type=number_or_name, help=state)
     diff.add_argument(
-        "after", metavar="AFTER", type=_state_name, nargs="?", help="default: the last"
+        "after", metavar="AFTER", type=number_or_name, nargs="?", help="default: the last"
     )
     diff.add_argument("--operator", type=int, help="show the differing keys of this operator")
     _add_family(diff)
@@ -256,7 +263,7 @@ def _add_comparisons(commands: Any) -> None:
 
 def _add_at(parser: Any) -> None:
     text = "an epoch, for the state after it, or a savepoint; default: the last"
-    parser.add_argument("--at", metavar="EPOCH|SAVEPOINT", type=_state_name, help=text)
+    parser.add_argument("--at", metavar="EPOCH|SAVEPOINT", type=number_or_name, help=text)
 
 
 def _add_operator(parser: argparse.ArgumentParser) -> None:
@@ -273,10 +280,6 @@ def _add_family(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--family", default="default", help="the column family; `families` lists them"
     )
-
-
-def _state_name(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
 
 
 def _row_count(text: str) -> int:
@@ -419,10 +422,7 @@ def _ls(parsed: argparse.Namespace) -> int:
 
 def _show(parsed: argparse.Namespace) -> int:
     cut = checkpoint_of(parsed).cut(parsed.at)
-    if parsed.json:
-        print_json(cut.to_dict())
-    else:
-        print(cut)
+    print_result(cut, parsed)
     return OK
 
 
@@ -588,10 +588,7 @@ def _check_compatibility(parsed: argparse.Namespace) -> int:
         found = check_compatibility(parsed.location, query, parsed.output_mode)
     finally:
         session.stop()
-    if parsed.json:
-        print_json(found.to_dict())
-    else:
-        print(found)
+    print_result(found, parsed)
     return OK if found else REFUSED
 
 
@@ -654,10 +651,7 @@ def _session(parsed: argparse.Namespace) -> Any:
 
 def _verify(parsed: argparse.Namespace) -> int:
     report = checkpoint_of(parsed).verify()
-    if parsed.json:
-        print_json(report.to_dict())
-    else:
-        print(report)
+    print_result(report, parsed)
     if report.problems:
         return DAMAGED
     return OK if report.ok else REFUSED

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class PrintedPlan(Protocol):
-    """What an act does, or has done; printed as text for people."""
+class Printed(Protocol):
+    """A result of a command; its text is for people."""
 
     def to_dict(self) -> Mapping[str, Any]:
         """The same as plain values, for programs."""
@@ -27,14 +27,19 @@ def print_list(found: InfoList[Any], parsed: argparse.Namespace) -> None:
         print(found)
 
 
-def print_plan(plan: PrintedPlan, parsed: argparse.Namespace) -> None:
-    """Prints what an act does, or has done."""
+def print_result(result: Printed, parsed: argparse.Namespace) -> None:
+    """Prints one result."""
     if parsed.json:
-        print_json(plan.to_dict())
+        print_json(result.to_dict())
     else:
-        print(plan)
-        if not parsed.apply:
-            print("Run the command again with --apply to do it.")
+        print(result)
+
+
+def print_plan(plan: Printed, parsed: argparse.Namespace) -> None:
+    """Prints what an operation does, or has done."""
+    print_result(plan, parsed)
+    if not parsed.json and not parsed.apply:
+        print("Run the command again with --apply to do it.")
 
 
 def print_rows(
