@@ -1,4 +1,4 @@
-"""The end of `make test`: result and time of each stage, and the slowest ten tests.
+"""The end of `make test`: results and times of stages, the slowest ten tests, all failed tests.
 
 `python -m tests.support.slowest DIRECTORY` reads the records of the stages in that directory, and
 the reports of ScalaTest that are not older. It exits with 1 if a stage did not succeed.
@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 _ROOT = Path(__file__).resolve().parents[2]
 _SCALA = ("jvm/spark/target/test-reports", "jvm/spark/earlier/4.2/target/test-reports")
 _SHOWN = 10
+_LINES = 12  # of a failed test's message and stack trace
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,23 @@ class Timed:
     Attributes:
         name: of its suite and of the test.
         seconds: that it took, its set-up included where the report tells.
+        failure: the message and the stack trace of a failed test, otherwise empty.
     """
 
     name: str
     seconds: float
+    failure: str = ""
 
 
 def tests_of(report: Path) -> Iterator[Timed]:
     """The tests of a report in JUnit's form, which both ScalaTest and pytest write."""
     for case in ElementTree.parse(report).iter("testcase"):
         suite = case.get("classname", "").rsplit(".", 1)[-1]
-        yield Timed(f"{suite}: {case.get('name')}", float(case.get("time", 0)))
+        failed = [part for kind in ("failure", "error") for part in case.iter(kind)]
+        failure = "\n".join(
+            f"{part.get('message', '')}\n{part.text or ''}".strip() for part in failed
+        )
+        yield Timed(f"{suite}: {case.get('name')}", float(case.get("time", 0)), failure)
 
 
 def reports(stages: Path) -> Iterator[Path]:
@@ -62,6 +69,10 @@ def lines(stages: Path) -> Iterator[str]:
     slowest = sorted(tests, key=lambda test: -test.seconds)[:_SHOWN]
     yield f"The slowest {len(slowest)} of {len(tests):,} tests, in seconds:"
     yield from (f"  {test.seconds:6.1f}  {test.name}" for test in slowest)
+    for test in tests:
+        if test.failure:
+            yield f"FAILED {test.name}"
+            yield from (f"  {line}" for line in test.failure.splitlines()[:_LINES])
 
 
 def _clock(seconds: float) -> str:

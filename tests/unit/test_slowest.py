@@ -43,3 +43,11 @@ def test_ten_are_shown_at_most(stages: Path) -> None:
     case = '<testcase classname="a.B" name="n" time="1"/>'
     (stages / "more.xml").write_text(f"<testsuite>{case * 20}</testsuite>")
     assert sum(": n" in line or ": test_" in line for line in slowest.lines(stages)) == 10
+
+
+def test_failed_tests_are_shown_last_with_their_messages(stages: Path) -> None:
+    case = '<testcase classname="a.B" name="n" time="1">{}</testcase>'
+    failed = case.format('<{0} message="2 is not 3">at B:1</{0}>')
+    body = "".join(failed.format(kind) for kind in ("failure", "error"))
+    (stages / "more.xml").write_text(f"<testsuite>{body}</testsuite>")
+    assert list(slowest.lines(stages))[-6:] == ["FAILED B: n", "  2 is not 3", "  at B:1"] * 2
