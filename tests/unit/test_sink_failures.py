@@ -14,7 +14,7 @@ from cleancut.errors import CleancutError, FencedError, RequestError, RetryableE
 from cleancut.sinks import KafkaSink, SqlLedger, exactly_once
 from cleancut.sinks._core.database import retried
 from cleancut.sinks._kafka.cluster import confluent_kafka
-from cleancut.sinks._kafka.producing import commit
+from cleancut.sinks._kafka.transactions import commit
 from cleancut.sinks._tables.mysql import mysql_verdict
 from cleancut.sinks._tables.postgres import PostgresDatabase
 from cleancut.sinks._tables.sql import SqlDatabase
@@ -203,13 +203,15 @@ class Producer:
 
 
 def connected(sink: Any, producers: Callable[[], Any]) -> None:
-    object.__setattr__(sink._cluster, "make_control", lambda _: None)
+    object.__setattr__(sink._cluster, "create_control", lambda _: None)
+    object.__setattr__(sink._cluster, "admin", lambda: None)
+    object.__setattr__(sink._cluster, "control_id", lambda *_: "id")
     object.__setattr__(sink._cluster, "producer", lambda *_: producers())
-    object.__setattr__(sink._cluster, "last_note", lambda key, *_, **__: Producer.notes.get(key))
+    object.__setattr__(sink._cluster, "last_record", lambda key, *_, **__: Producer.notes.get(key))
 
 
 class Rows(list[Any]):
-    def let_go(self) -> None: ...
+    def release(self) -> None: ...
 
 
 def test_brokers_that_are_away_within_a_commit_are_unreachable() -> None:

@@ -1,4 +1,4 @@
-"""How a sink reaches Kafka: a producer that fences older ones, and what is noted of a query."""
+"""Clients of a Kafka cluster: the fencing producer, and the topic with the ledger."""
 
 import logging
 import time
@@ -10,30 +10,30 @@ from cleancut._packages import extra_package
 from cleancut.sinks._core.database import retried, scrubbed
 
 _LOG = logging.getLogger("cleancut.sinks.kafka")
-# For one answer, so that whoever waits for a server that is away looks at its deadline in between.
-_ANSWER_S = 20.0
+# Timeout of one request. Callers check their own deadline between requests.
+_REQUEST_S = 20.0
 _POLL_S = 0.5
 _SECRET_WORDS = ("password", "secret", "pem", "oauthbearer.config", "token")
 _OPEN = (
-    "a transaction is open there, of another query, or one that a broker has forgotten"
-    " (kafka-transactions.sh find-hanging tells, and can abort it)"
+    "a transaction of another producer is open there; kafka-transactions.sh find-hanging lists"
+    " hanging transactions, and kafka-transactions.sh abort ends one"
 )
-# Librdkafka's own default.
+# The default of librdkafka.
 _TRANSACTION_MS = 60_000
-# Librdkafka's own settings which decide what a sink promises.
-_OWN = ("transactional.id", "enable.idempotence", "bootstrap.servers", "acks", "error_cb")
+# Settings of librdkafka on which the guarantees of the sink depend.
+_RESERVED = ("transactional.id", "enable.idempotence", "bootstrap.servers", "acks", "error_cb")
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class KafkaCluster:
-    """A cluster.
+    """A Kafka cluster and the topic of its ledgers.
 
     Attributes:
-        servers: to begin with, as `bootstrap.servers` has them.
-        options: more of librdkafka's configuration.
-        control: the compacted topic with what is noted of queries.
+        servers: value of `bootstrap.servers`.
+        options: further configuration of librdkafka.
+        control: name of the compacted topic with a ledger record for each query.
     """
 
     servers: str
@@ -42,16 +42,16 @@ class KafkaCluster:
 
     @property
     def transaction_ms(self) -> int:
-        """How long a transaction may be open."""
+        """The limit for an open transaction, in milliseconds."""
         return int(self.options.get("transaction.timeout.ms", _TRANSACTION_MS))
 
-    def not_its_own(self) -> str | None:
-        """Why these options cannot be; None if they can."""
-        own = sorted(set(self.options) & set(_OWN))
-        return f"it sets these options itself: {', '.join(own)}" if own else None
+    def option_problem(self) -> str | None:
+        """Names the options that are reserved for the sink; None if there are none."""
+        reserved = sorted(set(self.options) & set(_RESERVED))
+        return f"the sink sets these options itself: {', '.join(reserved)}" if reserved else None
 
     def secrets(self) -> Sequence[str]:
-        """What may stand in no text."""
+        """Values that must not appear in logs and errors."""
         return [
             value
             for name, value in self.options.items()
@@ -62,24 +62,24 @@ class KafkaCluster:
         """The configuration of a client.
 
         Args:
-            errors: takes what the client says of servers, in the place of what was there.
-            more: with underscores for points.
+            errors: receives the client's last connection error; earlier ones are removed.
+            more: further settings, with underscores instead of dots.
         """
 
-        def note(error: Any) -> None:
+        def record(error: Any) -> None:
             errors[:] = [scrubbed(error.str(), self.secrets())]
 
-        own = {name.replace("_", "."): value for name, value in more.items()}
-        return {**self.options, "bootstrap.servers": self.servers, "error_cb": note, **own}
+        dotted = {name.replace("_", "."): value for name, value in more.items()}
+        return {**self.options, "bootstrap.servers": self.servers, "error_cb": record, **dotted}
 
     def producer(self, transactional_id: str, seconds: float) -> Any:
-        """A producer from whose making on older ones of the same id write nothing more.
+        """Creates a producer, which fences older producers with the same id.
 
-        What they had begun is committed, if they had come to that, and else aborted.
+        A transaction of an older producer is aborted, unless its commit has begun.
         """
         kafka, errors = confluent_kafka(), list[str]()
-        made = kafka.Producer(
-            # A key goes where clients in Java send it, Spark's sink among them.
+        created = kafka.Producer(
+            # The partitioner of Java clients, and so of Spark's sink.
             {"partitioner": "murmur2_random"}
             | self.conf(
                 errors,
@@ -88,20 +88,20 @@ class KafkaCluster:
             ),
             logger=_LOG,
         )
-        wait = min(seconds, _ANSWER_S)
-        self._told(made, lambda: made.init_transactions(wait), errors)
-        return made
+        wait = min(seconds, _REQUEST_S)
+        self._call(created, lambda: created.init_transactions(wait), errors)
+        return created
 
-    def make_control(self, seconds: float) -> str | None:
-        """Makes the topic of notes, if it is not there; why it cannot be used."""
+    def create_control(self, seconds: float) -> str | None:
+        """Creates the ledger topic if it does not exist; describes why a topic is unsuitable."""
         kafka, errors = confluent_kafka(), list[str]()
         admin = kafka.admin
-        asked = admin.AdminClient(self.conf(errors), logger=_LOG)
+        client = admin.AdminClient(self.conf(errors), logger=_LOG)
         topic = admin.NewTopic(self.control, num_partitions=1, config={"cleanup.policy": "compact"})
-        wait = min(seconds, _ANSWER_S)
-        made = asked.create_topics([topic], request_timeout=wait)[self.control]
+        wait = min(seconds, _REQUEST_S)
+        response = client.create_topics([topic], request_timeout=wait)[self.control]
         try:
-            self._told(asked, lambda: made.result(wait), errors)
+            self._call(client, lambda: response.result(wait), errors)
             return None
         except kafka.KafkaException as problem:
             if problem.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
@@ -109,63 +109,77 @@ class KafkaCluster:
         policy = self.cleanup_policy(self.control, seconds)
         if policy not in (None, "compact"):
             return (
-                f"the topic {self.control} has cleanup.policy {policy}, by which what is noted"
-                " there would be deleted; set compact, or name another control_topic"
+                f"the topic {self.control} has cleanup.policy {policy}, which would delete ledger"
+                " records; set it to compact, or name another control_topic"
             )
         return None
 
     def cleanup_policy(self, topic: str, seconds: float) -> str | None:
-        """How a topic is kept; None if that is not known."""
+        """The cleanup policy of a topic; None if the client may not read it."""
         kafka, errors = confluent_kafka(), list[str]()
-        admin, wait = kafka.admin, min(seconds, _ANSWER_S)
-        asked = admin.AdminClient(self.conf(errors), logger=_LOG)
+        admin, wait = kafka.admin, min(seconds, _REQUEST_S)
+        client = admin.AdminClient(self.conf(errors), logger=_LOG)
         resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
-        found = asked.describe_configs([resource], request_timeout=wait)[resource]
+        response = client.describe_configs([resource], request_timeout=wait)[resource]
         try:
-            return str(
-                self._told(asked, lambda: found.result(wait), errors)["cleanup.policy"].value
-            )
+            settings = self._call(client, lambda: response.result(wait), errors)
+            return str(settings["cleanup.policy"].value)
         except kafka.KafkaException as problem:
-            # Who may write to a topic may not always ask how it is kept.
-            _LOG.warning("it is not known whether %s is compacted: %s", topic, problem)
+            # A principal may have the right to write to a topic and not to describe it.
+            _LOG.warning("Could not read cleanup.policy of topic %s: %s", topic, problem)
             return None
 
-    def partitions(self, client: Any, topic: str, seconds: float) -> int:
-        """How many a topic has; 0 if there is none of this name, which does not make it.
+    def control_id(self, client: Any, seconds: float) -> str | None:
+        """The id of the ledger topic, which is new if the topic is created again.
 
         Args:
-            client: of this cluster.
-            topic: its name.
-            seconds: for which an answer is waited for.
+            client: an admin client of this cluster.
+            seconds: the time limit.
+
+        Returns:
+            The id; None if the topic does not exist. Brokers before 2.8 give each topic the same.
+
+        Raises:
+            KafkaException: no broker answered.
         """
-        # Asked for one topic, a broker may make it.
-        found = client.list_topics(timeout=min(seconds, _ANSWER_S)).topics.get(topic)
-        return 0 if found is None else len(found.partitions)
+        kafka = confluent_kafka()
+        topics, wait = kafka.TopicCollection([self.control]), min(seconds, _REQUEST_S)
+        response = client.describe_topics(topics, request_timeout=wait)[self.control]
+        try:
+            return str(self._call(client, lambda: response.result(wait), []).topic_id)
+        except kafka.KafkaException as problem:
+            if problem.args[0].code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return None
 
-    def last_note(self, key: bytes, seconds: float, *, is_settled: bool) -> bytes | None:
-        """The last record of the topic of notes with a key, of what is committed by now.
+    def admin(self) -> Any:
+        """An admin client."""
+        kafka = confluent_kafka()
+        return kafka.admin.AdminClient(self.conf([]), logger=_LOG)
+
+    def last_record(self, key: bytes, seconds: float, *, is_settled: bool) -> bytes | None:
+        """The value of the last committed record with a key in the ledger topic.
 
         Args:
-            key: of the record.
-            seconds: for which an end of the topic is waited for.
-            is_settled: whether nothing may come after it: a transaction that is open at the end of
-                the topic is waited for, which is over in a moment, or when its timeout is. Else
-                what stands before it is enough.
+            key: the key of the record.
+            seconds: the time limit.
+            is_settled: whether to wait for transactions that are open at the end of the topic.
+                They end by a commit, by an abort or by their timeout.
         """
         kafka, errors = confluent_kafka(), list[str]()
         admin = kafka.admin
         partition = kafka.TopicPartition(self.control, 0)
-        asked = admin.AdminClient(self.conf(errors), logger=_LOG)
-        latest = asked.list_offsets(
+        client = admin.AdminClient(self.conf(errors), logger=_LOG)
+        latest = client.list_offsets(
             {partition: admin.OffsetSpec.latest()},
             isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=min(seconds, _ANSWER_S),
+            request_timeout=min(seconds, _REQUEST_S),
         )[partition]
-        end = self._told(asked, lambda: latest.result(min(seconds, _ANSWER_S)), errors).offset
+        end = self._call(client, lambda: latest.result(min(seconds, _REQUEST_S)), errors).offset
         reader = kafka.Consumer(
             self.conf(
                 errors,
-                # It is asked for, and joins no group.
+                # Required by the client; the consumer joins no group.
                 group_id="cleancut",
                 enable_auto_commit=False,
                 enable_partition_eof=True,
@@ -185,43 +199,45 @@ class KafkaCluster:
         self, reader: Any, end: int, key: bytes, deadline: float, errors: list[str]
     ) -> bytes | None:
         kafka = confluent_kafka()
-        found: bytes | None = None
+        last: bytes | None = None
         while time.monotonic() < deadline:
             message = reader.poll(_POLL_S)
             if message is None:
                 continue
             error = message.error()
             if error is None:
-                found = message.value() if message.key() == key else found
+                last = message.value() if message.key() == key else last
             elif error.code() == kafka.KafkaError._PARTITION_EOF:
                 if message.offset() >= end:
-                    return found
+                    return last
             elif error.code() != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                # Nor is a topic that was made a moment ago known to all brokers.
+                # A topic that was created a moment ago may be unknown to some brokers.
                 raise kafka.KafkaException(error)
         detail = errors[0] if errors else _OPEN
         raise kafka.KafkaException(
-            kafka.KafkaError(kafka.KafkaError._TIMED_OUT, f"{self.control} was not read: {detail}")
+            kafka.KafkaError(
+                kafka.KafkaError._TIMED_OUT, f"could not read {self.control}: {detail}"
+            )
         )
 
-    def _told(self, client: Any, call: Callable[[], Result], errors: list[str]) -> Result:
-        """What a call gives; where it is not answered, the reason is what the client has said."""
+    def _call(self, client: Any, call: Callable[[], Result], errors: list[str]) -> Result:
+        """Returns the result of a call; a timeout carries the client's connection error."""
         kafka = confluent_kafka()
         try:
             return call()
         except TimeoutError:
-            code, told = kafka.KafkaError._TIMED_OUT, "there was no answer"
+            code, text = kafka.KafkaError._TIMED_OUT, "no broker answered"
         except kafka.KafkaException as failure:
-            code, told = failure.args[0].code(), failure.args[0].str()
+            code, text = failure.args[0].code(), failure.args[0].str()
             if code != kafka.KafkaError._TIMED_OUT:
                 raise
-        # What it has heard of servers it tells only now.
+        # The error callback runs within `poll`.
         client.poll(0)
-        detail = f"{told}: {errors[0]}" if errors else told
+        detail = f"{text}: {errors[0]}" if errors else text
         raise kafka.KafkaException(kafka.KafkaError(code, detail))
 
     def within(self, once: Callable[[], Result], seconds: float, sink: str) -> Result:
-        """Does something, and again where servers are not there.
+        """Runs a function, again while brokers are unreachable.
 
         Raises:
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
@@ -231,7 +247,7 @@ class KafkaCluster:
 
 
 def verdict(failure: Exception) -> str:
-    """What a failure is, for `retried`: one of Spark, which gives the rows, is none of Kafka."""
+    """Classifies a failure for `retried`; "foreign" is a failure of Spark, which computes rows."""
     kafka = confluent_kafka()
     if not isinstance(failure, kafka.KafkaException):
         return "foreign"
@@ -246,11 +262,11 @@ def verdict(failure: Exception) -> str:
         codes._PURGE_INFLIGHT,
         codes._STATE,
     }:
-        # Whether another run has come the note tells, when it is read again.
+        # The repetition reads the ledger, which shows whether a newer run has begun.
         return "again"
     lost = {codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._MSG_TIMED_OUT}
     lost |= {codes._RESOLVE, codes._TIMED_OUT_QUEUE, codes.BROKER_NOT_AVAILABLE}
-    # Of a topic that was made a moment ago.
+    # A topic that was created a moment ago.
     lost |= {codes._NOENT}
     lost |= {codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR}
     lost |= {codes.COORDINATOR_LOAD_IN_PROGRESS, codes.LEADER_NOT_AVAILABLE}
@@ -258,7 +274,7 @@ def verdict(failure: Exception) -> str:
 
 
 def is_fenced(failure: Exception) -> bool:
-    """Whether a producer may not go on: a newer one has begun, or its transaction was ended."""
+    """Whether a newer producer has begun, or the broker has ended the transaction."""
     codes = confluent_kafka().KafkaError
     fenced = {codes._FENCED, codes.INVALID_PRODUCER_EPOCH, codes.PRODUCER_FENCED}
     return failure.args[0].code() in fenced | {codes.INVALID_PRODUCER_ID_MAPPING}
@@ -270,7 +286,7 @@ def confluent_kafka() -> Any:
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
-    told = {"feature": "Kafka", "package": "confluent-kafka", "extra": "kafka"}
-    # It is not there by itself.
-    extra_package("confluent_kafka.admin", **told)
-    return extra_package("confluent_kafka", **told)
+    extra = {"feature": "Kafka", "package": "confluent-kafka", "extra": "kafka"}
+    # The submodule has to be imported by name.
+    extra_package("confluent_kafka.admin", **extra)
+    return extra_package("confluent_kafka", **extra)

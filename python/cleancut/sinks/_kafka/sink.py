@@ -1,4 +1,4 @@
-"""Kafka: the rows of an epoch, and the note that it is written, in one transaction."""
+"""`KafkaSink`: the rows of an epoch and its ledger record in one Kafka transaction."""
 
 import hashlib
 import logging
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cleancut._display.info_list import InfoList
-from cleancut.errors import RequestError, error_of
+from cleancut.errors import CleancutError, RequestError, error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.columns import by_name
 from cleancut.sinks._core.epoch_sink import EpochSink
@@ -16,15 +16,15 @@ from cleancut.sinks._core.ledger import LedgerEpoch
 from cleancut.sinks._core.ledger_errors import UndoRefusedError, fenced
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._kafka.cluster import KafkaCluster
-from cleancut.sinks._kafka.producing import (
+from cleancut.sinks._kafka.records import PackedRows, Record
+from cleancut.sinks._kafka.transactions import (
     NoTopicError,
     commit,
-    give_up,
+    discard,
     produce,
     send,
-    too_long,
+    timeout_problem,
 )
-from cleancut.sinks._kafka.records import PackedRows, Record
 from cleancut.sinks._ledgers.document import LedgerDocument, document_ledger
 
 if TYPE_CHECKING:
@@ -87,12 +87,15 @@ class KafkaSink(EpochSink):
         self._cluster = KafkaCluster(servers, dict(options or {}), control_topic)
         self._ledger = document_ledger(f"KafkaSink {topic or 'of the column topic'}")
         self._rows: PackedRows | None = None
-        # Of the run that has begun.
-        self._query = self._noted_run = ""
-        # Of this run, until it fails; and what was last noted, which nobody changes meanwhile.
+        # The run that has begun.
+        self._query = self._begun_run = ""
+        # The producer fences other runs, so the ledger that was read with it stays current while
+        # the topic is the same one.
         self._producer: Any = None
-        self._noted = LedgerDocument()
-        problem = self._cluster.not_its_own()
+        self._admin: Any = None
+        self._control_id: str | None = None
+        self._document = LedgerDocument()
+        problem = self._cluster.option_problem()
         if problem is not None:
             raise self._refusal(problem)
 
@@ -125,76 +128,76 @@ class KafkaSink(EpochSink):
         Raises:
             FencedError: CLEANCUT_FENCED.
             RequestError: CLEANCUT_SINK_REFUSED; CLEANCUT_SINK_UNDO_REFUSED, epochs after the one
-                that the query went back to are published.
+                that the query was rolled back to are published.
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
         # The object may have served another query.
-        self._give_up()
-        self._let_go()
-        self._noted = LedgerDocument()
-        self._query, self._noted_run = side.batch.query_id, ""
+        self._discard_producer()
+        self._release_rows()
+        self._document = LedgerDocument()
+        self._query, self._begun_run = side.batch.query_id, ""
         owner = side.generation() or 0
 
-        def cannot(_: LedgerDocument, epochs: Sequence[LedgerEpoch]) -> None:
+        def refuse(_: LedgerDocument, epochs: Sequence[LedgerEpoch]) -> None:
             if any(epoch.rows for epoch in epochs):
-                raise UndoRefusedError("records cannot be taken back from a topic of Kafka")
+                raise UndoRefusedError("records cannot be removed from a Kafka topic")
 
         def once() -> None:
-            problem = self._cluster.make_control(self._retry_for_s)
+            problem = self._cluster.create_control(self._retry_for_s)
             if problem is not None:
                 raise self._refusal(problem)
-            # First without a producer, which would have the one of a newer run begin again.
-            self._ledger.begin(self._glance(), side, owner, cannot)
-            noted = self._ready(side.batch)
-            self._ledger.begin(noted, side, owner, cannot)
-            self._in_transaction(side.batch, noted, None)
+            # First without a producer, because a new one would fence the producer of a newer run.
+            self._ledger.begin(self._peek(), side, owner, refuse)
+            document = self._prepare(side.batch)
+            self._ledger.begin(document, side, owner, refuse)
+            self._in_transaction(side.batch, document, None)
 
         self._within(once)
-        self._noted_run = side.batch.run_id
+        self._begun_run = side.batch.run_id
 
     def published(self, batch: Batch) -> str | None:
         """Returns the ledger entry of the epoch; see `EpochSink`."""
-        found = self._within(lambda: self._find(batch))
-        return None if found is None else found.handle
+        epoch = self._in_run(batch, lambda: self._find(batch))
+        return None if epoch is None else epoch.handle
 
     def _find(self, batch: Batch) -> LedgerEpoch | None:
-        noted = self._ready(batch)
+        document = self._prepare(batch)
         try:
-            return self._ledger.find(noted, batch)
+            return self._ledger.find(document, batch)
         except RequestError:
-            # What this run has noted may lack epochs that a newer run has published.
+            # The document of this run may lack epochs that a newer run has published.
             self._check_owner(batch)
             raise
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Only what is published: a transaction does not outlive its producer."""
+        """Whether the epoch is published; a transaction does not outlive its producer."""
         return published is not None
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Has the rows computed, and kept on the executors until they are published.
+        """Computes the rows and persists them on the executors until the epoch is published.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, they lack a column, or one has another type.
+            RequestError: CLEANCUT_SINK_REFUSED, a column is missing or has another type.
         """
         problem = _column_problem(rows.schema, bool(self._topic))
         if problem is not None:
             raise self._refusal(problem)
-        self._let_go()
+        self._release_rows()
         self._rows = PackedRows(rows)
         return ""
 
-    def _let_go(self) -> None:
+    def _release_rows(self) -> None:
         rows, self._rows = self._rows, None
         if rows is not None:
-            rows.let_go()
+            rows.release()
 
     def publish(self, handle: str, batch: Batch) -> None:
-        """Writes the rows and the note in one transaction; see `EpochSink`.
+        """Writes the rows and the ledger record in one transaction; see `EpochSink`.
 
         Raises:
             FencedError: CLEANCUT_FENCED.
-            RequestError: CLEANCUT_SINK_REFUSED, also where the epoch takes longer than a
-                transaction may.
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST, the ledger topic was deleted or restored;
+                CLEANCUT_SINK_REFUSED, also if the epoch takes longer than a transaction may.
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
         rows = self._rows
@@ -203,48 +206,48 @@ class KafkaSink(EpochSink):
                 "CLEANCUT_SINK_STAGED_LOST",
                 sink=self.name,
                 epoch=batch.epoch,
-                detail="records are written from where their rows were computed",
+                detail="a Kafka transaction ends with the run that began it",
             )
 
         def once() -> None:
-            noted = self._ready(batch)
-            # Also after the answer to a commit was lost: the note tells whether it took effect.
-            if self._ledger.lock(noted, batch) is None:
-                self._in_transaction(batch, noted, rows)
+            document = self._prepare(batch)
+            # If the response to a commit was lost, the ledger shows whether it succeeded.
+            if self._ledger.lock(document, batch) is None:
+                self._in_transaction(batch, document, rows)
 
         try:
-            self._within(once)
+            self._in_run(batch, once)
         finally:
-            self._let_go()
+            self._release_rows()
 
     def _in_transaction(
-        self, batch: Batch, noted: LedgerDocument, rows: Iterable[Record] | None
+        self, batch: Batch, document: LedgerDocument, rows: Iterable[Record] | None
     ) -> None:
-        """Writes rows, and what is noted then, or nothing.
+        """Writes rows and the ledger document in one transaction.
 
         Args:
             batch: the epoch.
-            noted: what is to be noted; changed by the epoch, where there are rows.
-            rows: of the epoch; None where something else is noted, as the begin of a run.
+            document: the document to write. If there are rows, the epoch is added to it.
+            rows: the rows of the epoch; None if only the document changes.
         """
         producer, began = self._producer, time.monotonic()
 
         try:
             producer.begin_transaction()
             if rows is not None:
-                self._ledger.publish(noted, batch, "", self._send(producer, rows, batch))
-            to = {"topic": self._cluster.control, "partition": 0}
-            self._produce(producer, **to, key=self._key(self._query), value=noted.encode())
+                self._ledger.publish(document, batch, "", self._send(producer, rows, batch))
+            record = {"key": self._key(self._query), "value": document.encode()}
+            self._produce(producer, topic=self._cluster.control, partition=0, **record)
             self._commit(producer)
         except BaseException as failure:
-            self._give_up()
-            problem = too_long(failure, time.monotonic() - began, self._cluster)
+            self._discard_producer()
+            problem = timeout_problem(failure, time.monotonic() - began, self._cluster)
             if problem is not None:
-                # A run that was paused is no large epoch, if a newer one has begun meanwhile.
+                # The driver may have been paused, and a newer run may have begun since.
                 self._check_owner(batch)
                 raise self._refusal(f"epoch {batch.epoch} {problem}") from None
             raise
-        self._noted = noted
+        self._document = document
 
     def _send(self, producer: Any, rows: Iterable[Record], batch: Batch) -> int:
         try:
@@ -262,110 +265,145 @@ class KafkaSink(EpochSink):
     def _commit(self, producer: Any) -> None:
         commit(producer, self._retry_for_s)
 
-    def _ready(self, batch: Batch) -> LedgerDocument:
-        """What is noted of the query, to be changed; nobody but this run changes it there.
+    def _prepare(self, batch: Batch) -> LedgerDocument:
+        """Returns a copy of the ledger document; creates a producer if there is none.
+
+        The producer and the document are created again if the ledger topic is another one: brokers
+        create topics that a producer writes to, so that the loss of the ledger would go unnoticed.
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has begun.
         """
+        control_id = self._find_control_id()
+        if self._producer is not None and control_id != self._control_id:
+            self._discard_producer()
         if self._producer is None:
-            # Before a producer is made, which would have that of a newer run begin again.
+            # Before a producer is created, because it would fence the producer of a newer run.
             self._check_owner(batch)
             self._producer = self._cluster.producer(self._id(self._query), self._retry_for_s)
             try:
-                self._noted = self._read()
+                self._document = self._read()
             except BaseException:
-                self._give_up()
+                self._discard_producer()
                 raise
-        return LedgerDocument.decode(self._noted.encode(), self.name)
+            self._control_id = control_id
+        return LedgerDocument.decode(self._document.encode(), self.name)
+
+    def _find_control_id(self) -> str | None:
+        if self._admin is None:
+            self._admin = self._cluster.admin()
+        return self._cluster.control_id(self._admin, self._retry_for_s)
 
     def _check_owner(self, batch: Batch) -> None:
-        mine = self._noted_run
-        run = self._glance().run if mine else None
-        if run is not None and run.run_id != mine:
+        run = self._peek().run if self._begun_run else None
+        if run is not None and run.run_id != self._begun_run:
             raise fenced(batch, run, self._ledger.sink)
 
-    def _give_up(self) -> None:
+    def _discard_producer(self) -> None:
         producer, self._producer = self._producer, None
-        give_up(producer)
+        discard(producer)
 
     def _read(self, query_id: str = "") -> LedgerDocument:
-        return self._last_note(query_id or self._query, is_settled=True)
+        return self._last_document(query_id or self._query, is_settled=True)
 
-    def _glance(self) -> LedgerDocument:
-        # What a run of this query has left open ends only when a producer is made.
-        return self._last_note(self._query, is_settled=False)
+    def _peek(self) -> LedgerDocument:
+        # An open transaction of an earlier run ends only when a new producer fences it.
+        return self._last_document(self._query, is_settled=False)
 
-    def _last_note(self, query_id: str, *, is_settled: bool) -> LedgerDocument:
-        found = self._cluster.last_note(
+    def _last_document(self, query_id: str, *, is_settled: bool) -> LedgerDocument:
+        if self._find_control_id() is None:
+            return LedgerDocument()
+        body = self._cluster.last_record(
             self._key(query_id), self._retry_for_s, is_settled=is_settled
         )
-        return LedgerDocument.decode(found, f"the topic {self._cluster.control}")
+        return LedgerDocument.decode(body, f"the topic {self._cluster.control}")
 
     def _key(self, query_id: str) -> bytes:
         return f"{self._ledger.sink}/{query_id}".encode()
 
     def _id(self, query_id: str) -> str:
-        told = hashlib.sha256(self._key(query_id)).hexdigest()[:12]
-        return f"cleancut-{query_id}-{told}"
+        digest = hashlib.sha256(self._key(query_id)).hexdigest()[:12]
+        return f"cleancut-{query_id}-{digest}"
 
     def epochs(self, query_id: str) -> InfoList[LedgerEpoch]:
-        """The epochs of a query that the topic has taken, as far as they are remembered.
+        """The published epochs of a query that the ledger records, at most the last 100.
 
         Args:
-            query_id: Spark's id of it.
+            query_id: Spark's id of the query.
 
         Raises:
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
-        found = self._within(lambda: self._read(query_id))
-        return InfoList(self._ledger.published(found, query_id))
+        document = self._within(lambda: self._read(query_id))
+        return InfoList(self._ledger.published(document, query_id))
 
     def mark_unpublished(self, query_id: str, after: int) -> int:
-        """Takes the epochs after one for not published, whose records your readers pass over.
+        """Marks the epochs after one as unpublished; their records stay in the topic.
 
-        For a query that was rolled back. The query must not run.
+        Use it for a query that was rolled back, if your readers skip those records. The query must
+        not run.
 
         Args:
-            query_id: Spark's id of it.
-            after: the epoch that stays the last one; -1 forgets all.
+            query_id: Spark's id of the query.
+            after: the epoch that stays the last one; -1 marks all.
 
         Returns:
-            How many epochs these were.
+            The number of marked epochs.
         """
-        self._query, self._noted_run = query_id, ""
-        nobody = Batch(epoch=after, query_id=query_id, run_id="", checkpoint="", planned_ms=0)
+        self._query, self._begun_run = query_id, ""
+        batch = Batch(epoch=after, query_id=query_id, run_id="", checkpoint="", planned_ms=0)
 
         def once() -> int:
-            noted = self._ready(nobody)
-            found = self._ledger.mark_unpublished_in(noted, query_id, after)
-            self._in_transaction(nobody, noted, None)
-            return found
+            document = self._prepare(batch)
+            count = self._ledger.mark_unpublished_in(document, query_id, after)
+            self._in_transaction(batch, document, None)
+            return count
 
         return self._within(once)
 
     def _within(self, once: Callable[[], Result]) -> Result:
         return self._cluster.within(once, self._retry_for_s, self._ledger.sink)
 
+    def _in_run(self, batch: Batch, once: Callable[[], Result]) -> Result:
+        """Does what `_within` does; if it fails, checks whether the ledger has lost epochs.
+
+        Brokers report a deleted topic as an error of the record or as a timeout.
+        """
+        try:
+            return self._within(once)
+        except CleancutError as failure:
+            if failure.error_id in ("CLEANCUT_SINK_REFUSED", "CLEANCUT_SINK_UNREACHABLE"):
+                self._check_lost(batch)
+            raise
+
+    def _check_lost(self, batch: Batch) -> None:
+        try:
+            document = self._peek()
+        except Exception as problem:
+            # The first failure is the one to report.
+            _LOG.debug("Could not read the ledger after a failure: %s", problem)
+            return
+        self._ledger.check_lost(document, batch)
+
     def _refusal(self, reason: str) -> Exception:
         return error_of("CLEANCUT_SINK_REFUSED", sink=self._ledger.sink, reason=reason)
 
 
 def _column_problem(schema: "StructType", has_topic: bool) -> str | None:
-    """Why rows are no records; the columns are those of Spark's own sink."""
+    """Describes a missing or mistyped column; the columns are those of Spark's Kafka sink."""
     kinds = {field.name: field.dataType for field in schema.fields}
     if "value" not in kinds:
         return "the batch has no column value"
     if not has_topic and "topic" not in kinds:
-        return "neither was a topic given, nor has the batch a column topic"
-    wanted = dict.fromkeys(("key", "value"), _BYTES) | {
+        return "the sink has no topic, and the batch has no column topic"
+    expected = dict.fromkeys(("key", "value"), _BYTES) | {
         "topic": _BYTES[:3],
         "partition": ("IntegerType",),
     }
-    for name, names in wanted.items():
+    for name, names in expected.items():
         if name in kinds and by_name(kinds[name]) not in names:
             return f"the column {name} is of type {kinds[name].simpleString()}"
-    told = kinds["headers"].simpleString() if "headers" in kinds else None
-    if told not in (None, "array<struct<key:string,value:binary>>"):
-        return f"the column headers is of type {told}"
+    headers = kinds["headers"].simpleString() if "headers" in kinds else None
+    if headers not in (None, "array<struct<key:string,value:binary>>"):
+        return f"the column headers is of type {headers}"
     return None

@@ -1,4 +1,4 @@
-"""Operations of a producer within a transaction."""
+"""Sends records and ends transactions of a producer."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -10,21 +10,21 @@ from cleancut.sinks._kafka.records import Record
 
 _COMMIT_S = 20.0
 _ABORT_S = 5.0
-# For room in the producer's queue.
-_ROOM_S = 0.1
-# Records from one look at what the producer has to tell to the next.
-_POLLED = 1000
+# Wait for room in the producer's queue.
+_QUEUE_FULL_S = 0.1
+# Records between two polls of delivery reports.
+_POLL_EVERY = 1000
 
 
 def produce(producer: Any, **record: Any) -> None:
-    """Hands a record over, and waits for room in the queue, which is bounded."""
+    """Queues a record; waits while the queue is full."""
     while True:
         try:
             producer.produce(**record)
             return
         except BufferError:
-            # A server that is away does not make room; its records fail when they time out.
-            producer.poll(_ROOM_S)
+            # If a broker is unreachable, its records leave the queue by their timeout.
+            producer.poll(_QUEUE_FULL_S)
 
 
 def send(
@@ -32,49 +32,50 @@ def send(
     topic: str,
     header: tuple[str, bytes] | None,
     producer: Any,
-    give: Callable[..., None] = produce,
+    enqueue: Callable[..., None] = produce,
 ) -> int:
-    """Hands records over.
+    """Queues records.
 
     Args:
         rows: the records.
-        topic: of all of them; "" takes their own.
-        header: that each of them gets, besides its own.
-        producer: within a transaction.
-        give: `produce`, or what does more.
+        topic: topic of all records; "" uses the topic of each record.
+        header: additional header of each record.
+        producer: a producer with an open transaction.
+        enqueue: queues one record, as `produce` does.
 
     Returns:
-        How many these were.
+        The number of records.
 
     Raises:
-        NoTopicError: one has none.
+        NoTopicError: a record has no topic.
     """
-    count, own = 0, [] if header is None else [header]
-    for key, value, its_topic, headers, partition in rows:
-        record = {"topic": topic or its_topic, "key": key, "value": value}
+    count, added = 0, [] if header is None else [header]
+    for key, value, row_topic, headers, partition in rows:
+        record = {"topic": topic or row_topic, "key": key, "value": value}
         if record["topic"] is None:
             raise NoTopicError
-        if headers or own:
-            record["headers"] = [(of["key"], of["value"]) for of in headers or ()] + own
+        if headers or added:
+            given = [(one["key"], one["value"]) for one in headers or ()]
+            record["headers"] = given + added
         if partition is not None:
             record["partition"] = partition
-        give(producer, **record)
+        enqueue(producer, **record)
         count += 1
-        if count % _POLLED == 0:
+        if count % _POLL_EVERY == 0:
             producer.poll(0)
     return count
 
 
 class NoTopicError(Exception):
-    """A record has no topic, and the sink none for all."""
+    """Neither the record nor the sink names a topic."""
 
 
 def commit(producer: Any, seconds: float) -> None:
-    """Commits, and continues after timeouts for some seconds.
+    """Commits the transaction; repeats the request after timeouts, for `seconds`.
 
     Raises:
-        KafkaException: of the broker; with `_TIMED_OUT` if the broker has ended the transaction
-            while the commit waited for brokers, so that the transaction can be repeated.
+        KafkaException: the broker's error. It is `_TIMED_OUT` if the broker ended the transaction
+            while the commit waited, so that the caller can repeat the transaction.
     """
     kafka = confluent_kafka()
     deadline = time.monotonic() + seconds
@@ -96,20 +97,20 @@ def commit(producer: Any, seconds: float) -> None:
             waited = True
 
 
-def give_up(producer: Any) -> None:
-    """Leaves a producer, of which nobody knows how far it has come."""
+def discard(producer: Any) -> None:
+    """Purges a producer's queue and aborts its transaction, whatever its state is."""
     with suppress(Exception):
         producer.purge()
         producer.abort_transaction(_ABORT_S)
 
 
-def too_long(failure: BaseException, took_s: float, cluster: KafkaCluster) -> str | None:
-    """Why a transaction failed that was open for longer than it may be; None where it was not."""
+def timeout_problem(failure: BaseException, took_s: float, cluster: KafkaCluster) -> str | None:
+    """Describes a failure by the transaction timeout; None if the failure has another cause."""
     kafka = confluent_kafka()
     if not isinstance(failure, kafka.KafkaException) or took_s * 1000 < cluster.transaction_ms:
         return None
     codes = kafka.KafkaError
-    # Not a timeout: brokers may be away for longer than a transaction may be open.
+    # A client timeout does not count: a broker may be unreachable for longer than that.
     ended = {codes.INVALID_TXN_STATE, codes._STATE}
     if not is_fenced(failure) and failure.args[0].code() not in ended:
         return None
