@@ -1,6 +1,6 @@
-"""What becomes of epochs in Spark's own sinks, as the page that compares them says.
+"""Tests that Spark's own sinks treat epochs as the page that compares them states.
 
-`CLEANCUT_DELTA_JARS`, which `make spark42` sets, has Delta's connector be among them.
+`CLEANCUT_DELTA_JARS`, which `make spark42` sets, adds Delta's connector.
 """
 
 import re
@@ -41,53 +41,53 @@ from tests.support.tiers import long
 pytestmark = [pytest.mark.spark, long]
 
 PAGE = ROOT / "docs/guides/sinks/compared.md"
-WHOLE, DOUBLED, LOST, REFUSED = "whole", "doubled", "lost", "refused"
-STOPS, UNREADABLE = "the query stops", "nobody can read it"
+WHOLE, DUPLICATED, LOST, REFUSED = "whole", "duplicated", "lost", "refused"
+STOPS, UNREADABLE = "the query stops", "unreadable"
 NOT_ITS_OWN = "n/a"
-# From which number on rows are the other input of an epoch.
+# Rows with this number or a greater one are the other input of an epoch.
 OTHER_INPUT = 500
 COLUMNS = [APPEND, FILES, DELTA, OURS]
 
-# By what a line of the page says, the test of the contract that it tells of.
+# The test of the contract for each row of the page.
 CONTRACT = {
     "an epoch runs again": "test_retried_epoch_is_written_once",
     "the driver dies before or after the write": DIES,
-    "an older run goes on after a newer one": FOLLOWED,
-    "numbers of epochs have gaps": "test_gaps_and_empty_epochs_are_accepted",
-    "an epoch comes again with other input": "test_epoch_with_other_input_is_refused",
-    "two queries write to one place": "test_two_queries_write_independently",
-    "the query goes back, and later epochs follow": WENT_BACK,
+    "an older run continues after a newer one has begun": FOLLOWED,
+    "the epochs have gaps": "test_gaps_and_empty_epochs_are_accepted",
+    "an epoch runs again with other input": "test_epoch_with_other_input_is_refused",
+    "two queries write to one target": "test_two_queries_write_independently",
+    "the query is rolled back, and later epochs follow": WENT_BACK,
 }
-# And those of real queries, below.
+# Rows that the tests of real queries below verify.
 REPLAYED = "the last batch runs again"
-FOLLOWED_IN_WRITE = "a driver goes on in the middle of its write after another one has done it"
-LEFT_BEHIND = "the same, as a reader sees it who takes all files of the directory"
-SET_BACK = "entries of Spark's logs are removed, and files come"
-RESTORED = "the same, and the table is set back, too, by Delta's `RESTORE`"
+FOLLOWED_IN_WRITE = "a driver continues its write after another one has written the epoch"
+LEFT_BEHIND = "this write, for a reader of all files in the directory"
+SET_BACK = "entries of Spark's logs are removed, and new files arrive"
+RESTORED = "entries are removed, and the table is restored by Delta's `RESTORE`"
 ROLLED_BACK = "`cleancut.rollback`"
 ROLLED_BACK_TOLD = "`cleancut.rollback` with `file_sink`"
-BEGUN_ANEW = "a new checkpoint, and input that has not been read"
+BEGUN_ANEW = "a new checkpoint, with input that has not been read"
 QUERIES = [
     *(REPLAYED, FOLLOWED_IN_WRITE, LEFT_BEHIND, SET_BACK),
     *(RESTORED, ROLLED_BACK, ROLLED_BACK_TOLD, BEGUN_ANEW),
 ]
 
 
-def told(line: str, kind: str) -> str:
-    """What the page says; the first word of it."""
+def stated(line: str, kind: str) -> str:
+    """Returns the result that the page states, without its explanation."""
     cells = findings()[line]
     return cells[COLUMNS.index(kind)].split(",")[0]
 
 
 def findings() -> dict[str, list[str]]:
-    """The cells of the page by the first of their line."""
+    """Returns the cells of the table by the first cell of their row."""
     lines = re.findall(r"^\| (.+) \|$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     rows = [line.split(" | ") for line in lines]
     return {row[0]: row[1:] for row in rows if len(row) == 1 + len(COLUMNS)}
 
 
-def test_the_page_tells_of_all_that_is_looked_at() -> None:
-    assert {*findings()} == {*CONTRACT, *QUERIES, "what happens"}
+def test_the_page_has_each_tested_event() -> None:
+    assert {*findings()} == {*CONTRACT, *QUERIES, "event"}
 
 
 class OfSpark(SinkContract):
@@ -105,7 +105,7 @@ class OfSpark(SinkContract):
 
 
 def outcome(contract: OfSpark, line: str, home: Path) -> str:
-    """What a test of the contract has found."""
+    """Returns the result of a test of the contract."""
     try:
         getattr(contract, CONTRACT[line])(home)
     except CleancutError:
@@ -117,32 +117,34 @@ def outcome(contract: OfSpark, line: str, home: Path) -> str:
     return WHOLE
 
 
-def _counted(told: str, contract: OfSpark, home: Path) -> str:
-    counted = re.search(r"(\d+) rows lost, (\d+) too many", told)
+def _counted(failure: str, contract: OfSpark, home: Path) -> str:
+    counted = re.search(r"(\d+) rows lost, (\d+) too many", failure)
     if counted is not None:
-        return LOST if int(counted[1]) else DOUBLED
-    assert "an epoch was taken a second time, with other input" in told
-    # Beside the first input, or passed over, and nobody was told.
-    return DOUBLED if any(row[0] >= OTHER_INPUT for row in contract.read(home)) else LOST
+        return LOST if int(counted[1]) else DUPLICATED
+    assert "an epoch was taken a second time, with other input" in failure
+    # Written next to the first input, or skipped, without an error.
+    return DUPLICATED if any(row[0] >= OTHER_INPUT for row in contract.read(home)) else LOST
 
 
-def _stopped(told: str) -> str:
-    assert re.search(r"FileNotFoundException: .*/_spark_metadata/\d+ doesn't exist", told), told
+def _stopped(failure: str) -> str:
+    assert re.search(r"FileNotFoundException: .*/_spark_metadata/\d+ doesn't exist", failure), (
+        failure
+    )
     return UNREADABLE
 
 
 @pytest.mark.parametrize("line", CONTRACT)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_contract(kind: str, line: str, spark: SparkSession, tmp_path: Path) -> None:
-    assert outcome(OfSpark(kind), line, tmp_path) == told(line, kind)
+    assert outcome(OfSpark(kind), line, tmp_path) == stated(line, kind)
 
 
-def compared(found: "Counter[int]", wanted: "Counter[int]") -> str:
-    """What has become of the rows of a query."""
-    assert not found.keys() - wanted.keys()
-    if wanted - found:
+def compared(seen: "Counter[int]", wanted: "Counter[int]") -> str:
+    """Returns what happened to the rows of a query."""
+    assert not seen.keys() - wanted.keys()
+    if wanted - seen:
         return LOST
-    return DOUBLED if found - wanted else WHOLE
+    return DUPLICATED if seen - wanted else WHOLE
 
 
 @pytest.fixture(params=KINDS)
@@ -154,13 +156,13 @@ def kind(request: pytest.FixtureRequest) -> str:
 def query(kind: str, spark: SparkSession, tmp_path: Path) -> ComparedQuery:
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "2")
-    # Spark's default, which the session of all tests has lost with those of Hadoop.
+    # Spark's default, which the session of all tests lacks, as those of Hadoop.
     session.conf.set("mapreduce.fileoutputcommitter.algorithm.version", "1")
     return ComparedQuery(kind, session, tmp_path)
 
 
 def ended(query: ComparedQuery) -> str:
-    """Runs a query to its end; what has become of its rows."""
+    """Runs a query to its end, and returns what happened to its rows."""
     try:
         query.run()
     except StreamingQueryException as failure:
@@ -173,7 +175,7 @@ def test_a_batch_runs_again(query: ComparedQuery, kind: str) -> None:
     query.add(3)
     assert ended(query) == WHOLE
     query.forget(1, "commits")
-    assert ended(query) == told(REPLAYED, kind)
+    assert ended(query) == stated(REPLAYED, kind)
 
 
 def test_a_driver_is_followed_in_the_middle_of_its_write(
@@ -186,7 +188,7 @@ def test_a_driver_is_followed_in_the_middle_of_its_write(
     log = tmp_path / "older.log"
     with ProcessTree(command, env=environment(), log=log) as older:
         deadline = time.monotonic() + PATIENCE_S
-        # The other one of its tasks has ended by then.
+        # By then its other task has ended.
         while not (query.block.is_reached and query.is_partly_written(1)):
             assert older.exit_code() is None, log.read_text()[-4000:]
             assert time.monotonic() < deadline
@@ -194,15 +196,15 @@ def test_a_driver_is_followed_in_the_middle_of_its_write(
         query.add(1)
         query.run()
         if kind != APPEND:
-            # Of which the newer write commits what a task of the older one has left.
+            # A plain append also commits the files that a task of the older write has left.
             assert compared(query.seen(), query.wanted()) == WHOLE
         query.block.release()
         while older.exit_code() is None:
             assert time.monotonic() < deadline + 120, log.read_text()[-4000:]
             time.sleep(0.05)
-    assert compared(query.seen(), query.wanted()) == told(FOLLOWED_IN_WRITE, kind)
+    assert compared(query.seen(), query.wanted()) == stated(FOLLOWED_IN_WRITE, kind)
     if kind in (APPEND, FILES):
-        assert compared(query.seen_by_others(), query.wanted()) == told(LEFT_BEHIND, kind)
+        assert compared(query.seen_by_others(), query.wanted()) == stated(LEFT_BEHIND, kind)
 
 
 def test_a_query_is_set_back_by_hand(query: ComparedQuery, kind: str) -> None:
@@ -210,7 +212,7 @@ def test_a_query_is_set_back_by_hand(query: ComparedQuery, kind: str) -> None:
     query.run()
     query.forget(0, "commits", "offsets")
     query.add(3)
-    assert ended(query) == told(SET_BACK, kind)
+    assert ended(query) == stated(SET_BACK, kind)
 
 
 @needs_delta
@@ -224,28 +226,28 @@ def test_a_table_is_set_back_with_its_query_by_hand(
     spark.sql(f"RESTORE delta.`{query.output}` TO VERSION AS OF 0")
     assert sum(query.seen().values()) == ROWS
     query.add(3)
-    assert ended(query) == told(RESTORED, kind)
+    assert ended(query) == stated(RESTORED, kind)
 
 
 @pytest.mark.parametrize("line", [ROLLED_BACK, ROLLED_BACK_TOLD])
 def test_a_query_is_rolled_back(
     query: ComparedQuery, kind: str, line: str, spark: SparkSession
 ) -> None:
-    if told(line, kind) == NOT_ITS_OWN:
+    if stated(line, kind) == NOT_ITS_OWN:
         return
     query.add(4)
     query.run()
     sink = str(query.output) if line == ROLLED_BACK_TOLD else None
     cleancut.rollback(str(query.checkpoint), 1, session=spark, file_sink=sink).apply()
     query.add(9)
-    assert ended(query) == told(line, kind)
+    assert ended(query) == stated(line, kind)
 
 
 def test_a_query_begins_anew_where_it_left_off(query: ComparedQuery, kind: str) -> None:
-    """With a checkpoint of its own, as after that was lost, and without the input it has read."""
+    """With a new checkpoint, as after a loss, and without the input that the query has read."""
     query.add(3)
     query.run()
     shutil.rmtree(query.checkpoint)
     query.take_away()
     query.add(2)
-    assert ended(query) == told(BEGUN_ANEW, kind)
+    assert ended(query) == stated(BEGUN_ANEW, kind)

@@ -21,7 +21,7 @@ _VARYING = (
     (r"\bat \S+$", "at HOST"),
     (r"-+", "-"),
     (r"^(requests of .*?)  .*", r"\1"),
-    (r"(base N\+ )?\b(base|deltas) N\b", "CHAIN"),
+    (r"(snapshot N, )?\b(snapshot|changelogs) N\b", "CHAIN"),
     (r"\s+", " "),
 )
 
