@@ -1,7 +1,7 @@
 package io.cleancut.objectstore
 
 import java.nio.file.Files
-import java.util.concurrent.{BrokenBarrierException, CyclicBarrier, TimeUnit, TimeoutException}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{CommonPathCapabilities, Path}
@@ -54,18 +54,20 @@ class AtomicRenameSuite extends AnyFunSuite with BeforeAndAfterEach {
   }
 
   test("one that is vouched for is raced, and a rename that looks first is found out") {
-    // Two that have looked go on together, so that the first race already shows it.
-    val meeting = new CyclicBarrier(2)
+    // No writer renames before two have looked, so that the first race shows the defect.
+    val looked = new CountDownLatch(2)
     LookingFiles.between.set { path =>
-      if (path.getName.startsWith("race-"))
-        try meeting.await(60, TimeUnit.SECONDS)
-        catch { case _: TimeoutException | _: BrokenBarrierException => meeting.reset() }
+      if (path.getName.startsWith("race-")) {
+        looked.countDown()
+        looked.await(60, TimeUnit.SECONDS)
+      }
       ()
     }
     val store = open("looking", vouched("looking"))
     val thrown = intercept[CleancutException](new WriteProbe(store, Clock.System).run())
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
     assert(thrown.getMessage.contains("writers create one object at the same time"))
+    assert(looked.getCount == 0, "is the number of writers that the race has not waited for")
     assert(store.list(ObjectPrefix.All).isEmpty)
   }
 

@@ -46,11 +46,20 @@ class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
   override def rename(from: Path, to: Path): Boolean =
     !fs.exists(plain(to)) && {
       LookingFiles.between.get.accept(to)
-      val (source, target) = (local(from), local(to))
-      // A move that only replaces deletes first, and of two the second finds nothing to delete.
-      Files.move(source, target, StandardCopyOption.ATOMIC_MOVE)
+      replace(from, to)
       true
     }
+
+  // The rename of `FileContext`. The inherited one would not call the hook.
+  override protected def rename(from: Path, to: Path, options: Options.Rename*): Unit =
+    if (options.contains(Options.Rename.OVERWRITE)) replace(from, to)
+    else if (!rename(from, to)) throw new FileAlreadyExistsException(to.toString)
+
+  private def replace(from: Path, to: Path): Unit = {
+    // Without ATOMIC_MOVE the JDK deletes the target first, and the second of two moves fails.
+    Files.move(local(from), local(to), StandardCopyOption.ATOMIC_MOVE)
+    ()
+  }
 
   private def plain(path: Path) = new Path(path.toUri.getPath)
 
