@@ -10,11 +10,11 @@ object PySpark {
   /** The directory of the `pyspark` package, as `project/pyspark-home` finds it. */
   def home(buildRoot: File): File = {
     val script = buildRoot / "project" / "pyspark-home"
-    val found = file(Process(script.getPath, buildRoot).!!.trim)
-    val core = found / "jars" / s"spark-core_2.13-${Versions.Spark}.jar"
+    val home = file(Process(script.getPath, buildRoot).!!.trim)
+    val core = home / "jars" / s"spark-core_2.13-${Versions.Spark}.jar"
     if (!core.isFile)
       sys.error(s"Need PySpark ${Versions.Spark} with Scala 2.13, but $core does not exist.")
-    found
+    home
   }
 
   def jars(home: File): Seq[Attributed[File]] =

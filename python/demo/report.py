@@ -36,10 +36,10 @@ def summary(job: Job, run: Run, verdicts: dict[str, Verdict], seen: "Seen | None
     lines = [
         _line("", QUERIES),
         _line("rows in", [f"{job.rows:,}"] * len(QUERIES)),
-        _line("result rows", (f"{v.found:,}" for v in judged)),
+        _line("result rows", (f"{v.actual:,}" for v in judged)),
         _line("  of expected", (f"{v.expected:,}" for v in judged)),
         _line("lost", (f"{v.lost:,}" for v in judged)),
-        _line("doubled", (f"{v.doubled:,}" for v in judged)),
+        _line("duplicated", (f"{v.duplicated:,}" for v in judged)),
         _line("wrong", (f"{v.wrong:,}" for v in judged)),
         _line("unexpected", (f"{v.unexpected:,}" for v in judged)),
         _line("out of order", (f"{v.out_of_order:,}" for v in judged)),
@@ -137,9 +137,9 @@ def _kills(job: Job, run: Run) -> str:
     moments = Counter(
         strike.positions[query].phase.value for strike in run.strikes for query in QUERIES
     )
-    told = ", ".join(f"{count} x {moment}" for moment, count in moments.most_common())
+    counts = ", ".join(f"{count} x {moment}" for moment, count in moments.most_common())
     hits = f"kills: {run.hits} of {job.kills} hit a running query (seed {job.seed})"
-    lines = [hits, *([f"  each query then was: {told}"] if told else [])]
+    lines = [hits, *([f"  each query then was: {counts}"] if counts else [])]
     if job.has_rows_in_flight:
         rows = ", ".join(f"{count:,}" for count in run.taken_up) or "none"
         lines.append(f"rows that restarts took up from channel state: {rows}")
@@ -158,8 +158,8 @@ def _reader(seen: "Seen") -> str:
 def _in_flight(measured: list[list[Epoch]]) -> list[str]:
     rows = [[epoch.in_flight_rows for epoch in epochs] for epochs in measured]
     return [
-        _line("epochs with rows in flight", (f"{sum(map(bool, of)):,}" for of in rows)),
-        _line("rows in flight at most", (f"{_most(of):,}" for of in rows)),
+        _line("epochs with rows in flight", (f"{sum(map(bool, life)):,}" for life in rows)),
+        _line("rows in flight at most", (f"{_most(life):,}" for life in rows)),
     ]
 
 

@@ -111,5 +111,5 @@ def read_results(root: Path) -> pa.Table:
 
 
 def _epochs(root: Path) -> list[tuple[int, Path]]:
-    found = ((_EPOCH.fullmatch(path.name), path) for path in root.iterdir())
-    return [(int(match[1]), path) for match, path in found if match]
+    matches = ((_EPOCH.fullmatch(path.name), path) for path in root.iterdir())
+    return [(int(match[1]), path) for match, path in matches if match]

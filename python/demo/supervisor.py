@@ -85,8 +85,8 @@ class Run:
     @property
     def taken_up(self) -> list[int]:
         """Rows that each restart took from channel state, where it found any."""
-        found = (sum(strike.in_flight.values()) for strike in self.strikes)
-        return [rows for rows in found if rows]
+        in_flight = (sum(strike.in_flight.values()) for strike in self.strikes)
+        return [rows for rows in in_flight if rows]
 
 
 class Supervisor:
@@ -195,7 +195,9 @@ class Supervisor:
 
     def _positions(self) -> dict[str, Position]:
         since_s = self._life_began_s
-        return {of: position(self._job, of, since_s, at) for of, at in self._results.items()}
+        return {
+            query: position(self._job, query, since_s, at) for query, at in self._results.items()
+        }
 
     def _view(self, life: int, positions: dict[str, Position]) -> View:
         return View(

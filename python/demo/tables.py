@@ -85,15 +85,15 @@ class ResultTable:
     def read(self) -> pa.Table:
         """See `Results`."""
         with connected() as database:
-            found = database.table(f"SELECT * FROM {self._query} ORDER BY epoch")
-        return pa.table({}) if found is None else found
+            table = database.table(f"SELECT * FROM {self._query} ORDER BY epoch")
+        return pa.table({}) if table is None else table
 
     def _is_there(self, sql: str) -> bool:
         # Asked all the time, by one who looks for the moment of a kill.
         if self._database is None:
             self._database = Database()
-        found = self._database.table(sql)
-        return found is not None and len(found) > 0
+        table = self._database.table(sql)
+        return table is not None and len(table) > 0
 
 
 @dataclass(frozen=True)
@@ -142,18 +142,18 @@ class Reader(Poller):
                 final = _epochs(database, query)
                 for state in map(dict, states):
                     last = max(state, default=-1)
-                    torn += state != {of: rows for of, rows in final.items() if of <= last}
+                    torn += state != {epoch: rows for epoch, rows in final.items() if epoch <= last}
         return Seen(self.polls, sum(map(len, self._states.values())), torn)
 
 
 def _epochs(database: Database, query: str) -> Epochs:
     """What is in a table, by one statement."""
-    found = database.table(
+    table = database.table(
         "SELECT epoch, count(*) AS rows,"
         " sum(('x' || left(md5(t::text), 8))::bit(32)::bigint)::bigint AS sums"
         f" FROM {query} t GROUP BY epoch"
     )
-    if found is None:
+    if table is None:
         return {}
-    epochs, rows, sums = (found[name].to_pylist() for name in ("epoch", "rows", "sums"))
+    epochs, rows, sums = (table[name].to_pylist() for name in ("epoch", "rows", "sums"))
     return dict(zip(epochs, zip(rows, sums, strict=True), strict=True))

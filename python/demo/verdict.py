@@ -18,7 +18,7 @@ class Verdict:
         expected: rows of the right answer.
         found: rows of the results.
         lost: expected keys without a row.
-        doubled: rows beyond the first of an expected key.
+        duplicated: rows after the first one of an expected key.
         wrong: expected keys that have rows, but none with the right values.
         unexpected: rows with a key that was not expected.
         out_of_order: rows that came in an epoch after one that had to follow them.
@@ -26,9 +26,9 @@ class Verdict:
     """
 
     expected: int
-    found: int
+    actual: int
     lost: int
-    doubled: int
+    duplicated: int
     wrong: int
     unexpected: int
     out_of_order: int
@@ -37,26 +37,26 @@ class Verdict:
     @property
     def differences(self) -> int:
         """Everything that is not as it should be; 0 if the results are right."""
-        return self.lost + self.doubled + self.wrong + self.unexpected + self.out_of_order
+        return self.lost + self.duplicated + self.wrong + self.unexpected + self.out_of_order
 
 
-def compare(query: str, expected: pd.DataFrame, found: pd.DataFrame) -> Verdict:
+def compare(query: str, expected: pd.DataFrame, actual: pd.DataFrame) -> Verdict:
     """Compares as multisets, and checks the order of the epochs.
 
     Args:
         query: HOURLY or ROTATIONS.
         expected: the right answer; each key once.
-        found: the results, with the further column `epoch`.
+        actual: the results, with the additional column `epoch`.
 
     Raises:
         ValueError: the right answer has a key twice, or the columns differ.
     """
     key = KEYS[query]
     columns = list(expected.columns)
-    if set(found.columns) != {*columns, "epoch"}:
-        raise ValueError(f"The results have the columns {list(found.columns)}, not {columns}.")
+    if set(actual.columns) != {*columns, "epoch"}:
+        raise ValueError(f"The results have the columns {list(actual.columns)}, not {columns}.")
     pairs = _plain(expected).merge(
-        _plain(found[columns]),
+        _plain(actual[columns]),
         on=key,
         how="outer",
         suffixes=("", "_found"),
@@ -70,12 +70,12 @@ def compare(query: str, expected: pd.DataFrame, found: pd.DataFrame) -> Verdict:
     again = pairs[met].duplicated(key)
     return Verdict(
         expected=len(expected),
-        found=len(found),
+        actual=len(actual),
         lost=int((pairs["side"] == "left_only").sum()),
-        doubled=int(again.sum()),
+        duplicated=int(again.sum()),
         wrong=len(met_keys) - len(right_keys),
         unexpected=int((pairs["side"] == "right_only").sum()),
-        out_of_order=_ORDERS[query](found),
+        out_of_order=_ORDERS[query](actual),
         examples=_examples(pairs, ~(met & same) | again.reindex(pairs.index, fill_value=False)),
     )
 
@@ -99,15 +99,15 @@ def _examples(pairs: pd.DataFrame, bad: pd.Series) -> str:
     return "" if shown.empty else str(shown.T.to_string(header=False))
 
 
-def _hours_out_of_order(found: pd.DataFrame) -> int:
+def _hours_out_of_order(actual: pd.DataFrame) -> int:
     """Hours close in order, and all of one hour in one epoch."""
-    latest = found.groupby("epoch")["hour_ms"].max().sort_index().cummax().shift()
-    return int((found["hour_ms"] <= found["epoch"].map(latest)).sum())
+    latest = actual.groupby("epoch")["hour_ms"].max().sort_index().cummax().shift()
+    return int((actual["hour_ms"] <= actual["epoch"].map(latest)).sum())
 
 
-def _rotations_out_of_order(found: pd.DataFrame) -> int:
+def _rotations_out_of_order(actual: pd.DataFrame) -> int:
     """The rotations of one aircraft end in the order of their departures."""
-    ordered = found.sort_values(["tailnum", "departed_ms", "seq"])
+    ordered = actual.sort_values(["tailnum", "departed_ms", "seq"])
     return int((ordered.groupby("tailnum")["epoch"].diff() < 0).sum())
 
 

@@ -109,7 +109,7 @@ def _sent(
     source = session.readStream.schema("n BIGINT").json(str(home / "in"))
     out = source.selectExpr(f"explode(sequence(n * {rows}, n * {rows} + {rows - 1})) as id")
     out = out.selectExpr("id", "concat('order ', cast(id as string)) as note").coalesce(1)
-    found = []
+    latencies = []
     with _reading(stream, home / "reader") as counted:
         query = send(out).option("checkpointLocation", str(home / "sender")).start()
         try:
@@ -117,10 +117,10 @@ def _sent(
                 path = home / "in" / f"{n}.json"
                 path.with_suffix(".tmp").write_text(f'{{"n": {n}}}')
                 path.with_suffix(".tmp").rename(path)
-                found.append(counted.wait((n + 1) * rows) - published(n))
+                latencies.append(counted.wait((n + 1) * rows) - published(n))
         finally:
             query.stop()
-    return found[_WARM_UP:]
+    return latencies[_WARM_UP:]
 
 
 def by_files(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[int]:
@@ -132,14 +132,14 @@ def by_files(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[in
         frame.write.parquet(str(made / str(n)))
     (home / "files").mkdir()
     stream = spark.readStream.schema(_SCHEMA).parquet(str(home / "files"))
-    found = []
+    latencies = []
     with _reading(stream, home / "reader-of-files") as counted:
         for n in range(_WARM_UP + epochs):
             part = next((made / str(n)).glob("part-*.parquet"))
             at_ns = time.time_ns()
             os.link(part, home / "files" / f"{n}.parquet")
-            found.append(counted.wait((n + 1) * rows) - at_ns)
-    return found[_WARM_UP:]
+            latencies.append(counted.wait((n + 1) * rows) - at_ns)
+    return latencies[_WARM_UP:]
 
 
 def _endpoint(place: Place) -> str | None:
@@ -158,13 +158,13 @@ def main() -> None:
         help="what a coordinator costs instead: so many windows with one, and as many without",
     )
     parser.add_argument("--seconds", type=int, default=20, help="the length of such a window")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     os.environ |= {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
     os.environ["AWS_REGION"] = "us-east-1"
     spark = builder("local[2]", coordinated.SETTINGS).getOrCreate()
     take_out_defaults(spark)
-    if asked.coordinator is not None:
-        coordinated.run(spark, asked.coordinator, asked.seconds, asked.rows)
+    if options.coordinator is not None:
+        coordinated.run(spark, options.coordinator, options.seconds, options.rows)
         spark.stop()
         return
     print("| what is read | epochs | rows of each | p50 | p90 | max |")
@@ -174,23 +174,29 @@ def main() -> None:
         server: S3Server = stack.enter_context(s3proxy(home / "s3"))
         ways: dict[str, Callable[[], list[int]]] = {
             "a channel on a disk": lambda: by_channel(
-                spark, home / "disk", Disk(home / "disk/channel"), asked.epochs, asked.rows
+                spark, home / "disk", Disk(home / "disk/channel"), options.epochs, options.rows
             ),
             "a channel in a bucket": lambda: by_channel(
-                spark, home / "bucket", Bucket(server.endpoint, "channel"), asked.epochs, asked.rows
+                spark,
+                home / "bucket",
+                Bucket(server.endpoint, "channel"),
+                options.epochs,
+                options.rows,
             ),
             "Spark's own sink of files": lambda: by_sink(
-                spark.newSession(), home / "sparks", asked.epochs, asked.rows
+                spark.newSession(), home / "sparks", options.epochs, options.rows
             ),
             "files of no query, by Spark's own source": lambda: by_files(
-                spark.newSession(), home, asked.epochs, asked.rows
+                spark.newSession(), home, options.epochs, options.rows
             ),
         }
         for name, way in ways.items():
             ms = sorted(ns / 1e6 for ns in way())
             p90 = statistics.quantiles(ms, n=10)[-1]
-            figures = " | ".join(f"{of:.0f} ms" for of in (statistics.median(ms), p90, ms[-1]))
-            print(f"| {name} | {asked.epochs} | {asked.rows} | {figures} |", flush=True)
+            figures = " | ".join(
+                f"{figure:.0f} ms" for figure in (statistics.median(ms), p90, ms[-1])
+            )
+            print(f"| {name} | {options.epochs} | {options.rows} | {figures} |", flush=True)
     spark.stop()
 
 

@@ -69,16 +69,16 @@ def measure(spark: SparkSession, home: Path, pairs: int, seconds: int, rows: int
     _write_input(home, total_s, rows)
     with running(place, spark, every_s=1) as queries:
         time.sleep(_WARM_UP_S)
-        found = []
+        windows = []
         for pair in range(pairs):
             is_first = pair % 2 == 0
             first = _window(spark, place, queries, seconds, is_on=is_first)
             second = _window(spark, place, queries, seconds, is_on=not is_first)
-            found.append((first, second) if is_first else (second, first))
+            windows.append((first, second) if is_first else (second, first))
         assert all(query.exception() is None for query in queries)
         for query in queries:
             cleancut.stop(query)
-    return table(found)
+    return table(windows)
 
 
 def _write_input(home: Path, files: int, rows: int) -> None:
@@ -99,7 +99,7 @@ def _write_input(home: Path, files: int, rows: int) -> None:
 def _window(
     spark: SparkSession, place: Place, queries: list[StreamingQuery], seconds: int, *, is_on: bool
 ) -> Window:
-    found = Window()
+    window = Window()
     with ExitStack() as stack:
         if is_on:
             flow = place.flow
@@ -112,18 +112,18 @@ def _window(
         jvm_ms, python_ms, began = *_cpu_ms(spark), time.monotonic()
         time.sleep(seconds)
         jvm_after_ms, python_after_ms, ended = *_cpu_ms(spark), time.monotonic()
-        found.jvm_ms = (jvm_after_ms - jvm_ms) / (ended - began)
-        found.python_ms = (python_after_ms - python_ms) / (ended - began)
-        found.cuts = (runs.cuts - cuts) if is_on else 0
+        window.jvm_ms = (jvm_after_ms - jvm_ms) / (ended - began)
+        window.python_ms = (python_after_ms - python_ms) / (ended - began)
+        window.cuts = (runs.cuts - cuts) if is_on else 0
         for query in queries:
-            found.epochs_ms += [
+            window.epochs_ms += [
                 progress["durationMs"]["triggerExecution"]
                 for progress in query.recentProgress
                 if progress["batchId"] > before[query.id] and progress["numInputRows"]
             ]
     # What was asked for last is through before the other window begins.
     time.sleep(_SETTLE_S)
-    return found
+    return window
 
 
 def _last(query: StreamingQuery) -> int:
@@ -134,10 +134,10 @@ def _last(query: StreamingQuery) -> int:
 def _cpu_ms(spark: SparkSession) -> tuple[float, float]:
     """Of the JVM of this process, by what Linux says, and of itself."""
     gateway: Any = spark.sparkContext._gateway
-    told = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
-    jvm_ms = sum(map(int, told[11:13])) * 1e3 / os.sysconf("SC_CLK_TCK")
-    own = os.times()
-    return jvm_ms, (own.user + own.system) * 1e3
+    fields = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
+    jvm_ms = sum(map(int, fields[11:13])) * 1e3 / os.sysconf("SC_CLK_TCK")
+    times = os.times()
+    return jvm_ms, (times.user + times.system) * 1e3
 
 
 def table(pairs: list[tuple[Window, Window]]) -> str:
@@ -160,7 +160,7 @@ def _line(what: str, pairs: list[tuple[float, float]], unit: str) -> str:
     on, off = (statistics.median(side) for side in zip(*pairs, strict=True))
     ratios = [one / other for one, other in pairs]
     noise = 2 * statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else float("nan")
-    figures = [f"{of:.0f} {unit}".strip() for of in (on, off)]
+    figures = [f"{value:.0f} {unit}".strip() for value in (on, off)]
     return f"| {what} | {' | '.join(figures)} | {statistics.mean(ratios):.3f} ± {noise:.3f} |"
 
 
@@ -194,7 +194,9 @@ def alone(home: Path, members: int) -> tuple[float, float, float]:
         by.poll()
         idle.append(time.process_time() - cpu_s)
     by.end()
-    cpu, took = (statistics.median(of) * 1e3 for of in zip(*vectors, strict=True))
+    cpu, took = (
+        statistics.median(vector_times) * 1e3 for vector_times in zip(*vectors, strict=True)
+    )
     return cpu, took, statistics.median(idle) * 1e3
 
 
@@ -206,5 +208,5 @@ def run(spark: SparkSession, pairs: int, seconds: int, rows: int) -> None:
     print("|---|---|---|---|")
     for members in (4, 10):
         with tempfile.TemporaryDirectory() as home:
-            figures = " | ".join(f"{of:.1f} ms" for of in alone(Path(home), members))
+            figures = " | ".join(f"{figure:.1f} ms" for figure in alone(Path(home), members))
         print(f"| {members} | {figures} |")

@@ -145,8 +145,8 @@ def lakes(spark: SparkSession, home: Path) -> list[Way]:
     def connector(name: str) -> Write:
         def written(df: DataFrame, epoch: int) -> None:
             # By which the connector leaves out an epoch that it has seen.
-            told = {"txnAppId": name, "txnVersion": str(epoch)}
-            df.write.format("delta").mode("append").options(**told).save(str(home / name))
+            options = {"txnAppId": name, "txnVersion": str(epoch)}
+            df.write.format("delta").mode("append").options(**options).save(str(home / name))
 
         return written
 
@@ -196,7 +196,7 @@ def session(master: str) -> SparkSession:
     """Spark with the drivers of what is compared."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = ":".join((_CACHE / name).read_text().strip() for name in _JARS)
-    told = DELTA_SETTINGS if DELTA_JARS else {"spark.jars": jars.replace(":", ",")}
+    settings = DELTA_SETTINGS if DELTA_JARS else {"spark.jars": jars.replace(":", ",")}
     builder = (
         SparkSession.Builder()
         .master(master)
@@ -204,7 +204,7 @@ def session(master: str) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
     )
-    for key, value in told.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = cleancut.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -219,7 +219,7 @@ def run(options: argparse.Namespace, home: Path) -> list[str]:
         first = epoch * options.rows
         span = spark.range(first, first + options.rows, 1, 1)
         span.write.mode("append").parquet(str(source))
-    found: dict[tuple[str, str], list[float]] = {}
+    seconds_by_sink: dict[tuple[str, str], list[float]] = {}
     with ways(spark, home) as all_of_them:
         chosen = [way for way in all_of_them if not options.target or way.target in options.target]
         for turn in range(options.turns):
@@ -229,17 +229,19 @@ def run(options: argparse.Namespace, home: Path) -> list[str]:
                 rows = way.count(target)
                 if rows != options.rows * epochs:
                     raise SystemExit(f"{way.name} has {rows} rows of {options.rows * epochs}")
-                found.setdefault((way.target, way.name), []).extend(seconds[_WARM_UP_EPOCHS:])
+                seconds_by_sink.setdefault((way.target, way.name), []).extend(
+                    seconds[_WARM_UP_EPOCHS:]
+                )
                 print(f"{way.name}\t{turn}\t{statistics.median(seconds):.3f} s", flush=True)
     spark.stop()
-    return rendered(found, options.rows)
+    return rendered(seconds_by_sink, options.rows)
 
 
-def rendered(found: Mapping[tuple[str, str], Sequence[float]], rows: int) -> list[str]:
+def rendered(seconds_by_sink: Mapping[tuple[str, str], Sequence[float]], rows: int) -> list[str]:
     """A table with a line for each way."""
     lines = ["| target | written by | rows a second | of the first |", "| --- | --- | --- | --- |"]
     first: dict[str, float] = {}
-    for (target, name), seconds in found.items():
+    for (target, name), seconds in seconds_by_sink.items():
         rate = rows / statistics.median(seconds)
         first.setdefault(target, rate)
         lines.append(f"| {target} | {name} | {rate:,.0f} | {rate / first[target]:.2f} |")

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(spark, options, settings, slow, source, Path(tempfile.mkdtemp(dir=home)))
         expected: Sequence[tuple[int, int, int]] | None = None
         for slow_ms in options.slow_ms:
-            found: dict[str, Taken] = {}
+            measured: dict[str, Taken] = {}
             for name, settings, slow in _subjects(options, slow_ms):
                 checkpoint = Path(tempfile.mkdtemp(dir=home))
                 taken = _run(spark, options, settings, slow, source, checkpoint)
@@ -99,21 +99,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if sorted(taken.output) != expected or not expected:
                     print(f"The output of {name} differs.", file=sys.stderr)
                     return 1
-                found[name] = taken
+                measured[name] = taken
                 print(f"# {name}: {taken.epoch_ms} ms", file=sys.stderr, flush=True)
-            print(f"\n{slow_ms:g} ms for a row of the slow key:\n\n{table(found)}", flush=True)
+            print(f"\n{slow_ms:g} ms for a row of the slow key:\n\n{table(measured)}", flush=True)
         spark.stop()
     return 0
 
 
-def table(found: Mapping[str, Taken]) -> str:
+def table(measured: Mapping[str, Taken]) -> str:
     """Renders the runs, each beside the one without the slow key, as Markdown."""
     heads = ["mode", "epoch, p50", "p90", "max", "over one without the slow key"]
     heads += ["epochs with rows in flight", "rows at most", "barrier to capture, max"]
     heads += ["until none are left"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    base = statistics.median(found[_WITHOUT].epoch_ms)
-    for name, taken in found.items():
+    base = statistics.median(measured[_WITHOUT].epoch_ms)
+    for name, taken in measured.items():
         p50 = statistics.median(taken.epoch_ms)
         # Of few epochs the nearest one that was measured.
         p90 = sorted(taken.epoch_ms)[round(0.9 * (len(taken.epoch_ms) - 1))]
@@ -206,15 +206,15 @@ def _run(
         .start()
     )
     query.processAllAvailable()
-    epochs = [of for of in query.recentProgress if "addBatch" in of["durationMs"]]
+    epochs = [progress for progress in query.recentProgress if "addBatch" in progress["durationMs"]]
     query.stop()
-    with_input = [of for of in epochs if of["numInputRows"]][_WARM_UP_EPOCHS:]
+    with_input = [epoch for epoch in epochs if epoch["numInputRows"]][_WARM_UP_EPOCHS:]
     return Taken(
-        epoch_ms=[of["durationMs"]["triggerExecution"] for of in with_input],
-        in_flight=[_in_flight(of) for of in with_input],
+        epoch_ms=[epoch["durationMs"]["triggerExecution"] for epoch in with_input],
+        in_flight=[_in_flight(epoch) for epoch in with_input],
         capture_ms=max(map(_capture_ms, epochs)),
         drain_ms=sum(
-            of["durationMs"]["triggerExecution"] for of in epochs if not of["numInputRows"]
+            epoch["durationMs"]["triggerExecution"] for epoch in epochs if not epoch["numInputRows"]
         ),
         output=output,
     )
@@ -241,15 +241,22 @@ def _numbered(rows: DataFrame, slow_s: float, row_s: float) -> DataFrame:
 
 
 def _in_flight(progress: Mapping[str, Any]) -> int:
-    return sum(of["numRowsTotal"] for of in _channels(progress))
+    return sum(channel["numRowsTotal"] for channel in _channels(progress))
 
 
 def _capture_ms(progress: Mapping[str, Any]) -> int:
-    return max((of["customMetrics"]["barrierToCaptureMs"] for of in _channels(progress)), default=0)
+    return max(
+        (channel["customMetrics"]["barrierToCaptureMs"] for channel in _channels(progress)),
+        default=0,
+    )
 
 
 def _channels(progress: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return (of for of in progress["stateOperators"] if of["operatorName"] == "cleancutInFlight")
+    return (
+        operator
+        for operator in progress["stateOperators"]
+        if operator["operatorName"] == "cleancutInFlight"
+    )
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:

@@ -125,15 +125,15 @@ class Query:
             if not (source / f"{number}.json").exists():
                 rows = (json.dumps({"k": (7 * at + number) % KEYS}) for at in range(KEYS))
                 (source / f"{number}.json").write_text("\n".join(rows))
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
 
         def take(batch: DataFrame, _: int) -> None:
-            found.update({row.k: row["count"] for row in batch.collect()})
+            counts.update({row.k: row["count"] for row in batch.collect()})
 
         query = counted(self.session, source).writeStream.outputMode("update").foreachBatch(take)
         query = query.option("checkpointLocation", str(checkpoint))
         query.trigger(availableNow=True).start().awaitTermination()
-        return found
+        return counts
 
 
 def kill(act: str, checkpoint: Path, log: Path, delay_s: float) -> bool:
@@ -196,13 +196,13 @@ def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
         expected = Counter((7 * at + file) % KEYS for file in range(3) for at in range(KEYS))
         for checkpoint in goes_on:
             try:
-                found = query.run(checkpoint, files=FILES + 1)
+                counts = query.run(checkpoint, files=FILES + 1)
             except START_REFUSED:
                 # Between the two logs, so that it has to be begun again.
                 tally["between"] += 1
                 planned(act, str(location)).apply()
-                found = query.run(checkpoint, files=FILES + 1)
-            assert found == {key: expected[key] for key in found}
-            assert len(found) == KEYS
+                counts = query.run(checkpoint, files=FILES + 1)
+            assert counts == {key: expected[key] for key in counts}
+            assert len(counts) == KEYS
     show(f"{case}, seed {SEED}: {dict(tally)}")
     assert tally["struck"] > 0

@@ -48,9 +48,9 @@ class Watched:
     def firing(self) -> set[str]:
         """The names of alerts that fire for the checkpoint."""
         return {
-            of["labels"]["alertname"]
-            for of in self._prometheus.alerts()
-            if of["state"] == "firing" and self._location in of["labels"]["location"]
+            alert["labels"]["alertname"]
+            for alert in self._prometheus.alerts()
+            if alert["state"] == "firing" and self._location in alert["labels"]["location"]
         }
 
     def fires(self, alert: str, meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -95,8 +95,8 @@ def watched(
             assert process.poll() is None, (home / "exporter.log").read_text()
             assert time.monotonic() < until
             time.sleep(0.05)
-        with scraping(home, port, location, thresholds) as found:
-            yield found
+        with scraping(home, port, location, thresholds) as watched:
+            yield watched
 
 
 @contextmanager
@@ -114,10 +114,10 @@ def scraping(
 @pytest.fixture
 def it(spark: SparkSession, tmp_path: Path) -> Epochs:
     """A query with two epochs."""
-    found = Epochs(spark, tmp_path, PLACES["cuts"])
-    found.add(2)
-    found.run()
-    return found
+    query = Epochs(spark, tmp_path, PLACES["cuts"])
+    query.add(2)
+    query.run()
+    return query
 
 
 def test_a_sound_query_that_is_proven_is_told_of_by_no_alert(it: Epochs, tmp_path: Path) -> None:
@@ -340,8 +340,8 @@ def test_two_hosts_that_take_the_query_from_each_other(tmp_path: Path) -> None:
             by.fires("CleancutTwoOwners")
     finally:
         (tmp_path / "done").touch()
-        for of in running:
-            of.wait(PATIENCE_S)
+        for driver in running:
+            driver.wait(PATIENCE_S)
 
 
 def owners(checkpoint: Path) -> int:
@@ -368,8 +368,8 @@ def as_host(host: str | None, command: list[str]) -> "subprocess.Popen[bytes]":
 def test_each_alert_is_made_to_fire_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     (group,) = rules({})["groups"]
-    alerts = {of["alert"] for of in group["rules"]}
-    assert {of for of in alerts if f'.fires("{of}"' not in source} == set()
+    alerts = {alert["alert"] for alert in group["rules"]}
+    assert {alert for alert in alerts if f'.fires("{alert}"' not in source} == set()
 
 
 def test_a_driver_is_told_of_too(it: Epochs, tmp_path: Path) -> None:

@@ -63,9 +63,9 @@ class Objects(Bucket):
 
     def _change(self, name: str, change: Callable[[bytes], bytes]) -> None:
         at = {"Bucket": self._bucket, "Key": self._prefix + name}
-        found = self._client.get_object(**at)
-        body = change(found["Body"].read())
-        self._client.put_object(**at, Body=body, Metadata=found["Metadata"])
+        response = self._client.get_object(**at)
+        body = change(response["Body"].read())
+        self._client.put_object(**at, Body=body, Metadata=response["Metadata"])
 
     def exchange(self, one: str, other: str) -> None:
         first, second, kept = (self._prefix + name for name in (one, other, f"{one}.kept"))
@@ -94,16 +94,16 @@ class Query(CountedFiles):
 
 def kind(name: str) -> str:
     """What an object is, by the directory that it lies in."""
-    own = name.removeprefix("cleancut/")
-    parts = own.split("/")
-    return parts[0] if own == name or len(parts) > 1 else "notes"
+    below = name.removeprefix("cleancut/")
+    parts = below.split("/")
+    return parts[0] if below == name or len(parts) > 1 else "notes"
 
 
 def harm(objects: Objects, draw: random.Random) -> str:
     """Damages objects of a kind that is drawn first, so that few of them are met as often."""
     names = objects.sizes()
-    of = draw.choice(sorted({kind(name) for name in names}))
-    chosen = sorted(name for name in names if kind(name) == of)
+    damaged_kind = draw.choice(sorted({kind(name) for name in names}))
+    chosen = sorted(name for name in names if kind(name) == damaged_kind)
     victim = draw.choice(chosen)
     others = [name for name in chosen if name != victim]
     how = draw.choice(["flip", "cut", "remove", *(["exchange"] * 3 if others else [])])
@@ -152,14 +152,14 @@ def test_a_restart_on_a_damaged_bucket_fails_or_is_right(
         intact.copy_to(objects)
         what = harm(objects, draw)
         is_sound = found_sound(objects, server)
-        told = f"trial {trial} of seed {SEED}: {what}"
+        trial_name = f"trial {trial} of seed {SEED}: {what}"
         query.counts.clear()
         error = refusal(query, objects)
         if error is not None:
-            assert not is_sound, f"{told}: verify says sound, and the restart says {error}"
+            assert not is_sound, f"{trial_name}: verify says sound, and the restart says {error}"
             outcomes["refused, and named by verify"] += 1
         else:
-            assert query.counts == expected, told
+            assert query.counts == expected, trial_name
             outcomes["right, sound" if is_sound else "right, and named by verify"] += 1
     show(f"seed {SEED}, {TRIALS} trials: {dict(outcomes)}")
     assert outcomes["refused, and named by verify"] > 0

@@ -108,7 +108,7 @@ def place(
         return
     for name, value in _ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    start = {of.__name__: of for of in (s3proxy, versitygw)}[request.param]
+    start = {server.__name__: server for server in (s3proxy, versitygw)}[request.param]
     (tmp_path / "server").mkdir()
     with start(tmp_path / "server") as server, credentials(spark):
         yield Place(tmp_path, f"s3://{S3Server.BUCKET}/{tmp_path.name}", server.endpoint)
@@ -129,20 +129,20 @@ def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinator
             time.sleep(2 + draw.random() * 12)
             processes.kill(draw.choice([*MEMBERS, COORDINATOR]))
         deadline = time.monotonic() + _LIMIT_S
-        while place.found(spark).total() < answer.total():
+        while place.output(spark).total() < answer.total():
             processes.check()
-            assert time.monotonic() < deadline, f"{place.found(spark).total()} of {answer.total()}"
+            assert time.monotonic() < deadline, f"{place.output(spark).total()} of {answer.total()}"
             time.sleep(1)
         # What would be doubled would come now.
         time.sleep(3)
         processes.check()
         processes.end()
-    found = place.found(spark)
+    actual = place.output(spark)
     show(
         f"seed {SEED}, {place.at}: killed {dict(processes.kills)}; of {answer.total()} rows "
-        f"{(answer - found).total()} lost, {(found - answer).total()} doubled"
+        f"{(answer - actual).total()} lost, {(actual - answer).total()} doubled"
     )
-    assert found == answer
+    assert actual == answer
     cuts = flow.cuts()
     in_flight = [check_cut(flow, cut, place, spark) for cut in cuts]
     show(f"{len(cuts)} cuts of the whole, with so many rows in flight between: {in_flight}")
@@ -158,13 +158,13 @@ def check_cut(flow: Dataflow, cut: DataflowCut, place: Place, spark: SparkSessio
     """Whether a cut is consistent; how many rows it has in flight between its queries."""
     report = flow.verify(cut.number)
     assert report.ok, str(report)
-    for of in cut.members:
-        if of.name in ("left", "total") and of.epoch is not None:
-            checkpoint = place.opened(of.checkpoint)
-            channels = checkpoint.cut(at=of.savepoint).shuffle_inputs
+    for member in cut.members:
+        if member.name in ("left", "total") and member.epoch is not None:
+            checkpoint = place.opened(member.checkpoint)
+            channels = checkpoint.cut(at=member.savepoint).shuffle_inputs
             in_operator = sum(channel.in_flight_rows for channel in channels)
-            met = checkpoint.state(0, at=of.savepoint).num_rows
-            assert met + in_operator == _received(cut, of.name, place, spark), (cut, of)
+            met = checkpoint.state(0, at=member.savepoint).num_rows
+            assert met + in_operator == _received(cut, member.name, place, spark), (cut, member)
     return sum(edge.rows for edge in flow.in_flight(cut.number))
 
 
@@ -177,7 +177,7 @@ def _received(cut: DataflowCut, member: str, place: Place, spark: SparkSession) 
             assert edge.sent is not None
             assert edge.consumed <= edge.sent
             name = edge.channel.rpartition("/")[2]
-            held = [of.epoch for of in place.epochs(name) if of.epoch <= edge.consumed]
+            held = [epoch.epoch for epoch in place.epochs(name) if epoch.epoch <= edge.consumed]
             rows = place.channel(name).read(session, held)
             count += (
                 rows.where("hops > 0 AND way = 'left'").count() if name == "again" else rows.count()
@@ -193,23 +193,23 @@ def check_clone(
     plan = flow.clone(
         f"{there.at}/flow",
         {member: there.checkpoint(member) for member in MEMBERS},
-        {f"{place.at}/channels/{of}": f"{there.at}/channels/{of}" for of in CHANNELS},
+        {f"{place.at}/channels/{name}": f"{there.at}/channels/{name}" for name in CHANNELS},
         at=cut.number,
         session=place.session(spark),
     )
     plan.apply()
     epoch = _epoch_of(cut, "total")
-    before = place.found(spark, until=-1 if epoch is None else epoch)
+    before = place.output(spark, until=-1 if epoch is None else epoch)
     rest: Counter[Row] = answer - before
     deadline = time.monotonic() + _LIMIT_S
     with running(there, spark) as queries:
-        while there.found(spark).total() < rest.total():
-            assert time.monotonic() < deadline, (cut, there.found(spark).total())
+        while there.output(spark).total() < rest.total():
+            assert time.monotonic() < deadline, (cut, there.output(spark).total())
             assert all(query.exception() is None for query in queries)
             time.sleep(0.5)
         time.sleep(2)
-    assert there.found(spark) == rest
+    assert there.output(spark) == rest
 
 
 def _epoch_of(cut: DataflowCut, member: str) -> int | None:
-    return next(of.epoch for of in cut.members if of.name == member)
+    return next(member_cut.epoch for member_cut in cut.members if member_cut.name == member)

@@ -43,8 +43,8 @@ def test_rows_in_flight_are_taken_up_by_the_restarts_of_the_demo(
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{KILLS} kills survived" in ended.stdout
-    told = re.findall(r"life (\d+) takes rows up from channel state: (.+)", ended.stdout)
-    assert [life for life, _ in told] == [str(life) for life in range(2, KILLS + 2)]
+    replays = re.findall(r"life (\d+) takes rows up from channel state: (.+)", ended.stdout)
+    assert [life for life, _ in replays] == [str(life) for life in range(2, KILLS + 2)]
     summed = re.search(r"restarts took up from channel state: (.+)", ended.stdout)
     assert summed is not None
     show(f"seed {seed}: restarts took up {summed[1]} rows")

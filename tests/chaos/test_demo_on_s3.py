@@ -108,9 +108,9 @@ def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
     job = Job.load(root / "job.json")
     for query, verdict in judge(job).items():
         assert verdict.differences == 0, query
-        assert verdict.found > 1000
+        assert verdict.actual > 1000
         at = position(job, query)
-        show(f"{query}: {verdict.found} rows, {at.committed + 1} epochs")
+        show(f"{query}: {verdict.actual} rows, {at.committed + 1} epochs")
         assert at.committed == at.planned >= job.epochs - 1 - KILLS
     assert len(list(root.glob("lives/*.log"))) == KILLS + 1
     # Nothing of a checkpoint was ever on local disks, and what else was there is gone.
@@ -119,10 +119,10 @@ def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
         assert location.names("offsets")
         assert sum(size for _, size in location.sizes("cleancut")) > 10_000
     version = position(job, ROTATIONS).committed // 2
-    found = stored(server, job.checkpoint(ROTATIONS).uri, version)
-    show(f"{len(found)} rows of state in version {version}, by Spark's reader and by ours")
-    assert len(found) > 100
-    assert found == ours(server, job.checkpoint(ROTATIONS).uri, version)
+    state = stored(server, job.checkpoint(ROTATIONS).uri, version)
+    show(f"{len(state)} rows of state in version {version}, by Spark's reader and by ours")
+    assert len(state) > 100
+    assert state == ours(server, job.checkpoint(ROTATIONS).uri, version)
     again = demo(server, "--rows", "4000", "--dir", str(tmp_path / "again"))
     assert again.returncode == 2
     assert "is not empty" in again.stdout

@@ -34,7 +34,9 @@ if act == "back":
 """
 
 
-@pytest.fixture(params=[s3proxy, *([versitygw] if VERSITYGW else [])], ids=lambda of: of.__name__)
+@pytest.fixture(
+    params=[s3proxy, *([versitygw] if VERSITYGW else [])], ids=lambda server: server.__name__
+)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S3Server]:
     make: Callable[[Path], S3Server] = request.param
     with make(tmp_path / "server") as started:
@@ -70,27 +72,27 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
         return Checkpoint(location, endpoint=server.endpoint)
 
     def counts() -> dict[str, int]:
-        return {of["key"]["k"]: of["value"]["count"] for of in there().state(0).to_pylist()}
+        return {row["key"]["k"]: row["value"]["count"] for row in there().state(0).to_pylist()}
 
-    def expected(of: int) -> dict[str, int]:
+    def expected(files: int) -> dict[str, int]:
         counted: dict[str, int] = {}
-        for number in range(of):
+        for number in range(files):
             for v in range(60):
                 key = f"k{(7 * v + number) % 23}"
                 counted[key] = counted.get(key, 0) + 1
         return counted
 
     def expire() -> None:
-        asked = ["expire", location, "--endpoint", server.endpoint, "--retain-last", "1", "--json"]
-        assert _cli.main(asked) == 0
+        access = ["--endpoint", server.endpoint]
+        command = ["expire", location, *access, "--retain-last", "1", "--json"]
+        assert _cli.main(command) == 0
         plan = json.loads(capsys.readouterr().out)
         before = there().cuts()
         assert len(before) == len(plan["epochs"]) + 1
-        assert _cli.main([*asked, "--apply"]) == 0
+        assert _cli.main([*command, "--apply"]) == 0
         done = json.loads(capsys.readouterr().out)
-        assert [of.epoch for of in there().cuts()] == [before[-1].epoch]
-        report = there().verify()
-        assert report.ok, str(report)
+        assert [cut.epoch for cut in there().cuts()] == [before[-1].epoch]
+        assert there().verify().ok, str(there().verify())
         assert done["segments"] == plan["segments"]
 
     run("none", 5)

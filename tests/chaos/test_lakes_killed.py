@@ -40,7 +40,7 @@ SEED = hunting(29)
 ICEBERG = "iceberg"
 
 
-def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def tuples_of(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in ROW) for row in rows]
 
 
@@ -57,14 +57,14 @@ def ask(root: Path) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
             yield (
                 name,
                 lake.last_epoch(table.version(), query),
-                told(pa.table(table.to_pyarrow_table()).to_pylist()),
+                tuples_of(pa.table(table.to_pyarrow_table()).to_pylist()),
             )
-    of = OfIceberg(root)
-    if of.exists():
-        shown = of.catalog().load_table(of.NAME)
+    iceberg = OfIceberg(root)
+    if iceberg.exists():
+        shown = iceberg.catalog().load_table(iceberg.NAME)
         text = shown.properties.get(f"cleancut.query.{query}")
         epoch = -1 if text is None else json.loads(text)["entry"]["lastEpoch"]
-        yield ICEBERG, epoch, told(shown.scan().to_arrow().to_pylist())
+        yield ICEBERG, epoch, tuples_of(shown.scan().to_arrow().to_pylist())
 
 
 @long

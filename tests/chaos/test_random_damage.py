@@ -56,8 +56,8 @@ def test_restart_after_random_damage_fails_by_name_or_is_right(
         error = restart(spark, query)
         what = f"trial {trial} of seed {SEED}: {how} {victim.relative_to(query.root)}"
         if error is None:
-            found = EpochFiles(query.root / "results").read()
-            assert Difference.between(expected, found).none, what
+            actual = EpochFiles(query.root / "results").read()
+            assert Difference.between(expected, actual).none, what
             outcomes["right"] += 1
         else:
             assert str(victim.parent) in str(error), f"{what}: {error}"

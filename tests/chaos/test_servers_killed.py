@@ -64,14 +64,14 @@ class Polled:
     def __call__(self) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
         """The table and the keys, each at one moment, with the last epoch that is noted there."""
         # One statement, hence one moment.
-        found = self._mariadb.rows(
+        rows = self._mariadb.rows(
             "SELECT (SELECT COALESCE(MAX(epoch), -1) FROM cleancut_epochs WHERE"
             f" SUBSTRING_INDEX(sink, '.', -1) = '{NEWEST}'),"
             " t.number, t.file, t.`partition`, t.value"
             f" FROM (SELECT 1) one LEFT JOIN {NEWEST} t ON true"
         )
-        if found:
-            yield "table", found[0][0], [row[1:] for row in found if row[1] is not None]
+        if rows:
+            yield "table", rows[0][0], [row[1:] for row in rows if row[1] is not None]
         yield from self._keys()
         of_epochs: dict[int, Counter[tuple[Any, ...]]] = {}
         for record in self._kafka.records(TOPIC):
@@ -87,10 +87,10 @@ class Polled:
                 moment.get(ledger)
             for partition in range(16):
                 moment.hgetall(f"{NEWEST}:{partition}")
-            told = moment.execute()
+            answers = moment.execute()
         if ledgers:
-            last = json.loads(told[0])["run"]["last"]
-            yield "keys", last, [as_row(row) for row in told[len(ledgers) :] if row]
+            last = json.loads(answers[0])["run"]["last"]
+            yield "keys", last, [as_row(row) for row in answers[len(ledgers) :] if row]
 
 
 @long
@@ -127,7 +127,7 @@ def test_readers_see_whole_epochs_wherever_drivers_die(
     show(f"seed {SEED}: {summary(campaign, reader, modes)}")
     check_answers(reader, {"table": newest, "keys": newest})
     epochs = sorted(every)
-    fresh = {of: every[of] - every[before] for before, of in itertools.pairwise(epochs)}
+    fresh = {epoch: every[epoch] - every[before] for before, epoch in itertools.pairwise(epochs)}
     for seen in polled.topics:
         for epoch, counted in seen.items():
             assert set(counted.values()) == {1}, f"epoch {epoch} is doubled"

@@ -72,7 +72,10 @@ def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
 
 @pytest.mark.parametrize(
     "names",
-    [pytest.param(of, id=name, marks=since.needed) for name, (of, since) in TOGETHER.items()],
+    [
+        pytest.param(queries, id=name, marks=since.needed)
+        for name, (queries, since) in TOGETHER.items()
+    ],
 )
 def test_every_operator_survives_the_kills_of_drivers_and_executors(
     names: list[str], spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
@@ -106,10 +109,10 @@ def _check(
     for name in names:
         operator = ALL[name]
         run(spark, operator, events=events, root=killed / name, provider=CLEANCUT)
-        found = results(killed / name)
+        actual = results(killed / name)
         expected = _in_peace(spark, name, killed / name / "checkpoint", peaceful / name)
-        difference = Difference.between(expected, found)
-        show(f"{name}: {len(found)} epochs, {difference}")
+        difference = Difference.between(expected, actual)
+        show(f"{name}: {len(actual)} epochs, {difference}")
         assert difference.expected > 0
         assert (difference.lost, difference.doubled) == (0, 0), difference
         left, expected_left = (

@@ -38,9 +38,9 @@ FAULTS = ["lost", "doubled", "disordered", "wrong"]
 @pytest.fixture(scope="module")
 def tally(figures: list[str]) -> Iterator[Counter[str]]:
     """Sums over all seeds."""
-    found: Counter[str] = Counter()
-    yield found
-    counts = " | ".join(str(found[name]) for name in COUNTED + FAULTS)
+    counter: Counter[str] = Counter()
+    yield counter
+    counts = " | ".join(str(counter[name]) for name in COUNTED + FAULTS)
     figures.append(f"for docs/campaigns.md: | {SEED} to {SEED + chaos_runs() - 1} | {counts} |")
 
 

@@ -67,7 +67,7 @@ def test_readers_see_whole_epochs_whatever_is_killed(
     for name, target in targets.items():
         struck = campaign.struck[name]
         has_server = target.server is not None
-        planned = [of for of in campaign.met if of.kind != SERVER_KILLED or has_server]
+        planned = [fault for fault in campaign.met if fault.kind != SERVER_KILLED or has_server]
         assert len(planned) - entered <= struck.kinds.total() <= len(planned), name
         assert 2 * struck.overtaken >= struck.kinds[PAUSED], name
         assert len(campaign.watchers[name].answers) > 2, name

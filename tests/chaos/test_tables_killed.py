@@ -38,13 +38,13 @@ def ask(server: PostgresServer) -> Iterator[tuple[str, int, list[tuple[Any, ...]
     """Both tables, each with its last epoch by the ledger."""
     for table in (ALL, NEWEST):
         # One statement, hence one moment.
-        found = server.rows(
+        rows = server.rows(
             "SELECT (SELECT coalesce(max(epoch), -1) FROM cleancut_epochs"
             f" WHERE sink = 'table public.{table}'), {', '.join(ROW)}"
             f" FROM (SELECT 1) one LEFT JOIN {table} t ON true"
         )
-        if found:
-            yield table, found[0][0], [row[1:] for row in found if row[1] is not None]
+        if rows:
+            yield table, rows[0][0], [row[1:] for row in rows if row[1] is not None]
 
 
 @long

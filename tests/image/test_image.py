@@ -142,7 +142,9 @@ def driver(container: str, work: Path, life: int) -> ProcessTree:
         "spark.ui.enabled": "false",
     }
     submit = ["/opt/spark/bin/spark-submit", "--master", "local-cluster[2,1,1024]"]
-    submit += [part for of in settings.items() for part in ("--conf", "=".join(map(str, of)))]
+    submit += [
+        part for setting in settings.items() for part in ("--conf", "=".join(map(str, setting)))
+    ]
     # A pod has a name that can be resolved.
     command = [*BUILDAH, "run", *ISOLATED, "--env", "SPARK_LOCAL_IP=127.0.0.1"]
     command += ["--volume", f"{work}:/data", container, "--", *submit, "/data/job.py"]
@@ -187,9 +189,9 @@ def test_a_query_in_the_image_counts_every_row_once_through_kills(
         assert ended(tree)
         assert tree.exit_code() == 0, (tmp_path / "2.log").read_text()[-4000:]
     assert f"PYTHON PACKAGE {cleancut.__version__}" in (tmp_path / "2.log").read_text()
-    found = cleancut.Checkpoint(tmp_path / "checkpoint")
-    assert found.verify().ok
-    counts = {row["key"]["k"]: row["value"]["count"] for row in found.state(0).to_pylist()}
+    checkpoint = cleancut.Checkpoint(tmp_path / "checkpoint")
+    assert checkpoint.verify().ok
+    counts = {row["key"]["k"]: row["value"]["count"] for row in checkpoint.state(0).to_pylist()}
     lost = sum(max(0, expected[key] - counts.get(key, 0)) for key in expected)
     doubled = sum(max(0, count - expected[key]) for key, count in counts.items())
     show(f"seed {seed}: a driver and an executor killed, {lost} rows lost, {doubled} doubled")

@@ -38,15 +38,17 @@ def main(command: str, arguments: list[str]) -> int:
 
 def _sbt() -> int:
     """Runs the suites that the table names."""
-    suites = {of for row in ROWS if row.ability.has(_LINE) for of in row.tests if "::" not in of}
-    tests = " ".join(f"*.{of}" for of in sorted(suites))
+    suites = {
+        test for row in ROWS if row.ability.has(_LINE) for test in row.tests if "::" not in test
+    }
+    tests = " ".join(f"*.{test}" for test in sorted(suites))
     return subprocess.run(["project/sbt", f"{_PROJECT}/testOnly {tests}"], cwd=ROOT).returncode
 
 
 def _named() -> list[str]:
     """The functions in Python that the table names."""
-    named = {of.partition("[")[0] for row in ROWS for of in row.tests if "::" in of}
-    return [f"tests/{of}" for of in sorted(named)]
+    named = {test.partition("[")[0] for row in ROWS for test in row.tests if "::" in test}
+    return [f"tests/{test}" for test in sorted(named)]
 
 
 def _pytest(arguments: list[str]) -> int:
@@ -54,9 +56,9 @@ def _pytest(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", f"--junitxml={_REPORT}", *arguments]
     status = subprocess.run(command, cwd=ROOT).returncode
     reports = [_REPORT, *sorted(_REPORTS_OF_SBT.glob("*.xml"))]
-    found = [one for report in reports for one in _results(report)]
-    add(_LINE, found)
-    print(f"{len(found)} tests of the table, on Spark {_LINE}")
+    collected = [one for report in reports for one in _results(report)]
+    add(_LINE, collected)
+    print(f"{len(collected)} tests of the table, on Spark {_LINE}")
     page.update()
     return status
 
@@ -77,9 +79,9 @@ def _spark_of(test: str) -> str:
         return version("pyspark")
     key = "Spark" if _IS_NEWEST else f"Spark{_LINE.replace('.', '')}"
     versions = (ROOT / "project/Versions.scala").read_text(encoding="utf-8")
-    found = re.search(rf'val {key} = "(.+)"', versions)
-    assert found is not None, key
-    return found[1]
+    match = re.search(rf'val {key} = "(.+)"', versions)
+    assert match is not None, key
+    return match[1]
 
 
 if __name__ == "__main__":

@@ -30,15 +30,17 @@ def cell(row: Row, line: str, results: Sequence[Result]) -> str:
         ResultsDisagreeError: a test failed, was left out where the line has what it shows, or
             passed where the line has not.
     """
-    found = [[of for of in results if matches(pattern, of.test)] for pattern in row.tests]
-    came_to = {of.outcome for each in found for of in each}
+    matched = [
+        [result for result in results if matches(pattern, result.test)] for pattern in row.tests
+    ]
+    came_to = {result.outcome for each in matched for result in each}
     if not row.ability.has(line):
         if "passed" in came_to or "failed" in came_to:
-            raise ResultsDisagreeError(f"{row.what} on {line}, which should not have it: {found}")
+            raise ResultsDisagreeError(f"{row.what} on {line}, which should not have it: {matched}")
         return NO
     if came_to - {"passed"}:
-        raise ResultsDisagreeError(f"{row.what} on {line}: {found}")
-    return YES if all(found) else OPEN
+        raise ResultsDisagreeError(f"{row.what} on {line}: {matched}")
+    return YES if all(matched) else OPEN
 
 
 def render(read: _Read = read, table: Mapping[str, Sequence[Row]] = TABLE) -> str:
@@ -52,16 +54,16 @@ def render(read: _Read = read, table: Mapping[str, Sequence[Row]] = TABLE) -> st
 
 
 def _row(row: Row, results: Mapping[str, Sequence[Result]]) -> str:
-    cells = [cell(row, line, of) for line, of in results.items()]
-    names = dict.fromkeys(of.partition("::")[0].rpartition("/")[2] for of in row.tests)
-    return f"| {row.what} | {' | '.join(cells)} | {', '.join(f'`{of}`' for of in names)} |"
+    cells = [cell(row, line, results_of_line) for line, results_of_line in results.items()]
+    names = dict.fromkeys(test.partition("::")[0].rpartition("/")[2] for test in row.tests)
+    return f"| {row.what} | {' | '.join(cells)} | {', '.join(f'`{name}`' for name in names)} |"
 
 
 def _releases(results: Mapping[str, Sequence[Result]]) -> str:
     """What was run, and when."""
     rows = ["| line | releases of Spark | tests passed | last run |", "|---|---|---|---|"]
-    for line, of in results.items():
-        passed = [one for one in of if one.outcome == "passed"]
+    for line, results_of_line in results.items():
+        passed = [one for one in results_of_line if one.outcome == "passed"]
         releases = ", ".join(sorted({one.spark for one in passed}))
         days = [one.day for one in passed]
         when = (

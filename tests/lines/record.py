@@ -48,7 +48,7 @@ def matches(pattern: str, test: str) -> bool:
 
 def wanted(test: str, patterns: Sequence[str] | None = None) -> bool:
     """Whether a row names it."""
-    known = patterns or [of for row in ROWS for of in row.tests]
+    known = patterns or [test for row in ROWS for test in row.tests]
     return any(matches(pattern, test) for pattern in known)
 
 
@@ -57,20 +57,22 @@ def read(line: str, place: Path = HERE) -> list[Result]:
     path = place / f"{line}.json"
     if not path.exists():
         return []
-    return [Result(**of) for of in json.loads(path.read_text(encoding="utf-8"))]
+    return [Result(**fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def write(line: str, results: Iterable[Result], place: Path = HERE) -> None:
     """Keeps them in place of what there is, one in each row of the file."""
-    rows = ",\n".join(json.dumps(asdict(of)) for of in sorted(results))
+    rows = ",\n".join(json.dumps(asdict(result)) for result in sorted(results))
     (place / f"{line}.json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
 
 def add(line: str, results: Iterable[Result], place: Path = HERE) -> None:
     """Keeps them beside the others; of those that no row names any more nothing stays."""
     assert line in SPARK, line
-    found = {of.test: of for of in read(line, place)} | {of.test: of for of in results}
-    write(line, (of for of in found.values() if wanted(of.test)), place)
+    by_test = {result.test: result for result in read(line, place)} | {
+        result.test: result for result in results
+    }
+    write(line, (result for result in by_test.values() if wanted(result.test)), place)
 
 
 def outcomes(report: Path) -> Iterator[tuple[str, str]]:
@@ -82,10 +84,10 @@ def outcomes(report: Path) -> Iterator[tuple[str, str]]:
         yield _name(case.attrib["classname"], case.attrib["name"]), outcome
 
 
-def _name(of: str, name: str) -> str:
-    if not of.startswith("tests."):
-        return f"{of.rpartition('.')[2]}: {name}"
-    return f"{of.removeprefix('tests.').replace('.', '/')}.py::{name}"
+def _name(owner: str, name: str) -> str:
+    if not owner.startswith("tests."):
+        return f"{owner.rpartition('.')[2]}: {name}"
+    return f"{owner.removeprefix('tests.').replace('.', '/')}.py::{name}"
 
 
 @cache
@@ -99,8 +101,8 @@ def source_of(test: str) -> str | None:
         code = _function(TESTS / file, name.partition("[")[0])
     else:
         suite = test.partition(":")[0]
-        found = [path.read_text(encoding="utf-8") for path in _SUITES.rglob(f"{suite}.scala")]
-        code = found[0] if found else None
+        sources = [path.read_text(encoding="utf-8") for path in _SUITES.rglob(f"{suite}.scala")]
+        code = sources[0] if sources else None
     return None if code is None else hashlib.sha256(code.encode()).hexdigest()[:12]
 
 

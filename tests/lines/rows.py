@@ -47,7 +47,7 @@ _IN_PYTHON = (
 
 
 def _of(test: str, *parameters: str) -> list[str]:
-    return [f"{test}[{of}]" for of in parameters]
+    return [f"{test}[{parameter}]" for parameter in parameters]
 
 
 TABLE: dict[str, Sequence[Row]] = {

@@ -28,5 +28,5 @@ def release() -> str:
 
 @pytest.fixture(scope="session")
 def wheel(dist: Path) -> Path:
-    (found,) = dist.glob("*.whl")
-    return found
+    (wheel,) = dist.glob("*.whl")
+    return wheel

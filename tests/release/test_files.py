@@ -87,12 +87,14 @@ def test_all_jars_say_that_they_are_of_one_build(dist: Path, release: str) -> No
 def test_a_pom_asks_for_nothing_that_is_inside(artifact: str, dist: Path, release: str) -> None:
     file = in_maven(dist, artifact, release) / f"{artifact}_2.13-{release}.pom"
     pom = ElementTree.parse(file).getroot()
-    asked = [
-        tuple(dependency.findtext(f"{POM}{of}") for of in ("groupId", "artifactId", "version"))
+    dependencies = [
+        tuple(
+            dependency.findtext(f"{POM}{field}") for field in ("groupId", "artifactId", "version")
+        )
         for dependency in pom.findall(f".//{POM}dependency")
     ]
     common = ("io.cleancut", "cleancut-common_2.13", release)
-    assert asked == ([] if artifact == "cleancut-common" else [common])
+    assert dependencies == ([] if artifact == "cleancut-common" else [common])
     assert pom.findtext(f"{POM}name") == artifact
     assert "Structured Streaming" in str(pom.findtext(f"{POM}description"))
     assert pom.findtext(f"{POM}licenses/{POM}license/{POM}name") == "Apache-2.0"
@@ -118,8 +120,8 @@ def test_the_bill_of_materials_names_all_that_is_shaded(
         if str(part["bom-ref"]).startswith("pkg:maven/"):
             assert part["licenses"][0]["license"]["id"] in ("Apache-2.0", "MIT-0")
             assert len(part["hashes"][0]["content"]) == 64
-    asked = {"pyspark", "py4j", "pyarrow", "zstandard"}
-    assert {n for n in asked if parts[f"pkg:pypi/{n}"].get("scope") == "required"} == asked
+    required = {"pyspark", "py4j", "pyarrow", "zstandard"}
+    assert {n for n in required if parts[f"pkg:pypi/{n}"].get("scope") == "required"} == required
 
 
 def test_the_documented_task_makes_what_is_here(dist: Path, release: str) -> None:
@@ -159,9 +161,9 @@ def test_the_documented_checks_find_what_is_not_signed(dist: Path, tmp_path: Pat
 
     assert typed(f"gpg --batch --passphrase '' --quick-generate-key {key} ed25519 sign", copy)
     menu = (ROOT / "Makefile").read_text(encoding="utf-8")
-    found = re.search(r"\$\(if \$\(KEY\),(gpg .*)\)$", menu, flags=re.MULTILINE)
-    assert found is not None
-    assert typed(found[1].replace("$(KEY)", key), copy.parent)
+    match = re.search(r"\$\(if \$\(KEY\),(gpg .*)\)$", menu, flags=re.MULTILINE)
+    assert match is not None
+    assert typed(match[1].replace("$(KEY)", key), copy.parent)
     signature, sums = blocks(RELEASING, "sh")[2].splitlines()
     assert typed(signature, copy)
     assert typed(sums, copy)

@@ -8,7 +8,11 @@ from tests.lines import page, record
 
 @pytest.mark.parametrize("line", SPARK)
 def test_the_tests_that_ran_on_a_line_are_those_of_the_release(line: str) -> None:
-    changed = [of.test for of in record.read(line) if record.source_of(of.test) != of.source]
+    changed = [
+        result.test
+        for result in record.read(line)
+        if record.source_of(result.test) != result.source
+    ]
     assert changed == [], "make lines runs them as they are now"
 
 

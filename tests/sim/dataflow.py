@@ -86,20 +86,20 @@ class Simulation:
         self.bucket = Bucket()
         self.truth = Truth()
         self.queries = self._drawn()
-        reads = {of.name: of.reads for of in self.queries}
+        reads = {query.name: query.reads for query in self.queries}
         self.invariants = Invariants(self.bucket.data, self.truth, reads)
         self.vectors = 0
         self.store = self._flow()
 
     def _drawn(self) -> list[SimQuery]:
         named = "abcd"[: self.draw.choice((2, 2, 3, 4))]
-        found = []
+        queries = []
         for name in named:
             reads = self.draw.sample(named, self.draw.choice((0, 1, 1, 2)))
             keep = self.draw.choice((1, 2, 4))
             query = SimQuery(name, tuple(reads), keep, self.bucket, self.truth, self.schedule)
-            found.append(query)
-        return found
+            queries.append(query)
+        return queries
 
     def _flow(self) -> FlowStore:
         machinery = SimMachinery(schedule=self.schedule)
@@ -124,7 +124,7 @@ class Simulation:
         self._last()
 
     def _after(self, operation: str, key: str) -> None:
-        if operation in ("create", "delete") and any(of in key for of in _WATCHED):
+        if operation in ("create", "delete") and any(watched in key for watched in _WATCHED):
             self.invariants.check(key)
         self.schedule.after(operation, key)
 
@@ -156,10 +156,12 @@ class Simulation:
         self.invariants.check()
         if self.draw.random() < 0.5:
             keep = self.draw.randrange(1, 4)
-            kept = {of.number for of in coordinator.entries[-keep:]}
+            kept = {entry.number for entry in coordinator.entries[-keep:]}
             # Whoever gives them up may be fenced, or die; another one may do it, too.
             self.invariants.promised &= kept | {
-                of for of in self.invariants.promised if of > coordinator.entries[-1].number
+                number
+                for number in self.invariants.promised
+                if number > coordinator.entries[-1].number
             }
             coordinator.expire(keep)
 
@@ -168,10 +170,14 @@ class Simulation:
         coordinator = self._made()
         coordinator.begin()
         self.invariants.check()
-        named = {(of.checkpoint, of.pin) for one in self.store.entries() for of in one.members}
+        named = {
+            (member.checkpoint, member.pin)
+            for one in self.store.entries()
+            for member in one.members
+        }
         for query in self.queries:
             prefix = f"ckpt/{query.name}/cleancut/savepoints/"
-            for key in [of for of in self.bucket.data if of.startswith(prefix)]:
+            for key in [stored for stored in self.bucket.data if stored.startswith(prefix)]:
                 pin = key.removeprefix(prefix).removesuffix(".cut")
                 if (query.checkpoint, pin) not in named:
                     raise ViolationError(f"{pin} of {query.name} is left, and no vector names it")

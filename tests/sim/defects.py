@@ -95,11 +95,11 @@ def no_entry_of_the_beginning() -> AbstractContextManager[object]:
     """A coordinator takes a generation, and no number of the log."""
 
     def take(store: FlowStore, _: Mapping[str, object]) -> Term:
-        found = names.generations(store.objects.list(names.COORDINATORS))[0]
+        newest = names.generations(store.objects.list(names.COORDINATORS))[0]
         body = store.machinery.token().encode()
-        while not store.create(names.coordinator_name(found + 1), body):
-            found += 1
-        return Term(found + 1, max(store.log(), default=0))
+        while not store.create(names.coordinator_name(newest + 1), body):
+            newest += 1
+        return Term(newest + 1, max(store.log(), default=0))
 
     return patch(f"{_COORDINATOR}take", take)
 
@@ -108,9 +108,9 @@ def savepoints_of_others_given_up() -> AbstractContextManager[object]:
     """With a vector all its savepoints go, those that others name, too."""
 
     def give_up(self: Pins, going: Sequence[VectorRecord], _: Sequence[VectorRecord]) -> None:
-        for of in going:
-            self._store.objects.delete(names.vector_name(of.number))
-            for cut in of.members:
+        for vector in going:
+            self._store.objects.delete(names.vector_name(vector.number))
+            for cut in vector.members:
                 self.drop(cut.checkpoint, cut.pin or "")
 
     return patch.object(Pins, "give_up", give_up)
@@ -145,8 +145,8 @@ def _both(*those: AbstractContextManager[object]) -> Iterator[None]:
 
 
 DEFECTS: Mapping[str, Defect] = {
-    of.__name__: of
-    for of in (
+    defect.__name__: defect
+    for defect in (
         no_lowering,
         no_second_look,
         attempts_ignored,

@@ -50,7 +50,7 @@ class Invariants:
         counted = []
         self._changed = key is None or key.startswith("channel/")
         prefix = f"{FLOW.removeprefix('mem:')}/"
-        for at in [of for of in self.data if of.startswith(f"{prefix}{names.VECTORS}/")]:
+        for at in [name for name in self.data if name.startswith(f"{prefix}{names.VECTORS}/")]:
             record = self._entry(at, self.data[at])
             if record.is_begin:
                 continue
@@ -103,7 +103,7 @@ class Invariants:
         return State(tuple(() for _ in self.reads[name]))
 
     def _check_rows(self, record: VectorRecord) -> None:
-        there = {of.name for of in record.members}
+        there = {member.name for member in record.members}
         for name in there:
             state = self._state(record, name)
             for sender, read in zip(self.reads[name], state.consumed, strict=True):
@@ -124,8 +124,8 @@ class Invariants:
         received = self._state(record, edge.receiver).consumed[int(edge.source)]
         wanted: set[Sent] = set(self._state(record, edge.sender).sent) - set(received)
         records = open_records_in(self._quiet)(edge.channel)
-        found = flying(records, edge)
-        flies = [(of.epoch, of.attempt) for of in found]
+        in_flight = flying(records, edge)
+        flies = [(published.epoch, published.attempt) for published in in_flight]
         if set(flies) != wanted or len(flies) != len(wanted):
             raise ViolationError(
                 f"{record.number}: from {edge.sender} to {edge.receiver} fly {flies}, and "

@@ -129,8 +129,8 @@ class SimQuery:
         return {epoch: self._token(name) for name, epoch in self._names().items()}
 
     def _names(self) -> dict[str, int]:
-        found = {name: parse_cut_name(name) for name in self._objects.list(CUTS)}
-        return {name: epoch for name, epoch in found.items() if epoch is not None}
+        epochs = {name: parse_cut_name(name) for name in self._objects.list(CUTS)}
+        return {name: epoch for name, epoch in epochs.items() if epoch is not None}
 
     def _token(self, name: str) -> str:
         # What a driver knows of its own cuts it need not ask for.
@@ -146,7 +146,9 @@ class SimQuery:
 
     def _follow(self, last: int) -> None:
         """The sink goes back with the query, before it publishes anything."""
-        acts = [of for of in self.truth.acts.get(self.name, []) if of.epoch <= last]
+        acts = [
+            operation for operation in self.truth.acts.get(self.name, []) if operation.epoch <= last
+        ]
         if acts:
             follow(open_records_in(self.bucket)(self.channel), cast("QuerySide", _Side(acts)))
 
@@ -172,12 +174,12 @@ class SimQuery:
             if read:
                 self._require(records, read[-1])
             last = read[-1][0] if read else -1
-            more = [of for of in manifest_epochs(records.names(EPOCHS)) if of > last]
-            for of in more[: self._draw.randrange(len(more) + 1)]:
-                manifest = read_manifest(records, of)
+            more = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > last]
+            for epoch in more[: self._draw.randrange(len(more) + 1)]:
+                manifest = read_manifest(records, epoch)
                 if manifest is None:
                     break
-                read = (*read, (of, manifest.attempt.token))
+                read = (*read, (epoch, manifest.attempt.token))
             # What was hidden while it was read is not taken, nor what follows something else than
             # what was read before: each epoch of a channel says which one it comes after.
             for of_both in (before.consumed[source][-1:], read[-1:]):
@@ -192,8 +194,8 @@ class SimQuery:
                 self._require(open_records_in(self.bucket)(f"mem:channel/{sender}"), read[-1])
 
     def _require(self, records: Records, last: Sent) -> None:
-        found = taken_back(records.names(TAKEN_BACK))
-        if last in {(of.epoch, of.token) for of in found}:
+        hidden = taken_back(records.names(TAKEN_BACK))
+        if last in {(record.epoch, record.token) for record in hidden}:
             raise _Stuck
 
     def _published(self, epoch: int) -> str:
@@ -202,10 +204,10 @@ class SimQuery:
         token = f"{self._draw.getrandbits(128):032x}"
         if publish(place, epoch, token, self.query_id, rows=1):
             return token
-        found = read_manifest(open_records_in(self.bucket)(self.channel), epoch)
-        if found is None:
+        manifest = read_manifest(open_records_in(self.bucket)(self.channel), epoch)
+        if manifest is None:
             raise OSError("it was taken back meanwhile")
-        return found.attempt.token
+        return manifest.attempt.token
 
     def _commit(self, epoch: int, state: State, source: int | None = None) -> None:
         token = f"{self._draw.getrandbits(128):032x}"
@@ -246,7 +248,7 @@ class SimQuery:
                 needed.add(self._segment(self._objects.read(name)))
             except FileNotFoundError:
                 continue
-        oldest = min(names[of] for of in set(names) - set(going))
+        oldest = min(names[name] for name in set(names) - set(going))
         for name in list(self._objects.list("segments")):
             if int(name.split("/")[1]) < oldest and name not in needed:
                 self._objects.delete(name)
@@ -266,7 +268,7 @@ class SimQuery:
         try:
             cuts = self._cuts()
             for epoch in sorted(cuts, reverse=True):
-                if all(self._counts(of, read) for of, read in self._read(cuts[epoch])):
+                if all(self._counts(channel, read) for channel, read in self._read(cuts[epoch])):
                     self._act(epoch, cuts)
                     return
         except _DAMAGES:
@@ -277,12 +279,14 @@ class SimQuery:
 
     def _read(self, token: str) -> list[tuple[str, Sent]]:
         states = self.truth.states[token].consumed
-        return [(of, read[-1]) for of, read in zip(self.reads, states, strict=True) if read]
+        return [
+            (channel, read[-1]) for channel, read in zip(self.reads, states, strict=True) if read
+        ]
 
     def _counts(self, sender: str, sent: Sent) -> bool:
         records = open_records_in(self.bucket)(f"mem:channel/{sender}")
-        found = taken_back(records.names(TAKEN_BACK))
-        return sent not in {(of.epoch, of.token) for of in found}
+        hidden = taken_back(records.names(TAKEN_BACK))
+        return sent not in {(record.epoch, record.token) for record in hidden}
 
     def _act(self, source: int, cuts: dict[int, str]) -> None:
         epoch = self.numbered = max(self.numbered, *self.plans, max(cuts)) + 1
@@ -303,7 +307,7 @@ class _Side:
     done: Sequence[Act]
 
     def acts(self, after: int) -> Sequence[Act]:
-        return [of for of in self.done if of.epoch > after]
+        return [operation for operation in self.done if operation.epoch > after]
 
 
 _tokens: dict[bytes, str] = {}
@@ -311,11 +315,11 @@ _tokens: dict[bytes, str] = {}
 
 def token_in(cut: bytes) -> str:
     """The token of a cut, by its bytes."""
-    found = _tokens.get(cut)
-    if found is None:
+    token = _tokens.get(cut)
+    if token is None:
         raw = unwrapped(cut, "cut", "cut", b"CCCT")
-        found = str(json.loads(raw)["token"])
+        token = str(json.loads(raw)["token"])
         if len(_tokens) > 10_000:
             _tokens.clear()
-        _tokens[cut] = found
-    return found
+        _tokens[cut] = token
+    return token

@@ -88,13 +88,13 @@ class Schedule:
     def run(self, steps: int) -> None:
         """Takes so many steps, or as many as there are; then lets all that is left die."""
         for _ in range(steps):
-            waiting = [of for of in self._actors if not of.done]
+            waiting = [actor for actor in self._actors if not actor.done]
             if not waiting:
                 break
-            for of in waiting:
-                of.frozen = max(0, of.frozen - 1)
-            ready = [of for of in waiting if not of.frozen] or waiting
-            weights = [of.weight for of in ready]
+            for actor in waiting:
+                actor.frozen = max(0, actor.frozen - 1)
+            ready = [actor for actor in waiting if not actor.frozen] or waiting
+            weights = [actor.weight for actor in ready]
             self._step(self.draw.choices(ready, weights)[0])
         self.end()
 
@@ -105,9 +105,9 @@ class Schedule:
             while not actor.done:
                 self._step(actor)
         self.is_ending = False
-        found = [of.failure for of in self._actors if of.failure is not None]
+        failures = [actor.failure for actor in self._actors if actor.failure is not None]
         self._actors = []
-        for failure in found:
+        for failure in failures:
             raise failure
 
     def _step(self, actor: Actor) -> None:

@@ -33,7 +33,7 @@ def refer(it: Epochs, partitions: int) -> None:
     assert not done.copies_rows
     stores = Checkpoint(it.checkpoint).cut().stores
     assert len(stores) == partitions
-    assert all(of.referenced_bytes for of in stores)
+    assert all(store.referenced_bytes for store in stores)
     assert it.state() == before
 
 

@@ -87,14 +87,14 @@ def test_what_is_not_captured_runs_aligned_and_says_why(
         session.conf.set(key, value)
     rows = SkewedInput(tmp_path / "input", seed=9, rows=60)
     rows.write(*range(FILES))
-    found: dict[int, list[Row]] = {}
+    emitted: dict[int, list[Row]] = {}
     said: dict[int, str] = {}
     started = threading.Event()
 
     @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
         assert started.wait(PATIENCE_S)
-        found[epoch] = batch.collect()
+        emitted[epoch] = batch.collect()
         said.update(coordinator(query).status().aligned)
 
     query = (
@@ -111,7 +111,7 @@ def test_what_is_not_captured_runs_aligned_and_says_why(
     finally:
         query.stop()
     assert said == refused.reasons
-    given = [row for epoch in sorted(found) for row in found[epoch]]
+    given = [row for epoch in sorted(emitted) for row in emitted[epoch]]
     batch = refused.build(rows.batch(session))
     if name == "behind an outer join":
         # Windows that the watermark has not closed are not given yet.

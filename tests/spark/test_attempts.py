@@ -100,9 +100,9 @@ def test_task_that_fails_runs_again_and_counts_once(
             return counted(events().withColumn("k", udf("k")))
         return counted(events()).withColumn("k", udf("k"))
 
-    found = run(spark, Operator(build, "update"), events=events, root=tmp_path / "ours")
+    actual = run(spark, Operator(build, "update"), events=events, root=tmp_path / "ours")
     assert marker.exists(), "no attempt failed"
-    assert Difference.between(expected, found).none
+    assert Difference.between(expected, actual).none
 
 
 class FailingSink:
@@ -146,10 +146,10 @@ def test_tasks_that_fail_after_their_commit_leave_no_trace(
     show: Callable[[str], None],
 ) -> None:
     sink = FailingSink(tmp_path / "ours")
-    found = run(spark, OPERATORS[name], events=events, root=tmp_path / "ours", sink=sink)
-    difference = Difference.between(expected, found)
-    show(f"seed {SEED}, {sink.failures} failed attempts, {len(found)} epochs twice, {difference}")
-    assert sink.failures >= len(found)
+    actual = run(spark, OPERATORS[name], events=events, root=tmp_path / "ours", sink=sink)
+    difference = Difference.between(expected, actual)
+    show(f"seed {SEED}, {sink.failures} failed attempts, {len(actual)} epochs twice, {difference}")
+    assert sink.failures >= len(actual)
     assert difference.none
 
 
@@ -170,9 +170,9 @@ def test_sink_that_fails_after_the_commit_gets_the_same_rows_again(
     for _ in range(EPOCHS):
         with pytest.raises(Exception, match="the sink fails after it wrote"):
             run(spark, PLAIN, events=events, root=root, sink=fails_once_per_epoch)
-    found = run(spark, PLAIN, events=events, root=root, sink=fails_once_per_epoch)
+    actual = run(spark, PLAIN, events=events, root=root, sink=fails_once_per_epoch)
     assert all(first == second for first, second in seen.values())
-    assert Difference.between(expected, found).none
+    assert Difference.between(expected, actual).none
 
 
 @long

@@ -22,10 +22,10 @@ GUIDE = "docs/guides/editing.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 
 
-def counted(of: DataFrame) -> DataFrame:
+def counted(events: DataFrame) -> DataFrame:
     """Rows with the columns k and count, as state."""
     key = f.struct(f.col("k").cast("int").alias("k"))
-    return of.select(
+    return events.select(
         key.alias("key"), f.struct(f.col("count").cast("long").alias("count")).alias("value")
     )
 
@@ -48,7 +48,7 @@ def test_a_query_goes_on_from_the_state_that_is_given(
     assert "the state that is given" in str(plan)
     assert not Path(it.checkpoint).exists()
     done = plan.apply()
-    assert [of.rows for of in done.operators] == [len(given)]
+    assert [operator.rows for operator in done.operators] == [len(given)]
     assert it.state() == given
     it.add(3)
     assert it.run() == [2, 3, 4]
@@ -80,7 +80,10 @@ def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: 
     before = known.select("key", n.alias("value"))
     seen = known.select("key", f.struct(f.lit(None).alias("__dummy__")).alias("value"))
     plan = cleancut.bootstrap(job.checkpoint, query(), {(0, "count"): before}, "update")
-    assert [of.name for of in plan.operators] == ["transformWithStateInPySparkExec", "dedupe"]
+    assert [operator.name for operator in plan.operators] == [
+        "transformWithStateInPySparkExec",
+        "dedupe",
+    ]
     for rows, reason in (
         ({(0, "all"): before}, "value ARRAY<STRUCT<n: BIGINT>>"),
         ({1: before}, "are to have the columns key STRUCT<k: INT>"),
@@ -100,8 +103,8 @@ def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: 
     job.add()  # keys 0 to 4, of which 0 and 1 have been seen
     assert job.start(query(), "update") is None
     counts = Checkpoint(job.checkpoint).state(0, family="count").to_pylist()
-    found = {row["key"]["k"]: row["value"]["n"] for row in counts}
-    assert found == {0: 10, 1: 11, 2: 1, 3: 1, 4: 1}
+    counts_by_key = {row["key"]["k"]: row["value"]["n"] for row in counts}
+    assert counts_by_key == {0: 10, 1: 11, 2: 1, 3: 1, 4: 1}
     every = Checkpoint(job.checkpoint).state(0, family="all").to_pylist()
     kept = Counter((row["key"]["k"], row["value"]["n"]) for row in every)
     assert kept == {(0, 10): 2, (1, 11): 2, (2, 1): 1, (3, 1): 1, (4, 1): 1}
@@ -132,7 +135,10 @@ def test_what_was_broken_off_does_not_start_and_can_be_begun_again(
     late = good.where(survived())
     with pytest.raises(Exception, match="no more"):
         cleancut.bootstrap(it.checkpoint, query, {0: late}, "update").apply()
-    assert sorted(of.name for of in (Path(it.checkpoint) / "offsets").glob("[0-9]*")) == ["0", "1"]
+    assert sorted(entry.name for entry in (Path(it.checkpoint) / "offsets").glob("[0-9]*")) == [
+        "0",
+        "1",
+    ]
     it.add()
     with pytest.raises(Exception, match=r"."):
         it.run()
@@ -145,14 +151,14 @@ def test_what_was_broken_off_does_not_start_and_can_be_begun_again(
 def fails_from(note: Path) -> Any:
     """A function of rows that is called for the check of the rows, and fails after that."""
 
-    def asked() -> bool:
+    def fails_later() -> bool:
         count = int(note.read_text()) if note.exists() else 0
         note.write_text(str(count + 1))
         if count >= 1:
             raise RuntimeError("no more")
         return True
 
-    return asked
+    return fails_later
 
 
 def test_the_documented_bootstrap_runs(

@@ -95,12 +95,12 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
     def timed(rows: DataFrame) -> DataFrame:
         return rows.withColumn("ts", f.timestamp_seconds("t")).withWatermark("ts", DELAY)
 
-    found: dict[int, list[Row]] = {}
+    emitted: dict[int, list[Row]] = {}
     begun = threading.Event()
 
     @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
-        found[epoch] = batch.collect()
+        emitted[epoch] = batch.collect()
         begun.set()
 
     reader = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
@@ -120,16 +120,16 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
         assert coordinator(query).status().in_flight == ()
         assert coordinator(query).status().aligned == {}
         dropped = [
-            of.numRowsDroppedByWatermark
+            operator.numRowsDroppedByWatermark
             for epoch in query.recentProgress
-            for of in epoch.stateOperators
+            for operator in epoch.stateOperators
         ]
     finally:
         query.stop()
     batch = CHAINS[name](timed(session.read.schema(SCHEMA).json(str(tmp_path / "source"))))
     due = [row for row in batch.collect() if row["start"].timestamp() < FAR - 100]
     assert sum(dropped) == 0
-    given = [row for epoch in sorted(found) for row in found[epoch]]
+    given = [row for epoch in sorted(emitted) for row in emitted[epoch]]
     assert sorted(map(tuple, given)) == sorted(map(tuple, due))
     cuts = [cut for cut in Checkpoint(str(location)).cuts() if cut.mode == "unaligned"]
     first = {
@@ -138,6 +138,8 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
         for channel in Checkpoint(str(location)).cut(cut.epoch).shuffle_inputs
         if channel.rows > 0
     }
-    show(f"seed {SEED}, {len(cuts)} of {len(found)} epochs left rows in flight to {sorted(first)}")
+    show(
+        f"seed {SEED}, {len(cuts)} of {len(emitted)} epochs left rows in flight to {sorted(first)}"
+    )
     # Spark counts operators from the sink on.
     assert max(first, default=None) == 1, "no cut met rows on their way to the first operator"

@@ -93,19 +93,19 @@ class Flow:
 
     def read(self, name: str, *, channel: Channel | None = None, **bounds: Any) -> "Read":
         """Reads all that was sent so far, and counts it."""
-        found = Read()
+        read = Read()
         stream = (channel or self.channel).stream(self.spark, tag_column="tag", **bounds)
         query = (
             stream.groupBy("k")
             .agg(F.count("*").alias("n"), F.sum("v").alias("s"), F.max("tag.epoch").alias("e"))
             .writeStream.outputMode("update")
-            .foreachBatch(found)
+            .foreachBatch(read)
             .option("checkpointLocation", self.at(name))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-        return found
+        return read
 
     def expected(self, files: int | None = None) -> dict[int, tuple[int, int]]:
         counts: Counter[int] = Counter()
@@ -116,10 +116,10 @@ class Flow:
         return {k: (counts[k], sums[k]) for k in counts}
 
     def expire(self) -> list[int]:
-        return [of.epoch for of in self.channel.expire(grace="0s", endpoint=self.endpoint)]
+        return [epoch.epoch for epoch in self.channel.expire(grace="0s", endpoint=self.endpoint)]
 
     def held(self) -> list[int]:
-        return [of.epoch for of in self.channel.epochs(endpoint=self.endpoint)]
+        return [epoch.epoch for epoch in self.channel.epochs(endpoint=self.endpoint)]
 
 
 class Read:
@@ -145,9 +145,9 @@ def on_disk(spark: SparkSession, tmp_path: Path) -> Flow:
     return Flow(spark, tmp_path, Disk(tmp_path / "channel"))
 
 
-def refused(error_id: str, flow: Flow, name: str, **of: Any) -> str:
+def refused(error_id: str, flow: Flow, name: str, **options: Any) -> str:
     with pytest.raises(StreamingQueryException) as failure:
-        flow.read(name, **of)
+        flow.read(name, **options)
     assert error_id in str(failure.value)
     return str(failure.value)
 
@@ -166,7 +166,7 @@ def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
     readers = flow.channel.readers(endpoint=flow.endpoint)
     # It has taken one epoch in each of its own.
     oldest = cleancut.Checkpoint(flow.at("one")).cuts()[0].epoch
-    assert sorted((of.oldest, of.newest) for of in readers) == [(oldest, 4), (4, 4)]
+    assert sorted((reader.oldest, reader.newest) for reader in readers) == [(oldest, 4), (4, 4)]
     assert oldest > 0
     rows = flow.channel.read(flow.spark, epochs=[1, 3]).collect()
     assert {row["v"] for row in rows} == {
@@ -177,21 +177,23 @@ def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
 def test_a_tag_is_that_of_one_row(on_disk: Flow) -> None:
     on_disk.add(2)
     on_disk.send(lambda rows: rows.repartition(3))
-    found: list[Any] = []
+    tagged: list[Any] = []
     query = (
         on_disk.channel.stream(on_disk.spark, tag_column="from")
-        .writeStream.foreachBatch(lambda df, _: found.extend(df.collect()))
+        .writeStream.foreachBatch(lambda df, _: tagged.extend(df.collect()))
         .option("checkpointLocation", on_disk.at("tags"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
     sender = json.loads((Path(on_disk.at("sender")) / "metadata").read_text())["id"]
-    assert {row["from"]["sender"] for row in found} == {sender}
-    tags = {(of["epoch"], of["partition"], of["sequence"]) for of in (r["from"] for r in found)}
-    assert len(tags) == len(found) == 2 * ROWS
+    assert {row["from"]["sender"] for row in tagged} == {sender}
+    tags = {
+        (tag["epoch"], tag["partition"], tag["sequence"]) for tag in (r["from"] for r in tagged)
+    }
+    assert len(tags) == len(tagged) == 2 * ROWS
     assert {epoch for epoch, _, _ in tags} == {0, 1}
-    assert sorted(row["v"] for row in found) == list(range(2 * ROWS))
+    assert sorted(row["v"] for row in tagged) == list(range(2 * ROWS))
     # What lies there may be read without Spark, too.
     table = pyarrow.dataset.dataset(on_disk.channel.paths()).to_table()
     assert sorted(table["v"].to_pylist()) == list(range(2 * ROWS))
@@ -218,8 +220,8 @@ def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> Non
     on_disk.add()
     on_disk.send()
     assert on_disk.held() == [0, 1, 2, 6]
-    told = refused("CLEANCUT_CHANNEL_ROLLED_BACK", on_disk, "one")
-    assert "follows epoch 2, and this reader has already read up to epoch 3" in told
+    message = refused("CLEANCUT_CHANNEL_ROLLED_BACK", on_disk, "one")
+    assert "follows epoch 2, and this reader has already read up to epoch 3" in message
     # Its own epochs are those of the channel here, since it has taken one at a time.
     cleancut.rollback(on_disk.at("one"), 2).apply()
     again = on_disk.read("one")
@@ -259,7 +261,7 @@ def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -
     assert late.epochs == on_disk.held()
     # A second call deletes what the first let go, and a reader that needed it is told.
     on_disk.expire()
-    assert all(of.epoch > gone[-1] for of in on_disk.channel.epochs())
+    assert all(epoch.epoch > gone[-1] for epoch in on_disk.channel.epochs())
 
 
 def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None:
@@ -268,7 +270,9 @@ def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None
     on_disk.read("one")
     on_disk.read("two")
     note = next(
-        of for of in (on_disk.home / "channel/_readers").glob("*.json") if "two" in of.read_text()
+        file
+        for file in (on_disk.home / "channel/_readers").glob("*.json")
+        if "two" in file.read_text()
     )
     body = note.read_text()
     note.write_text(body.replace("/two/", "/lost/"))
@@ -282,7 +286,7 @@ def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None
     assert on_disk.expire() == [0, 1]
     assert on_disk.channel.remove_reader(query)
     assert not on_disk.channel.remove_reader(query)
-    assert [of.query_id == query for of in on_disk.channel.readers()] == [False]
+    assert [reader.query_id == query for reader in on_disk.channel.readers()] == [False]
 
 
 @long
@@ -291,7 +295,7 @@ def test_a_reader_of_any_provider_keeps_what_its_offset_log_names(on_disk: Flow)
     on_disk.add(6)
     on_disk.send()
     on_disk.read("level 0", max_epochs=1)
-    logged = [int(of.name) for of in Path(on_disk.at("level 0"), "offsets").glob("[0-9]*")]
+    logged = [int(entry.name) for entry in Path(on_disk.at("level 0"), "offsets").glob("[0-9]*")]
     assert on_disk.channel.readers()[0].oldest == min(logged) > 0
     assert on_disk.expire() == list(range(min(logged) + 1))
 
@@ -304,7 +308,7 @@ def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
     wide = on_disk.channel.stream(on_disk.spark)
     assert wide.columns == ["k", "v", "w"]
     on_disk.add()
-    for change, told in [
+    for change, problem in [
         (lambda rows: rows.drop("v"), "they have no column v, which is bigint"),
         (lambda rows: rows.withColumn("v", F.col("v").cast("string")), "was bigint"),
         (lambda rows: rows.withColumn("cleancut_epoch", F.lit(1)), "cleancut_epoch is taken"),
@@ -313,7 +317,7 @@ def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
             StreamingQueryException, match="CLEANCUT_CHANNEL_SCHEMA_MISMATCH"
         ) as failure:
             on_disk.send(change)
-        assert told in str(failure.value)
+        assert problem in str(failure.value)
     on_disk.send(lambda rows: rows.withColumn("w", F.col("v") * 2))
     assert on_disk.read("one").last == on_disk.expected()
 
@@ -359,10 +363,12 @@ def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
         ({"poll_interval": "soon"}, "pollInterval is soon"),
     ],
 )
-def test_a_bound_that_is_none_is_refused(on_disk: Flow, bounds: dict[str, Any], told: str) -> None:
+def test_a_bound_that_is_none_is_refused(
+    on_disk: Flow, bounds: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(Exception, match="CLEANCUT_CONF_INVALID") as failure:
         Channel(on_disk.channel._path, schema=SCHEMA).stream(on_disk.spark, **bounds)
-    assert told in str(failure.value)
+    assert problem in str(failure.value)
 
 
 def test_an_epoch_in_a_bucket_is_read_by_three_requests(
@@ -389,18 +395,18 @@ def test_an_epoch_in_a_bucket_is_read_by_three_requests(
             deadline = time.monotonic() + PATIENCE_S
             while len(taken) < 2 and time.monotonic() < deadline:
                 time.sleep(0.05)
-            found = Counter(
+            requests = Counter(
                 (method, path.partition("/channel/")[2].partition("/")[0])
                 for method, path in proxy.requests[before:]
             )
         finally:
             query.stop()
-    show(f"requests of a reader, polls that found nothing included: {dict(found)}")
+    show(f"requests of a reader, polls that found nothing included: {dict(requests)}")
     assert taken == [ROWS, ROWS]
-    files = {key: count for key, count in found.items() if key[1] == "_files"}
+    files = {key: count for key, count in requests.items() if key[1] == "_files"}
     assert files == {("HEAD", "_files"): 1, ("GET", "_files"): 1}
     # One of the looks found the manifest; a listing may come now and then.
-    assert found[("GET", "_epochs")] >= 1
+    assert requests[("GET", "_epochs")] >= 1
 
 
 def test_the_documented_channel(
@@ -431,11 +437,11 @@ def test_the_documented_channel(
         names["sender"].stop()
     assert counted == {k: count for k, (count, _) in flow.expected().items()}
     exec(keeping, names)
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     # A table has the room that it has, and the reader whole what it shortens.
-    assert [of.query_id for of in names["orders"].readers()] == [names["reader"].id]
-    assert names["reader"].id[:20] in told
-    assert told.endswith("(none)\n")
+    assert [reader.query_id for reader in names["orders"].readers()] == [names["reader"].id]
+    assert names["reader"].id[:20] in printed
+    assert printed.endswith("(none)\n")
 
 
 def test_errors_of_channels_are_found_by_id() -> None:

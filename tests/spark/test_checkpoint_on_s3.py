@@ -83,11 +83,11 @@ def test_cuts_of_a_query_hold_what_spark_finds_in_them(
     assert len(state) > len(first) >= 3
     for epoch, expected in state.items():
         table = checkpoint.state(0, at=epoch)
-        found = sorted(
+        stored = sorted(
             [*row["key"].values(), *row["value"].values(), row["partition"]]
             for row in table.to_pylist()
         )
-        assert found == expected
+        assert stored == expected
     report = checkpoint.verify()
     assert report.ok, report
     assert report.loadable == 3 * len(state)
@@ -151,8 +151,8 @@ def test_a_query_in_a_bucket_is_rescaled_on_a_cluster(server: S3Server, tmp_path
     places = [server.endpoint, location, str(source)]
     answer = run_script(RESCALED, *places, **server.environment)
     assert answer.returncode == 0, answer.stderr
-    told, last = json.loads(answer.stdout.splitlines()[-1])
-    assert told == {"6": 0, "2": 0, "5": 23}
+    counts, last = json.loads(answer.stdout.splitlines()[-1])
+    assert counts == {"6": 0, "2": 0, "5": 23}
     totals: dict[str, list[int]] = {}
     for number in (0, 0, 0, 0, 1, 2):
         for v in range(60):

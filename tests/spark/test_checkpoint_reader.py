@@ -76,8 +76,8 @@ def in_order(rows: Sequence[Any]) -> list[Any]:
     return sorted((values(row) for row in rows), key=str)
 
 
-def rows_of(checkpoint: Checkpoint, **asked: Any) -> list[Any]:
-    return in_order(checkpoint.state(0, **asked).to_pylist())
+def rows_of(checkpoint: Checkpoint, **options: Any) -> list[Any]:
+    return in_order(checkpoint.state(0, **options).to_pylist())
 
 
 def found_by_key(checkpoint: Checkpoint, store: str = "default", family: str = "default") -> int:
@@ -87,16 +87,16 @@ def found_by_key(checkpoint: Checkpoint, store: str = "default", family: str = "
         by_key.setdefault(repr(row["key"]), []).append(row)
     assert by_key
     for rows in by_key.values():
-        found = checkpoint.lookup(0, rows[0]["key"], store=store, family=family)
-        assert found.to_pylist() == rows
+        matches = checkpoint.lookup(0, rows[0]["key"], store=store, family=family)
+        assert matches.to_pylist() == rows
     root = open_root(checkpoint.location)
     stored = History(root).named(None).of(0, store)
     operator = Operator.at(root.checkpoint, 0, store, family, stored.version - 1)
     families = stored.keyed(stored.partitions[0]).families
-    (own,) = (of for of in families if of.name == family)
-    schema = struct_of(own.key_schema, "key")
+    (matching,) = (known for known in families if known.name == family)
+    schema = struct_of(matching.key_schema, "key")
     keys = [cells_of(schema, rows[0]["key"], "key") for rows in by_key.values()]
-    return max(len(operator.partitions(own, key, stored.partitions)) for key in keys)
+    return max(len(operator.partitions(matching, key, stored.partitions)) for key in keys)
 
 
 @pytest.fixture
@@ -115,15 +115,15 @@ def test_the_state_of_an_aggregation_is_what_spark_reads(feed: Feed) -> None:
     stores = checkpoint.stores()
     assert len(stores) > 1
     assert {store.versions for store in stores} == {(1, 2, 3)}
-    found = rows_of(checkpoint)
-    assert len(found) == 7
-    assert found == feed.rows_of_spark()
+    rows = rows_of(checkpoint)
+    assert len(rows) == 7
+    assert rows == feed.rows_of_spark()
     assert found_by_key(checkpoint) == 1
     absent = checkpoint.lookup(0, "key 8")
     assert (absent.num_rows, absent.schema) == (0, checkpoint.lookup(0, "key 1").schema)
     first = rows_of(checkpoint, version=1)
     assert first == feed.rows_of_spark(batchId=0)
-    assert first != found
+    assert first != rows
     report = checkpoint.verify()
     assert report.ok, report
     assert report.loadable == 3 * len(stores)
@@ -175,9 +175,13 @@ def test_keys_of_state_variables_are_found_in_the_partition_of_their_group(feed:
     keyed = rows.withWatermark("ts", "1 hour").groupBy("k")
     feed.run(keyed.transformWithState(ledger, OUTPUT, "update", "eventTime"), "update")
     checkpoint = Checkpoint(feed.checkpoint)
-    own = [of.name for of in checkpoint.families(0) if not of.is_internal and of.keys]
-    assert len(own) == 6  # a value, a list and a map, twice
-    assert {of: found_by_key(checkpoint, family=of) for of in own} == dict.fromkeys(own, 1)
+    names = [
+        family.name for family in checkpoint.families(0) if not family.is_internal and family.keys
+    ]
+    assert len(names) == 6  # a value, a list and a map, twice
+    assert {name: found_by_key(checkpoint, family=name) for name in names} == dict.fromkeys(
+        names, 1
+    )
 
 
 def test_a_key_is_found_where_state_has_been_spread_anew(feed: Feed) -> None:

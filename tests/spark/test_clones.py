@@ -29,18 +29,18 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 USUAL = {"rocksdb to cuts"}
-WAYS = [f"{of} to {to}" for of, to in product(PLACES, KINDS)]
+WAYS = [f"{place} to {to}" for place, to in product(PLACES, KINDS)]
 
 
 @pytest.mark.parametrize(("of", "to"), usually(USUAL, WAYS, lambda way: tuple(way.split(" to "))))
 def test_a_clone_goes_on_as_the_query_does(
-    spark: SparkSession, tmp_path: Path, of: str, to: str
+    spark: SparkSession, tmp_path: Path, place: str, to: str
 ) -> None:
-    it = Epochs(spark, tmp_path, PLACES[of])
+    it = Epochs(spark, tmp_path, PLACES[place])
     it.add(4)
     it.run()
     into = str(tmp_path / "clone")
-    format_ = "-1" if of.endswith("-1") else ""
+    format_ = "-1" if place.endswith("-1") else ""
     plan = cleancut.clone(it.checkpoint, into, 1, partitions=5, **KINDS[to])
     assert (plan.source, plan.last, plan.epoch) == (1, 3, 5)
     assert not Path(into).exists()
@@ -70,7 +70,7 @@ def test_a_query_moves_and_keeps_its_name(spark: SparkSession, tmp_path: Path) -
     Checkpoint(it.checkpoint).create_savepoint("good", 1)
     moved = str(tmp_path / "moved")
     cleancut.clone(it.checkpoint, moved, "good", same_query=True).apply()
-    assert [of.name for of in Checkpoint(it.checkpoint).savepoints()] == ["good"]
+    assert [savepoint.name for savepoint in Checkpoint(it.checkpoint).savepoints()] == ["good"]
     before = (Path(it.checkpoint) / "metadata").read_text()
     assert (Path(moved) / "metadata").read_text() == before
     # The original is gone, and nothing of the copy leads there.
@@ -109,14 +109,14 @@ def test_what_cannot_be_made_is_refused(spark: SparkSession, tmp_path: Path) -> 
     other.checkpoint = str(tmp_path / "there")
     other.run()
     free = str(tmp_path / "free")
-    asked: list[tuple[Callable[[], object], str]] = [
+    refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: cleancut.clone(it.checkpoint, other.checkpoint), "there is a checkpoint at"),
         (lambda: cleancut.clone(it.checkpoint, it.checkpoint), "cannot be made where it is"),
         (lambda: cleancut.clone(it.checkpoint, f"{it.checkpoint}/in"), "lies within it"),
         (lambda: cleancut.clone(it.checkpoint, free, 9), "no epoch 9"),
         (lambda: cleancut.clone(it.checkpoint, "s3://bucket/q"), "cannot be committed by cuts"),
     ]
-    for call, reason in asked:
+    for call, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
             call()
         assert raised.value.error_id == REFUSED

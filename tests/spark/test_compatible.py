@@ -177,12 +177,14 @@ def test_it_says_what_spark_then_does(
     assert job.start(before(job, job.session()), first) is None
     files = job.described()
     query = after(job, job.session())
-    found = cleancut.check_compatibility(job.checkpoint, query, mode)  # type: ignore[arg-type]
-    assert {of.subject: of.kind for of in found.differences} == kinds, str(found)
+    answer = cleancut.check_compatibility(job.checkpoint, query, mode)  # type: ignore[arg-type]
+    assert {difference.subject: difference.kind for difference in answer.differences} == kinds, str(
+        answer
+    )
     assert files == job.described()
     job.add()
     refusal = job.start(query, mode)
-    assert bool(found) == (refusal is None), refusal
+    assert bool(answer) == (refusal is None), refusal
 
 
 @long
@@ -199,11 +201,15 @@ def test_a_state_variable_may_get_a_column_where_spark_says_so(
     )
     assert same.differences == (), str(same.to_dict())
     query = remembering(job, job.session(), 2)
-    found = cleancut.check_compatibility(job.checkpoint, query, "update")
-    assert {(of.subject, of.kind) for of in found.differences} == {("operator 0", kind)}
-    assert {"count", "all"} == {of.description.split("'")[1] for of in found.differences}
+    answer = cleancut.check_compatibility(job.checkpoint, query, "update")
+    assert {(difference.subject, difference.kind) for difference in answer.differences} == {
+        ("operator 0", kind)
+    }
+    assert {"count", "all"} == {
+        difference.description.split("'")[1] for difference in answer.differences
+    }
     job.add()
-    assert bool(found) == (job.start(query, "update") is None)
+    assert bool(answer) == (job.start(query, "update") is None)
 
 
 def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -211,15 +217,15 @@ def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_p
     job.add()
     assert job.start(counted(job, job.session()), "update") is None
     job.settings |= PLACES["level-0"] | {"spark.sql.shuffle.partitions": "7"}
-    found = cleancut.check_compatibility(job.checkpoint, counted(job, job.session()), "update")
-    assert found.ok
-    kept: dict[str, Any] = {of.subject: of for of in found.differences}
-    assert {of.kind for of in found.differences} == {"kept"}
+    answer = cleancut.check_compatibility(job.checkpoint, counted(job, job.session()), "update")
+    assert answer.ok
+    kept: dict[str, Any] = {difference.subject: difference for difference in answer.differences}
+    assert {difference.kind for difference in answer.differences} == {"kept"}
     assert "rescale" in kept["spark.sql.shuffle.partitions"].advice
     assert "2 for this query, and 7" in kept["spark.sql.shuffle.partitions"].description
     assert "convert" in kept["spark.sql.streaming.stateStore.providerClass"].advice
-    assert "can start" in str(found)
-    assert "rescale" in str(found)
+    assert "can start" in str(answer)
+    assert "rescale" in str(answer)
 
 
 def entries(job: Job) -> list[Path]:
@@ -295,7 +301,7 @@ def test_the_documented_command_answers(
     monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
     monkeypatch.setattr(SparkSession, "stop", lambda _: None)
 
-    def asked(name: str, *more: str) -> tuple[int, str, str]:
+    def answer_of(name: str, *more: str) -> tuple[int, str, str]:
         command = ["check-compatibility", job.checkpoint, "--query", f"orders:{name}", *more]
         status = _cli.main([*command, "--output-mode", "update"])
         return status, *capsys.readouterr()
@@ -304,17 +310,17 @@ def test_the_documented_command_answers(
     command = [job.checkpoint if "/" in part else part for part in typed[1:]]
     assert _cli.main(command) == _cli.OK
     assert capsys.readouterr().out.startswith("The query can start")
-    status, out, _ = asked("by_text", "--json")
-    told = json.loads(out)
-    assert (status, told["ok"]) == (_cli.REFUSED, False)
-    assert [of["subject"] for of in told["differences"]] == ["operator 0"]
-    assert "migrate" in told["differences"][0]["advice"]
+    status, out, _ = answer_of("by_text", "--json")
+    report = json.loads(out)
+    assert (status, report["ok"]) == (_cli.REFUSED, False)
+    assert [difference["subject"] for difference in report["differences"]] == ["operator 0"]
+    assert "migrate" in report["differences"][0]["advice"]
     for name, reason in [
         ("broken", "the function has failed: ZeroDivisionError"),
         ("nothing", "orders has no function nothing"),
         ("none", "gives None and no DataFrame"),
     ]:
-        status, out, err = asked(name)
+        status, out, err = answer_of(name)
         assert (status, out) == (_cli.REFUSED, "")
         assert reason in err
         assert REFUSED in err

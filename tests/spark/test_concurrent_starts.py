@@ -27,7 +27,7 @@ def test_one_of_two_concurrent_starts_processes_the_input(
     """Without the fix CLEANCUT_SEAL_BATCH_INVALID ended the run that Spark kept."""
     counting = CountedFiles(tmp_path, keys=KEYS)
     counting.add(1)
-    own = [_session(spark) for _ in range(sessions)]
+    own_sessions = [_session(spark) for _ in range(sessions)]
     counts: dict[int, int] = {}
     queries: list[StreamingQuery] = []
     refused: list[str] = []
@@ -47,11 +47,13 @@ def test_one_of_two_concurrent_starts_processes_the_input(
         except Exception as error:
             refused.append(str(error))
 
-    start(own[0])
+    start(own_sessions[0])
     try:
         # Spark refuses one start if both find the same run: it is drawn again until they do.
         for _ in range(ATTEMPTS):
-            threads = [threading.Thread(target=start, args=(own[n % sessions],)) for n in (0, 1)]
+            threads = [
+                threading.Thread(target=start, args=(own_sessions[n % sessions],)) for n in (0, 1)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:

@@ -73,7 +73,7 @@ def rows_of(df):
 def wanted():
     return rows_of(distinct(spark.read.schema("k int, n int").json(str(source))))
 
-def found():
+def published_rows():
     return rows_of(spark.read.schema("k int, n int, epoch long").parquet(results))
 """.replace("%s", NO_WORKER)
 
@@ -93,7 +93,7 @@ assert watched.create_savepoint("early", 1) == 1
 assert [of.epoch for of in watched.history()] == [0, 1, 2]
 assert cleancut.stop(query, savepoint="end") == 2
 assert not query.isActive
-assert found() == wanted()
+assert published_rows() == wanted()
 
 # Acts, from a client too; then the query goes on.
 assert cleancut.rescale(location, 6).apply(spark).copies_rows is False
@@ -109,7 +109,7 @@ put(3, [(k, 1000) for k in range(5)])
 query = start()
 query.processAllAvailable()
 assert cleancut.stop(query) == 4
-assert found() == wanted()
+assert published_rows() == wanted()
 back = cleancut.rollback(location, "early").apply()
 assert (back.source, back.epoch) == (1, 6)
 edited = cleancut.edit(location, 0, lambda state: state.where("key.k <> 3")).apply()
@@ -143,7 +143,7 @@ GOES_ON = (
 query = start()
 query.processAllAvailable()
 cleancut.stop(query)
-assert found() == wanted()
+assert published_rows() == wanted()
 print("DONE")
 """
 )
@@ -236,13 +236,13 @@ def test_a_server_that_is_killed_with_rows_in_flight_goes_on(
     master: str, server: Servers, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     started = server("--cuts", "--mode", "unaligned", master=master)
-    told = re.search(r"LEFT (\d+)", client(IN_FLIGHT, started, tmp_path))
-    assert told is not None
-    assert int(told[1]) > 0
+    left = re.search(r"LEFT (\d+)", client(IN_FLIGHT, started, tmp_path))
+    assert left is not None
+    assert int(left[1]) > 0
     started.kill()
     started.start()
     client(GOES_ON, started, tmp_path)
-    show(f"{told[1]} rows in flight when the server was killed")
+    show(f"{left[1]} rows in flight when the server was killed")
 
 
 @long
@@ -253,7 +253,7 @@ def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
     with home_of("connect") as home:
         started = ConnectServer(home, "")
         (home / "spark-defaults.conf").write_text(started.properties)
-        places = {f"SPARK_{of}_DIR": str(home) for of in ("CONF", "LOG", "PID")}
+        places = {f"SPARK_{kind}_DIR": str(home) for kind in ("CONF", "LOG", "PID")}
         places["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         places["SPARK_HOME"] = str(SPARK_HOME)
         stop = [str(SPARK_HOME / "sbin" / "stop-connect-server.sh")]

@@ -42,18 +42,18 @@ def place_of(target: str) -> Iterator[tuple[str, Callable[[], list[Row]] | None]
         elif target == "redis":
             redis = stack.enter_context(redis_server())
             client = stack.enter_context(redis.client())
-            yield redis.url, lambda: [_row(of) for _, of in client.xrange(TABLE)]
+            yield redis.url, lambda: [_row(fields) for _, fields in client.xrange(TABLE)]
         elif target == "kafka":
             broker = stack.enter_context(kafka_broker())
             broker.make_topic(TABLE)
             records = partial(broker.records, TABLE)
-            yield broker.servers, lambda: [_row(json.loads(of.value())) for of in records()]
+            yield broker.servers, lambda: [_row(json.loads(record.value())) for record in records()]
         else:
             yield "", None
 
 
-def _row(of: dict[str, Any]) -> Row:
-    return int(of["k"]), int(of["n"])
+def _row(fields: dict[str, Any]) -> Row:
+    return int(fields["k"]), int(fields["n"])
 
 
 def client(one: ConnectServer, home: Path, target: str, place: str, act: str) -> str:
@@ -91,8 +91,8 @@ def test_a_sink_of_a_client_has_each_row_once_wherever_the_server_dies(
         assert "DONE" in client(one, tmp_path, target, place, "end")
         if rows is None:
             answer = client(one, tmp_path, target, place, "read").splitlines()[-1]
-            found = [tuple(row) for row in json.loads(answer)]
+            written = [tuple(row) for row in json.loads(answer)]
         else:
-            found = sorted(tuple(row) for row in rows())
-    assert found == wanted(FILES)
-    show(f"seed {SEED}: killed after epochs {died_after}, {len(found)} rows, each once")
+            written = sorted(tuple(row) for row in rows())
+    assert written == wanted(FILES)
+    show(f"seed {SEED}: killed after epochs {died_after}, {len(written)} rows, each once")

@@ -78,9 +78,9 @@ class Counting(CountedFiles):
         return {row["k"]: row["count"] for row in rows.collect()}
 
 
-def billed(found: Coordinator) -> Counter[str]:
+def billed(handle: Coordinator) -> Counter[str]:
     """Requests so far, but for removals, which cost nothing."""
-    kinds = found.status().requests
+    kinds = handle.status().requests
     return Counter({kind: n.requests for kind, n in kinds.items() if kind not in FREE})
 
 
@@ -91,16 +91,16 @@ def requests_of_an_epoch(
     counting.add()
     query = counting.start(sink)
     try:
-        found = coordinator(query)
-        assert found.wait_for(0, timeout=PATIENCE_S)
+        handle = coordinator(query)
+        assert handle.wait_for(0, timeout=PATIENCE_S)
         query.processAllAvailable()
-        before = billed(found)
+        before = billed(handle)
         for epoch in range(1, EPOCHS):
             counting.add()
-            assert found.wait_for(epoch, timeout=PATIENCE_S)
+            assert handle.wait_for(epoch, timeout=PATIENCE_S)
         query.processAllAvailable()
-        asked = billed(found) - before
-        return {kind: count / (EPOCHS - 1) for kind, count in asked.items()}
+        billed_requests = billed(handle) - before
+        return {kind: count / (EPOCHS - 1) for kind, count in billed_requests.items()}
     finally:
         query.stop()
 
@@ -109,7 +109,7 @@ def requests_of_an_epoch(
 def test_requests_follow_epochs_and_not_partitions(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    found = {}
+    requests = {}
     for partitions in (2, 12):
         directory = tmp_path / str(partitions)
         directory.mkdir()
@@ -118,12 +118,12 @@ def test_requests_follow_epochs_and_not_partitions(
         session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
         location = f"s3://{server.BUCKET}/queries/{partitions}"
         counting = Counting(session, directory, location)
-        found[partitions] = requests_of_an_epoch(counting)
+        requests[partitions] = requests_of_an_epoch(counting)
         stores = Checkpoint(location, endpoint=server.endpoint).cut().stores
         assert len(stores) == partitions
         assert Checkpoint(location, endpoint=server.endpoint).verify().problems == ()
-    show(f"requests of an epoch by partitions: {found}")
-    few, many = found.values()
+    show(f"requests of an epoch by partitions: {requests}")
+    few, many = requests.values()
     # However many waves of tasks an epoch has, its last commit writes one object for all.
     assert few == many == {**WITHOUT_SEGMENTS, "put": 1}
 
@@ -155,7 +155,7 @@ class Written:
 def test_an_epoch_that_is_sealed_takes_one_object(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    found = {}
+    requests = {}
     session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
     for partitions in (2, 6):
         directory = tmp_path / str(partitions)
@@ -163,7 +163,7 @@ def test_an_epoch_that_is_sealed_takes_one_object(
         session.conf.set("spark.sql.shuffle.partitions", str(partitions))
         location = f"s3://{server.BUCKET}/sealed/{partitions}"
         counting, written = Counting(session, directory, location), Written()
-        found[partitions] = requests_of_an_epoch(counting, written.sealed())
+        requests[partitions] = requests_of_an_epoch(counting, written.sealed())
         assert written.last() == counting.batch()
         checkpoint = Checkpoint(location, endpoint=server.endpoint)
         for epoch in range(EPOCHS):
@@ -173,8 +173,8 @@ def test_an_epoch_that_is_sealed_takes_one_object(
         wrote = [(cost.segments, cost.frames) for cost in checkpoint.history()[:EPOCHS]]
         assert wrote == [(1, partitions)] * EPOCHS
         assert checkpoint.verify().problems == ()
-    show(f"requests of a sealed epoch by partitions: {found}")
-    few, many = found.values()
+    show(f"requests of a sealed epoch by partitions: {requests}")
+    few, many = requests.values()
     # A seal looks for another owner once more where the last look is longer ago than a second.
     for counted in (few, many):
         assert 1 <= counted["head"] <= 2
@@ -237,28 +237,28 @@ def test_status_history_and_savepoints(
     counting.add()
     query = counting.start()
     try:
-        found = coordinator(query)
-        assert found.wait_for(0, timeout=PATIENCE_S)
-        assert not found.wait_for(7, timeout=0.2)
+        handle = coordinator(query)
+        assert handle.wait_for(0, timeout=PATIENCE_S)
+        assert not handle.wait_for(7, timeout=0.2)
         counting.add()
-        assert found.wait_for(1, timeout=PATIENCE_S)
-        status = found.status()
+        assert handle.wait_for(1, timeout=PATIENCE_S)
+        status = handle.status()
         assert status.run_id == str(query.runId)
         assert (status.generation, status.committed) == (1, 1)
-        assert [cut.epoch for cut in found.history()] == [0, 1]
-        assert [cut.epoch for cut in found.history(since=1)] == [1]
-        assert found.history(since=datetime.now(UTC)) == []
+        assert [cut.epoch for cut in handle.history()] == [0, 1]
+        assert [cut.epoch for cut in handle.history(since=1)] == [1]
+        assert handle.history(since=datetime.now(UTC)) == []
         for _ in range(2):
             counting.add()
         exec(blocks(DOCUMENTED, "python")[1], {"cleancut": cleancut, "query": query})
-        assert found.drop_savepoint("before-upgrade")
-        assert found.create_savepoint("before-upgrade", 0) == 0
-        assert found.create_savepoint("now") == 3
+        assert handle.drop_savepoint("before-upgrade")
+        assert handle.create_savepoint("before-upgrade", 0) == 0
+        assert handle.create_savepoint("now") == 3
         with pytest.raises(RequestError) as taken:
-            found.create_savepoint("now")
+            handle.create_savepoint("now")
         assert taken.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
-        assert found.drop_savepoint("now")
-        assert not found.drop_savepoint("now")
+        assert handle.drop_savepoint("now")
+        assert not handle.drop_savepoint("now")
     finally:
         query.stop()
     query = counting.start()
@@ -280,23 +280,23 @@ def test_a_query_that_has_ended_is_told_of_by_its_store(
     counting = Counting(session, tmp_path, f"s3://{server.BUCKET}/queries/ended")
     counting.add()
     query = counting.start()
-    found = coordinator(query)
-    assert found.wait_for(0, timeout=PATIENCE_S)
+    handle = coordinator(query)
+    assert handle.wait_for(0, timeout=PATIENCE_S)
     query.stop()
     end = time.monotonic() + PATIENCE_S
-    while (status := found.status()).run_id is not None:
+    while (status := handle.status()).run_id is not None:
         assert time.monotonic() < end
     assert (status.committed, status.epoch, status.last) == (0, None, None)
     assert coordinator(query).status().committed == 0
-    assert not found.cut_now()
-    assert found.create_savepoint("behind-the-end") == 0
+    assert not handle.cut_now()
+    assert handle.create_savepoint("behind-the-end") == 0
     counting.add()
     counting.add()
     query = counting.start()
     try:
         query.processAllAvailable()
-        assert found.status().run_id == str(query.runId)
-        assert (found.status().generation, found.status().committed) == (2, 2)
+        assert handle.status().run_id == str(query.runId)
+        assert (handle.status().generation, handle.status().committed) == (2, 2)
     finally:
         query.stop()
 
@@ -315,8 +315,8 @@ def operations(server: S3Server, location: str) -> list[tuple[str, str]]:
     assert server.request_log is not None
     name = re.escape(location.removeprefix(f"s3://{server.BUCKET}/")).replace("/", "(?:/|%2F)")
     request = re.compile(rf"\{{(\w+)@\w+ http://[^/]+(/\S*{name}(?:/|%2F)\S*) HTTP/")
-    found = request.findall(server.request_log.read_text())
-    return [("LIST" if "list-type=2" in target else method, target) for method, target in found]
+    requests = request.findall(server.request_log.read_text())
+    return [("LIST" if "list-type=2" in target else method, target) for method, target in requests]
 
 
 def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[str]:
@@ -334,7 +334,7 @@ def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[
     return Counter(operation for operation, _ in done[write_of(first) : write_of(last)])
 
 
-def told(history: Sequence[EpochInfo]) -> Counter[str]:
+def recorded_requests(history: Sequence[EpochInfo]) -> Counter[str]:
     """Operations by the cuts' own account."""
     counted: Counter[str] = Counter()
     for cost in history:
@@ -358,14 +358,14 @@ def test_cuts_tell_what_the_server_was_asked_for(
         counted[-1].add()
     queries = [counting.start() for counting in counted]
     try:
-        found = [coordinator(query) for query in queries]
+        coordinators = [coordinator(query) for query in queries]
         for epoch in range(EPOCHS):
-            for counting, one in zip(counted, found, strict=True):
+            for counting, one in zip(counted, coordinators, strict=True):
                 assert one.wait_for(epoch, timeout=PATIENCE_S)
                 counting.add()
         for query in queries:
             query.processAllAvailable()
-        status = found[0].status()
+        status = coordinators[0].status()
         assert status.last is not None
         assert status.last.requests is not None
         assert status.last.cut_ms is not None
@@ -374,14 +374,14 @@ def test_cuts_tell_what_the_server_was_asked_for(
     finally:
         for query in queries:
             query.stop()
-    for counting, one in zip(counted, found, strict=True):
+    for counting, one in zip(counted, coordinators, strict=True):
         history = one.history()
         assert [cost.epoch for cost in history[:EPOCHS]] == [*range(EPOCHS)]
         # Of the first epoch only a part is told: it began before the run owned the query.
-        asked = between_cuts(operations(server, counting.location), 0, EPOCHS - 1)
-        assert told(history[1:EPOCHS]) == asked
-        show(f"{counting.location}: {dict(asked)} in {EPOCHS - 1} epochs")
-        assert sum(asked.values()) >= 5 * (EPOCHS - 1)
+        sent = between_cuts(operations(server, counting.location), 0, EPOCHS - 1)
+        assert recorded_requests(history[1:EPOCHS]) == sent
+        show(f"{counting.location}: {dict(sent)} in {EPOCHS - 1} epochs")
+        assert sum(sent.values()) >= 5 * (EPOCHS - 1)
         for cost in history[:EPOCHS]:
             assert cost.duration_ms is not None
             assert cost.commit_ms is not None
@@ -397,7 +397,7 @@ def test_cuts_tell_what_the_server_was_asked_for(
         s3, r2 = one.cost_per_day()
         assert 0 < r2.requests_usd < s3.requests_usd
         a_day = s3.epochs_per_day / (len(history) - 1)
-        writes = told(history[1:])["PUT"] + told(history[1:])["LIST"]
+        writes = recorded_requests(history[1:])["PUT"] + recorded_requests(history[1:])["LIST"]
         assert s3.class_a_per_day == pytest.approx(writes * a_day)
         assert s3.stored_bytes > sum(sizes)
 
@@ -423,17 +423,17 @@ def test_metrics_tell_what_a_restart_loads(
         (progress,) = [p for p in query.recentProgress if p.numInputRows > 0]
     finally:
         query.stop()
-    found = progress.stateOperators[0].customMetrics
-    assert found["cleancutLoads"] == 3
-    assert found["cleancutLoadedFrames"] == before.info.frames == 6
-    assert found["cleancutLoadedBytes"] == before.info.bytes
+    handle = progress.stateOperators[0].customMetrics
+    assert handle["cleancutLoads"] == 3
+    assert handle["cleancutLoadedFrames"] == before.info.frames == 6
+    assert handle["cleancutLoadedBytes"] == before.info.bytes
     # The driver of the run tells what they are made of, so that no store reads a cut.
-    assert found["cleancutFindBytes"] == 0
-    assert found["cleancutDecodedBytes"] > 200 * 32
-    assert found["cleancutIndexedBytes"] > 200 * 32
-    phases = [found[f"cleancut{phase}Ms"] for phase in ("Find", "Download", "Decode", "Index")]
+    assert handle["cleancutFindBytes"] == 0
+    assert handle["cleancutDecodedBytes"] > 200 * 32
+    assert handle["cleancutIndexedBytes"] > 200 * 32
+    phases = [handle[f"cleancut{phase}Ms"] for phase in ("Find", "Download", "Decode", "Index")]
     # Each store reports whole milliseconds of each.
-    assert sum(phases) <= found["cleancutLoadMs"] <= sum(phases) + 4 * 3
+    assert sum(phases) <= handle["cleancutLoadMs"] <= sum(phases) + 4 * 3
 
 
 def test_a_query_on_a_file_system_has_none(spark: SparkSession, tmp_path: Path) -> None:
@@ -441,8 +441,8 @@ def test_a_query_on_a_file_system_has_none(spark: SparkSession, tmp_path: Path) 
     counting.add()
     query = counting.start()
     try:
-        with pytest.raises(RequestError) as found:
+        with pytest.raises(RequestError) as handle:
             coordinator(query)
-        assert found.value.error_id == "CLEANCUT_COORDINATOR_MISSING"
+        assert handle.value.error_id == "CLEANCUT_COORDINATOR_MISSING"
     finally:
         query.stop()

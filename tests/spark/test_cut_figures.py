@@ -44,8 +44,10 @@ def channels_of(progress: Mapping[str, object]) -> Mapping[str, int]:
     """What the progress of an epoch tells of its channels."""
     operators = progress["stateOperators"]
     assert isinstance(operators, list)
-    (found,) = (of for of in operators if of["operatorName"] == "cleancutInFlight")
-    return dict(found["customMetrics"])
+    (in_flight,) = (
+        operator for operator in operators if operator["operatorName"] == "cleancutInFlight"
+    )
+    return dict(in_flight["customMetrics"])
 
 
 def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
@@ -106,8 +108,8 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     assert cut.barrier_to_capture_ms == operator.barrier_to_capture_ms
 
     whole = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
-    in_flight = [of for of in whole.shuffle_inputs if of.in_flight_rows]
-    assert [of.partition for of in in_flight] == list(operator.overtaken)
+    in_flight = [channel for channel in whole.shuffle_inputs if channel.in_flight_rows]
+    assert [channel.partition for channel in in_flight] == list(operator.overtaken)
     assert len(in_flight) == 1
     assert 0 < operator.in_flight_rows < 240
     assert (drained.replayed_rows, drained.in_flight_rows) == (operator.in_flight_rows, 0)
@@ -133,12 +135,12 @@ def metrics_of(operator: OperatorCut, channels: Sequence[ShuffleInputInfo]) -> M
         "barrierToCaptureMs": operator.barrier_to_capture_ms,
         "captureMs": operator.capture_ms,
     }
-    told = {f"{name}.operator0": number or 0 for name, number in by_operator.items()}
-    told["partitionsInFlight"] = 1 if operator.in_flight_rows else 0
-    for of in channels:
-        if of.overtaken_ms is not None:
-            told[f"overtakenMs.operator0.partition{of.partition}"] = of.overtaken_ms
-    return told | {"barrierToCaptureMs": operator.barrier_to_capture_ms or 0}
+    figures = {f"{name}.operator0": number or 0 for name, number in by_operator.items()}
+    figures["partitionsInFlight"] = 1 if operator.in_flight_rows else 0
+    for channel in channels:
+        if channel.overtaken_ms is not None:
+            figures[f"overtakenMs.operator0.partition{channel.partition}"] = channel.overtaken_ms
+    return figures | {"barrierToCaptureMs": operator.barrier_to_capture_ms or 0}
 
 
 @long
@@ -172,7 +174,7 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
         started.append(query)
         query.processAllAvailable()
         history = {info.epoch: info for info in coordinator(query).history()}
-        progress = {of["batchId"]: channels_of(of) for of in query.recentProgress}
+        progress = {event["batchId"]: channels_of(event) for event in query.recentProgress}
         last = coordinator(query).status()
     finally:
         query.stop()
@@ -180,13 +182,15 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     assert (last.in_flight, last.overloaded) == ((), {})
 
     epochs = [history[epoch].operators[0] for epoch in range(1, files)]
-    in_flight_bytes = [of.in_flight_bytes or 0 for of in epochs]
-    row_bytes = max(of.in_flight_bytes // of.in_flight_rows for of in epochs if of.in_flight_bytes)
+    in_flight_bytes = [epoch.in_flight_bytes or 0 for epoch in epochs]
+    row_bytes = max(
+        epoch.in_flight_bytes // epoch.in_flight_rows for epoch in epochs if epoch.in_flight_bytes
+    )
     show(f"bytes in flight {in_flight_bytes}, of at most {BOUND}")
-    show(f"rows beyond it {[of.over_limit_rows for of in epochs]}")
+    show(f"rows beyond it {[epoch.over_limit_rows for epoch in epochs]}")
     # It grows to the bound, and stays there as long as there is input.
     assert max(in_flight_bytes) <= BOUND
-    full = [epoch for epoch, of in enumerate(epochs, 1) if of.over_limit_rows]
+    full = [number for number, epoch in enumerate(epochs, 1) if epoch.over_limit_rows]
     assert len(full) >= 4
     assert full == list(range(full[0], files))
     assert all(history[epoch].operators[0].overtaken == (0,) for epoch in full)
@@ -224,7 +228,7 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
             time.sleep(0.02)
         orders.write(2)
         query.processAllAvailable()
-        progress = {of["batchId"]: of for of in query.recentProgress}
+        progress = {event["batchId"]: event for event in query.recentProgress}
     finally:
         query.stop()
     assert_same_rows(sink.rows, unique(orders.batch(session)))
@@ -232,13 +236,13 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
     before, drains = (checkpoint.cut(epoch).shuffle_inputs for epoch in (1, 2))
     assert [progress[epoch]["numInputRows"] for epoch in (1, 2, 3)] == [600, 0, 600]
-    usual_ms = max(of.arrived_ms or 0 for of in before if of.overtaken_ms is None)
-    (overtaken,) = (of for of in drains if of.overtaken_ms is not None)
+    usual_ms = max(channel.arrived_ms or 0 for channel in before if channel.overtaken_ms is None)
+    (overtaken,) = (channel for channel in drains if channel.overtaken_ms is not None)
     least_ms = max(1000, usual_ms)
     show(f"epoch 1 took {usual_ms} ms, and epoch 2 was cut after {overtaken.overtaken_ms} ms")
     assert overtaken.overtaken_ms is not None
     assert least_ms <= overtaken.overtaken_ms
-    assert overtaken.replayed_rows == sum(of.in_flight_rows for of in before)
+    assert overtaken.replayed_rows == sum(channel.in_flight_rows for channel in before)
     # Epoch 3 takes up new input and what is left.
     assert 0 < overtaken.in_flight_rows < overtaken.replayed_rows
     assert checkpoint.history()[3].operators[0].replayed_rows == overtaken.in_flight_rows
@@ -269,8 +273,12 @@ def test_an_epoch_that_takes_too_long_is_cut_as_a_whole(
         query.stop()
     assert_same_rows(sink.rows, unique(orders.batch(session)))
     cut = Checkpoint(str(tmp_path / "checkpoint")).cut(1)
-    overtaken = {of.partition: of.overtaken_ms for of in cut.shuffle_inputs if of.overtaken_ms}
-    in_flight = sum(of.in_flight_rows for of in cut.shuffle_inputs)
+    overtaken = {
+        channel.partition: channel.overtaken_ms
+        for channel in cut.shuffle_inputs
+        if channel.overtaken_ms
+    }
+    in_flight = sum(channel.in_flight_rows for channel in cut.shuffle_inputs)
     show(f"overtaken at {overtaken} ms, {in_flight} rows in flight, {len(history)} epochs")
     assert len(overtaken) > 1
     assert min(overtaken.values()) >= 1000

@@ -37,8 +37,8 @@ class Counting(CountedFiles):
         return query
 
     def entries(self) -> dict[int, str]:
-        found = (self.checkpoint / "commits").iterdir()
-        return {int(path.name): path.read_text() for path in found if path.name.isdigit()}
+        files = (self.checkpoint / "commits").iterdir()
+        return {int(path.name): path.read_text() for path in files if path.name.isdigit()}
 
 
 def counts(checkpoint: Checkpoint) -> dict[int, int]:
@@ -73,10 +73,10 @@ def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
     assert all(
         entries[cut.epoch] == checkpoint.cut(cut.epoch).commit_entry for cut in checkpoint.cuts()
     )
-    found = coordinator(query)
-    assert found.status().committed == 5
-    assert [cut.epoch for cut in found.history()] == [2, 3, 4, 5]
-    assert found.create_savepoint("kept") == 5
+    handle = coordinator(query)
+    assert handle.status().committed == 5
+    assert [cut.epoch for cut in handle.history()] == [2, 3, 4, 5]
+    assert handle.create_savepoint("kept") == 5
     assert _cli.main(["ls", str(counting.checkpoint), "--json"]) == _cli.OK
     assert "5" in capsys.readouterr().out
     assert _cli.main(["verify", str(counting.checkpoint), "--json"]) == _cli.OK

@@ -45,19 +45,19 @@ class Pages:
 
     def epochs(self) -> list[dict[str, Any]]:
         """What all of them cost."""
-        found: list[dict[str, Any]] = self._json("query/json")
-        return found
+        epochs: list[dict[str, Any]] = self._json("query/json")
+        return epochs
 
     def epoch(self, epoch: int) -> dict[str, Any]:
         """The record of one."""
-        found: dict[str, Any] = self._json("epoch/json", epoch=epoch)
-        return found
+        record: dict[str, Any] = self._json("epoch/json", epoch=epoch)
+        return record
 
     def query(self) -> dict[str, Any]:
         """What the first page has of it."""
-        (found,) = self._json("json")
-        assert isinstance(found, dict)
-        return found
+        (query,) = self._json("json")
+        assert isinstance(query, dict)
+        return query
 
     def _json(self, path: str, **parameters: object) -> Any:
         return json.loads(self.text(path, **parameters) or "null")
@@ -131,7 +131,7 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
             last = driver.committed()
         live = driver.pages
         epochs = live.epochs()
-        assert [of["epoch"] for of in epochs] == list(range(last + 1))
+        assert [epoch["epoch"] for epoch in epochs] == list(range(last + 1))
         proof = Checkpoint(tmp_path / "checkpoint").test_restore()
         # Who looks at the page has it looked for, and the next epoch knows of it.
         driver.until(lambda: str(live.query()["proven"]).startswith(f"epoch {proof.epoch}, "))
@@ -139,28 +139,30 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
         driver.feed()
         last = driver.committed()
         epochs = live.epochs()
-        told = live.epoch(last)
-        assert told["proven"]["epoch"] == proof.epoch
+        page = live.epoch(last)
+        assert page["proven"]["epoch"] == proof.epoch
         # Segments alone, as no sweep has listed the rest.
         segments = sum(
-            of.stat().st_size for of in tmp_path.glob("checkpoint/cleancut/segments/*/*")
+            file.stat().st_size for file in tmp_path.glob("checkpoint/cleancut/segments/*/*")
         )
-        assert 0 < told["storedBytes"] <= segments
-        (operator,) = told["operators"]
+        assert 0 < page["storedBytes"] <= segments
+        (operator,) = page["operators"]
         assert sum(operator["rows"]) == KEYS
         assert len(operator["ms"]) == operator["partitions"] == 4
         assert_pages(live, last)
         live_query = live.query()
         driver.stop()
     location = str(tmp_path / "checkpoint")
-    kept = {of.epoch: of for of in Checkpoint(location).history()}
-    assert [kept[of["epoch"]].duration_ms for of in epochs] == [of["durationMs"] for of in epochs]
+    kept = {epoch.epoch: epoch for epoch in Checkpoint(location).history()}
+    assert [kept[epoch["epoch"]].duration_ms for epoch in epochs] == [
+        epoch["durationMs"] for epoch in epochs
+    ]
     class_path = as_documented(tmp_path)
     with history_server(tmp_path / "server", tmp_path / "events", class_path) as server:
         (application,) = json.loads(fetched(f"{server}/api/v1/applications"))
         past = Pages(f"{server}/history/{application['id']}", live._location)
         assert past.epochs() == epochs
-        assert past.epoch(last) == told
+        assert past.epoch(last) == page
         assert past.query() == live_query
         assert_pages(past, last)
 
@@ -174,15 +176,15 @@ def as_documented(work: Path) -> str:
     run_as_typed([sys.executable, "-c", code + "assert len(epochs) == 4\n"], home)
     server, history = blocks(PAGE, "sh")
     (command,) = commands(history)
-    told = run_as_typed([sys.executable, "-m", *command, "--json"], home)
-    assert len(json.loads(told)) == 4
+    printed = run_as_typed([sys.executable, "-m", *command, "--json"], home)
+    assert len(json.loads(printed)) == 4
     export, start = server.splitlines()
     # PySpark has no such script; what it starts is started here.
     assert start == '"$SPARK_HOME/sbin/start-history-server.sh"'
-    found = (
+    script = (
         f'PATH="{Path(sys.executable).parent}:$PATH"; {export}; printf %s "$SPARK_DAEMON_CLASSPATH"'
     )
-    return run_as_typed(["sh", "-c", found], home)
+    return run_as_typed(["sh", "-c", script], home)
 
 
 def fetched(url: str) -> bytes:
@@ -239,7 +241,9 @@ def test_a_slow_epoch_says_why_it_was(tmp_path: Path, show: Callable[[str], None
         assert driver.tree.kill_executor(random.Random(seed))
         causes[driver.committed()] = "executor-lost"
         usual(2)
-        shown = {of["epoch"]: of["slow"] for of in driver.pages.epochs() if "slow" in of}
+        shown = {
+            epoch["epoch"]: epoch["slow"] for epoch in driver.pages.epochs() if "slow" in epoch
+        }
         details = {epoch: driver.pages.epoch(epoch)["slow"]["detail"] for epoch in shown}
         show(f"seed {seed}, made {causes}, shown {shown}: {details}")
         assert {epoch: shown.get(epoch) for epoch in causes} == causes
@@ -250,5 +254,5 @@ def test_a_slow_epoch_says_why_it_was(tmp_path: Path, show: Callable[[str], None
         assert re.search(r"read 5\d\d rows where the median is \d+", details[skewed])
         driver.stop()
     past = Checkpoint(tmp_path / "checkpoint").history(since=0)
-    assert {of.epoch: of.slow.kind for of in past if of.slow} == shown
-    assert {of.epoch: of.slow.detail for of in past if of.slow} == details
+    assert {epoch.epoch: epoch.slow.kind for epoch in past if epoch.slow} == shown
+    assert {epoch.epoch: epoch.slow.detail for epoch in past if epoch.slow} == details

@@ -78,22 +78,22 @@ def read(spark: SparkSession, query: Stopped, version: int) -> list[str] | Clean
     try:
         return state(spark, query.root, batchId=str(version - 1))[0, "default"]
     except Exception as failure:
-        found = errors.from_java(failure)
-        if found is None:
+        error = errors.from_java(failure)
+        if error is None:
             raise
-        return found
+        return error
 
 
 def loadable(spark: SparkSession, query: Stopped, intact: Intact) -> set[int]:
     """The versions that both readers load, rightly; what they do not load they must refuse."""
     versions = set()
     for version, rows in intact.states.items():
-        found = read(spark, query, version)
-        if isinstance(found, CorruptedError):
+        loaded = read(spark, query, version)
+        if isinstance(loaded, CorruptedError):
             with pytest.raises(CleancutError):
                 Checkpoint(query.checkpoint).state(0, version=version)
         else:
-            assert found == rows
+            assert loaded == rows
             assert Checkpoint(query.checkpoint).state(0, version=version).num_rows == len(rows)
             versions.add(version)
     return versions
@@ -112,11 +112,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-def refuse_and_name(found: object, victim: Path, error_id: str) -> None:
-    assert isinstance(found, CleancutError)
-    assert found.error_id == error_id
-    assert str(victim if error_id != MISSING else victim.parent) in str(found)
-    assert str(int(victim.name[:20])) in str(found)
+def refuse_and_name(error: object, victim: Path, error_id: str) -> None:
+    assert isinstance(error, CleancutError)
+    assert error.error_id == error_id
+    assert str(victim if error_id != MISSING else victim.parent) in str(error)
+    assert str(int(victim.name[:20])) in str(error)
 
 
 CASES = {
@@ -211,8 +211,8 @@ def test_restart_without_a_base_takes_the_deltas(
 ) -> None:
     remove(without_checksum_file(query.frame(BASE, "base")))
     assert restart(spark, query) is None
-    found = EpochFiles(query.root / "results").read()
-    assert Difference.between(intact.expected, found).none
+    actual = EpochFiles(query.root / "results").read()
+    assert Difference.between(intact.expected, actual).none
 
 
 def test_restart_without_a_base_and_its_deltas_fails_and_names_the_version(
@@ -252,9 +252,9 @@ def test_bits_flipped_anywhere_are_found(
     show(f"seed {SEED}, positions {positions} of {len(sound)} bytes")
     for position in positions:
         flip(victim, position=position, bit=draw.randrange(8))
-        found = read(spark, query, LAST)
+        outcome = read(spark, query, LAST)
         # A flipped format version may be that of a later release.
-        refuse_and_name(found, victim, UNKNOWN if position in FORMAT_VERSION else CORRUPTED)
+        refuse_and_name(outcome, victim, UNKNOWN if position in FORMAT_VERSION else CORRUPTED)
         victim.write_bytes(sound)
 
 
@@ -267,8 +267,8 @@ def test_query_goes_on_from_the_epoch_before_the_damage(
     # The failed restart has planned the epoch behind the damage: that goes too.
     query.forget_epochs(LAST - 1, LAST)
     assert restart(spark, query) is None
-    found = EpochFiles(query.root / "results").read()
-    assert Difference.between(intact.expected, found).none
+    actual = EpochFiles(query.root / "results").read()
+    assert Difference.between(intact.expected, actual).none
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_root_that_is_not_of_a_known_format_is_refused(
 ) -> None:
     note = without_checksum_file(query.format_note)
     note.unlink() if content is None else note.write_bytes(content)
-    found = restart(spark, query)
-    assert found is not None
-    assert found.error_id == (UNKNOWN if content else "CLEANCUT_CHECKPOINT_NOT_FOUND")
-    assert "format.json" in str(found)
+    error = restart(spark, query)
+    assert error is not None
+    assert error.error_id == (UNKNOWN if content else "CLEANCUT_CHECKPOINT_NOT_FOUND")
+    assert "format.json" in str(error)

@@ -29,8 +29,8 @@ def twin_of(flow: Flow, channel: str) -> Flow:
     twin: Any = copy.copy(flow)
     twin.channel = Channel(channel)
     twin.at = lambda name: flow.at(f"{name}2")
-    found: Flow = twin
-    return found
+    typed: Flow = twin
+    return typed
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def cloned(
     whole: Dataflow, into: Path, members: Mapping[str, str], channels: Mapping[str, str]
 ) -> None:
     """Clones its cut `good` as it is typed."""
-    asked = ["dataflow", whole.location, "clone", str(into), "--at", "good", "--apply"]
+    command = ["dataflow", whole.location, "clone", str(into), "--at", "good", "--apply"]
     for option, places in (("--member", members), ("--channel", channels)):
         for pair in places.items():
-            asked += [option, *pair]
-    assert _cli.main(asked) == _cli.OK
+            command += [option, *pair]
+    assert _cli.main(command) == _cli.OK
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -79,8 +79,8 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
     cloned(whole, tmp_path / "flow2", places, {edge.channel: str(tmp_path / "channel2")})
 
     plan = whole.rollback("good", session=flow.spark)
-    assert {of.operation for of in plan.members} == {"rollback"}
-    assert [of.epochs for of in plan.channels] == [(3, 4)]
+    assert {member.operation for member in plan.members} == {"rollback"}
+    assert [channel.epochs for channel in plan.channels] == [(3, 4)]
     plan.apply()
     assert flow.held() == [0, 1, 2]
     # What was in flight is read again, and then what the sender sends anew.
@@ -92,12 +92,14 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
 
     # The clone has the same before it, under ids of its own.
     of_clone = Dataflow(tmp_path / "flow2")
-    assert [of.epochs for of in of_clone.in_flight(of_clone.cut().number)] == [(2,)]
+    assert [channel.epochs for channel in of_clone.in_flight(of_clone.cut().number)] == [(2,)]
     assert twin.read("one").last == flow.expected(3)
     twin.send()
     assert twin.read("one").last == flow.expected(5)
     made = of_clone.cut()
-    assert {of.query_id for of in made.members}.isdisjoint(of.query_id for of in good.members)
+    assert {member.query_id for member in made.members}.isdisjoint(
+        member.query_id for member in good.members
+    )
     assert cleancut.Checkpoint(places["one"]).verify().problems == ()
 
 

@@ -150,8 +150,8 @@ def test_tables_that_deltalake_does_not_write_are_written_once(
     query.run(epochs=2)
     delete_commit(query.checkpoint, epoch=1)
     query.run(epochs=1)
-    found = sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
-    assert found == [*range(9)]
+    ids = sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
+    assert ids == [*range(9)]
 
 
 class Stream:
@@ -165,7 +165,7 @@ class Stream:
 
     def run(self, epochs: int) -> None:
         for number in range(self._files, self._files + epochs):
-            lines = (f'{{"id": {3 * number + of}}}' for of in range(3))
+            lines = (f'{{"id": {3 * number + at}}}' for at in range(3))
             path = self._home / "in" / f"{number:03}.json"
             path.write_text("\n".join(lines))
             # Spark reads files in the order of their times.
@@ -194,8 +194,8 @@ def test_a_rolled_back_query_needs_a_restored_table(
     if restored:
         spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
     query.run(epochs=1)
-    found = sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
-    assert found == sorted([*range(12), *([] if restored else range(3, 9))])
+    ids = sorted(row[0] for row in spark.read.format("delta").load(str(path)).collect())
+    assert ids == sorted([*range(12), *([] if restored else range(3, 9))])
 
 
 def test_a_table_that_is_restored_alone_lacks_epochs(spark: SparkSession, tmp_path: Path) -> None:

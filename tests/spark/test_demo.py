@@ -40,7 +40,7 @@ def changed(finished: Job, target: Path) -> Job:
 
 
 def differences(verdict: Verdict) -> dict[str, int]:
-    counts = ("lost", "doubled", "wrong", "unexpected", "out_of_order")
+    counts = ("lost", "duplicated", "wrong", "unexpected", "out_of_order")
     return {count: getattr(verdict, count) for count in counts if getattr(verdict, count)}
 
 
@@ -51,7 +51,7 @@ def fullest_part(job: Job, query: str) -> Path:
 def test_every_row_is_there_once_after_the_kills(finished: Job) -> None:
     for query, verdict in judge(finished).items():
         assert not differences(verdict), query
-        assert verdict.found > 500
+        assert verdict.actual > 500
 
 
 def test_each_life_but_the_last_was_killed(finished: Job) -> None:
@@ -78,12 +78,12 @@ def test_lost_file_of_results_is_noticed(finished: Job, query: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_doubled_file_of_results_is_noticed(finished: Job, query: str, tmp_path: Path) -> None:
-    job = changed(finished, tmp_path / "doubled")
+def test_duplicated_result_file_is_counted(finished: Job, query: str, tmp_path: Path) -> None:
+    job = changed(finished, tmp_path / "duplicated")
     part = fullest_part(job, query)
     shutil.copy(part, part.with_name("again.parquet"))
     verdicts = judge(job)
-    assert differences(verdicts.pop(query)).keys() == {"doubled"}
+    assert differences(verdicts.pop(query)).keys() == {"duplicated"}
     assert not any(map(differences, verdicts.values()))
 
 
@@ -92,5 +92,5 @@ def test_epoch_that_ran_twice_under_two_numbers_is_noticed(finished: Job, tmp_pa
     epoch = int(fullest_part(job, ROTATIONS).parent.name.removeprefix("epoch="))
     results = job.results(ROTATIONS)
     shutil.copytree(epoch_directory(results, epoch), epoch_directory(results, 1000))
-    assert "doubled" in differences(judge(job)[ROTATIONS])
+    assert "duplicated" in differences(judge(job)[ROTATIONS])
     assert not differences(judge(job)[HOURLY])

@@ -26,8 +26,8 @@ GUIDE = "docs/guides/editing.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 
 
-def count(of: int) -> Column:
-    return f.struct(f.lit(of).cast("long").alias("count"))
+def count(number: int) -> Column:
+    return f.struct(f.lit(number).cast("long").alias("count"))
 
 
 def bump(state: DataFrame) -> DataFrame:
@@ -72,9 +72,9 @@ def test_an_edit_whose_number_is_taken_names_that_number(
     log = tmp_path / "checkpoint" / "offsets"
 
     @f.udf("long")
-    def planning(of: int) -> int:
+    def planning(number: int) -> int:
         (log / "3").write_bytes((log / "2").read_bytes())
-        return of
+        return number
 
     def change(state: DataFrame) -> DataFrame:
         return state.withColumn("value", f.struct(planning("value.count").alias("count")))
@@ -124,7 +124,7 @@ def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path)
     def plan(change: Callable[[DataFrame], DataFrame], operator: int = 0, **named: Any) -> object:
         return cleancut.edit(it.checkpoint, operator, change, **named)
 
-    asked: list[tuple[Callable[[], object], str]] = [
+    refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: plan(bump, 7), r"no stateful operator 7; there are 0 \(stateStoreSave\)"),
         (lambda: plan(bump, store="left"), "no store 'left'; there are default"),
         (lambda: plan(bump, family="f"), "no column family 'f'; there are default"),
@@ -135,7 +135,7 @@ def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path)
             "are to have the columns",
         ),
     ]
-    for call, reason in asked:
+    for call, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
             call()
         assert raised.value.error_id == REFUSED
@@ -193,12 +193,16 @@ def test_state_of_other_operators_is_edited(spark: SparkSession, tmp_path: Path)
     (source / "0.json").write_text("".join(f'{{"k": {n % 3}, "n": {n}}}\n' for n in range(9)))
     run()
     assert sorted(given) == [(0, 3), (1, 3), (2, 3)]
-    operators = {of.name: of.operator for of in cleancut.rescale(location, 2).operators}
+    operators = {
+        operator.name: operator.operator for operator in cleancut.rescale(location, 2).operators
+    }
     # Rows 0, 3 and 6 may come once more.
     cleancut.edit(location, operators["dedupe"], lambda state: state.where("key.k <> 0")).apply()
 
     def hundred(state: DataFrame) -> DataFrame:
-        (key,), (group, *others) = (state.select(f"{of}.*").columns for of in ("key", "value"))
+        (key,), (group, *others) = (
+            state.select(f"{field}.*").columns for field in ("key", "value")
+        )
         seen = f.struct(f.lit(100).alias("seen")).alias(group)
         value = f.struct(seen, *[f.col(f"value.{name}") for name in others])
         changed = f.when(f.col(f"key.{key}") == 2, value).otherwise(f.col("value"))
@@ -236,16 +240,16 @@ def test_lists_of_a_state_variable_are_edited_as_arrays(
         return stream.groupBy("k").transformWithState(Grown(1), OUTPUT, "update", "none")
 
     def lists() -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        values: dict[int, list[int]] = {}
         for row in Checkpoint(job.checkpoint).state(0, family="all").to_pylist():
-            found.setdefault(row["key"]["k"], []).append(row["value"]["n"])
-        return found
+            values.setdefault(row["key"]["k"], []).append(row["value"]["n"])
+        return values
 
     for _ in range(2):
         job.add()
     assert job.start(query(), "update") is None
     before = lists()
-    assert {len(of) for of in before.values()} == {2}
+    assert {len(values) for values in before.values()} == {2}
     more = f.array(f.struct(f.lit(77).cast("long").alias("n")))
 
     def change(state: DataFrame) -> DataFrame:
@@ -266,6 +270,6 @@ def test_lists_of_a_state_variable_are_edited_as_arrays(
     job.add()
     assert job.start(query(), "update") is None
     # What was there is gone on with, in its order.
-    assert {key: of[: len(expected.get(key, []))] for key, of in lists().items()} == {
+    assert {key: values[: len(expected.get(key, []))] for key, values in lists().items()} == {
         key: expected.get(key, []) for key in before
     }

@@ -80,7 +80,8 @@ class Query:
         writer.trigger(availableNow=True).start().awaitTermination()
         before = {k: self.expected.get(k, Found()) for k in keys}
         assert self.given == {
-            k: (of.total, of.recent, sorted(of.counts.items())) for k, of in before.items()
+            k: (counted.total, counted.recent, sorted(counted.counts.items()))
+            for k, counted in before.items()
         }
         for k, v, s in events:
             self.expected.setdefault(k, Found()).add(v, s)
@@ -172,7 +173,7 @@ def test_values_lists_and_maps_that_expire_are_edited(
 
 def change_and_end(variable: str, state: DataFrame) -> DataFrame:
     """Changes it, and ends all that another key has."""
-    return ending(CHANGES[variable](state), LEAVING, f.current_timestamp())
+    return with_expiry(CHANGES[variable](state), LEAVING, f.current_timestamp())
 
 
 def run_the_documented_edit(checkpoint: str) -> None:
@@ -189,23 +190,23 @@ def run_the_documented_edit(checkpoint: str) -> None:
     assert expiries() == {**before, LONGER: before[LONGER] + week_ms}
 
 
-def ending(state: DataFrame, of: int, moment: Column) -> DataFrame:
-    """With another expiry of all that a key has."""
+def with_expiry(state: DataFrame, k_value: int, moment: Column) -> DataFrame:
+    """Sets the expiry of all values of a key."""
     (key, *_) = state.select("key.*").columns
     k = f.col("key.k") if key == "k" else f.col(f"key.{key}.k")
     if "expiry" in state.columns:
-        expiry = f.when(k == of, moment).otherwise(f.col("expiry"))
+        expiry = f.when(k == k_value, moment).otherwise(f.col("expiry"))
         return state.withColumn("expiry", expiry)
     value = f.transform("value", lambda element: element.withField("expiry", moment))
-    return state.withColumn("value", f.when(k == of, value).otherwise(f.col("value")))
+    return state.withColumn("value", f.when(k == k_value, value).otherwise(f.col("value")))
 
 
 def check_indexes(checkpoint: str) -> None:
     """What Spark keeps beside each variable fits its rows."""
 
     def rows(family: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = Checkpoint(checkpoint).state(0, family=family).to_pylist()
-        return found
+        entries: list[dict[str, Any]] = Checkpoint(checkpoint).state(0, family=family).to_pylist()
+        return entries
 
     def expiry(row: dict[str, Any]) -> int:
         return int(row["value"]["ttlExpirationMs"])
@@ -223,7 +224,7 @@ def check_indexes(checkpoint: str) -> None:
         )
         if variable == "recent":
             kept = {repr(row["key"]): row["value"] for row in rows("$count_recent")}
-            assert {key: of["count"] for key, of in kept.items()} == dict(counts)
+            assert {key: value["count"] for key, value in kept.items()} == dict(counts)
             least = {repr(row["key"]): list(row["value"].values()) for row in rows("$min_recent")}
             assert least == {key: [moment] for key, moment in firsts.items()}
 
@@ -234,7 +235,7 @@ def test_what_would_have_expired_is_kept(spark: SparkSession, tmp_path: Path) ->
     it = Query(spark, tmp_path, "cuts", BRIEF_TTL_MS)
     it.epoch(range(3))
     for variable in VARIABLES:
-        it.edit(variable, lambda state: ending(state, 1, in_an_hour()))
+        it.edit(variable, lambda state: with_expiry(state, 1, in_an_hour()))
     it.expected = {1: it.expected[1]}
     it.epoch(range(3))
 
@@ -247,9 +248,9 @@ def test_an_expiry_that_spark_would_not_see_is_refused(spark: SparkSession, tmp_
     past = f.lit(datetime.now(UTC) - timedelta(minutes=10))
     for variable in VARIABLES:
         with pytest.raises(RequestError, match="the time of the last epoch"):
-            it.edit(variable, lambda state: ending(state, 1, past))
+            it.edit(variable, lambda state: with_expiry(state, 1, past))
         with pytest.raises(RequestError, match="no key, or no value"):
-            it.edit(variable, lambda state: ending(state, 1, none))
+            it.edit(variable, lambda state: with_expiry(state, 1, none))
     with pytest.raises(RequestError, match="it is an index that Spark keeps"):
         it.edit("$ttl_total", lambda state: state)
 

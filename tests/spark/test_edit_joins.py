@@ -123,8 +123,10 @@ class Join:
         """The join of two inputs, streams or not."""
         if self.kind == "windows":
             left, right = (
-                read(side).select("k", f.window("t", "1 minute").alias("w"), f.col("v").alias(own))
-                for side, own in (("left", "lv"), ("right", "rv"))
+                read(side).select(
+                    "k", f.window("t", "1 minute").alias("w"), f.col("v").alias(value_name)
+                )
+                for side, value_name in (("left", "lv"), ("right", "rv"))
             )
             return left.join(right, ["k", "w"], self.how)
         left = read("left").select("k", f.col("t").alias("lt"), f.col("v").alias("lv"))
@@ -135,8 +137,8 @@ class Join:
     def query(self) -> DataFrame:
         def read(side: str) -> DataFrame:
             stream = self.session.readStream.schema("k int, t timestamp, v int")
-            own = stream.option("maxFilesPerTrigger", 1).json(str(self.home / side))
-            return own if self.kind == "unbounded" else own.withWatermark("t", WATERMARK)
+            rows = stream.option("maxFilesPerTrigger", 1).json(str(self.home / side))
+            return rows if self.kind == "unbounded" else rows.withWatermark("t", WATERMARK)
 
         return self.sides(read)
 
@@ -155,26 +157,26 @@ class Join:
             files = [list(events(side, number, self.edited)) for number in range(self.files)]
             before = list(itertools.chain(*files[:EDITED_AFTER]))
             after = list(itertools.chain(*files[EDITED_AFTER:]))
-            own = [*(as_edited(before) if side == self.edited else before), *after]
-            rows = [(event.k, event.t, event.v) for event in own]
+            of_side = [*(as_edited(before) if side == self.edited else before), *after]
+            rows = [(event.k, event.t, event.v) for event in of_side]
             return self.session.createDataFrame(rows, "k int, t timestamp, v int")
 
         return Counter(tuple(row) for row in self.sides(read).collect())
 
     def change(self, rows: DataFrame) -> DataFrame:
         """Repairs a value, drops all rows of a key, moves times, and adds two rows alike."""
-        own = self.edited[0]
+        letter = self.edited[0]
         k, value, key = f.col("key.field0"), f.col("value"), f.col("key")
-        more = f.col(f"value.{own}v") + 1000
-        value = f.when(k == REPAIRED, value.withField(f"{own}v", more)).otherwise(value)
+        more = f.col(f"value.{letter}v") + 1000
+        value = f.when(k == REPAIRED, value.withField(f"{letter}v", more)).otherwise(value)
         if self.kind == "windows":
             later = f.window(f.col("value.w.start") + f.expr("interval 1 minute"), "1 minute")
             rows = rows.withColumn("later", later)
             value = f.when(k == MOVED, value.withField("w", f.col("later"))).otherwise(value)
             key = f.when(k == MOVED, key.withField("field1", f.col("later"))).otherwise(key)
         else:
-            later = f.col(f"value.{own}t") + f.expr("interval 1 minute")
-            value = f.when(k == MOVED, value.withField(f"{own}t", later)).otherwise(value)
+            later = f.col(f"value.{letter}t") + f.expr("interval 1 minute")
+            value = f.when(k == MOVED, value.withField(f"{letter}t", later)).otherwise(value)
             if self.kind == "minutes":
                 minute = f.col("key.field1") + f.expr("interval 1 minute")
                 key = f.when(k == MOVED, key.withField("field1", minute)).otherwise(key)
@@ -254,8 +256,8 @@ def check_agreement(checkpoint: str, version: int) -> None:
     def keys(side: str, kind: str) -> list[dict[str, Any]]:
         name = f"{side}-{kind}"
         options: Any = {"store": name} if version < 3 else {"family": name}
-        found: list[dict[str, Any]] = Checkpoint(checkpoint).state(0, **options).to_pylist()
-        return found
+        entries: list[dict[str, Any]] = Checkpoint(checkpoint).state(0, **options).to_pylist()
+        return entries
 
     for side in ("left", "right"):
         if version == 4:
@@ -267,7 +269,7 @@ def check_agreement(checkpoint: str, version: int) -> None:
             number = row["key"].pop("index")
             numbers.setdefault(_key(row), []).append(number)
         counts = {_key(row): row["value"]["value"] for row in keys(side, "keyToNumValues")}
-        assert {key: sorted(found) for key, found in numbers.items()} == {
+        assert {key: sorted(numbers_of_key) for key, numbers_of_key in numbers.items()} == {
             key: list(range(count)) for key, count in counts.items()
         }
 
@@ -301,7 +303,7 @@ def test_what_a_side_cannot_have_is_refused(spark: SparkSession, tmp_path: Path)
         added = it.session.createDataFrame([it.row(old, rows.columns)], rows.schema)
         return rows.union(added)
 
-    asked: list[tuple[Callable[[], object], str]] = [
+    refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: edit(), "say the side, 'left' or 'right', and no store"),
         (lambda: edit(store="left-keyToNumValues"), "have to agree with each other"),
         (lambda: edit(family="left-tsWithKey"), "have to agree with each other"),
@@ -309,11 +311,11 @@ def test_what_a_side_cannot_have_is_refused(spark: SparkSession, tmp_path: Path)
         (lambda: edit(unmatched, side="left"), "no key, or no value"),
     ]
     if version == 4:
-        asked += [
+        refusals += [
             (lambda: edit(elsewhere, side="left"), "one time in its key, and another one in its"),
             (lambda: edit(older, side="right"), "before the watermark and before all rows"),
         ]
-    for call, reason in asked:
+    for call, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
             call()
         assert raised.value.error_id == REFUSED

@@ -21,9 +21,9 @@ def delete(*paths: Path) -> None:
 def refusal_of(query: Epochs) -> cleancut.CleancutError:
     with pytest.raises(Exception) as raised:  # noqa: PT011
         query.run()
-    found = errors.find_error(raised.value)
-    assert found is not None, raised.value
-    return found
+    error = errors.find_error(raised.value)
+    assert error is not None, raised.value
+    return error
 
 
 def test_entries_that_were_deleted_to_go_back_are_restored_by_a_rollback(

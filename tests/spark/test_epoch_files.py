@@ -173,10 +173,10 @@ def test_a_batch_whose_rows_spark_sorts(query: Query) -> None:
     spark = query.spark
     query.run(operator=OPERATORS["aggregation-update"])
     rows = query.sink.read(spark, epoch_column="e").orderBy("e").collect()
-    found = {row["k"]: (row["n"], row["max(s)"]) for row in rows}
+    sorted_rows = {row["k"]: (row["n"], row["max(s)"]) for row in rows}
     events = spark.read.schema("k int, s string").json(str(query.home / "events"))
     wanted = events.groupBy("k").agg(F.count("*"), F.max("s")).collect()
-    assert found == {row["k"]: tuple(row)[1:] for row in wanted}
+    assert sorted_rows == {row["k"]: tuple(row)[1:] for row in wanted}
     # Its partitions stayed as they were.
     assert query.sink.epochs(session=spark)[0].files == 3
 
@@ -185,16 +185,16 @@ def test_epochs_without_rows_are_published_without_files(query: Query) -> None:
     spark = query.spark
     write_closing(query.home / "events", EPOCHS)
     query.run(operator=OPERATORS["aggregation-append"])
-    found = query.sink.epochs(session=spark)
-    empty = [info for info in found if info.rows == 0]
+    epochs = query.sink.epochs(session=spark)
+    empty = [info for info in epochs if info.rows == 0]
     assert empty
-    assert len(empty) < len(found)
+    assert len(empty) < len(epochs)
     assert {(info.files, info.bytes) for info in empty} == {(0, 0)}
-    assert len(attempts(query.place)) == len(found) - len(empty)
+    assert len(attempts(query.place)) == len(epochs) - len(empty)
     columns = query.sink.read(spark).columns
     only_empty = query.sink.read(spark, [info.epoch for info in empty])
     assert (only_empty.columns, only_empty.count()) == (columns, 0)
-    assert query.sink.read(spark).count() == sum(info.rows for info in found) > 0
+    assert query.sink.read(spark).count() == sum(info.rows for info in epochs) > 0
 
 
 def odd_place(place: Place) -> str:
@@ -331,8 +331,8 @@ def test_plain_readers_find_the_files_of_published_epochs(
     wanted = sorted((row["v"], row["p"]) for row in sink.read(query.spark).collect())
     paths = sink.paths(endpoint=endpoint)
     assert len(wanted) == 50 * EPOCHS
-    found = dataset(paths, endpoint).to_table(columns=["v", "p"]).to_pylist()
-    assert sorted((row["v"], row["p"]) for row in found) == wanted
+    records = dataset(paths, endpoint).to_table(columns=["v", "p"]).to_pylist()
+    assert sorted((row["v"], row["p"]) for row in records) == wanted
     base = f"{query.place.location}/_files"
     rows = query.spark.read.option("basePath", base).parquet(*paths).select("v", "p").collect()
     assert sorted(map(tuple, rows)) == wanted
@@ -361,7 +361,7 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     first = sorted(query.sink.read(query.spark).collect())
     location = str(query.root / "checkpoint")
     cleancut.rollback(location, 0, session=query.spark).apply()
-    assert [of.epoch for of in query.sink.hide_epochs(after=0)] == [1, 2]
+    assert [published.epoch for published in query.sink.hide_epochs(after=0)] == [1, 2]
     query.run()
     # All files of the epochs in between come in one, under a number of its own.
     one, other = query.sink.epochs(session=query.spark)
@@ -369,8 +369,10 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     assert query.last() == query.batch()
     # Undone: what came in between is hidden, and what was hidden is seen.
     cleancut.rollback(location, undo=True, session=query.spark).apply()
-    assert [of.epoch for of in query.sink.hide_epochs(after=EPOCHS - 1)] == [other.epoch]
-    assert [of.epoch for of in query.sink.unhide_epochs(until=EPOCHS - 1)] == [1, 2]
+    assert [published.epoch for published in query.sink.hide_epochs(after=EPOCHS - 1)] == [
+        other.epoch
+    ]
+    assert [published.epoch for published in query.sink.unhide_epochs(until=EPOCHS - 1)] == [1, 2]
     assert sorted(query.sink.read(query.spark).collect()) == first
     query.add(EPOCHS)
     query.run()
@@ -400,14 +402,14 @@ def test_a_sink_follows_its_query_back_and_forth_by_itself(
     cleancut.rollback(location, undo=True, session=query.spark).apply()
     query.add(EPOCHS)
     query.run()
-    found = [of.epoch for of in query.sink.epochs(session=query.spark)]
-    assert found[:EPOCHS] == list(range(EPOCHS))
-    assert len(found) == EPOCHS + 1
-    assert found[-1] > other.epoch
+    epochs = [published.epoch for published in query.sink.epochs(session=query.spark)]
+    assert epochs[:EPOCHS] == list(range(EPOCHS))
+    assert len(epochs) == EPOCHS + 1
+    assert epochs[-1] > other.epoch
     assert sorted(query.sink.read(query.spark, epochs=range(EPOCHS)).collect()) == first
     assert query.last() == query.batch()
     # Gone back to the epoch before the first act, and to none that came after it.
     cleancut.rollback(location, 1, session=query.spark).apply()
     query.run()
-    assert [of.epoch for of in query.sink.epochs(session=query.spark)][:2] == [0, 1]
+    assert [published.epoch for published in query.sink.epochs(session=query.spark)][:2] == [0, 1]
     assert query.last() == query.batch()

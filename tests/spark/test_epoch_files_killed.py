@@ -76,11 +76,11 @@ def live(home: Path, root: Path, server: S3Server | None, epoch: int, step: str)
 def published(spark: SparkSession, place: Place) -> dict[int, list[str]]:
     """What a reader sees, by epoch."""
     sink = EpochFiles(place.location)
-    found: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(session=spark)}
-    if found:
+    rows_by_epoch: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(session=spark)}
+    if rows_by_epoch:
         for row in sink.read(spark, epoch_column="epoch").collect():
-            found[row["epoch"]].append(str(tuple(row)[:-1]))
-    return {epoch: sorted(rows) for epoch, rows in found.items()}
+            rows_by_epoch[row["epoch"]].append(str(tuple(row)[:-1]))
+    return {epoch: sorted(rows) for epoch, rows in rows_by_epoch.items()}
 
 
 def expected(checkpoint: Path) -> dict[int, list[str]]:
@@ -99,15 +99,15 @@ def expected(checkpoint: Path) -> dict[int, list[str]]:
 
 def leftovers(place: Place) -> list[str]:
     """What lies at the sink's path beyond what is published; each file of that is looked at."""
-    found = place.sizes()
+    sizes = place.sizes()
     named = {"_query.json"}
-    for manifest in (name for name in found if name.startswith("_epochs/")):
+    for manifest in (name for name in sizes if name.startswith("_epochs/")):
         named.add(manifest)
         for file in json.loads(place.read(manifest))["files"]:
-            assert found[file["name"]] == file["bytes"] > 0
+            assert sizes[file["name"]] == file["bytes"] > 0
             named.add(file["name"])
-    assert not found or "_query.json" in found or not any("_epochs" in name for name in found)
-    return sorted(set(found) - named)
+    assert not sizes or "_query.json" in sizes or not any("_epochs" in name for name in sizes)
+    return sorted(set(sizes) - named)
 
 
 @pytest.fixture(scope="module")
@@ -148,12 +148,12 @@ def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
         left.append(len(leftovers(place)))
     # The last life is that of this process, and nobody dies in it.
     start_victim(spark, tmp_path / "events", root, place).awaitTermination()
-    found, wanted = published(spark, place), expected(root / "checkpoint")
-    difference = Difference.between(wanted, found)
+    actual, wanted = published(spark, place), expected(root / "checkpoint")
+    difference = Difference.between(wanted, actual)
     show(f"seed {seed}, killed: {', '.join(hit)}; left behind: {left} files; {difference}")
     assert len(hit) == len(plan(seed))
     assert difference.none
-    assert {known: found[known] for known in seen} == seen
+    assert {known: actual[known] for known in seen} == seen
     assert last_of_each_key(spark, place) == batch_answer(spark, tmp_path / "events")
     assert any(left), "no kill left anything, so nothing was cleaned"
     assert leftovers(place) == []

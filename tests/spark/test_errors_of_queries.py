@@ -56,12 +56,12 @@ class Numbers:
         query = self.start(name, sink)
         with pytest.raises(StreamingQueryException) as raised:
             query.awaitTermination()
-        found, again = errors.find_error(query), errors.from_java(raised.value)
-        assert found is not None, str(raised.value)
+        error, again = errors.find_error(query), errors.from_java(raised.value)
+        assert error is not None, str(raised.value)
         assert again is not None
-        assert found.__cause__ is not None
-        assert (type(found), found.args) == (type(again), again.args)
-        return found
+        assert error.__cause__ is not None
+        assert (type(error), error.args) == (type(again), again.args)
+        return error
 
 
 @pytest.fixture

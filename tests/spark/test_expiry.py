@@ -73,8 +73,8 @@ def when_over(there: Checkpoint) -> None:
 
 def stored_bytes(location: Path) -> int:
     kinds = ("cuts", "savepoints", "segments", "pages", "stores")
-    files = (of for kind in kinds for of in (location / "cleancut" / kind).rglob("*"))
-    return sum(of.stat().st_size for of in files if of.is_file())
+    files = (path for kind in kinds for path in (location / "cleancut" / kind).rglob("*"))
+    return sum(path.stat().st_size for path in files if path.is_file())
 
 
 def test_a_query_goes_on_after_its_cuts_were_given_up(
@@ -85,7 +85,7 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     counting.add(FILES)
     counting.run()
     there = Checkpoint(counting.checkpoint)
-    epochs = [of.epoch for of in there.cuts()]
+    epochs = [cut.epoch for cut in there.cuts()]
     pins = draw.sample(epochs[:-2], PINS)
     for epoch in pins:
         there.create_savepoint(f"of-{epoch}", epoch)
@@ -111,11 +111,11 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     counting.add()
     counting.run(dies_at=epochs[-1] + 1)
     when_over(there)
-    found = there.collect_garbage().apply()
-    assert found.epochs == ()
+    collected = there.collect_garbage().apply()
+    assert collected.epochs == ()
     counting.add(2)
     counting.run()
-    assert counting.epochs[FILES:] == [epochs[-1] + of for of in (1, 1, 2, 3)]
+    assert counting.epochs[FILES:] == [epochs[-1] + step for step in (1, 1, 2, 3)]
     assert counting.stored() == counting.shown == counting.expected()
     # Back to a savepoint whose epoch's cut is gone, and on from there to the same.
     oldest = min(pins)
@@ -153,7 +153,7 @@ def test_nothing_is_given_up_beside_a_query_that_runs(spark: SparkSession, tmp_p
         assert copy.lag_ms is not None
         assert copy.lag_ms > 0
         history = cleancut.coordinator(query).history()
-        assert [of.restore_tested for of in history] == [None, proof.tested, None, None]
+        assert [epoch.restore_tested for epoch in history] == [None, proof.tested, None, None]
     finally:
         query.stop()
     when_over(there)

@@ -298,8 +298,8 @@ DELAY_S = 30
 def windows(rows: DataFrame) -> DataFrame:
     timed = rows.withWatermark("at", f"{DELAY_S} seconds")
     met = F.sort_array(F.collect_list(F.struct("number", "x"))).alias("rows")
-    found = timed.groupBy(F.window("at", "2 seconds").alias("w"), "key").agg(met)
-    return found.select(F.unix_millis("w.end").alias("end"), "key", "rows")
+    grouped = timed.groupBy(F.window("at", "2 seconds").alias("w"), "key").agg(met)
+    return grouped.select(F.unix_millis("w.end").alias("end"), "key", "rows")
 
 
 def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
@@ -322,10 +322,10 @@ def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
         end = at // 2000 * 2000 + 2000
         if end <= watermark:
             wanted.setdefault((end, row["key"]), []).append(row["number"])
-    found = query.sink.read(spark).collect()
-    numbers = [((row["end"], row["key"]), [of["number"] for of in row["rows"]]) for row in found]
+    rows = query.sink.read(spark).collect()
+    numbers = [((row["end"], row["key"]), [met["number"] for met in row["rows"]]) for row in rows]
     assert sorted(numbers) == sorted(wanted.items())
-    assert len(found) > ROWS
+    assert len(rows) > ROWS
 
 
 def failing_once(query: Unsteady, write: Callable[[DataFrame, int], None]) -> Callable[..., None]:
@@ -366,17 +366,17 @@ def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
 ) -> None:
     query, write = query_at(tmp_path), Replacing()
     sink = failing_once(query, write)
-    told: list[int] = []
+    calls: list[int] = []
 
     def written(epoch: int) -> bool:
-        told.append(epoch)
+        calls.append(epoch)
         return epoch in write.epochs
 
     epoch, _ = die_behind_the_seal(query, spark, sealed(sink, written=written))
     before = {known: list(rows) for known, rows in write.epochs.items()}
     query.start(spark, sealed(sink, written=written)).awaitTermination()
     assert write.calls.count(epoch) == 1
-    assert told.count(epoch) == 2
+    assert calls.count(epoch) == 2
     assert {known: write.epochs[known] for known in before} == before
     assert query.check(write.rows()) == FILES * ROWS
 

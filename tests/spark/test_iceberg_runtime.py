@@ -54,13 +54,13 @@ def test_a_table_has_the_rows_of_a_batch_wherever_processes_die(
     # Spark runs no epoch without input after a restart, which may have left windows open.
     write_closing(events, FILES + 1)
     Campaign(command, tmp_path / "last", SEED, driver_kills=0, executor_kills=0).run(lambda: 0)
-    found = json.loads((tmp_path / "read.json").read_text())
+    rows = json.loads((tmp_path / "read.json").read_text())
     batch = counted(spark.read.schema(SCHEMA).json(str(events))).collect()
     # Those of the last file, which only moves the watermark, are open.
     last = max(row["at"] for row in batch)
     expected = sorted(list(row) for row in batch if row["at"] < last)
-    show(f"seed {SEED}: {len(found)} rows in {campaign.lives} lives")
-    assert found == expected
+    show(f"seed {SEED}: {len(rows)} rows in {campaign.lives} lives")
+    assert rows == expected
     # By Python's client, from the same catalog.
     of_python = columns(OfIceberg(tmp_path).rows(), "at", "k", "n", "total")
     assert of_python == [tuple(row) for row in expected]

@@ -66,51 +66,51 @@ class Feed:
         reader = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         return reader.json(str(self.home / "in"))
 
-    def start(self, watermark: str | None = None, trigger: Any = None, **asked: Any) -> Any:
+    def start(self, watermark: str | None = None, trigger: Any = None, **options: Any) -> Any:
         rows = self.stream()
         if watermark is not None:
             rows = rows.withWatermark("at", watermark)
-        asked = {"gap_column": "gap", **asked}
+        options = {"gap_column": "gap", **options}
         return (
-            cleancut.in_sequence(rows, "k", "n", **asked)
+            cleancut.in_sequence(rows, "k", "n", **options)
             .writeStream.foreachBatch(self._collect)
             .option("checkpointLocation", str(self.home / "checkpoint"))
             .trigger(**(trigger or {"availableNow": True}))
             .start()
         )
 
-    def run(self, **asked: Any) -> list[int]:
+    def run(self, **options: Any) -> list[int]:
         """The numbers that come out, of a run to the end of what there is."""
         before = len(self.rows)
-        query = self.start(**asked)
+        query = self.start(**options)
         query.awaitTermination()
         self.counts = counts_of(query)
         return [row.n for row in self.rows[before:]]
 
-    def failed(self, **asked: Any) -> cleancut.CleancutError:
-        query = self.start(**asked)
+    def failed(self, **options: Any) -> cleancut.CleancutError:
+        query = self.start(**options)
         with pytest.raises(StreamingQueryException):
             query.awaitTermination()
-        found = errors.find_error(query)
-        assert found is not None
-        return found
+        error = errors.find_error(query)
+        assert error is not None
+        return error
 
     def state(self, family: str) -> list[dict[str, Any]]:
         checkpoint = Checkpoint(str(self.home / "checkpoint"))
-        found: list[dict[str, Any]] = checkpoint.state(0, family=family).to_pylist()
-        return found
+        entries: list[dict[str, Any]] = checkpoint.state(0, family=family).to_pylist()
+        return entries
 
     def _collect(self, rows: DataFrame, epoch: int) -> None:
         self.rows += rows.collect()
 
 
 def counts_of(query: StreamingQuery) -> dict[str, int]:
-    found: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for progress in query.recentProgress:
         for row in progress.observedMetrics.values():
             for name, count in row.asDict().items():
-                found[name] += count
-    return found
+                counts[name] += count
+    return counts
 
 
 @pytest.fixture
@@ -159,18 +159,18 @@ def test_a_log_with_holes_comes_once_and_in_order_through_restarts(
     dropped += feed.counts["dropped"]
     wanted = {(row["k"], row["n"]): row["p"] for row in sent}
     answer = [{"k": k, "n": n, "p": p} for (k, n), p in wanted.items()]
-    found = [{"k": row.k, "n": row.n, "p": row.p} for row in feed.rows]
-    compared = assert_same_rows(found, answer, key=["k"], order="n")
+    emitted = [{"k": row.k, "n": row.n, "p": row.p} for row in feed.rows]
+    compared = assert_same_rows(emitted, answer, key=["k"], order="n")
     show(f"seed {SEED}: {len(sent)} rows sent, {dropped} dropped; {compared}")
     assert dropped == len(sent) - len(wanted) > 0
     assert all(row.gap is None for row in feed.rows)
     if provider == CLEANCUT:
         assert feed.state("held") == []
-        kept = {of["key"]["k"]: of["value"] for of in feed.state("sequence")}
-        assert {k: of["last"] for k, of in kept.items()} == {
+        kept = {value["key"]["k"]: value["value"] for value in feed.state("sequence")}
+        assert {k: value["last"] for k, value in kept.items()} == {
             key: max(n for k, n in wanted if k == key) for key in "abcdef"
         }
-        assert sum(of["dropped"] for of in kept.values()) == dropped
+        assert sum(value["dropped"] for value in kept.values()) == dropped
 
 
 def test_rows_of_an_epoch_are_sorted_by_number_where_spark_sorts_them(feed: Feed) -> None:
@@ -194,7 +194,7 @@ def test_a_key_of_which_no_first_number_is_known_begins_with_the_lowest(feed: Fe
 
 
 def test_a_gap_is_given_up_by_event_time_and_told_of(feed: Feed) -> None:
-    asked = {
+    options = {
         "watermark": "10 seconds",
         "event_time": "at",
         "gap_timeout": timedelta(seconds=16),
@@ -203,13 +203,13 @@ def test_a_gap_is_given_up_by_event_time_and_told_of(feed: Feed) -> None:
     }
     feed.put_numbers(1, 3, second=20)
     feed.put_numbers(6, second=40)
-    assert feed.run(**asked) == [1]
-    assert [of["value"]["held"] for of in feed.state("sequence")] == [2]
+    assert feed.run(**options) == [1]
+    assert [entry["value"]["held"] for entry in feed.state("sequence")] == [2]
     # The watermark is 36 s behind this epoch, and the row 3 has waited since 20 s.
     feed.put_numbers(7, second=46)
-    assert feed.run(**asked) == [3]
+    assert feed.run(**options) == [3]
     feed.put_numbers(4, 2, 5, second=45)
-    assert feed.run(**asked) == [4, 5, 6, 7]
+    assert feed.run(**options) == [4, 5, 6, 7]
     assert [row.gap.after for row in feed.rows if row.gap] == [1]
     since = next(row.gap.since for row in feed.rows if row.gap)
     assert since == datetime(2024, 1, 1, 0, 0, 20)
@@ -236,19 +236,19 @@ def test_a_gap_is_given_up_by_the_clock_in_an_epoch_without_rows(feed: Feed) -> 
 
 
 def test_a_gap_that_is_waited_for_is_counted_as_overdue(feed: Feed) -> None:
-    asked = {"watermark": "0 seconds", "event_time": "at", "gap_timeout": timedelta(seconds=16)}
+    options = {"watermark": "0 seconds", "event_time": "at", "gap_timeout": timedelta(seconds=16)}
     feed.put_numbers(1, 3, second=0)
     feed.put_numbers(4, second=60)
-    assert feed.run(**asked, first=1) == [1]
+    assert feed.run(**options, first=1) == [1]
     assert feed.counts["overdue"] == 1
     # What is not behind the watermark, Spark drops.
     feed.put_numbers(2, second=61)
-    assert feed.run(**asked, first=1) == [2, 3, 4]
+    assert feed.run(**options, first=1) == [2, 3, 4]
     assert feed.counts["overdue"] == 0
 
 
 def test_a_gap_fails_the_query_until_what_is_missing_comes(feed: Feed) -> None:
-    asked = {
+    options = {
         "watermark": "0 seconds",
         "event_time": "at",
         "gap_timeout": timedelta(seconds=16),
@@ -257,14 +257,14 @@ def test_a_gap_fails_the_query_until_what_is_missing_comes(feed: Feed) -> None:
     }
     feed.put_numbers(1, 4, second=0)
     feed.put_numbers(5, second=30)
-    error = feed.failed(**asked)
+    error = feed.failed(**options)
     assert (type(error), error.error_id) == (cleancut.RequestError, "CLEANCUT_SEQUENCE_GAP")
     assert error.params["key"] == "[a]"
     assert (error.params["after"], error.params["before"]) == ("1", "4")
     assert error.params["since"] == "2024-01-01T00:00:00Z"
     assert [row.n for row in feed.rows] == [1]
     feed.put_numbers(2, 3, second=31)
-    assert feed.run(**asked | {"on_gap": "wait"}) == [2, 3, 4, 5]
+    assert feed.run(**options | {"on_gap": "wait"}) == [2, 3, 4, 5]
 
 
 def test_no_more_rows_of_a_key_are_held_than_are_allowed(feed: Feed) -> None:
@@ -313,11 +313,11 @@ def test_a_row_that_cannot_be_in_sequence_fails_the_query(
     ids=str,
 )
 def test_what_makes_no_sequence_is_refused_at_once(
-    feed: Feed, asked: dict[str, Any], problem: str
+    feed: Feed, options: dict[str, Any], problem: str
 ) -> None:
     feed.put_numbers(1)
     with pytest.raises(cleancut.RequestError) as raised:
-        cleancut.in_sequence(feed.stream(), **{"key": "k", "sequence": "n", **asked})
+        cleancut.in_sequence(feed.stream(), **{"key": "k", "sequence": "n", **options})
     assert raised.value.error_id == "CLEANCUT_SEQUENCE_INVALID"
     assert problem in raised.value.params["problem"]
 
@@ -330,11 +330,14 @@ def test_a_feed_keeps_its_order_while_rows_are_in_flight(
     query = start(spark, feed, tmp_path / "query")
     with cut_by_hand(query, every_s=0.4):
         query.awaitTermination()
-    found = OrderedEpochs(tmp_path / "query" / "results").read()
-    compared = assert_same_rows(found, feed.answer, key=["key"], order="number")
+    emitted = OrderedEpochs(tmp_path / "query" / "results").read()
+    compared = assert_same_rows(emitted, feed.answer, key=["key"], order="number")
     checkpoint = Checkpoint(str(tmp_path / "query" / "checkpoint"))
     flying = [cut.epoch for cut in checkpoint.cuts() if cut.mode == "unaligned"]
-    channel = {(of.operator, of.store) for of in checkpoint.cut(flying[0]).shuffle_inputs}
+    channel = {
+        (shuffle_input.operator, shuffle_input.store)
+        for shuffle_input in checkpoint.cut(flying[0]).shuffle_inputs
+    }
     assert channel == {(0, "cleancut-channel-0")}
     rows = checkpoint.in_flight(0, at=flying[0]).num_rows
     assert rows > 0

@@ -42,7 +42,7 @@ Row = tuple[Any, ...]
 SCHEMA = pa.schema([("id", pa.int64()), ("word", pa.string()), ("n", pa.int32())])
 
 
-def told(rows: list[dict[str, Any]]) -> list[Row]:
+def tuples_of(rows: list[dict[str, Any]]) -> list[Row]:
     return [(row["id"], row["word"], row["n"]) for row in rows]
 
 
@@ -53,7 +53,7 @@ class DeltaContract(SinkContract):
         return OfDelta(home).sink()
 
     def read(self, home: Path) -> Iterable[Row]:
-        return told(OfDelta(home).rows())
+        return tuples_of(OfDelta(home).rows())
 
 
 @briefly(LOST, GONE, GONE_SEALED, MOVED)
@@ -96,7 +96,7 @@ class IcebergContract(SinkContract):
         return OfIceberg(home).sink()
 
     def read(self, home: Path) -> Iterable[Row]:
-        return told(OfIceberg(home).rows())
+        return tuples_of(OfIceberg(home).rows())
 
     def restore(self, home: Path, saved: Path) -> None:
         """The file of the catalog stays the same one, because the sink keeps a connection to it."""
@@ -118,18 +118,18 @@ class Naive(DeltaContract):
     def make_sink(self, home: Path) -> Any:
         def write(rows: DataFrame, epoch: int) -> None:
             table = rows.toArrow()
-            write_deltalake(home / "delta", table, mode="append", **self.told(epoch))
+            write_deltalake(home / "delta", table, mode="append", **self.write_options(epoch))
 
         return write
 
-    def told(self, epoch: int) -> dict[str, Any]:
+    def write_options(self, epoch: int) -> dict[str, Any]:
         return {}
 
 
 class WithTransaction(Naive):
     """And what they write next: the library takes the number of a transaction, and keeps it."""
 
-    def told(self, epoch: int) -> dict[str, Any]:
+    def write_options(self, epoch: int) -> dict[str, Any]:
         number = Transaction("rows", epoch)
         return {"commit_properties": CommitProperties(app_transactions=[number])}
 
@@ -208,7 +208,7 @@ class TestDeltaSinkInABucket(SinkContract):
         if not DeltaTable.is_deltatable(place, self.options()):
             return []
         table = DeltaTable(place, storage_options=self.options())
-        return told(pa.table(table.to_pyarrow_table()).to_pylist())
+        return tuples_of(pa.table(table.to_pyarrow_table()).to_pylist())
 
 
 @long
@@ -236,7 +236,7 @@ class TestIcebergSinkInABucket(SinkContract):
         return self.lake(home).sink()
 
     def read(self, home: Path) -> Iterable[Row]:
-        return told(self.lake(home).rows())
+        return tuples_of(self.lake(home).rows())
 
 
 @pytest.mark.parametrize("kind", LAKES)

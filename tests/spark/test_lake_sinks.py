@@ -95,12 +95,12 @@ def refused(call: Callable[[], object], *words: str) -> None:
         assert word in str(error)
 
 
-def selected(spark: SparkSession, of: dict[str, str]) -> DataFrame:
-    quoted = (f"{sql} AS `{name.replace('`', '``')}`" for name, sql in of.items())
+def selected(spark: SparkSession, columns_by_name: dict[str, str]) -> DataFrame:
+    quoted = (f"{sql} AS `{name.replace('`', '``')}`" for name, sql in columns_by_name.items())
     return spark.sql(f"SELECT {', '.join(quoted)}")
 
 
-@pytest.mark.parametrize("lake", usually({"delta"}, of=LAKES), indirect=True)
+@pytest.mark.parametrize("lake", usually({"delta"}, names=LAKES), indirect=True)
 def test_each_type_of_spark_is_there_as_it_was(spark: SparkSession, lake: Lake, give: Give) -> None:
     session = spark.newSession()
     # A zone in which a moment would be told wrong, if it were told by its wall clock.
@@ -111,12 +111,12 @@ def test_each_type_of_spark_is_there_as_it_was(spark: SparkSession, lake: Lake, 
         *(f"if(rand() > 2, `{name.replace('`', '``')}`, null)" for name in TYPES)
     ).toDF(*TYPES)
     give(lake.sink(), rows.unionByName(nulls), 0)
-    found = sorted(lake.rows(), key=lambda row: row["truth"] is None)
-    assert found[0] == {name: value for name, (_, value) in TYPES.items()}
-    assert set(found[1].values()) == {None}
+    written = sorted(lake.rows(), key=lambda row: row["truth"] is None)
+    assert written[0] == {name: value for name, (_, value) in TYPES.items()}
+    assert set(written[1].values()) == {None}
 
 
-@pytest.mark.parametrize("lake", usually({"iceberg"}, of=LAKES), indirect=True)
+@pytest.mark.parametrize("lake", usually({"iceberg"}, names=LAKES), indirect=True)
 def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
     spark: SparkSession, lake: Lake, give: Give
 ) -> None:
@@ -244,7 +244,7 @@ def test_what_others_commit_meanwhile_stays_and_nothing_is_doubled(
 
     monkeypatch.setattr(type(sink), "_commit", late)
     give(sink, spark.range(3, 6), 1)
-    assert columns(lake.rows(), "id") == [(of,) for of in (0, 1, 2, 3, 4, 5, 100, 101)]
+    assert columns(lake.rows(), "id") == [(number,) for number in (0, 1, 2, 3, 4, 5, 100, 101)]
     assert next(others, None) is None
 
 
@@ -261,9 +261,12 @@ def test_a_rollback_removes_files_beside_those_of_others(
         give(lake.sink(), spark.range(epoch, epoch + 1), epoch)
         lake.append(pa.table({"id": pa.array([100 + epoch], pa.int64())}))
     went_back(query, lake.sink(), spark)
-    assert columns(lake.rows(), "id") == [(of,) for of in (0, 10, 100, 101, 102)]
+    assert columns(lake.rows(), "id") == [(number,) for number in (0, 10, 100, 101, 102)]
     listed = lake.sink().epochs(query.query_id)
-    assert [(of.epoch, of.incarnation, of.rows) for of in listed] == [(0, 0, 1), (6, 5, 1)]
+    assert [(epoch.epoch, epoch.incarnation, epoch.rows) for epoch in listed] == [
+        (0, 0, 1),
+        (6, 5, 1),
+    ]
 
 
 @long
@@ -319,7 +322,9 @@ def test_rows_replace_and_delete_those_with_their_keys(
     )
     assert table() == [(1, "x", "one"), (1, "y", "two"), (2, "x", "three")]
     untouched = {
-        of["add"]["path"] for of in added(lake) if of["add"]["partitionValues"]["part"] == "r"
+        action["add"]["path"]
+        for action in added(lake)
+        if action["add"]["partitionValues"]["part"] == "r"
     }
     # Of several rows of a key the last one counts: a deletion, or what comes after one; and one
     # moves to another partition.
@@ -353,15 +358,15 @@ def test_files_of_other_partitions_are_not_read_for_keys(
     lake = OfDelta(tmp_path)
     sink = lake.sink(keys=["day", "k"], partition_by="day")
 
-    def epoch(number: int, of: str, v: str) -> None:
+    def epoch(number: int, rows_from: str, v: str) -> None:
         rows = spark.sql(
-            f"SELECT date_add(date'2024-01-01', int(id)) AS day, 1 AS k, '{v}' AS v {of}"
+            f"SELECT date_add(date'2024-01-01', int(id)) AS day, 1 AS k, '{v}' AS v {rows_from}"
         )
         give(sink, rows, number)
 
     epoch(0, "FROM range(20) AS t(id)", "first")
     files = pa.table(DeltaTable(lake.path).get_add_actions(flatten=True)).to_pylist()
-    other = [of["path"] for of in files if of["partition.day"] != dt.date(2024, 1, 3)]
+    other = [file["path"] for file in files if file["partition.day"] != dt.date(2024, 1, 3)]
     hidden = [lake.path / path for path in other]
     assert len(hidden) == 19
     for path in hidden:
@@ -369,9 +374,9 @@ def test_files_of_other_partitions_are_not_read_for_keys(
     epoch(1, "FROM (SELECT 2 AS id)", "second")
     for path in hidden:
         path.with_suffix(".hidden").rename(path)
-    found = columns(lake.rows(), "day", "v")
-    assert len(found) == 20
-    assert [day for day, v in found if v == "second"] == [dt.date(2024, 1, 3)]
+    values = columns(lake.rows(), "day", "v")
+    assert len(values) == 20
+    assert [day for day, v in values if v == "second"] == [dt.date(2024, 1, 3)]
 
 
 def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
@@ -437,9 +442,9 @@ def test_a_row_that_is_not_replaced_is_rewritten_as_it_was(
     other = rows.withColumn("id", rows["id"] + 1)
     give(lake.sink(keys="id"), rows.unionByName(other).coalesce(1), 0)
     give(lake.sink(keys="id"), session.sql("SELECT 2 AS id"), 1)
-    found = sorted(lake.rows(), key=lambda row: row["id"])
-    assert found[0] == {"id": 1, **{name: value for name, (_, value) in TYPES.items()}}
-    assert {value for name, value in found[1].items() if name != "id"} == {None}
+    written = sorted(lake.rows(), key=lambda row: row["id"])
+    assert written[0] == {"id": 1, **{name: value for name, (_, value) in TYPES.items()}}
+    assert {value for name, value in written[1].items() if name != "id"} == {None}
 
 
 def added(lake: OfDelta) -> list[dict[str, Any]]:
@@ -529,7 +534,7 @@ def test_a_large_epoch_does_not_pass_through_the_driver(
     assert ended.returncode == 0, ended.stderr[:5000]
     grown = json.loads(ended.stdout.splitlines()[-1])["grownBytes"]
     lake = lake_at(name, tmp_path)
-    written = sum(of.stat().st_size for of in tmp_path.rglob("*.parquet"))
+    written = sum(file.stat().st_size for file in tmp_path.rglob("*.parquet"))
     show(f"{kind}: {written >> 20} MB written, {grown >> 20} MB more in the driver's process")
     assert written > 100 << 20
     assert grown < 40 << 20

@@ -49,9 +49,9 @@ def test_a_restart_reads_a_large_frame_in_pieces(
     show(f"a frame of {frame.file_bytes} bytes, downloaded in {metrics['cleancutDownloadMs']} ms")
     checkpoint = Checkpoint(str(location))
     assert checkpoint.verify().problems == ()
-    found = {row["key"]["k"]: row["value"] for row in checkpoint.state(0).to_pylist()}
+    state = {row["key"]["k"]: row["value"] for row in checkpoint.state(0).to_pylist()}
     batch = padded(spark.read.schema("k long").json(str(source))).collect()
     assert len(batch) == KEYS
-    assert {k: (of["count"], of["first"]) for k, of in found.items()} == {
+    assert {k: (value["count"], value["first"]) for k, value in state.items()} == {
         row["k"]: (row["c"], row["padding"]) for row in batch
     }

@@ -33,7 +33,7 @@ class _OnThisSpark:
     def __init__(self, line: str) -> None:
         common, ours = map(Path, cleancut.jar_paths())
         ours = ours.with_name(ours.name.replace(f"-{spark_line()}_", f"-{line}_"))
-        spark = [found for name in _JARS for found in (spark_home() / "jars").glob(name)]
+        spark = [jar for name in _JARS for jar in (spark_home() / "jars").glob(name)]
         self._library = Library([common, ours, *spark])
         both = (
             one
@@ -67,7 +67,9 @@ def test_the_jar_for_this_spark_fits() -> None:
 def test_a_method_that_spark_calls_and_we_lack_is_found() -> None:
     jar = _OnThisSpark(spark_line())
     store = jar.classes[_STORE]
-    members = {of: access for of, access in store.members.items() if of != _COMMIT.member}
+    members = {
+        member: access for member, access in store.members.items() if member != _COMMIT.member
+    }
     assert jar.unimplemented([replace(store, members=members)]) == {_COMMIT}
 
 

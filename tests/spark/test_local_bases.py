@@ -41,12 +41,12 @@ def test_a_task_that_moves_finds_its_base_on_the_disk(
         timeout=TIMEOUT_S,
     )
     assert answer.returncode == 0, answer.stderr[-5000:]
-    told = json.loads(answer.stdout.splitlines()[-1])
-    show(f"{replicas} replicas: {told}")
-    assert told["wrong"] == []
+    report = json.loads(answer.stdout.splitlines()[-1])
+    show(f"{replicas} replicas: {report}")
+    assert report["wrong"] == []
     # Without copies the executor where the task is expected has fetched it meanwhile.
-    assert told["copies before"] == 2 * replicas
-    lost = told["after a kill"]
+    assert report["copies before"] == 2 * replicas
+    lost = report["after a kill"]
     assert 1 <= lost["loads"] <= 2
     assert lost["local"] == lost["loads"]
-    assert told["after a restart"] == {"loads": 2, "local": 2}
+    assert report["after a restart"] == {"loads": 2, "local": 2}

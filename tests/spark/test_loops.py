@@ -62,8 +62,8 @@ class Graph:
         writer = loop.option("checkpointLocation", self.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
 
-    def found(self) -> dict[int, Any]:
-        """The last that each vertex has told."""
+    def latest_values(self) -> dict[int, Any]:
+        """The latest value that each vertex emitted."""
         rows = self.files.read(self.spark, epoch_column="e").orderBy("e").collect()
         column = "x" if self.kind == "rank" else "w"
         return {row["v"]: row[column] for row in rows}
@@ -77,12 +77,12 @@ class Graph:
         return batch(edges, vertices)
 
     def check(self) -> None:
-        found, expected = self.found(), self.expected()
+        actual, expected = self.latest_values(), self.expected()
         if self.kind == "rank":
             # What a vertex need not tell adds up along all edges.
-            assert found == pytest.approx(expected, abs=graphs.EPSILON * 200)
+            assert actual == pytest.approx(expected, abs=graphs.EPSILON * 200)
         else:
-            assert found == expected
+            assert actual == expected
 
 
 @long
@@ -98,7 +98,9 @@ def test_a_loop_ends_by_itself_and_gives_what_a_batch_does(
         graph.run()
         graph.check()
     epochs = graph.channel.epochs()
-    show(f"seed {SEED}: {len(epochs)} epochs, {sum(of.rows for of in epochs)} rows came round")
+    show(
+        f"seed {SEED}: {len(epochs)} epochs, {sum(epoch.rows for epoch in epochs)} rows came round"
+    )
     assert len(epochs) > 2 * len(changes)
     # Nothing to do is no epoch.
     graph.run()
@@ -112,11 +114,11 @@ def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
     for file in graphs.draw_changes(SEED + 1, files=2, each=30, directed=True):
         graph.add(file)
     graph.run()
-    expected = graph.found()
+    expected = graph.latest_values()
     checkpoint = cleancut.Checkpoint(graph.checkpoint)
     last = checkpoint.cuts()[-1].epoch
     # In the middle: rows are on their way round.
-    sent = {of.epoch: of.rows for of in graph.channel.epochs()}
+    sent = {epoch.epoch: epoch.rows for epoch in graph.channel.epochs()}
     back = last // 2
     read = json.loads(checkpoint.cut(back).offsets["1"] or "{}")["epoch"]
     on_their_way = sum(rows for epoch, rows in sent.items() if read < epoch <= back)
@@ -128,14 +130,16 @@ def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
     )
     cleancut.rollback(graph.checkpoint, back).apply()
     graph.run()
-    assert graph.found() == pytest.approx(expected, abs=graphs.EPSILON * 200)
+    assert graph.latest_values() == pytest.approx(expected, abs=graphs.EPSILON * 200)
     graph.check()
     # What it had left was not read: it would come twice.
-    held = [of.epoch for of in graph.channel.epochs()]
+    held = [epoch.epoch for epoch in graph.channel.epochs()]
     assert held[: back + 1] == list(range(back + 1))
     assert held[back + 1] == last + 3
     newest = checkpoint.cut().offsets["1"] or "{}"
-    assert json.loads(newest)["epoch"] == max(of.epoch for of in graph.channel.epochs() if of.rows)
+    assert json.loads(newest)["epoch"] == max(
+        epoch.epoch for epoch in graph.channel.epochs() if epoch.rows
+    )
     graph.run()
     assert len(graph.channel.epochs()) == len(held)
 
@@ -189,5 +193,5 @@ def test_the_documented_loop(spark: SparkSession, tmp_path: Path) -> None:
     code = blocks("docs/guides/channels.md", "python")[-1]
     exec(code.replace('"/ranks', f'"{tmp_path}'), names)
     names["query"].awaitTermination()
-    found = EpochFiles(tmp_path / "out").read(session).collect()
-    assert {(row["v"], row["x"]) for row in found} == {(1, 8.0), (2, 4.0), (3, 2.0), (4, 1.0)}
+    ranks = EpochFiles(tmp_path / "out").read(session).collect()
+    assert {(row["v"], row["x"]) for row in ranks} == {(1, 8.0), (2, 4.0), (3, 2.0), (4, 1.0)}

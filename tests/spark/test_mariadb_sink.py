@@ -168,14 +168,14 @@ class TestFunction(OnMariaDb):
             f"CREATE TABLE IF NOT EXISTS {table} (id BIGINT, word TEXT, n INT, epoch BIGINT)"
         )
 
-        def undo(of: Transaction, epochs: Iterable[LedgerEpoch]) -> None:
+        def undo(transaction: Transaction, epochs: Iterable[LedgerEpoch]) -> None:
             for epoch in epochs:
-                of.run(f"DELETE FROM {table} WHERE epoch = :epoch", epoch=epoch.epoch)
+                transaction.run(f"DELETE FROM {table} WHERE epoch = :epoch", epoch=epoch.epoch)
 
         @exactly_once(ledger=SqlLedger(self.server.url, table), undo=undo)
-        def write(rows: DataFrame, epoch: int, of: Transaction) -> None:
+        def write(rows: DataFrame, epoch: int, transaction: Transaction) -> None:
             for row in rows.collect():
-                of.run(
+                transaction.run(
                     f"INSERT INTO {table} VALUES (:id, :word, :n, :epoch)",
                     id=row["id"],
                     word=row["word"],
@@ -199,12 +199,12 @@ def test_each_type_of_spark_is_there_as_it_was(
     )
     give(SqlSink(server.url, table), rows, 0)
     shown = ", ".join(f"CAST({quoted(name)} AS CHAR)" for name in TYPES)
-    found = server.rows(f"SELECT {shown}, bytes FROM {table} ORDER BY id")
-    assert dict(zip(TYPES, found[0], strict=False)) == {
+    written = server.rows(f"SELECT {shown}, bytes FROM {table} ORDER BY id")
+    assert dict(zip(TYPES, written[0], strict=False)) == {
         name: text for name, (_, _, text) in TYPES.items()
     }
-    assert found[0][-1] == b"\x00\xff\\'"
-    assert set(found[1]) == {None}
+    assert written[0][-1] == b"\x00\xff\\'"
+    assert set(written[1]) == {None}
     kinds = dict(
         server.rows(
             "SELECT column_name, column_type FROM information_schema.columns"
@@ -236,18 +236,18 @@ def test_rows_replace_and_delete_those_with_their_keys(
         made = spark.createDataFrame(list(rows), schema)
         give(sink, made.withColumn("at", made["at"].cast("decimal(20,2)")), number)
 
-    def found() -> list[Row]:
+    def table_rows() -> list[Row]:
         return server.rows(f"SELECT a, b, v FROM {table} ORDER BY a, b")
 
     epoch(0, (1, "x", "1", "one", False), (1, "y", "1", "two", None), (2, "x", "1", "three", False))
-    assert found() == [(1, "x", "one"), (1, "y", "two"), (2, "x", "three")]
+    assert table_rows() == [(1, "x", "one"), (1, "y", "two"), (2, "x", "three")]
     epoch(
         1,
         *((1, "x", "10", "", True), (1, "x", "9", "late", False)),
         *((1, "y", "9", "", True), (1, "y", "10", "again", False)),
         (7, "z", "1", "", True),
     )
-    assert found() == [(1, "y", "again"), (2, "x", "three")]
+    assert table_rows() == [(1, "y", "again"), (2, "x", "three")]
 
 
 def test_keys_of_texts_are_those_that_spark_tells_apart(
@@ -259,8 +259,8 @@ def test_keys_of_texts_are_those_that_spark_tells_apart(
     for epoch in (0, 1):
         rows = [(key, bytearray(key.encode()), epoch) for key in keys]
         give(sink, spark.createDataFrame(rows, "k string, b binary, v int"), epoch)
-    found = server.rows(f"SELECT k, v FROM {table}")
-    assert sorted(found) == sorted((key, 1) for key in keys)
+    written = server.rows(f"SELECT k, v FROM {table}")
+    assert sorted(written) == sorted((key, 1) for key in keys)
 
 
 def test_keys_that_a_table_takes_for_the_same_are_refused_within_an_epoch(
@@ -353,17 +353,17 @@ def test_two_queries_write_to_one_table_at_once(
     """They wait for each other's rows, or one is told to begin again; no epoch is lost."""
     failed: list[BaseException] = []
 
-    def write(of: int) -> None:
+    def write(writer: int) -> None:
         query, sink = ActedQuery(), SqlSink(server.url, table, keys="k")
         run = query.start()
         try:
             for epoch in range(5):
-                rows = spark.range(50).selectExpr("id AS k", f"int({10 * epoch + of}) AS v")
+                rows = spark.range(50).selectExpr("id AS k", f"int({10 * epoch + writer}) AS v")
                 run.give(sink, rows, epoch)
         except BaseException as problem:
             failed.append(problem)
 
-    threads = [threading.Thread(target=write, args=(of,)) for of in (1, 2)]
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in (1, 2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -379,11 +379,11 @@ def test_two_queries_write_to_one_table_at_once(
 def test_connections_that_are_lost_are_made_again(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
-    """Whoever writes to the table is thrown out by the server again and again."""
+    """The server repeatedly kills all connections that write to the table."""
     sink = SqlSink(server.url, table, epoch_column="epoch", retry_for_s=60)
-    is_over, thrown = threading.Event(), []
+    is_over, killed = threading.Event(), []
 
-    def throw_out() -> None:
+    def kill_connections() -> None:
         # Connections live for a few statements, so that the one that looks is kept.
         with closing(server.connected()) as connection, connection.cursor() as cursor:
             while not is_over.wait(0.1):
@@ -391,12 +391,12 @@ def test_connections_that_are_lost_are_made_again(
                     "SELECT id FROM information_schema.processlist WHERE user = 'writer'"
                     " AND id <> CONNECTION_ID()"
                 )
-                for (of,) in cursor.fetchall():
+                for (thread,) in cursor.fetchall():
                     with suppress(Exception):
-                        cursor.execute(f"KILL {of}")
-                        thrown.append(of)
+                        cursor.execute(f"KILL {thread}")
+                        killed.append(thread)
 
-    killer = threading.Thread(target=throw_out, daemon=True)
+    killer = threading.Thread(target=kill_connections, daemon=True)
     killer.start()
     try:
         for epoch in range(6):
@@ -408,7 +408,7 @@ def test_connections_that_are_lost_are_made_again(
     finally:
         is_over.set()
         killer.join()
-    assert len(thrown) > 1
+    assert len(killed) > 1
     assert server.rows(f"SELECT COUNT(*), COUNT(DISTINCT id), MAX(epoch) FROM {table}") == [
         (600, 600, 5)
     ]
@@ -454,6 +454,6 @@ def test_a_password_is_told_to_nobody_and_a_wrong_one_is_refused(
     away = SqlSink(server.url.replace(str(server.port), "1"), table, retry_for_s=0.1)
     lost = refusal(lambda: give(away, spark.range(1), 0))
     assert lost.error_id == "CLEANCUT_SINK_UNREACHABLE"
-    for told in (repr(sink), sink.name, str(error), str(lost)):
-        assert PASSWORD not in told
-        assert encoded not in told
+    for text in (repr(sink), sink.name, str(error), str(lost)):
+        assert PASSWORD not in text
+        assert encoded not in text

@@ -37,17 +37,17 @@ def snake(kind: str) -> str:
     return re.sub("([A-Z])", r"_\1", kind).lower()
 
 
-TELLABLE = {of.name for of in metrics().values() if "spark" in of.sources}
+TELLABLE = {metric.name for metric in metrics().values() if "spark" in metric.sources}
 KINDS = sorted(map(snake, CLASSES))
 # What goes on between two looks, is counted from another moment, or is nothing without labels.
-RUNNING = {of.name for of in metrics().values() if of.type == "counter"} | {
+RUNNING = {metric.name for metric in metrics().values() if metric.type == "counter"} | {
     "slowest_store_duration_seconds",
     "alignment_duration_seconds",
     "barrier_to_capture_duration_seconds",
 }
 
 
-def told(spark: SparkSession, name: str) -> dict[str, float]:
+def read_source(spark: SparkSession, name: str) -> dict[str, float]:
     """All that the source of this name tells; nothing if there is none."""
     jvm: Any = spark._jvm
     # By its name alone: some of its other methods have types that are not there.
@@ -85,88 +85,92 @@ def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
     name, until = f"cleancut.{query.id}", time.monotonic() + PATIENCE_S
     try:
         query.processAllAvailable()
-        while math.isnan(told(spark, name)["restore_test_epoch"]) and time.monotonic() < until:
+        while (
+            math.isnan(read_source(spark, name)["restore_test_epoch"]) and time.monotonic() < until
+        ):
             time.sleep(0.05)
         # One look serves for a second.
         time.sleep(1)
-        found = told(spark, name)
+        figures = read_source(spark, name)
         status = coordinator(query).status()
         with serve_metrics(it.running, port=0, address="127.0.0.1") as server:
             scraped = scrape(f"http://127.0.0.1:{server.port}/metrics")
     finally:
         query.stop()
-    assert_all_are_told(found)
-    assert_told_of_epochs(found, status, Checkpoint(it.checkpoint).cut(), proof)
-    assert_told_of_requests(found, status)
-    assert found["state_rows"] == len(it.expected(3))
-    assert found["state_memory_bytes"] > 0
-    assert_told_with_labels(scraped, found, {"query": str(query.id), "location": status.location})
-    while told(spark, name) and time.monotonic() < until:
+    assert_all_are_told(figures)
+    assert_told_of_epochs(figures, status, Checkpoint(it.checkpoint).cut(), proof)
+    assert_told_of_requests(figures, status)
+    assert figures["state_rows"] == len(it.expected(3))
+    assert figures["state_memory_bytes"] > 0
+    assert_told_with_labels(scraped, figures, {"query": str(query.id), "location": status.location})
+    while read_source(spark, name) and time.monotonic() < until:
         time.sleep(0.05)
-    assert told(spark, name) == {}
+    assert read_source(spark, name) == {}
 
 
-def assert_all_are_told(found: Mapping[str, float]) -> None:
-    kinds = {name for name in found if name not in TELLABLE}
-    assert {name for name in TELLABLE if name not in found} == set()
+def assert_all_are_told(figures: Mapping[str, float]) -> None:
+    kinds = {name for name in figures if name not in TELLABLE}
+    assert {name for name in TELLABLE if name not in figures} == set()
     assert kinds == {
         f"request{what}_{kind}_total" for what in ("s", "_retries", "_failures") for kind in KINDS
     } | {f"slow_epochs_{cause.replace('-', '_')}_total" for cause in SLOW_KINDS}
 
 
 def assert_told_of_epochs(
-    found: Mapping[str, float], status: CoordinatorStatus, cut: CutDetails, proof: RestoreTest
+    figures: Mapping[str, float], status: CoordinatorStatus, cut: CutDetails, proof: RestoreTest
 ) -> None:
     last = status.last
     assert last is not None
-    assert (found["committed_epoch"], found["epochs_total"]) == (2, 1)
-    assert found["last_commit_timestamp_seconds"] == cut.info.written.timestamp()
-    assert found["epoch_duration_seconds"] * 1000 == pytest.approx(last.duration_ms)
-    assert found["commit_duration_seconds"] * 1000 == pytest.approx(last.commit_ms)
-    assert found["cut_write_duration_seconds"] * 1000 == pytest.approx(last.cut_ms)
+    assert (figures["committed_epoch"], figures["epochs_total"]) == (2, 1)
+    assert figures["last_commit_timestamp_seconds"] == cut.info.written.timestamp()
+    assert figures["epoch_duration_seconds"] * 1000 == pytest.approx(last.duration_ms)
+    assert figures["commit_duration_seconds"] * 1000 == pytest.approx(last.commit_ms)
+    assert figures["cut_write_duration_seconds"] * 1000 == pytest.approx(last.cut_ms)
     assert last.slowest is not None
-    assert found["slowest_store_duration_seconds"] * 1000 == pytest.approx(last.slowest[0].ms)
-    assert (found["stores"], found["executors"]) == (3, status.executor_count)
-    assert (found["owner_generation"], found["aligned_operators"]) == (2, len(status.aligned))
-    assert (found["in_flight_rows"], found["in_flight_bytes"]) == (0, 0)
-    assert (found["in_flight_over_limit_rows"], found["overloaded_operators"]) == (0, 0)
-    assert math.isnan(found["barrier_to_capture_duration_seconds"])
-    assert found["restore_test_timestamp_seconds"] == proof.tested.timestamp()
-    assert (found["restore_test_epoch"], found["epochs_since_restore_test"]) == (1, 1)
-    assert found["replica_lag_epochs"] == 1
-    assert 0 < found["replica_lag_seconds"] < time.monotonic()
-    chains = [of.chain for of in cut.stores]
-    assert found["longest_chain_frames"] == max(map(len, chains))
-    bases = [of[0].version if of[0].kind == "snapshot" else 0 for of in chains]
-    assert found["oldest_snapshot_age_epochs"] == cut.info.version - min(bases)
-    assert found["chain_bytes"] == cut.info.bytes
+    assert figures["slowest_store_duration_seconds"] * 1000 == pytest.approx(last.slowest[0].ms)
+    assert (figures["stores"], figures["executors"]) == (3, status.executor_count)
+    assert (figures["owner_generation"], figures["aligned_operators"]) == (2, len(status.aligned))
+    assert (figures["in_flight_rows"], figures["in_flight_bytes"]) == (0, 0)
+    assert (figures["in_flight_over_limit_rows"], figures["overloaded_operators"]) == (0, 0)
+    assert math.isnan(figures["barrier_to_capture_duration_seconds"])
+    assert figures["restore_test_timestamp_seconds"] == proof.tested.timestamp()
+    assert (figures["restore_test_epoch"], figures["epochs_since_restore_test"]) == (1, 1)
+    assert figures["replica_lag_epochs"] == 1
+    assert 0 < figures["replica_lag_seconds"] < time.monotonic()
+    chains = [store.chain for store in cut.stores]
+    assert figures["longest_chain_frames"] == max(map(len, chains))
+    bases = [chain[0].version if chain[0].kind == "snapshot" else 0 for chain in chains]
+    assert figures["oldest_snapshot_age_epochs"] == cut.info.version - min(bases)
+    assert figures["chain_bytes"] == cut.info.bytes
 
 
-def assert_told_of_requests(found: Mapping[str, float], status: CoordinatorStatus) -> None:
+def assert_told_of_requests(figures: Mapping[str, float], status: CoordinatorStatus) -> None:
     # Maintenance may write a base after the last look.
     for kind, count in status.requests.items():
-        assert 0 < found[f"requests_{snake(kind)}_total"] <= count.requests
-    assert found["requests_total"] == sum(found[f"requests_{kind}_total"] for kind in KINDS)
-    assert (found["request_retries_total"], found["request_failures_total"]) == (0, 0)
+        assert 0 < figures[f"requests_{snake(kind)}_total"] <= count.requests
+    assert figures["requests_total"] == sum(figures[f"requests_{kind}_total"] for kind in KINDS)
+    assert (figures["request_retries_total"], figures["request_failures_total"]) == (0, 0)
     written = status.driver + status.executors
-    assert 0 < found["frames_total"] <= written.frames
-    assert 0 < found["segments_total"] <= written.segments
-    assert 0 < found["segment_bytes_total"] <= written.segment_bytes
-    assert 0 < found["sent_bytes_total"] <= written.bytes_sent
-    assert 0 < found["received_bytes_total"] <= written.bytes_received
+    assert 0 < figures["frames_total"] <= written.frames
+    assert 0 < figures["segments_total"] <= written.segments
+    assert 0 < figures["segment_bytes_total"] <= written.segment_bytes
+    assert 0 < figures["sent_bytes_total"] <= written.bytes_sent
+    assert 0 < figures["received_bytes_total"] <= written.bytes_received
 
 
 def assert_told_with_labels(
-    scraped: Scraped, found: Mapping[str, float], here: Mapping[str, str]
+    scraped: Scraped, figures: Mapping[str, float], here: Mapping[str, str]
 ) -> None:
     # With labels by the driver's own endpoint, which has no label for what was not there.
-    own = {of.name: of for of in metrics().values() if "driver" in of.sources}
-    for metric in own.values():
+    driver_metrics = {
+        metric.name: metric for metric in metrics().values() if "driver" in metric.sources
+    }
+    for metric in driver_metrics.values():
         values = scraped.get(f"cleancut_{metric.name}", {})
-        if metric.name in found and metric.name not in RUNNING:
+        if metric.name in figures and metric.name not in RUNNING:
             labelled = sum(values.values()) if metric.labels else values[frozenset(here.items())]
-            assert labelled == pytest.approx(found[metric.name], nan_ok=True), metric.name
-    assert set(scraped) <= {f"cleancut_{name}" for name in own}
+            assert labelled == pytest.approx(figures[metric.name], nan_ok=True), metric.name
+    assert set(scraped) <= {f"cleancut_{name}" for name in driver_metrics}
     assert scraped["cleancut_scan_success"] == {frozenset({("location", "driver")}): 1}
 
 
@@ -187,21 +191,23 @@ def scrape(url: str) -> Scraped:
     """The samples of an endpoint by their names and labels."""
     with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
-    found: Scraped = defaultdict(dict)
+    samples: Scraped = defaultdict(dict)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found[sample.name][frozenset(sample.labels.items())] = sample.value
-    return found
+            samples[sample.name][frozenset(sample.labels.items())] = sample.value
+    return samples
 
 
 def test_a_process_tells_what_memory_its_state_takes(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add()
     it.run()
-    found = told(spark, "cleancut")
-    assert set(found) == {of.name for of in metrics().values() if "process" in of.sources}
-    assert 0 < found["memory_resident_bytes"] <= found["memory_limit_bytes"]
-    assert found["memory_mapped_bytes"] >= 0
+    figures = read_source(spark, "cleancut")
+    assert set(figures) == {
+        metric.name for metric in metrics().values() if "process" in metric.sources
+    }
+    assert 0 < figures["memory_resident_bytes"] <= figures["memory_limit_bytes"]
+    assert figures["memory_mapped_bytes"] >= 0
 
 
 @long
@@ -211,7 +217,7 @@ def test_nothing_is_told_unless_spark_tells_of_queries(spark: SparkSession, tmp_
     query = it.start()
     try:
         query.processAllAvailable()
-        assert told(spark, f"cleancut.{query.id}") == {}
+        assert read_source(spark, f"cleancut.{query.id}") == {}
     finally:
         query.stop()
 
@@ -226,14 +232,16 @@ def test_sparks_own_sinks_have_what_driver_and_executors_tell(tmp_path: Path) ->
         name, _, value = line.rpartition(" ")
         scraped[name.partition("{")[0]] = float(value)
     prefix = "metrics_delays_driver_cleancut_counts_"
-    own = {name.removeprefix(prefix): of for name, of in scraped.items() if prefix in name}
+    figures = {
+        name.removeprefix(prefix): value for name, value in scraped.items() if prefix in name
+    }
     for metric in metrics().values():
         if "spark" in metric.sources:
             suffix = "Count" if metric.type == "counter" else "Value"
-            assert f"{metric.name}_{suffix}" in own
-    assert (own["committed_epoch_Value"], own["epochs_total_Count"]) == (1, 2)
-    assert own["stores_Value"] == 3
-    assert own["executors_Value"] == 2
+            assert f"{metric.name}_{suffix}" in figures
+    assert (figures["committed_epoch_Value"], figures["epochs_total_Count"]) == (1, 2)
+    assert figures["stores_Value"] == 3
+    assert figures["executors_Value"] == 2
     # The driver of a cluster keeps no state.
     told_by = {path.name.split(".")[1] for path in (tmp_path / "csv").glob("*cleancut.memory*")}
     assert {"0", "1"} <= told_by

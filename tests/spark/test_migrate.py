@@ -49,11 +49,11 @@ class Moved:
         if family != "default":
             table = Checkpoint(self.into).state(operator, family=family)
             return [dict(row) for row in table.to_pylist()]
-        found = rows.load(self.into).select("key", "value").collect()
-        return [row.asDict(recursive=True) for row in found]
+        loaded = rows.load(self.into).select("key", "value").collect()
+        return [row.asDict(recursive=True) for row in loaded]
 
     def epochs(self) -> list[int]:
-        return sorted(int(of.name) for of in (Path(self.into) / "commits").glob("[0-9]*"))
+        return sorted(int(entry.name) for entry in (Path(self.into) / "commits").glob("[0-9]*"))
 
 
 def with_sum(state: DataFrame) -> DataFrame:
@@ -74,18 +74,18 @@ def test_an_aggregate_more_has_what_it_would_have(
     plan = it.plan({0: with_sum})
     assert (plan.operation, plan.epoch, plan.source) == ("migrate", 3, 1)
     assert not Path(it.into).exists()
-    assert [of.rows for of in plan.apply().operators] == [5]
-    before = {of.name for of in (Path(it.before) / "commits").glob("[0-9]*")}
+    assert [operator.rows for operator in plan.apply().operators] == [5]
+    before = {entry.name for entry in (Path(it.before) / "commits").glob("[0-9]*")}
     it.run(is_new=True)
     assert it.epochs()[-1] == 4
     session = it.job.session()
     batch = session.read.schema("k int, t timestamp").json(str(tmp_path / "a"))
     answer = batch.groupBy("k").agg(f.count("*").alias("count"), f.sum("k").alias("s")).collect()
     expected = {row.k: (row["count"], row.s) for row in answer}
-    state = {of["key"]["k"]: tuple(of["value"].values()) for of in it.state()}
+    state = {row["key"]["k"]: tuple(row["value"].values()) for row in it.state()}
     assert state == expected
     # The old one is as it was, and may go on by itself.
-    assert before == {of.name for of in (Path(it.before) / "commits").glob("[0-9]*")}
+    assert before == {entry.name for entry in (Path(it.before) / "commits").glob("[0-9]*")}
     it.run(is_new=False, files=0)
     if "cuts" in place:
         assert Checkpoint(it.into).verify().ok
@@ -98,8 +98,8 @@ def test_keys_are_given_another_type(spark: SparkSession, tmp_path: Path) -> Non
     it.plan({0: lambda state: state.withColumn("key", key)}).apply()
     it.run(is_new=True)
     rows = Counter(str(at % 5) for at in range(9))
-    assert {of["key"]["_groupingexpression"]: of["value"]["count"] for of in it.state()} == {
-        of: 3 * count for of, count in rows.items()
+    assert {row["key"]["_groupingexpression"]: row["value"]["count"] for row in it.state()} == {
+        key: 3 * count for key, count in rows.items()
     }
 
 
@@ -110,12 +110,12 @@ def test_operators_come_and_go_and_others_keep_what_they_have(
     it.run(is_new=False, files=2)
     plan = it.plan()
     assert plan.notes == ("Operator 1 (dedupe) begins without state.",)
-    assert [of.rows for of in plan.apply().operators] == [5, 0]
+    assert [operator.rows for operator in plan.apply().operators] == [5, 0]
     it.run(is_new=True)
     # All rows of a file are of their own time, so that none is left out.
     rows = Counter(at % 5 for at in range(9))
-    assert {of["key"]["k"]: of["value"]["count"] for of in it.state()} == {
-        of: 3 * count for of, count in rows.items()
+    assert {row["key"]["k"]: row["value"]["count"] for row in it.state()} == {
+        key: 3 * count for key, count in rows.items()
     }
     back = Moved.__new__(Moved)
     back.__dict__ = it.__dict__ | {
@@ -127,8 +127,8 @@ def test_operators_come_and_go_and_others_keep_what_they_have(
     assert without.notes == ("The state of operator 1 (dedupe) is not carried over.",)
     without.apply()
     back.run(is_new=True)
-    assert {of["key"]["k"]: of["value"]["count"] for of in back.state()} == {
-        of: 4 * count for of, count in rows.items()
+    assert {row["key"]["k"]: row["value"]["count"] for row in back.state()} == {
+        key: 4 * count for key, count in rows.items()
     }
 
 
@@ -141,7 +141,7 @@ def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path:
     it.run(is_new=False, files=2)
     text = f.lit("old").alias("s")
     value = f.struct(f.col("value.n").alias("n"), text)
-    values = f.transform("value", lambda of: f.struct(of["n"].alias("n"), text))
+    values = f.transform("value", lambda entry: f.struct(entry["n"].alias("n"), text))
     with pytest.raises(RequestError, match="family 'all' have to be given"):
         it.plan({(0, "count"): lambda state: state.withColumn("value", value)})
     both: dict[Any, Change] = {
@@ -150,10 +150,10 @@ def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path:
     }
     it.plan(both).apply()
     it.run(is_new=True)
-    found: dict[int, list[tuple[Any, ...]]] = {}
-    for of in it.state(family="all"):
-        found.setdefault(of["key"]["k"], []).append(tuple(of["value"].values()))
-    assert {tuple(of[:2] for of in rows) for rows in found.values()} == {
+    by_key: dict[int, list[tuple[Any, ...]]] = {}
+    for row in it.state(family="all"):
+        by_key.setdefault(row["key"]["k"], []).append(tuple(row["value"].values()))
+    assert {tuple(value[:2] for value in rows) for rows in by_key.values()} == {
         ((2, "old"), (4, "old"), (6, "x")),
         ((1, "old"), (2, "old"), (3, "x")),
     }
@@ -217,4 +217,4 @@ def test_the_documented_migration_runs(
     exec(code, {"summed": it.new(it.job, it.job.session())})
     assert "from the state after epoch 1" in capsys.readouterr().out
     it.run(is_new=True)
-    assert {len(of["value"]) for of in it.state()} == {2}
+    assert {len(row["value"]) for row in it.state()} == {2}

@@ -78,7 +78,7 @@ def test_each_operation_finds_sources_by_name(spark: SparkSession, tmp_path: Pat
     cleancut.clone(it.checkpoint, clone, 0).apply()
     # The logs of sources end where the epoch does, so that later files come one by one.
     for name in NAMES:
-        assert [of.name for of in (Path(clone) / "sources" / name).glob("[0-9]*")] == ["0"]
+        assert [entry.name for entry in (Path(clone) / "sources" / name).glob("[0-9]*")] == ["0"]
     assert it.run(*reversed(NAMES), checkpoint=clone) == it.written
     cleancut.migrate(it.checkpoint, migrated, it.counts(*NAMES), {}, "update").apply()
     it.add("a")

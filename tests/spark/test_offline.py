@@ -101,7 +101,7 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     cleancut.rescale(query.checkpoint, 2).apply()
     there = Checkpoint(query.checkpoint)
     assert there.cuts()[-1].epoch == 4
-    assert {of.partition for of in there.cut().stores} == {0, 1}
+    assert {store.partition for store in there.cut().stores} == {0, 1}
     query.run(**CUTS)
     assert Checkpoint(query.checkpoint).verify().ok
 
@@ -200,9 +200,9 @@ def test_what_cannot_be_done_is_refused(query: Counts) -> None:
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 3), "3 partitions already"),
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 0), "not a number of partitions"),
     ]
-    for act, asked, reason in refusals:
+    for act, operate, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
-            asked()
+            operate()
         assert raised.value.error_id == REFUSED
         assert raised.value.params["operation"] == act
     assert query.bytes() == before
@@ -238,14 +238,16 @@ def test_state_whose_schema_file_was_deleted_is_refused_and_can_be_read(
 
     def logs() -> dict[str, bytes]:
         # Maintenance may still write snapshots of the query that has ended.
-        return {path: of for path, of in query.bytes().items() if "/cleancut/stores/" not in path}
+        return {
+            path: data for path, data in query.bytes().items() if "/cleancut/stores/" not in path
+        }
 
     before = logs()
     refuses_missing_schema(query.checkpoint)
     assert logs() == before
     # Frames have the schema of their rows.
-    found = Checkpoint(query.checkpoint).lookup(0, 3).to_pylist()
-    assert [row["value"]["count"] for row in found] == [query.last[3]]
+    rows = Checkpoint(query.checkpoint).lookup(0, 3).to_pylist()
+    assert [row["value"]["count"] for row in rows] == [query.last[3]]
 
 
 def test_joins_of_state_format_1_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -268,8 +270,8 @@ def test_joins_of_state_format_1_are_refused(spark: SparkSession, tmp_path: Path
         writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
         writer.start().awaitTermination()
     refuses_missing_schema(checkpoint)
-    found = Checkpoint(checkpoint).lookup(0, 1, store="left-keyToNumValues")
-    assert found.num_rows == 1
+    rows = Checkpoint(checkpoint).lookup(0, 1, store="left-keyToNumValues")
+    assert rows.num_rows == 1
 
 
 def test_what_is_no_checkpoint_or_not_cleancuts_is_refused(query: Counts, tmp_path: Path) -> None:
@@ -374,8 +376,8 @@ def test_the_documented_acts_run(
     for command in commands(typed):
         assert command[0] == "cleancut"
         assert there in command
-        asked = [query.checkpoint if part == there else part for part in command[1:]]
-        assert _cli.main(asked) == _cli.OK
+        arguments = [query.checkpoint if part == there else part for part in command[1:]]
+        assert _cli.main(arguments) == _cli.OK
         assert ("--apply to do it" in capsys.readouterr().out) == ("--apply" not in command)
     query.run()
     assert _cli.main(["convert", query.checkpoint, "--provider", "rocksdb"]) == _cli.REFUSED
@@ -384,17 +386,17 @@ def test_the_documented_acts_run(
 @long
 def test_the_command_does_it_on_a_cluster(query: Counts) -> None:
     query.begin(ROCKSDB)
-    asked = ["convert", query.checkpoint, "--provider", "cleancut", "--apply", "--json"]
-    asked += ["--master", "local-cluster[2,1,1024]"]
+    arguments = ["convert", query.checkpoint, "--provider", "cleancut", "--apply", "--json"]
+    arguments += ["--master", "local-cluster[2,1,1024]"]
     conf = ["--conf", "spark.sql.shuffle.partitions=7"]
-    found = subprocess.run(
-        [sys.executable, "-m", "cleancut", *asked, *conf],
+    ended = subprocess.run(
+        [sys.executable, "-m", "cleancut", *arguments, *conf],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    done = json.loads(found.stdout)
+    assert ended.returncode == 0, ended.stderr
+    done = json.loads(ended.stdout)
     assert done["is_applied"]
     assert done["operators"][0]["rows"] == len(query.last)
     query.run()

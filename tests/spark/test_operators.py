@@ -55,16 +55,16 @@ def test_operator_gives_the_rows_and_the_state_of_the_built_in_provider(
     for files in RUNS:
         write_events(events, seed=SEED, files=files)
         run()
-    found = read_state(spark, ours, OPERATORS[name].settings)
+    state = read_state(spark, ours, OPERATORS[name].settings)
     if STATE_WITH_IDS.is_here or not name.endswith("-ids"):
-        assert found == read_state(spark, peer, OPERATORS[name].settings)
+        assert state == read_state(spark, peer, OPERATORS[name].settings)
     write_closing(events, RUNS[-1].stop)
     run()
     difference = Difference.between(results(peer), results(ours))
-    kept = sum(map(len, found.values()))
+    kept = sum(map(len, state.values()))
     show(
         f"seed {SEED}, {len(RUNS)} restarts, {len(results(ours))} epochs, {kept} rows of state "
-        f"in {len(found)} stores, {difference}"
+        f"in {len(state)} stores, {difference}"
     )
     assert difference.none, difference
     assert kept > 0

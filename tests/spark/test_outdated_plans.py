@@ -20,7 +20,7 @@ OUTDATED = "CLEANCUT_PLAN_OUTDATED"
 
 
 def files_of(location: str) -> dict[str, bytes]:
-    return {str(of): of.read_bytes() for of in Path(location).rglob("*") if of.is_file()}
+    return {str(file): file.read_bytes() for file in Path(location).rglob("*") if file.is_file()}
 
 
 def bump(state: DataFrame) -> DataFrame:
@@ -77,7 +77,7 @@ def test_a_plan_is_refused_if_the_query_has_committed_epochs_since(
     # Maintenance of the run before may still write bases.
     after = files_of(it.checkpoint)
     assert before.items() <= after.items()
-    assert not [of for of in after.keys() - before.keys() if "/state/" not in of]
+    assert not [file for file in after.keys() - before.keys() if "/state/" not in file]
     # A new plan is of the state that there is now.
     again = plan_of(it.checkpoint)
     assert again.last == 4

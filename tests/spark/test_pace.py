@@ -39,14 +39,14 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
     query = it.start()
     try:
         wait_for(lambda: len(it.ran) >= 2)
-        of = coordinator(query)
-        assert of.pace().interval == timedelta(0)
-        paced = of.pace(interval=INTERVAL_S)
+        handle = coordinator(query)
+        assert handle.pace().interval == timedelta(0)
+        paced = handle.pace(interval=INTERVAL_S)
         assert paced.interval == timedelta(seconds=INTERVAL_S)
         assert str(paced) == "an epoch every 1.2 s"
         first = len(it.ran)
-        assert of.wait_for(first + 3, timeout=PATIENCE_S)
-        of.pace(interval=0, min_pause=3_600)
+        assert handle.wait_for(first + 3, timeout=PATIENCE_S)
+        handle.pace(interval=0, min_pause=3_600)
         resting = len(it.ran)
         time.sleep(2 * INTERVAL_S)
         assert len(it.ran) <= resting + 1
@@ -84,14 +84,14 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
     it.add(28)
     query = it.start()
     try:
-        of = coordinator(query)
+        handle = coordinator(query)
         # At first it never fails.
-        assert of.pace().tolerable_failures is None
-        wait_for(lambda: of.pace().failures.get("writing of pages", (0, ""))[0] >= 2)
+        assert handle.pace().tolerable_failures is None
+        wait_for(lambda: handle.pace().failures.get("writing of pages", (0, ""))[0] >= 2)
         assert query.isActive
-        told = str(of.pace())
-        assert re.search(r"the writing of pages has failed \d+ times in a row: .*pages", told)
-        paced = of.pace(tolerable_failures=1, autopause=False)
+        message = str(handle.pace())
+        assert re.search(r"the writing of pages has failed \d+ times in a row: .*pages", message)
+        paced = handle.pace(tolerable_failures=1, autopause=False)
         assert paced.tolerable_failures == 1
         with pytest.raises(StreamingQueryException) as raised:
             query.awaitTermination(int(PATIENCE_S))
@@ -106,9 +106,9 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
     pages.unlink()
     again = it.start()
     try:
-        of = coordinator(again)
-        assert of.pace().failures == {}
-        assert of.pace(tolerable_failures="any").tolerable_failures is None
+        handle = coordinator(again)
+        assert handle.pace().failures == {}
+        assert handle.pace(tolerable_failures="any").tolerable_failures is None
         again.processAllAvailable()
     finally:
         again.stop()
@@ -126,10 +126,10 @@ def test_what_is_done_beside_waits_while_epochs_are_late(
     it.add(13)
     query = it.start()
     try:
-        of = coordinator(query)
-        assert of.pace(autopause=True).autopause
-        wait_for(lambda: of.pace().postponed_epochs > 0)
-        assert "waits while epochs are late, as behind the last" in str(of.pace())
+        handle = coordinator(query)
+        assert handle.pace(autopause=True).autopause
+        wait_for(lambda: handle.pace().postponed_epochs > 0)
+        assert "waits while epochs are late, as behind the last" in str(handle.pace())
         query.processAllAvailable()
     finally:
         query.stop()
@@ -142,25 +142,25 @@ def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> 
     query = it.start()
     try:
         query.processAllAvailable()
-        of = coordinator(query)
-        assert "which epochs do not reach" in str(of.pace(budget="$5000/day"))
+        handle = coordinator(query)
+        assert "which epochs do not reach" in str(handle.pace(budget="$5000/day"))
         # Some five requests an epoch; a cent buys two thousand of them a day.
-        wait_for(lambda: of.pace(budget=0.01).budget_interval > timedelta(seconds=30))
-        paced = of.pace()
+        wait_for(lambda: handle.pace(budget=0.01).budget_interval > timedelta(seconds=30))
+        paced = handle.pace()
         assert paced.budget == 0.01
         assert "allows an epoch every" in str(paced)
-        assert of.pace(budget=0).budget is None
+        assert handle.pace(budget=0).budget is None
         exec(blocks(PAGE, "python")[1], {"query": query})
-        assert of.pace().budget == 5
-        assert of.pace().min_pause == timedelta(0)
+        assert handle.pace().budget == 5
+        assert handle.pace().min_pause == timedelta(0)
         for wrong in ("five", "-1", 1e9):
             with pytest.raises(ValueError, match="budget"):
-                of.pace(budget=wrong)
+                handle.pace(budget=wrong)
         for slow in (-1, timedelta(hours=2)):
             with pytest.raises(ValueError, match="interval"):
-                of.pace(interval=slow)
+                handle.pace(interval=slow)
         for many in (-1, 2_000_000, 0.5, True, "all"):
             with pytest.raises(ValueError, match="tolerable_failures"):
-                of.pace(tolerable_failures=many)  # type: ignore[arg-type]
+                handle.pace(tolerable_failures=many)  # type: ignore[arg-type]
     finally:
         query.stop()

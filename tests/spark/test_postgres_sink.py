@@ -116,12 +116,12 @@ def test_each_type_of_spark_is_there_as_it_was(
     shown = ", ".join(
         f"CASE WHEN {quoted(name)} IS NOT NULL THEN {quoted(name)}::text END" for name in TYPES
     )
-    found = server.rows(f"SELECT {shown} FROM {table} ORDER BY id")
+    written = server.rows(f"SELECT {shown} FROM {table} ORDER BY id")
     # The server shows moments in its own zone, which is UTC here.
-    assert dict(zip(TYPES, found[0], strict=True)) == {
+    assert dict(zip(TYPES, written[0], strict=True)) == {
         name: text for name, (_, _, text) in TYPES.items()
     }
-    assert set(found[1]) == {None}
+    assert set(written[1]) == {None}
     types = server.rows(
         "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute"
         f" WHERE attrelid = '{table}'::regclass AND attnum > 1"
@@ -144,8 +144,8 @@ def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
 
 
 def staging_tables(server: PostgresServer) -> list[str]:
-    found = server.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
-    return [name for (name,) in found if name.startswith("cleancut_staged")]
+    tables = server.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'")
+    return [name for (name,) in tables if name.startswith("cleancut_staged")]
 
 
 def staged(server: PostgresServer) -> list[str]:
@@ -266,7 +266,7 @@ def test_the_password_is_told_to_nobody(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     secrets = (PASSWORD, server.dsn.split(":")[2].split("@")[0])
-    told: list[str] = []
+    texts: list[str] = []
     # In words, and with a password that is wrong.
     words = f"host=127.0.0.1 port={server.port} user=writer dbname=postgres password="
     handles: list[str] = []
@@ -279,24 +279,24 @@ def test_the_password_is_told_to_nobody(
     for dsn in (server.dsn, f"{words}'{PASSWORD}'"):
         sink = Telling(dsn, table)
         give(sink, spark.sql("SELECT 1 AS k"), len(handles))
-        told += [repr(sink), sink.name, repr(sink._database)]
+        texts += [repr(sink), sink.name, repr(sink._database)]
     assert server.rows(f"SELECT count(*) FROM {table}") == [(2,)]
     wrong = f"{PASSWORD}!"
     for dsn in (f"{words}'{wrong}'", f"postgresql://writer:{wrong}@127.0.0.1:nowhere/x"):
         other = PostgresSink(dsn, table, retry_for_s=0.1)
         with pytest.raises(CleancutError) as raised:
             give(other, spark.sql("SELECT 1 AS k"), 7)
-        told += traceback.format_exception(raised.value)
+        texts += traceback.format_exception(raised.value)
     # A task that cannot reach its server, as one that runs elsewhere.
     other = PostgresSink(server.dsn, table)
     other._database = PostgresSink(server.dsn.replace("127.0.0.1", "127.0.0.9"), table)._database
     with pytest.raises(Exception, match="CLEANCUT_SINK_UNREACHABLE") as failed:
         give(other, spark.sql("SELECT 1 AS k"), 8)
-    told += traceback.format_exception(failed.value)
-    told += [*handles, caplog.text]
+    texts += traceback.format_exception(failed.value)
+    texts += [*handles, caplog.text]
     assert handles
     for secret in secrets:
-        assert not [text for text in told if secret in text]
+        assert not [text for text in texts if secret in text]
 
 
 @long

@@ -74,7 +74,7 @@ def cut_with_in_flight_rows(
 def _write(source: Path, number: int, numbers: dict[int, range]) -> None:
     source.mkdir(exist_ok=True)
     path = source / f"{number}.json"
-    lines = [json.dumps({"k": key, "n": n}) for key, of in numbers.items() for n in of]
+    lines = [json.dumps({"k": key, "n": n}) for key, values in numbers.items() for n in values]
     path.write_text("\n".join(lines), encoding="utf-8")
     os.utime(path, (number, number))
 
@@ -85,15 +85,15 @@ def _wait_until(query: StreamingQuery, condition: Callable[[], object]) -> None:
 
 
 def _by_key(sink: EpochRows, what: str) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
+    rows: dict[int, list[Row]] = defaultdict(list)
     for row in sink.rows:
         if row["what"] == what:
-            found[row["k"]].append(row)
-    return found
+            rows[row["k"]].append(row)
+    return rows
 
 
 def _are_processed(sink: EpochRows) -> bool:
-    return {key: of[-1]["n"] for key, of in _by_key(sink, "rows").items()} == TOTALS
+    return {key: rows[-1]["n"] for key, rows in _by_key(sink, "rows").items()} == TOTALS
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def test_a_query_that_began_elsewhere_is_refused_at_its_start(
 ) -> None:
     query = Query(spark, tmp_path)
     query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
-    for asked in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}requireProvider": "true"}):
+    for settings in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}requireProvider": "true"}):
         with pytest.raises(Py4JJavaError) as raised:
-            query.start(**asked)
+            query.start(**settings)
         error = errors.find_error(raised.value)
         assert error is not None
         assert (error.error_id, error.kind) == (REFUSED, errors.ErrorKind.FIX_REQUEST)

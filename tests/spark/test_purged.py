@@ -37,9 +37,9 @@ class Counts(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
         more = len(list(rows))
-        for of in self._all:
-            found = of.get() if of.exists() else None
-            of.update(((found[0] if found else 0) + more,))
+        for state in self._all:
+            value = state.get() if state.exists() else None
+            state.update(((value[0] if value else 0) + more,))
         yield Row(k=key[0])
 
 
@@ -58,26 +58,26 @@ class Counted:
         (self.input / f"{self.files}.json").write_text("\n".join(lines), encoding="utf-8")
         self.files += 1
         rows = self.session.readStream.schema("k int").json(str(self.input))
-        told = rows.groupBy("k").transformWithState(Counts(*names), "k int", "update", "none")
-        writer = told.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        counted = rows.groupBy("k").transformWithState(Counts(*names), "k int", "update", "none")
+        writer = counted.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", str(self.checkpoint)).start().awaitTermination()
 
     def purge(self) -> None:
         """Does what Spark has begun to do beside the epochs, which may not have come to its end."""
-        oldest = min(int(of.name) for of in (self.checkpoint / "commits").glob("[0-9]*"))
+        oldest = min(int(entry.name) for entry in (self.checkpoint / "commits").glob("[0-9]*"))
         assert oldest > 1
         for log in ("offsets", "commits"):
             for entry in (self.checkpoint / log).glob("[0-9]*"):
                 if int(entry.name) < oldest:
                     remove(entry)
-        for of in self.descriptions()[:-1]:
-            if int(of.name) < oldest:
-                remove(of)
+        for description in self.descriptions()[:-1]:
+            if int(description.name) < oldest:
+                remove(description)
 
     def descriptions(self) -> list[Path]:
         """Of the operator, by their epochs."""
-        found = (self.checkpoint / "state" / "0" / "_metadata" / "v2").glob("[0-9]*")
-        return sorted(found, key=lambda of: int(of.name))
+        descriptions = (self.checkpoint / "state" / "0" / "_metadata" / "v2").glob("[0-9]*")
+        return sorted(descriptions, key=lambda description: int(description.name))
 
     def counts(self, name: str) -> set[int]:
         table = Checkpoint(str(self.checkpoint)).state(0, family=name)
@@ -135,8 +135,8 @@ def test_a_later_description_has_more(query: Counted) -> None:
     query.run("a", "b", "c")
     query.run("a", "b", "c")
     query.run("a", "b", "c")
-    for of in query.descriptions()[:-1]:
-        remove(of)
+    for description in query.descriptions()[:-1]:
+        remove(description)
     location = str(query.checkpoint)
     cleancut.rollback(location, "early", session=query.session).apply(query.session)
     assert query.counts("a") == {8}
@@ -151,9 +151,9 @@ def test_a_description_that_lacks_what_the_cut_has_is_refused(
     other = Counted(spark, tmp_path / "other")
     other.run("a")
     kept = query.descriptions()
-    for of in kept:
-        remove(of)
-        shutil.copyfile(other.descriptions()[0], of)
+    for description in kept:
+        remove(description)
+        shutil.copyfile(other.descriptions()[0], description)
     before = sorted(query.checkpoint.rglob("*"))
     with pytest.raises(RequestError, match="it has no such family b of operator 0") as raised:
         cleancut.rollback(str(query.checkpoint), "early", session=query.session)

@@ -100,11 +100,11 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
     location, written, late = tmp_path / "checkpoint", Input(tmp_path), case == "event-time"
     written.add(1)
     session.conf.set(f"{KEYS}splitGroups", str(case != "whole").lower())
-    found: dict[int, list[Row]] = {}
+    emitted: dict[int, list[Row]] = {}
 
     @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
-        found[epoch] = batch.collect()
+        emitted[epoch] = batch.collect()
 
     reader = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     rows = reader.json(str(written.source)).withColumn("ts", F.timestamp_seconds("t"))
@@ -133,42 +133,42 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
         assert sum(dropped) == 0
     finally:
         query.stop()
-    _compare(found, written.counts)
+    _compare(emitted, written.counts)
     if case == "whole":
-        _compare_ends(found, written.ends)
+        _compare_ends(emitted, written.ends)
     checkpoint = Checkpoint(str(location))
     assert checkpoint.verify().problems == ()
     in_flight = sum(cut.mode == "unaligned" for cut in checkpoint.cuts())
     assert in_flight > 0
-    show(f"{in_flight} epochs of {len(found)} left rows in flight")
+    show(f"{in_flight} epochs of {len(emitted)} left rows in flight")
     # Rows that would be late are processed, however many; a second attempt comes later.
     if case == "plain":
-        divided = sum(any(row["k"] == SLOW_KEY for row in rows) for rows in found.values())
+        divided = sum(any(row["k"] == SLOW_KEY for row in rows) for rows in emitted.values())
         assert divided > written.files, "the rows of the slow key were never divided"
-        behind = list(_behind(found, cuts))
+        behind = list(_behind(emitted, cuts))
         middle = statistics.median(behind)
         show(f"rows behind an order: {1000 * middle:.0f} ms, at most {1000 * max(behind):.0f} ms")
 
 
-def _compare(found: dict[int, list[Row]], counts: Counter[int]) -> None:
+def _compare(emitted: dict[int, list[Row]], counts: Counter[int]) -> None:
     """Each row has come once, those of a key in their order, and with what was before."""
     by_key = defaultdict(list)
-    for epoch in sorted(found):
-        for row in found[epoch]:
+    for epoch in sorted(emitted):
+        for row in emitted[epoch]:
             by_key[row["k"]].append((row["n"], row["c"]))
     assert by_key == {key: [(i, i + 1) for i in range(count)] for key, count in counts.items()}
 
 
-def _compare_ends(found: dict[int, list[Row]], ends: dict[int, set[int]]) -> None:
+def _compare_ends(emitted: dict[int, list[Row]], ends: dict[int, set[int]]) -> None:
     """Each epoch has taken all that there is of a key, and there is no more than whole files."""
-    for rows in found.values():
+    for rows in emitted.values():
         last = {row["k"]: row["c"] for row in rows}
         assert {key: count for key, count in last.items() if count not in ends[key]} == {}
 
 
-def _behind(found: dict[int, list[Row]], cuts: list[float]) -> Iterator[float]:
+def _behind(emitted: dict[int, list[Row]], cuts: list[float]) -> Iterator[float]:
     """For each epoch that was cut among slow rows, how far behind that its last row was."""
-    for rows in found.values():
+    for rows in emitted.values():
         slow = [row["at"] for row in rows if row["k"] == SLOW_KEY]
         within = [cut for cut in cuts if slow and min(slow) < cut < max(slow)]
         if within:

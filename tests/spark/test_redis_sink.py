@@ -124,10 +124,14 @@ class KeysContract(OnRedis):
         with contextlib.closing(self.server.client()) as client:
             keys = list(client.scan_iter(f"{self.place(home)}/*"))
             # In one transaction, as a reader has to who wants whole epochs of several keys.
-            found = client.pipeline(transaction=True)
+            pipeline = client.pipeline(transaction=True)
             for key in keys:
-                found.hgetall(key)
-            return [(int(of["id"]), of["word"], int(of["n"])) for of in found.execute() if of]
+                pipeline.hgetall(key)
+            return [
+                (int(fields["id"]), fields["word"], int(fields["n"]))
+                for fields in pipeline.execute()
+                if fields
+            ]
 
 
 @long
@@ -160,8 +164,8 @@ class TestStrings(OnRedis):
     def read(self, home: Path) -> Iterable[Row]:
         with contextlib.closing(self.server.client()) as client:
             keys = list(client.scan_iter(f"{self.place(home)}/*"))
-            found = [json.loads(text) for text in client.mget(keys)] if keys else []
-            return [(of["id"], of["word"], of["n"]) for of in found]
+            entries = [json.loads(text) for text in client.mget(keys)] if keys else []
+            return [(entry["id"], entry["word"], entry["n"]) for entry in entries]
 
 
 @long
@@ -171,8 +175,8 @@ class TestStream(OnRedis):
 
     def read(self, home: Path) -> Iterable[Row]:
         with contextlib.closing(self.server.client()) as client:
-            found = [of for _, of in client.xrange(self.place(home))]
-            return [(int(of["id"]), of["word"], int(of["n"])) for of in found]
+            entries = [fields for _, fields in client.xrange(self.place(home))]
+            return [(int(fields["id"]), fields["word"], int(fields["n"])) for fields in entries]
 
 
 def test_each_type_of_spark_has_a_form_or_is_refused_by_name(
@@ -185,12 +189,16 @@ def test_each_type_of_spark_has_a_form_or_is_refused_by_name(
 
     raw: Any = redis.Redis.from_url(server.url)
     with contextlib.closing(raw):
-        found = {name.decode(): value for name, value in raw.hgetall("t:7").items()}
-    assert found == {"id": b"7"} | {name: value for name, (_, value) in TYPES.items()}
+        fields = {name.decode(): value for name, value in raw.hgetall("t:7").items()}
+    assert fields == {"id": b"7"} | {name: value for name, (_, value) in TYPES.items()}
     give(RedisSink(server.url, key="j:{id}", value="json"), rows, 0)
-    told = json.loads(client.get("j:7"))
-    assert (told["nothing"], told["list"], told["bytes"]) == (None, [1, None, 3], "AP8K")
-    assert told["moment"][:26] == "2024-03-31T02:30:00.123456"
+    document = json.loads(client.get("j:7"))
+    assert (document["nothing"], document["list"], document["bytes"]) == (
+        None,
+        [1, None, 3],
+        "AP8K",
+    )
+    assert document["moment"][:26] == "2024-03-31T02:30:00.123456"
     bad = spark.sql("SELECT 1 AS id, null AS void, make_interval(1) AS calendar")
     error = refusal(lambda: give(RedisSink(server.url, key="b:{id}"), bad, 0))
     assert error.error_id == "CLEANCUT_SINK_REFUSED"
@@ -227,17 +235,19 @@ def test_rows_replace_and_delete_their_key_as_a_whole(
 def test_rows_that_cannot_be_told_by_their_keys_are_refused(
     spark: SparkSession, server: RedisProcess, client: Any, give: Give
 ) -> None:
-    def of(sql: str, **options: Any) -> str:
+    def refusal_of(sql: str, **options: Any) -> str:
         sink = RedisSink(server.url, key="d:{a}:{b}", **options)
         with pytest.raises(Exception, match="CLEANCUT_SINK_REFUSED") as raised:
             give(sink, spark.sql(sql), 0)
         return str(raised.value)
 
-    assert "1 keys come more than once" in of("SELECT explode(array(2, 3, 3)) AS a, 'b' AS b")
-    assert "a row has no a, which is in the key" in of("SELECT int(null) AS a, 'b' AS b")
-    assert "two rows could have one key" in of("SELECT 'x:y' AS a, 'b' AS b")
-    assert "no columns b" in of("SELECT 1 AS a")
-    assert "at most 3 (max_rows)" in of("SELECT id AS a, id AS b FROM range(4)", max_rows=3)
+    assert "1 keys come more than once" in refusal_of(
+        "SELECT explode(array(2, 3, 3)) AS a, 'b' AS b"
+    )
+    assert "a row has no a, which is in the key" in refusal_of("SELECT int(null) AS a, 'b' AS b")
+    assert "two rows could have one key" in refusal_of("SELECT 'x:y' AS a, 'b' AS b")
+    assert "no columns b" in refusal_of("SELECT 1 AS a")
+    assert "at most 3 (max_rows)" in refusal_of("SELECT id AS a, id AS b FROM range(4)", max_rows=3)
     assert client.keys("d:*") == []
     # What the last of these had staged goes with the first epoch that is taken.
     give(RedisSink(server.url, key="d:{a}:{b}"), spark.sql("SELECT 1 AS a, 'b:c' AS b"), 0)
@@ -344,7 +354,7 @@ def test_values_that_were_replaced_come_back_with_what_they_lived_for(
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "is gone" in str(error)
     sink = RedisSink(server.url, key="u:{id}", keep_undo=2)
-    assert [of.epoch for of in sink.epochs(query.query_id)] == [0, 4, 5, 6]
+    assert [epoch.epoch for epoch in sink.epochs(query.query_id)] == [0, 4, 5, 6]
     assert sink.mark_unpublished(query.query_id, after=0) == 3
     epoch(8, 0, 1)
     assert client.hgetall("u:0") == {"id": "0"}
@@ -393,7 +403,7 @@ def test_a_reader_sees_whole_epochs_while_connections_are_lost(
                 if len(seen) > 1:
                     torn.append(seen)
 
-    threads = [threading.Thread(target=of, daemon=True) for of in (throw_out, read)]
+    threads = [threading.Thread(target=target, daemon=True) for target in (throw_out, read)]
     for thread in threads:
         thread.start()
     try:
@@ -429,7 +439,7 @@ def test_a_server_that_is_killed_in_between_is_written_on(
         give(Killing(other.url, stream="s"), spark.range(100), 0)
         give(Killing(other.url, stream="s"), spark.range(100, 150), 1)
         with contextlib.closing(other.client()) as reader:
-            assert [int(of["id"]) for _, of in reader.xrange("s")] == list(range(150))
+            assert [int(fields["id"]) for _, fields in reader.xrange("s")] == list(range(150))
         assert other.own_keys() == []
 
 
@@ -468,11 +478,11 @@ def test_the_documented_sink(
     page = Page("docs/guides/sinks/redis.md", spark, tmp_path)
     assert page.number == 1
     page.run(0, replaced={"redis://cache:6379/0": server.url})
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for key in client.scan_iter("counts:*"):
         row = client.hgetall(key)
-        found[row.get("k", "")] += int(row["count"])
-    assert found == {str(key): count for key, count in counted(page, spark, tmp_path).items()}
+        counts[row.get("k", "")] += int(row["count"])
+    assert counts == {str(key): count for key, count in counted(page, spark, tmp_path).items()}
 
 
 def test_the_password_is_told_to_nobody_and_a_server_that_is_away_is_given_up(
@@ -486,14 +496,14 @@ def test_the_password_is_told_to_nobody_and_a_server_that_is_away_is_given_up(
     encoded = server.url.split(":")[2].split("@")[0]
     sink = RedisSink(server.url, key="p:{id}")
     give(sink, spark.range(3), 0)
-    told = [repr(sink), sink.name, repr(sink._server)]
+    texts = [repr(sink), sink.name, repr(sink._server)]
     away = RedisSink(server.url.replace(str(server.port), "1"), key="p:{id}", retry_for_s=0.3)
     lost = refusal(lambda: give(away, spark.range(3), 1))
     assert (lost.error_id, "0.3 seconds" in str(lost)) == ("CLEANCUT_SINK_UNREACHABLE", True)
     wrong = RedisSink(server.url.replace(encoded, f"{encoded}x"), key="p:{id}")
     refused = refusal(lambda: give(wrong, spark.range(3), 1))
     assert refused.error_id == "CLEANCUT_SINK_REFUSED"
-    told += traceback.format_exception(lost) + traceback.format_exception(refused)
-    told.append(caplog.text)
+    texts += traceback.format_exception(lost) + traceback.format_exception(refused)
+    texts.append(caplog.text)
     for secret in (PASSWORD, encoded):
-        assert not [text for text in told if secret in text]
+        assert not [text for text in texts if secret in text]

@@ -94,8 +94,8 @@ def test_variables_of_every_kind_are_divided_by_their_group(
         rows = rows.withColumns({"t": f.col("v").cast("long"), "s": f.lit("x")})
         rows = rows.withColumn("ts", f.timestamp_seconds("t")).withWatermark("ts", "1 hour")
         ledger = RowLedger(event_time=True)
-        told = rows.groupBy("k").transformWithState(ledger, OUTPUT, "update", "eventTime")
-        writer = told.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+        emitted = rows.groupBy("k").transformWithState(ledger, OUTPUT, "update", "eventTime")
+        writer = emitted.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", location).start().awaitTermination()
 
     run(0)
@@ -104,7 +104,9 @@ def test_variables_of_every_kind_are_divided_by_their_group(
 
     def families() -> dict[str, int]:
         # Spark describes no default one, and there is nothing in it.
-        return {of.name: of.keys for of in Checkpoint(location).families(0) if of.keys}
+        return {
+            family.name: family.keys for family in Checkpoint(location).families(0) if family.keys
+        }
 
     before = families()
     assert len(before) > 8

@@ -60,7 +60,11 @@ query.awaitTermination()
 
 def last_epoch(location: Path) -> int:
     cuts = location / "cleancut" / "cuts"
-    names = [of.name for of in cuts.iterdir() if of.name.endswith(".cut")] if cuts.exists() else []
+    names = (
+        [entry.name for entry in cuts.iterdir() if entry.name.endswith(".cut")]
+        if cuts.exists()
+        else []
+    )
     return max((int(name.partition(".")[0]) for name in names), default=-1)
 
 
@@ -93,7 +97,7 @@ def test_a_killed_query_goes_on_from_its_copy(
         os.killpg(victim.pid, signal.SIGKILL)
         victim.wait()
     assert len(passes) > 2
-    assert all(of.lag_epochs <= 4 for of in passes)
+    assert all(copied.lag_epochs <= 4 for copied in passes)
     assert Checkpoint(copy).verify().ok
     at = last_epoch(copy)
     assert at >= passes[-1].epoch

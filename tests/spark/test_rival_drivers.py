@@ -63,7 +63,7 @@ class Rollout:
         self.drivers.append(stack.enter_context(ProcessTree(command, env=env, log=self.logs[-1])))
 
     def alive(self) -> list[int]:
-        return [i for i, of in enumerate(self.drivers) if of.exit_code() is None]
+        return [i for i, driver in enumerate(self.drivers) if driver.exit_code() is None]
 
     def published(self) -> list[int]:
         return [info.epoch for info in sink_at(self.root).epochs(session=self.spark)]

@@ -41,7 +41,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Callable[[str], Epochs]:
 
 
 def cut_of(location: str) -> cleancut.types.CutDetails:
-    """The last one."""
+    """Returns the last cut."""
     return Checkpoint(location).cut()
 
 
@@ -54,7 +54,7 @@ def uncommit(checkpoint: str, epoch: int) -> None:
 
 
 def rows_of(plan: cleancut.types.Plan) -> int:
-    return sum(of.rows or 0 for of in plan.operators)
+    return sum(operator.rows or 0 for operator in plan.operators)
 
 
 @pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
@@ -170,14 +170,14 @@ def test_what_cannot_be_gone_back_to_is_refused(query: Callable[[str], Epochs]) 
     it.add(3)
     it.run()
     long_ago = datetime.now() - timedelta(days=1)
-    asked: list[tuple[Any, str]] = [
+    refusals: list[tuple[Any, str]] = [
         (2, "epoch 2 is its last one already"),
         (7, "no epoch 7 to go back to; there are those from 0 to 2"),
         ("none", "no savepoint 'none'"),
         ("no/ne", "'no/ne' cannot be the name"),
         (long_ago, "no epoch was committed by"),
     ]
-    for to, reason in asked:
+    for to, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
             cleancut.rollback(it.checkpoint, to)
         assert raised.value.error_id == REFUSED
@@ -328,6 +328,10 @@ def distinct(rows: DataFrame, per_row_ms: int) -> DataFrame:
     return rows.dropDuplicates(["key", "number"]).withColumn("value", slowed)
 
 
+def in_flight_by_partition(cut: cleancut.types.CutDetails) -> list[tuple[int, int]]:
+    return [(channel.partition, channel.in_flight_rows) for channel in cut.shuffle_inputs]
+
+
 def test_rows_that_were_in_flight_then_are_in_flight_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -364,8 +368,8 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     plan.apply()
     now, then = cut_of(location), Checkpoint(location).cut(to)
     assert Checkpoint(location).cuts()[-1].mode == "unaligned"
-    flying = [(of.partition, of.in_flight_rows) for of in now.shuffle_inputs]
-    assert flying == [(of.partition, of.in_flight_rows) for of in then.shuffle_inputs]
+    flying = in_flight_by_partition(now)
+    assert flying == in_flight_by_partition(then)
     # They go along where they can, and are not left behind where they cannot.
     clone = str(tmp_path / "clone")
     acts: list[Callable[[], object]] = [lambda: cleancut.clone(location, clone, cuts=False)]
@@ -375,14 +379,14 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
         with pytest.raises(RequestError, match="rows in flight, which only cuts can hold"):
             act()
     cloned = cleancut.clone(location, clone, to).apply()
-    assert [(of.partition, of.in_flight_rows) for of in cut_of(clone).shuffle_inputs] == flying
+    assert in_flight_by_partition(cut_of(clone)) == flying
     # To other partitions by their hashes, and on, whether the state is copied or referred to.
     for partitions in (8, 16, 4, 5):
         done = cleancut.rescale(location, partitions).apply()
         assert done.copies_rows == (partitions not in (16, 4))
         moved = cut_of(location).shuffle_inputs
-        assert sum(of.in_flight_rows for of in moved) == sum(rows for _, rows in flying)
-        assert len({of.partition for of in moved}) > 1
+        assert sum(channel.in_flight_rows for channel in moved) == sum(rows for _, rows in flying)
+        assert len({channel.partition for channel in moved}) > 1
     # Whatever is in flight now.
     cleancut.rollback(location, to).apply()
     cleancut.rescale(location, 5).apply()
@@ -427,9 +431,9 @@ def test_the_documented_recovery_runs(
     monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
     typed, *_ = blocks(GUIDE, "sh")
     for command in commands(typed):
-        asked = [part.replace(there, it.checkpoint) for part in command[1:]]
-        assert _cli.main(asked) == _cli.OK, command
-        if asked[:2] == ["savepoint", "create"]:
+        arguments = [part.replace(there, it.checkpoint) for part in command[1:]]
+        assert _cli.main(arguments) == _cli.OK, command
+        if arguments[:2] == ["savepoint", "create"]:
             it.add()
             it.run()
     assert it.state() == it.expected(5)

@@ -98,9 +98,9 @@ def test_a_query_is_known_to_seal_in_its_first_epoch_and_says_where_it_does_not(
         query.processAllAvailable()
         assert reasons.keys() == {0, 1}
         if wrapped:
-            assert [dict(found) for found in reasons.values()] == [{}, {}]
+            assert [dict(by_operator) for by_operator in reasons.values()] == [{}, {}]
         else:
-            assert all("seal" in found[0] for found in reasons.values())
+            assert all("seal" in by_operator[0] for by_operator in reasons.values())
             assert not coordinator(query).cut_now()
     finally:
         query.stop()
@@ -114,12 +114,12 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
     for file in range(FILES):
         rows = "\n".join(f'{{"k": {k}}}' for k in values(file))
         (source / f"{file:04d}.json").write_text(rows, encoding="utf-8")
-    found: dict[int, list[Row]] = {}
+    emitted: dict[int, list[Row]] = {}
     seen: set[int] = set()
 
     @sealed
     def collect(batch: DataFrame, epoch: int) -> None:
-        found[epoch] = batch.collect()
+        emitted[epoch] = batch.collect()
 
     reader = session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
     query = (
@@ -140,10 +140,10 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
 
     cutter = threading.Thread(target=cut)
     try:
-        while not found:
+        while not emitted:
             time.sleep(0.05)
         cutter.start()
-        while len(found) < FILES:
+        while len(emitted) < FILES:
             assert query.isActive, query.exception()
             time.sleep(0.05)
         done.set()
@@ -159,7 +159,7 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
     finally:
         done.set()
         query.stop()
-    counts = {row["k"]: row["count"] for epoch in sorted(found) for row in found[epoch]}
+    counts = {row["k"]: row["count"] for epoch in sorted(emitted) for row in emitted[epoch]}
     assert counts == Counter(k for file in range(FILES) for k in values(file))
 
     checkpoint = Checkpoint(str(location))
@@ -173,13 +173,17 @@ def check_the_last_rows_in_flight(checkpoint: Checkpoint) -> None:
     open_cuts = [cut for cut in checkpoint.cuts() if cut.mode == "unaligned"]
     assert open_cuts, "no epoch was cut with rows in flight"
     epoch, channel = open_cuts[-1].epoch, "cleancut-channel-0"
-    told = [of for of in checkpoint.cut(epoch).shuffle_inputs if of.in_flight_rows]
-    assert {(of.operator, of.store) for of in told} == {(0, channel)}
+    channels = [
+        channel_cut
+        for channel_cut in checkpoint.cut(epoch).shuffle_inputs
+        if channel_cut.in_flight_rows
+    ]
+    assert {(channel_cut.operator, channel_cut.store) for channel_cut in channels} == {(0, channel)}
     rows = checkpoint.state(0, store=channel, at=epoch)
-    assert rows.num_rows == sum(of.in_flight_rows for of in told) > 0
+    assert rows.num_rows == sum(channel_cut.in_flight_rows for channel_cut in channels) > 0
     flying = checkpoint.in_flight(0, at=epoch)
-    in_order = sorted(rows.to_pylist(), key=lambda of: (of["partition"], of["key"]["number"]))
-    assert flying.column("row").to_pylist() == [of["value"] for of in in_order]
+    in_order = sorted(rows.to_pylist(), key=lambda row: (row["partition"], row["key"]["number"]))
+    assert flying.column("row").to_pylist() == [row["value"] for row in in_order]
     assert checkpoint.in_flight(0).num_rows == 0
     with pytest.raises(RequestError) as none:
         checkpoint.state(0, store=channel)
@@ -227,7 +231,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     stop_with_rows_in_flight(start(drains=False), orders, block)
     checkpoint = Checkpoint(str(location))
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
-    left = sum(of.in_flight_rows for of in checkpoint.cut(1).shuffle_inputs)
+    left = sum(channel_cut.in_flight_rows for channel_cut in checkpoint.cut(1).shuffle_inputs)
     assert left > 0
     # A driver that cannot read them must not go on without them.
     refused = run_without_the_extension(tmp_path)
@@ -256,7 +260,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     assert coordinator(second).status().aligned == {0: "the query ends with this epoch"}
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
     drained = checkpoint.cut(2).shuffle_inputs
-    assert sum(of.in_flight_rows for of in drained) == 0
+    assert sum(channel_cut.in_flight_rows for channel_cut in drained) == 0
     assert_same_rows(sink.rows, distinct(orders.batch(session)))
     # The first run may have ended before its entry of epoch 1; then the second has written it.
     before = json.loads((location / "commits" / "1").read_text().splitlines()[1])

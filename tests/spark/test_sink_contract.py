@@ -168,13 +168,15 @@ class OnPostgres(SinkContract):
     def save(self, home: Path) -> str:
         saved = f"saved_{uuid.uuid4().hex}"
         self.server.rows(f"CREATE SCHEMA {saved}")
-        for table, own in self.parts(home):
-            self.server.rows(f"CREATE TABLE {saved}.{table} AS SELECT * FROM {table} WHERE {own}")
+        for table, predicate in self.parts(home):
+            self.server.rows(
+                f"CREATE TABLE {saved}.{table} AS SELECT * FROM {table} WHERE {predicate}"
+            )
         return saved
 
     def restore(self, home: Path, saved: str) -> None:
-        for table, own in self.parts(home):
-            self.server.rows(f"DELETE FROM {table} WHERE {own}")
+        for table, predicate in self.parts(home):
+            self.server.rows(f"DELETE FROM {table} WHERE {predicate}")
             self.server.rows(f"INSERT INTO {table} SELECT * FROM {saved}.{table}")
 
     def drop(self, home: Path) -> None:
@@ -228,15 +230,15 @@ class TestFunction(SinkContract):
     """A function of somebody's, in the transaction of a ledger."""
 
     def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
-        def undo(of: Transaction, epochs: Sequence[LedgerEpoch]) -> None:
+        def undo(transaction: Transaction, epochs: Sequence[LedgerEpoch]) -> None:
             for epoch in epochs:
-                of.run("DELETE FROM rows WHERE epoch = :epoch", epoch=epoch.epoch)
+                transaction.run("DELETE FROM rows WHERE epoch = :epoch", epoch=epoch.epoch)
 
         @exactly_once(ledger=SqlLedger(f"sqlite:///{home}/db", "rows"), undo=undo)
-        def write(rows: DataFrame, epoch: int, of: Transaction) -> None:
-            of.run("CREATE TABLE IF NOT EXISTS rows (id INT, word TEXT, n INT, epoch INT)")
+        def write(rows: DataFrame, epoch: int, transaction: Transaction) -> None:
+            transaction.run("CREATE TABLE IF NOT EXISTS rows (id INT, word TEXT, n INT, epoch INT)")
             for row in rows.collect():
-                of.run(
+                transaction.run(
                     "INSERT INTO rows VALUES (:id, :word, :n, :epoch)",
                     id=row["id"],
                     word=row["word"],
@@ -260,10 +262,10 @@ class TestLedgerInABlock(SinkContract):
         def write(rows: DataFrame, epoch: int) -> None:
             with ledger.epoch(rows, epoch) as e:
                 if e.fresh:
-                    of = e.transaction
-                    of.run("CREATE TABLE IF NOT EXISTS rows (id INT, word TEXT, n INT)")
+                    transaction = e.transaction
+                    transaction.run("CREATE TABLE IF NOT EXISTS rows (id INT, word TEXT, n INT)")
                     for row in e.rows.collect():
-                        of.run("INSERT INTO rows VALUES (:id, :word, :n)", **row.asDict())
+                        transaction.run("INSERT INTO rows VALUES (:id, :word, :n)", **row.asDict())
 
         return write
 
@@ -311,12 +313,12 @@ class FanOutContract(SinkContract):
         return fan_out(*self.sinks)
 
     def accept_gap(self, sink: FanOut, first: int, last: int) -> None:
-        for of in self.sinks:
-            of.accept_gap(first, last)
+        for target in self.sinks:
+            target.accept_gap(first, last)
 
     def accept_move(self, sink: FanOut, checkpoint: str) -> None:
-        for of in self.sinks:
-            of.accept_move(checkpoint)
+        for target in self.sinks:
+            target.accept_move(checkpoint)
 
     def read(self, home: Path) -> Iterable[Row]:
         return in_sqlite(home / "db")
@@ -356,7 +358,7 @@ class Naive(SinkContract):
         return self.session().read.parquet(str(home / "rows")).select("id", "word", "n").collect()
 
 
-@pytest.mark.parametrize("test", usually({DIES, WENT_BACK}, of=TESTS))
+@pytest.mark.parametrize("test", usually({DIES, WENT_BACK}, names=TESTS))
 def test_a_naive_sink_fails_the_contract(test: str, tmp_path: Path) -> None:
     if test in HELD_BY_NAIVE:
         getattr(Naive(), test)(tmp_path)

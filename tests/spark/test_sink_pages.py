@@ -103,9 +103,9 @@ def test_the_documented_databases(spark: SparkSession, tmp_path: Path) -> None:
         page = Page("docs/guides/sinks/databases.md", spark, tmp_path, server.dsn)
         assert page.number == 2
         page.run(0)
-        found = server.rows(SUMS)
+        sums = server.rows(SUMS)
     wanted = counted(page, spark, tmp_path)
-    assert dict(found) == wanted
+    assert dict(sums) == wanted
     shutil.rmtree(tmp_path / "checkpoints")
     page.run(1)
     assert dict(page.database(SUMS)) == wanted
@@ -117,9 +117,9 @@ def test_the_documented_lakes(spark: SparkSession, tmp_path: Path) -> None:
     assert page.number == 4
     page.run(0)
     sums = pa.table(DeltaTable(tmp_path / "lake/counts").to_pyarrow_table()).group_by("k")
-    found = sums.aggregate([("count", "sum")]).to_pylist()
+    groups = sums.aggregate([("count", "sum")]).to_pylist()
     wanted = counted(page, spark, tmp_path)
-    assert {row["k"]: row["count_sum"] for row in found} == wanted
+    assert {row["k"]: row["count_sum"] for row in groups} == wanted
     catalog = load_catalog(
         "lake",
         type="sql",
@@ -139,9 +139,9 @@ def test_the_documented_functions_and_targets(spark: SparkSession, tmp_path: Pat
         database.execute("CREATE TABLE sizes (n INT)")
         database.commit()
     sink = page.run(0)["sink"]
-    found = sink.read(spark, epoch_column="epoch").orderBy("epoch").collect()
+    rows = sink.read(spark, epoch_column="epoch").orderBy("epoch").collect()
     # The newest row of each group, if it was ever written.
-    large = {(row["day"], row["k"]): row["count"] for row in found}
+    large = {(row["day"], row["k"]): row["count"] for row in rows}
     wanted = grouped(spark, tmp_path)
     assert large == {group: count for group, count in wanted.items() if count > 1}
     assert 0 < len(large) < len(wanted)

@@ -35,7 +35,7 @@ def copy(counted: Counting, tmp_path: Path) -> Path:
     return copied(counted.checkpoint, tmp_path / "checkpoint")
 
 
-def found(checkpoint: Path) -> set[str]:
+def damaged_files(checkpoint: Path) -> set[str]:
     problems = Checkpoint(checkpoint).verify().problems
     return {Path(problem.object).relative_to(checkpoint).as_posix() for problem in problems}
 
@@ -62,17 +62,17 @@ def test_what_spark_writes_of_an_operator_is_sound(
 
 
 def test_each_missing_emptied_and_flipped_file_is_named(copy: Path, tmp_path: Path) -> None:
-    assert found(copy) == set()
+    assert damaged_files(copy) == set()
     for path in files(copy):
         name, kept = path.relative_to(copy).as_posix(), path.read_bytes()
         # The file system's own checksum finds the flip; without it the others are found, too.
         flip(path, position=len(kept) // 2)
-        assert found(copy) == {name}
+        assert damaged_files(copy) == {name}
         side = without_checksum_file(path)
         side.write_bytes(b"")
-        assert found(copy) == {name}
+        assert damaged_files(copy) == {name}
         path.unlink()
-        assert found(copy) == {name}
+        assert damaged_files(copy) == {name}
         path.write_bytes(kept)
 
 
@@ -83,7 +83,7 @@ def test_exchanged_entries_are_both_named(log: str, copy: Path) -> None:
     one.write_bytes(second)
     other.write_bytes(first)
     # Entries that are the same have no place that one could tell.
-    assert found(copy) == ({f"{log}/1", f"{log}/2"} if first != second else set())
+    assert damaged_files(copy) == ({f"{log}/1", f"{log}/2"} if first != second else set())
 
 
 def test_a_query_goes_on_with_metadata_that_was_restored(
@@ -106,4 +106,4 @@ def test_a_query_goes_on_with_metadata_that_was_restored(
     assert metadata.read_text(encoding="utf-8") == before
     counting.run(None)
     assert [cut.epoch for cut in Checkpoint(counting.checkpoint).cuts()] == [0, 1, 2]
-    assert found(counting.checkpoint) == set()
+    assert damaged_files(counting.checkpoint) == set()

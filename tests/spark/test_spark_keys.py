@@ -54,10 +54,10 @@ def keys_of(spark: SparkSession) -> dict[str, Any]:
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     module = jvm.java.lang.Class.forName("org.apache.spark.sql.internal.SQLConf$")
-    found = module.getField("MODULE$").get(None).getConfigEntries().iterator()
+    iterator = module.getField("MODULE$").get(None).getConfigEntries().iterator()
     entries = {}
-    while found.hasNext():
-        entry = found.next()
+    while iterator.hasNext():
+        entry = iterator.next()
         entries[entry.key()] = entry
     return entries
 

@@ -59,13 +59,13 @@ class Work:
 
     def run(self, checkpoint: Path) -> Counter[str]:
         """The rows of its epochs; in update mode those of the last."""
-        found: Counter[str] = Counter()
+        counted: Counter[str] = Counter()
 
         def take(batch: DataFrame, _: int) -> None:
             rows = Counter(map(str, batch.collect()))
             if self.mode == "update":
-                found.clear()
-            found.update(rows)
+                counted.clear()
+            counted.update(rows)
 
         def read(name: str) -> DataFrame:
             stream = self.session.readStream.schema("k int, v int, t timestamp")
@@ -74,7 +74,7 @@ class Work:
         writer = self.form(read).writeStream.outputMode(self.mode).foreachBatch(take)
         writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         writer.start().awaitTermination()
-        return found
+        return counted
 
 
 CASES: dict[str, tuple[Form, str, str]] = {
@@ -103,8 +103,8 @@ def test_rescale_keeps_what_sparks_repartition_may_lose(
     assert work.run(copies[1]) == expected
     try:
         work.session._streamingCheckpointManager.repartition(str(copies[0]), 5)
-        found = work.run(copies[0])
-        said = f"{(expected - found).total()} rows missing, {(found - expected).total()} too many"
+        actual = work.run(copies[0])
+        said = f"{(expected - actual).total()} rows missing, {(actual - expected).total()} too many"
     except Exception as error:
         said = str(error).split("\n")[0][:120]
     show(f"{case}: {expected.total()} rows; Spark's own repartition: {said}")

@@ -46,11 +46,11 @@ def start(spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
 def refusal(start: Callable[[], None]) -> cleancut.CleancutError:
     with pytest.raises(IllegalArgumentException) as raised:
         start()
-    found = cleancut.errors.find_error(raised.value)
-    assert found is not None
-    assert found.error_id in str(raised.value)
+    error = cleancut.errors.find_error(raised.value)
+    assert error is not None
+    assert error.error_id in str(raised.value)
     assert len(str(raised.value)) < LONGEST
-    return found
+    return error
 
 
 @pytest.mark.parametrize("mode", ["unaligned", "auto"])

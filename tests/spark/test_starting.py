@@ -256,12 +256,12 @@ CLASS_PATH = ":".join(cleancut.jar_paths())
     ],
 )
 def test_what_a_start_lacks_is_told(
-    asked: str, arguments: str, error_id: str, master: str, stranger: Stranger, orders: Orders
+    step: str, arguments: str, error_id: str, master: str, stranger: Stranger, orders: Orders
 ) -> None:
     orders.write(range(1))
     wheel(stranger.home)
     (stranger.home / "asking.py").write_text(ASKING)
-    command = f"spark-submit --master {master} {arguments} asking.py {orders.place} {asked}"
+    command = f"spark-submit --master {master} {arguments} asking.py {orders.place} {step}"
     status, printed = stranger.runs(command)
     assert status == 0, printed[-4000:]
     for said in ("FROM THE CALL", "FROM THE QUERY"):

@@ -59,12 +59,12 @@ def test_state_of_every_epoch_is_that_of_the_built_in_provider(
     ids = settings.keys() & CHECKPOINT_IDS.keys()
     # Spark finds the checkpoint ids of the last epochs only.
     for batch in range(EPOCHS) if not ids else [EPOCHS - 1]:
-        found, expected = (
+        state, expected = (
             read_state(spark, root, settings, batchId=str(batch))
             for root in (roots[CLEANCUT], roots[ROCKSDB])
         )
-        assert found == expected
-        assert any(found.values())
+        assert state == expected
+        assert any(state.values())
 
 
 FAMILIES = {
@@ -84,9 +84,9 @@ def test_families_of_a_checkpoint_with_cuts_are_those_of_one_without(
     for cuts, root in roots.items():
         settings = {"spark.sql.streaming.stateStore.cleancut.cuts": cuts}
         run(spark, FAMILIES[name], events=tmp_path / "events", root=root, settings=settings)
-    found, expected = (state(spark, root, FAMILIES[name].settings) for root in roots.values())
-    assert found == expected
-    assert any(found.values())
+    state, expected = (state(spark, root, FAMILIES[name].settings) for root in roots.values())
+    assert state == expected
+    assert any(state.values())
     assert len(Checkpoint(roots["true"] / "checkpoint").cuts()) >= 3
     # It has left nothing behind that a later run would meet.
     write_events(tmp_path / "events", seed=SEED, files=range(3, 4))
@@ -102,16 +102,16 @@ def test_change_feed_is_that_of_the_built_in_provider(
 ) -> None:
     settings = {**OPERATORS[operator].settings, CHANGELOG: "true"}
     options = {"readChangeFeed": "true", "changeStartBatchId": "1", "changeEndBatchId": "4"}
-    found, expected = (
+    state, expected = (
         read_state(spark, root, settings, **options) for root in (roots[CLEANCUT], roots[ROCKSDB])
     )
     # Where an epoch changes a key several times Cleancut keeps the last change unless told.
-    for part, rows in found.items():
+    for part, rows in state.items():
         assert rows
         assert not Counter(rows) - Counter(expected[part])
         assert {_batch(row) for row in rows} == {_batch(row) for row in expected[part]}
     if operator.startswith("aggregation-update") or _is_join(operator):
-        assert found == expected
+        assert state == expected
 
 
 def test_state_is_built_from_an_older_base_on_demand(
@@ -122,20 +122,22 @@ def test_state_is_built_from_an_older_base_on_demand(
     tried = 0
     for partition in sorted(stores.iterdir()):
         # Maintenance may come to one store of a partition an epoch later than to the others.
-        based = [{int(base.name[:20]) for base in of.glob("*.base")} for of in partition.iterdir()]
+        based = [
+            {int(base.name[:20]) for base in store.glob("*.base")} for store in partition.iterdir()
+        ]
         versions = sorted(set.intersection(*based))
         whole = read_state(spark, roots[CLEANCUT], settings)
         for version in versions[:2]:
-            found = read_state(
+            state = read_state(
                 spark,
                 roots[CLEANCUT],
                 settings,
                 snapshotStartBatchId=str(version - 1),
                 snapshotPartitionId=partition.name,
             )
-            own = f"partition_id={partition.name})"
-            for part, rows in found.items():
-                assert rows == [row for row in whole[part] if row.endswith(own)]
+            suffix = f"partition_id={partition.name})"
+            for part, rows in state.items():
+                assert rows == [row for row in whole[part] if row.endswith(suffix)]
             tried += 1
     assert tried > 0
 

@@ -165,4 +165,6 @@ def test_the_documented_stop_runs(session: SparkSession, tmp_path: Path) -> None
     names: dict[str, object] = {"query": query}
     exec(blocks("docs/guides/recovery.md", "python")[0], names)
     assert names["last"] == 1
-    assert [of.name for of in Checkpoint(counting.checkpoint).savepoints()] == ["before-release"]
+    assert [savepoint.name for savepoint in Checkpoint(counting.checkpoint).savepoints()] == [
+        "before-release"
+    ]

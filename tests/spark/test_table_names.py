@@ -42,8 +42,8 @@ def give_in_turn(spark: SparkSession, query: ActedQuery, sinks: list[EpochSink])
     known = []
     for sink in sinks:
         query.start().give(sink, spark.range(3), 0)
-        found: Any = sink
-        known.append(len(found.epochs(query.query_id)))
+        table_sink: Any = sink
+        known.append(len(table_sink.epochs(query.query_id)))
     return known
 
 
@@ -65,7 +65,7 @@ def test_postgresql_knows_a_table_with_and_without_its_schema(
     spark: SparkSession, postgres: PostgresServer, name: str
 ) -> None:
     query = ActedQuery()
-    plain, public = (PostgresSink(postgres.dsn, of) for of in (name, f"public.{name}"))
+    plain, public = (PostgresSink(postgres.dsn, table) for table in (name, f"public.{name}"))
     assert give_in_turn(spark, query, [plain, public, plain]) == [1, 1, 1]
     assert postgres.rows(f'SELECT count(*) FROM "{name}"') == [(3,)]
     check_older_runs(spark, query, public, plain)
@@ -83,8 +83,8 @@ def test_postgresql_finds_a_table_by_the_search_path(
     inside = f"{postgres.dsn}?options=-csearch_path%3Dshop,public"
     for schema in ("shop", "public"):
         postgres.rows(f"CREATE TABLE {schema}.rows (id bigint)")
-    found = PostgresSink(inside, "rows")
-    assert give_in_turn(spark, query, [found, PostgresSink(inside, "shop.rows")]) == [1, 1]
+    by_path = PostgresSink(inside, "rows")
+    assert give_in_turn(spark, query, [by_path, PostgresSink(inside, "shop.rows")]) == [1, 1]
     assert postgres.rows("SELECT count(*) FROM shop.rows") == [(3,)]
     assert postgres.rows("SELECT count(*) FROM public.rows") == [(0,)]
     # The ledger is in the first schema of the path, so that of `public` knows nothing of it.
@@ -103,10 +103,10 @@ def test_sql_sink_and_postgres_sink_have_one_ledger(
     def key_of(table: str) -> tuple[str, str]:
         options = TableOptions(table, (), "", "", "", "", 0, True)
         with database.transaction() as opened:
-            of: Any = SimpleNamespace(
+            stub: Any = SimpleNamespace(
                 run=opened.run, connection=SimpleNamespace(dialect=dialect.dialect())
             )
-            transaction: Transaction = of
+            transaction: Transaction = stub
             return SqlStatements(options, {}, transaction).resolved(transaction)
 
     postgres.rows("CREATE TABLE both_sinks (id bigint)")
@@ -134,7 +134,7 @@ def test_postgresql_records_under_a_former_key_are_taken_over(
     assert give_in_turn(spark, query, [PostgresSink(postgres.dsn, "public.taken")]) == [1]
     assert postgres.rows("SELECT count(*) FROM taken") == rows
     left = Ledger(PostgresDatabase(postgres.dsn), former, 5)
-    assert left.within(lambda of: left.published(of, query.query_id)) == []
+    assert left.within(lambda transaction: left.published(transaction, query.query_id)) == []
 
 
 @needs_mariadb
@@ -143,7 +143,7 @@ def test_mariadb_knows_a_table_with_and_without_its_database(
 ) -> None:
     query = ActedQuery()
     [(database,)] = mariadb.rows("SELECT DATABASE()")
-    plain, named = (SqlSink(mariadb.url, of) for of in ("counts", f"{database}.counts"))
+    plain, named = (SqlSink(mariadb.url, table) for table in ("counts", f"{database}.counts"))
     assert give_in_turn(spark, query, [plain, named, plain]) == [1, 1, 1]
     assert mariadb.rows("SELECT count(*) FROM counts") == [(3,)]
     check_older_runs(spark, query, named, plain)
@@ -166,4 +166,4 @@ def test_mariadb_records_under_a_former_key_are_taken_over(
     assert give_in_turn(spark, query, [SqlSink(mariadb.url, f"{database}.taken")]) == [1]
     assert mariadb.rows("SELECT count(*) FROM taken") == [(3,)]
     left = Ledger(SqlDatabase(mariadb.url), "SqlSink taken", 5)
-    assert left.within(lambda of: left.published(of, query.query_id)) == []
+    assert left.within(lambda transaction: left.published(transaction, query.query_id)) == []

@@ -71,7 +71,7 @@ class Query:
         return {row["k"]: row["count"] for row in rows.groupBy("k").count().collect()}
 
 
-@pytest.mark.parametrize("place", usually({"cuts"}, of=PLACES))
+@pytest.mark.parametrize("place", usually({"cuts"}, names=PLACES))
 def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -90,7 +90,7 @@ def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
     sink = query.sink(keys="k")
     query_id = query.run(sink)
     after = sink.epochs(query_id)
-    assert [of.epoch for of in after] == list(range(EPOCHS))
+    assert [published.epoch for published in after] == list(range(EPOCHS))
     assert query.rows("SELECT * FROM cleancut_epochs ORDER BY epoch")[:2] == before
     assert after[2].run_id != after[1].run_id
     assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
@@ -115,7 +115,9 @@ def test_a_table_goes_back_with_its_query_or_says_why_not(
     assert "epoch 2 (" in str(refused.value)
     assert query.rows("SELECT * FROM counts ORDER BY epoch, k") == first
     query.run(query.sink(epoch_column="epoch"))
-    [kept, other] = [of for (of,) in query.rows("SELECT DISTINCT epoch FROM counts ORDER BY epoch")]
+    [kept, other] = [
+        epoch for (epoch,) in query.rows("SELECT DISTINCT epoch FROM counts ORDER BY epoch")
+    ]
     # All files of the epochs in between come in one, under a number of its own.
     assert kept == 0
     assert other > EPOCHS
@@ -135,7 +137,7 @@ def test_a_table_goes_back_with_its_query_or_says_why_not(
     assert dict(query.rows("SELECT k, n FROM counts ORDER BY epoch")) == query.batch()
 
 
-@pytest.mark.parametrize("place", usually({"cuts", "rocksdb"}, of=PLACES))
+@pytest.mark.parametrize("place", usually({"cuts", "rocksdb"}, names=PLACES))
 def test_a_table_that_was_restored_is_written_after_a_rollback_of_the_query(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -219,10 +221,10 @@ def recorded(location: Path) -> dict[str, tuple[tuple[int, int], ...]]:
         return dict(read_cut(cuts[-1].read_bytes(), str(cuts[-1]), None).sinks)
     file = location / "cleancut" / "sinks.json"
     fields = json.loads(file.read_text()) if file.exists() else {"sinks": []}
-    return {of["name"]: tuple(map(tuple, of["epochs"])) for of in fields["sinks"]}
+    return {sink["name"]: tuple(map(tuple, sink["epochs"])) for sink in fields["sinks"]}
 
 
-@pytest.mark.parametrize("place", usually({"cuts", "level-0"}, of=["cuts", "level-0"]))
+@pytest.mark.parametrize("place", usually({"cuts", "level-0"}, names=["cuts", "level-0"]))
 def test_the_record_of_published_epochs_goes_with_a_query_and_not_with_another(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -286,7 +288,7 @@ def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
         run()
         assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
     [(locations,)] = query.rows("SELECT checkpoint FROM cleancut_runs")
-    assert json.loads(locations) == [f"file:{of}/checkpoint" for of in (former, moved)]
+    assert json.loads(locations) == [f"file:{place}/checkpoint" for place in (former, moved)]
     query.root, query.settings = former, PLACES["cuts"]
     before = query.rows("SELECT * FROM counts ORDER BY k")
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
@@ -341,7 +343,9 @@ def test_a_migrated_query_and_a_replica_continue_and_fence_the_former_checkpoint
         run()
         assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
     [(locations,)] = query.rows("SELECT checkpoint FROM cleancut_runs")
-    assert [*map(normal, json.loads(locations))] == [f"{of}/checkpoint" for of in (former, moved)]
+    assert [*map(normal, json.loads(locations))] == [
+        f"{place}/checkpoint" for place in (former, moved)
+    ]
     query.root = former
     before = query.rows("SELECT * FROM counts ORDER BY k")
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
@@ -415,7 +419,9 @@ def test_a_sink_is_replaced_after_its_sealed_epoch_as_the_error_says(
     more = range(EPOCHS + 1, EPOCHS + 2)
     write_events(tmp_path / "events", seed=5, files=more, rows=ROWS)
     query.run(SqlSink(url, "others", keys="k"))
-    counts, others = (dict(query.rows(f"SELECT k, n FROM {of}")) for of in ("counts", "others"))
+    counts, others = (
+        dict(query.rows(f"SELECT k, n FROM {table}")) for table in ("counts", "others")
+    )
     assert counts | others == query.batch()
 
 
@@ -437,4 +443,6 @@ def test_a_run_whose_staged_rows_a_newer_one_has_deleted_is_fenced(
     error = refusal(lambda: older.give(sink, spark.range(3, 6), 1))
     assert error.error_id == "CLEANCUT_FENCED"
     with contextlib.closing(sqlite3.connect(tmp_path / "db")) as database:
-        assert sorted(database.execute("SELECT id FROM numbers")) == [(of,) for of in range(6)]
+        assert sorted(database.execute("SELECT id FROM numbers")) == [
+            (number,) for number in range(6)
+        ]

@@ -70,8 +70,8 @@ QUERIES = {
 def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    found = _as_beside_rocksdb(spark, tmp_path, [QUERIES[name]] * len(RUNS), show)
-    rows = [row for rows in found.values() for row in rows]
+    epochs = _as_beside_rocksdb(spark, tmp_path, [QUERIES[name]] * len(RUNS), show)
+    rows = [row for rows in epochs.values() for row in rows]
     fired = sum("what='timer'" in row for row in rows)
     show(f"{fired} timers")
     assert 0 < fired < len(rows)
@@ -89,16 +89,16 @@ def _as_beside_rocksdb(
     events, peer, ours = (root / part for part in ("events", "peer", "ours"))
     for files, query in zip(RUNS, runs, strict=True):
         write_events(events, seed=SEED, files=files, rows=ROWS)
-        for of, provider in ((peer, ROCKSDB), (ours, CLEANCUT)):
+        for home, provider in ((peer, ROCKSDB), (ours, CLEANCUT)):
             start(
-                spark, query, events=events, root=of, provider=provider, settings=SETTINGS
+                spark, query, events=events, root=home, provider=provider, settings=SETTINGS
             ).awaitTermination()
-    found = results(ours)
-    difference = Difference.between(results(peer), found)
-    show(f"seed {SEED}, {len(found)} epochs, {difference}")
+    epochs = results(ours)
+    difference = Difference.between(results(peer), epochs)
+    show(f"seed {SEED}, {len(epochs)} epochs, {difference}")
     assert difference.none, difference
     assert difference.expected > 0
-    return found
+    return epochs
 
 
 def _compare_readers(spark: SparkSession, root: Path) -> None:
@@ -120,8 +120,8 @@ def test_state_of_an_older_schema_is_read_after_a_column_was_added(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     runs = [Operator(partial(_grown, release=release), "update", AVRO) for release in (1, 2)]
-    found = _as_beside_rocksdb(spark, tmp_path, runs, show)
-    assert any("None), (" in row for rows in found.values() for row in rows)
+    epochs = _as_beside_rocksdb(spark, tmp_path, runs, show)
+    assert any("None), (" in row for rows in epochs.values() for row in rows)
 
 
 def _grown(events: Events, release: int) -> DataFrame:

@@ -92,11 +92,11 @@ def test_each_type_reads_as_the_value_that_spark_wrote(spark: SparkSession) -> N
     schema = json.loads(frame._jdf.schema().json())
     array = struct_of(schema, "row").decode_rows(unsafe_rows(frame))
     array.validate(full=True)
-    found = array.to_pylist()[0]
+    decoded = array.to_pylist()[0]
     wrong = {
-        sql: (plain(found[f"c{i}"]), value)
+        sql: (plain(decoded[f"c{i}"]), value)
         for i, (sql, value) in enumerate(EXPRESSIONS)
-        if plain(found[f"c{i}"]) != value
+        if plain(decoded[f"c{i}"]) != value
     }
     assert wrong == {}
 
@@ -157,19 +157,19 @@ def test_nested_columns_have_the_partitions_that_spark_gives_them(spark: SparkSe
     frame = spark.range(4).selectExpr("id", f"struct({columns}) as key").select("key.*", "id")
     plain = frame.drop("id")
     row = struct_of(json.loads(plain._jdf.schema().json()), "key")
-    found = [stored_cells(row, raw) for raw in unsafe_rows(plain)]
+    decoded = [stored_cells(row, raw) for raw in unsafe_rows(plain)]
     names = plain.columns
     # Spark's function takes no map, and its exchange does.
     hashed = [name for name, sql in zip(names, NESTED, strict=True) if not sql.startswith("map")]
     expected = plain.selectExpr(*(f"pmod(hash({name}), 31)" for name in hashed)).collect()
-    for cells, wanted in zip(found, expected, strict=True):
-        told = dict(zip(names, cells, strict=True))
-        assert [partition_of([told[name]], 31) for name in hashed] == list(wanted)
+    for cells, wanted in zip(decoded, expected, strict=True):
+        cells_by_name = dict(zip(names, cells, strict=True))
+        assert [partition_of([cells_by_name[name]], 31) for name in hashed] == list(wanted)
     for name in names:
         sent = frame.repartition(31, name).selectExpr("id", "spark_partition_id() as at")
-        places = {of.id: of.at for of in sent.collect()}
+        places = {row.id: row.at for row in sent.collect()}
         at = names.index(name)
-        assert [partition_of([cells[at]], 31) for cells in found] == [places[n] for n in range(4)]
+        assert [partition_of([cells[at]], 31) for cells in decoded] == [places[n] for n in range(4)]
 
 
 def test_of_a_text_in_a_key_the_bytes_are_hashed(spark: SparkSession) -> None:
@@ -177,18 +177,20 @@ def test_of_a_text_in_a_key_the_bytes_are_hashed(spark: SparkSession) -> None:
 
     Spark refuses every other in the key of a state.
     """
-    names = [of.NAME for of in spark.sql("show collations").collect()]
+    names = [row.NAME for row in spark.sql("show collations").collect()]
     jvm: Any = spark._jvm
     factory = jvm.org.apache.spark.sql.catalyst.util.CollationFactory
-    stable = [of for of in names if get_field(factory.fetchCollation(of), "supportsBinaryEquality")]
+    stable = [
+        name for name in names if get_field(factory.fetchCollation(name), "supportsBinaryEquality")
+    ]
     assert "UTF8_BINARY" in stable
     for collation in stable:
         frame = spark.range(9).selectExpr("id", f"concat('Ä b', id) collate {collation} as c")
         (row, raw) = (struct_of(json.loads(frame._jdf.schema().json()), "r"), unsafe_rows(frame))
         sent = frame.repartition(31, "c").selectExpr("id", "spark_partition_id() as at")
-        places = {of.id: of.at for of in sent.collect()}
-        own = [partition_of([stored_cells(row, of)[1]], 31) for of in raw]
-        assert own == [places[n] for n in range(9)], collation
+        places = {row.id: row.at for row in sent.collect()}
+        partitions = [partition_of([stored_cells(row, data)[1]], 31) for data in raw]
+        assert partitions == [places[n] for n in range(9)], collation
 
 
 def test_many_rows_with_nulls_read_like_spark_reads_them(spark: SparkSession) -> None:

@@ -94,13 +94,13 @@ class ChangeFeed:
     def answer(self) -> list[dict[str, Any]]:
         """What comes out: each row that was sent once, and what it comes behind if not its own."""
         rows = {(row["key"], row["number"]): row for row in self.sent}
-        found = []
+        answer = []
         for key, number in sorted(rows):
             row = rows[key, number]
             before = max((n for k, n in rows if k == key and n < number), default=0)
             gap = before if before != number - 1 else None
-            found.append({name: row[name] for name in ("key", "number", "value")} | {"gap": gap})
-        return found
+            answer.append({name: row[name] for name in ("key", "number", "value")} | {"gap": gap})
+        return answer
 
     def write(self) -> None:
         """Writes all files; a stream meets the last row in one of its own."""

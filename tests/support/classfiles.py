@@ -120,18 +120,18 @@ def _constants(data: bytes) -> tuple[dict[int, tuple[int, bytes | tuple[int, ...
 
 
 def _members(data: bytes, at: int) -> list[tuple[int, int, int]]:
-    found = []
+    members = []
     for _ in ("fields", "methods"):
         (count,) = struct.unpack_from(">H", data, at)
         at += 2
         for _ in range(count):
             access, name, kind, attributes = struct.unpack_from(">HHHH", data, at)
-            found.append((access, name, kind))
+            members.append((access, name, kind))
             at += 8
             for _ in range(attributes):
                 (length,) = struct.unpack_from(">I", data, at + 2)
                 at += 6 + length
-    return found
+    return members
 
 
 class Library:
@@ -152,11 +152,11 @@ class Library:
             return True
         return reference.member is not None and not self._has(reference.owner, reference.member)
 
-    def unimplemented(self, found: ClassFile) -> set[Reference]:
+    def unimplemented(self, class_file: ClassFile) -> set[Reference]:
         """Methods that a class would have to have to be called by those who know its parents."""
-        if found.is_abstract:
+        if class_file.is_abstract:
             return set()
-        family = [found, *self._ancestors(found)]
+        family = [class_file, *self._ancestors(class_file)]
         has = {
             member
             for one in family
@@ -170,8 +170,8 @@ class Library:
             if access & _ABSTRACT and member not in has and member[0] not in _OF_EVERY_OBJECT
         }
 
-    def _ancestors(self, found: ClassFile) -> Iterator[ClassFile]:
-        for parent in found.parents:
+    def _ancestors(self, class_file: ClassFile) -> Iterator[ClassFile]:
+        for parent in class_file.parents:
             if parent in self._archives:
                 yield self._class(parent)
                 yield from self._ancestors(self._class(parent))
@@ -180,8 +180,8 @@ class Library:
         if owner not in self._archives:
             # What a class inherits from outside of the jars is not known here.
             return owner not in _WITHOUT_MEMBERS or member[0] in _OF_EVERY_OBJECT
-        found = self._class(owner)
-        return member in found.members or any(self._has(p, member) for p in found.parents)
+        owner_file = self._class(owner)
+        return member in owner_file.members or any(self._has(p, member) for p in owner_file.parents)
 
     def _class(self, name: str) -> ClassFile:
         if name not in self._classes:

@@ -52,7 +52,7 @@ class ComparedQuery:
         for number in range(self._files, self._files + files):
             path = self._input / f"{number:03}.json"
             ids = range(number * ROWS, (number + 1) * ROWS)
-            path.write_text("\n".join(json.dumps({"id": of}) for of in ids))
+            path.write_text("\n".join(json.dumps({"id": number}) for number in ids))
             os.utime(path, (number, number))
 
     def run(self, *, blocked: bool = False) -> None:
@@ -89,17 +89,17 @@ class ComparedQuery:
 
         Told by the number of files, of which each epoch before had one of each task.
         """
-        found = [of for of in self.output.rglob("*.parquet") if "attempt_" not in str(of)]
-        return len(found) > epoch * _PARTITIONS
+        files = [file for file in self.output.rglob("*.parquet") if "attempt_" not in str(file)]
+        return len(files) > epoch * _PARTITIONS
 
     def seen(self) -> "Counter[int]":
         """What a reader sees who knows the sink."""
-        return Counter(of for (of,) in read(self._kind, self.output, self._spark, "id"))
+        return Counter(number for (number,) in read(self._kind, self.output, self._spark, "id"))
 
     def seen_by_others(self) -> "Counter[int]":
         """What is in the files of the directory, as who knows nothing of Spark's log reads it."""
         names = self.output.glob("*.parquet")
-        return Counter(of for name in names for of in pq.read_table(name)["id"].to_pylist())
+        return Counter(number for name in names for number in pq.read_table(name)["id"].to_pylist())
 
 
 def main(kind: str, home: Path) -> None:

@@ -131,12 +131,14 @@ class Comparison:
         return [problem for name in queries for problem in self._problems(name)]
 
     def _once(self, queries: dict[str, Operator], settings: Mapping[str, str]) -> None:
-        peers = {name: self._start(name, ROCKSDB, of, settings) for name, of in queries.items()}
+        peers = {
+            name: self._start(name, ROCKSDB, query, settings) for name, query in queries.items()
+        }
         for name, query in peers.items():
             if (failure := _failure(query)) is not None:
                 self.refused[name] = failure
                 del queries[name]
-        ours = [self._start(name, CLEANCUT, of, settings) for name, of in queries.items()]
+        ours = [self._start(name, CLEANCUT, query, settings) for name, query in queries.items()]
         is_over = threading.Event()
         arguments = (ours, random.Random(self.seed), is_over)
         cutter = threading.Thread(target=_cut_until, args=arguments, daemon=True)
@@ -176,21 +178,21 @@ class Comparison:
 
     def _problems(self, name: str) -> Iterator[str]:
         expected = _rows(results(self.home / "peer" / name), is_latest=name == "function")
-        found = _rows(results(self.home / "ours" / name), is_latest=name == "function")
+        actual = _rows(results(self.home / "ours" / name), is_latest=name == "function")
         checkpoint = cleancut.Checkpoint(self.home / "ours" / name / "checkpoint")
         self.in_flight += sum(cut.in_flight_rows for cut in checkpoint.history())
         if not expected:
             yield f"{name}: no rows"
-        if expected != found:
-            lost = sorted(set(expected) - set(found))[:3]
-            more = sorted(set(found) - set(expected))[:3]
-            yield f"{name}: {len(expected)} rows on RocksDB, {len(found)} here: -{lost} +{more}"
+        if expected != actual:
+            lost = sorted(set(expected) - set(actual))[:3]
+            more = sorted(set(actual) - set(expected))[:3]
+            yield f"{name}: {len(expected)} rows on RocksDB, {len(actual)} here: -{lost} +{more}"
         if not checkpoint.verify().ok:
             yield f"{name}: {checkpoint.verify()}"
 
 
 def _rows(epochs: Mapping[int, list[str]], *, is_latest: bool) -> list[str]:
-    rows = sorted(row for of in epochs.values() for row in of)
+    rows = sorted(row for rows_of_epoch in epochs.values() for row in rows_of_epoch)
     if not is_latest:
         return rows
     latest: dict[str, int] = {}

@@ -69,8 +69,8 @@ def sink_at(target: str, home: Path, place: str) -> Callable[[DataFrame, int], N
         "redis": lambda: RedisSink(place, stream=TABLE),
         "kafka": lambda: json_of(KafkaSink(place, topic=TABLE)),
     }
-    found: Callable[[DataFrame, int], None] = made[target]()
-    return found
+    sink: Callable[[DataFrame, int], None] = made[target]()
+    return sink
 
 
 def write(home: Path, files: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 _BEING_WRITTEN = shutil.ignore_patterns(".cleancut-pending")
 
 
-def copied(of: Path, to: Path, *, over: bool = False) -> Path:
+def copied(source: Path, to: Path, *, over: bool = False) -> Path:
     """Copies a checkpoint, or what lies in one.
 
     Args:
@@ -16,4 +16,4 @@ def copied(of: Path, to: Path, *, over: bool = False) -> Path:
         to: where it goes.
         over: whether that may be there; its files are replaced then.
     """
-    return Path(shutil.copytree(of, to, ignore=_BEING_WRITTEN, dirs_exist_ok=over))
+    return Path(shutil.copytree(source, to, ignore=_BEING_WRITTEN, dirs_exist_ok=over))

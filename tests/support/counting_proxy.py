@@ -57,8 +57,8 @@ def _forward(
     try:
         while chunk := source.recv(_CHUNK):
             if requests is not None:
-                found = _REQUEST.findall(chunk)
-                requests += [(method.decode(), path.decode()) for method, path in found]
+                matches = _REQUEST.findall(chunk)
+                requests += [(method.decode(), path.decode()) for method, path in matches]
             target.sendall(chunk)
     except OSError:
         pass

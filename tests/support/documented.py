@@ -38,8 +38,8 @@ class Block:
 def fenced(page: str) -> list[Block]:
     """All blocks of a page, in order."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = _FENCED.findall(text)
-    return [Block(page, language, _unindented(code, indent)) for indent, language, code in found]
+    blocks = _FENCED.findall(text)
+    return [Block(page, language, _unindented(code, indent)) for indent, language, code in blocks]
 
 
 def blocks(page: str, language: str) -> list[str]:

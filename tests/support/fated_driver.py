@@ -66,7 +66,7 @@ class _Query:
     _running: StreamingQuery | None = None
 
     def start(self, spark: SparkSession, fates: Fates) -> None:
-        sink = FatedSink(sink_at(self.name, self.place), fates.of(self.name))
+        sink = FatedSink(sink_at(self.name, self.place), fates.steps_of(self.name))
         self._running = start(
             spark,
             TOTALS,
@@ -104,7 +104,9 @@ class _Query:
         if self.end is not None:
             return True
         log = self.root / "checkpoint" / "sources" / "0"
-        text = "".join(of.read_text() for of in log.iterdir() if not of.name.startswith("."))
+        text = "".join(
+            entry.read_text() for entry in log.iterdir() if not entry.name.startswith(".")
+        )
         status = self._running.status
         is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
         return is_idle and all(f"/{number:05d}.json" in text for number in range(files))

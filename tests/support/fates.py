@@ -90,8 +90,8 @@ class Fates:
         self._taken = -1
         self._skips: dict[int, int] = {}
 
-    def of(self, sink: str) -> Callable[[str, int], None]:
-        """What a sink calls at its steps."""
+    def steps_of(self, sink: str) -> Callable[[str, int], None]:
+        """The function that a sink calls at each of its steps."""
         return lambda step, epoch: self._meets(sink, step, epoch)
 
     def _meets(self, sink: str, step: str, epoch: int) -> None:
@@ -153,9 +153,9 @@ class FatedSink(EpochSink):
         self._meets(BEGUN, side.batch.epoch)
 
     def published(self, batch: Batch) -> str | None:
-        found = self._sink.published(batch)
+        published = self._sink.published(batch)
         self._meets(LOOKED, batch.epoch)
-        return found
+        return published
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
         return self._sink.can_publish(handle, batch, published)

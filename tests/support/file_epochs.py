@@ -100,7 +100,7 @@ class Epochs:
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def expected(self, files: int) -> Counter[int]:
-        return Counter((7 * at + of) % KEYS for of in range(files) for at in range(ROWS))
+        return Counter((7 * at + row) % KEYS for row in range(files) for at in range(ROWS))
 
     def state(self) -> Counter[int]:
         """What the last epoch of all has left, as Spark's reader has it."""

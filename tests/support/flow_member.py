@@ -54,13 +54,13 @@ class Place:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        found = {f"{_KEYS}cuts": "true", f"{_KEYS}mode": "unaligned"}
-        found |= {"spark.sql.shuffle.partitions": "2"}
+        settings = {f"{_KEYS}cuts": "true", f"{_KEYS}mode": "unaligned"}
+        settings |= {"spark.sql.shuffle.partitions": "2"}
         # So that members go on from where they were, far back as that may be.
-        found |= {"spark.sql.streaming.minBatchesToRetain": "1000"}
+        settings |= {"spark.sql.streaming.minBatchesToRetain": "1000"}
         if self.endpoint:
-            found |= {f"{_KEYS}s3.endpoint": self.endpoint, f"{_KEYS}s3.region": "us-east-1"}
-        return found
+            settings |= {f"{_KEYS}s3.endpoint": self.endpoint, f"{_KEYS}s3.region": "us-east-1"}
+        return settings
 
     @property
     def flow(self) -> Dataflow:
@@ -101,10 +101,10 @@ class Place:
             writer = writer.trigger(processingTime=f"{every_s} seconds")
         return writer.option("checkpointLocation", self.checkpoint(member)).start()
 
-    def found(self, spark: SparkSession, until: int | None = None) -> Counter[Row]:
-        """What has come out, up to an epoch of `total`."""
+    def output(self, spark: SparkSession, until: int | None = None) -> Counter[Row]:
+        """The rows that the dataflow has emitted, up to an epoch of `total`."""
         session = self.session(spark)
-        epochs = [of.epoch for of in self.results.epochs(session=session)]
+        epochs = [published.epoch for published in self.results.epochs(session=session)]
         chosen = [epoch for epoch in epochs if until is None or epoch <= until]
         if not chosen:
             return Counter()

@@ -42,10 +42,10 @@ class Pair:
         """What Spark's side does: an act behind all other epochs."""
         query = self.a if checkpoint == self.a.checkpoint else self.b
         (source,) = [
-            of.epoch
+            member.epoch
             for cut in self.flow.cuts()
-            for of in cut.members
-            if of.savepoint == savepoint and of.name == query.name
+            for member in cut.members
+            if member.savepoint == savepoint and member.name == query.name
         ]
         assert source is not None
         query.commit(act_source=source)

@@ -33,18 +33,18 @@ class Bucket:
         data: by key.
         before: called before a request takes effect, with its operation and key.
         after: likewise, afterwards.
-        asked: operation and key of each request.
+        requests: operation and key of each request.
     """
 
     data: dict[str, bytes] = field(default_factory=dict)
     before: Hook = nothing
     after: Hook = nothing
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     prefix = "mem:"
 
     def ask(self, operation: str, key: str, effect: Callable[[], Any]) -> Any:
         """A request, whose answer or whose effect may be lost."""
-        self.asked.append((operation, key))
+        self.requests.append((operation, key))
         self.before(operation, key)
         answer = effect()
         self.after(operation, key)
@@ -72,24 +72,26 @@ class BucketPlace:
         return BucketPlace(self.bucket, self.root.rpartition("/")[0])
 
     def list(self, below: str) -> Mapping[str, int]:
-        return {name: of.size for name, of in self.details(below).items()}
+        return {name: stored.size for name, stored in self.details(below).items()}
 
     def details(self, below: str) -> Mapping[str, Stored]:
         prefix, skipped = self._key(f"{below}/"), len(self._key(""))
 
         def listed() -> dict[str, Stored]:
-            found = sorted(of for of in self.bucket.data.items() if of[0].startswith(prefix))
-            return {key[skipped:]: Stored(len(data), hash(data)) for key, data in found}
+            matches = sorted(
+                item for item in self.bucket.data.items() if item[0].startswith(prefix)
+            )
+            return {key[skipped:]: Stored(len(data), hash(data)) for key, data in matches}
 
         answer: dict[str, Stored] = self.bucket.ask("list", self._key(below), listed)
         return answer
 
     def read(self, name: str) -> bytes:
         key = self._key(name)
-        found: bytes | None = self.bucket.ask("get", key, lambda: self.bucket.data.get(key))
-        if found is None:
+        data: bytes | None = self.bucket.ask("get", key, lambda: self.bucket.data.get(key))
+        if data is None:
             raise FileNotFoundError(key)
-        return found
+        return data
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         return self.read(name)[offset : offset + length]
@@ -123,9 +125,9 @@ class RealBucket(Bucket):
         self._client: Any = None
 
     def place(self, location: str) -> Place:
-        found = objects_at(location, "", self._access, self._client)
-        self._client = getattr(found, "client", None)
-        return found
+        objects = objects_at(location, "", self._access, self._client)
+        self._client = getattr(objects, "client", None)
+        return objects
 
 
 @dataclass
@@ -145,8 +147,8 @@ class BucketRecords:
             return None
 
     def names(self, directory: str) -> list[str]:
-        found = (name.removeprefix(f"{directory}/") for name in self.objects.list(directory))
-        return list(dict.fromkeys(name.partition("/")[0] for name in found))
+        names = (name.removeprefix(f"{directory}/") for name in self.objects.list(directory))
+        return list(dict.fromkeys(name.partition("/")[0] for name in names))
 
     def create(self, name: str, body: bytes) -> bool:
         return self.objects.create(name, body)
@@ -188,8 +190,12 @@ def offsets_with(epoch: int, consumed: Consumed, act_source: int | None = None) 
     }
     lines = ["v1", json.dumps(metadata, separators=(",", ":"))]
     for number in range(max(map(int, consumed), default=-1) + 1):
-        of = consumed.get(str(number))
-        offset = None if of is None else dict(zip(("channel", "epoch", "attempt"), of, strict=True))
+        position = consumed.get(str(number))
+        offset = (
+            None
+            if position is None
+            else dict(zip(("channel", "epoch", "attempt"), position, strict=True))
+        )
         lines.append("-" if offset is None else json.dumps(offset, separators=(",", ":")))
     return "\n".join(lines)
 

@@ -103,8 +103,8 @@ def _rank(
     key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     vertex = int(key[0])
-    found = _state(state)
-    rank, given = found.get("rank", 1 - DAMPING), found.get("given", {})
+    fields = _state(state)
+    rank, given = fields.get("rank", 1 - DAMPING), fields.get("given", {})
     out = []
     messages, changes = _in_order(frames)
     rank += sum(row.x for row in messages)
@@ -126,8 +126,8 @@ def _component(
     key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     vertex = int(key[0])
-    found = _state(state)
-    heard, told = found.get("heard", {}), found.get("told")
+    fields = _state(state)
+    heard, sent = fields.get("heard", {}), fields.get("sent")
     messages, changes = _in_order(frames)
     for row in messages:
         # One that was sent before the edge went is of no use.
@@ -143,9 +143,9 @@ def _component(
     # What a component lost is heard of over ever more edges, until it is over more than there are.
     known = [(label, far + 1) for label, far in filter(None, heard.values())]
     label, far = min([(vertex, 0), *((label, far) for label, far in known if far < VERTICES)])
-    whom = heard if told != [label, far] else [other for other in fresh if other in heard]
+    whom = heard if sent != [label, far] else [other for other in fresh if other in heard]
     out = [{"v": int(other), "kind": "label", "w": label, "d": far, "n": vertex} for other in whom]
-    state.update((json.dumps({"heard": heard, "told": [label, far]}),))
+    state.update((json.dumps({"heard": heard, "sent": [label, far]}),))
     yield _frame([*out, {"v": vertex, "kind": "component", "w": label}])
 
 

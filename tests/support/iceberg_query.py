@@ -55,8 +55,8 @@ def counted(rows: DataFrame) -> DataFrame:
 
 def start(spark: SparkSession, kind: str, home: Path) -> StreamingQuery:
     """Goes on with the query until its input is at an end."""
-    own = with_cuts(spark, _PARTITIONS)
-    stream = own.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    session = with_cuts(spark, _PARTITIONS)
+    stream = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     writer = counted(stream.json(str(home / "events"))).writeStream.outputMode("append")
     writer = writer.option("checkpointLocation", str(home / "checkpoint"))
     writer = writer.trigger(availableNow=True)

@@ -54,13 +54,13 @@ class InFlightQuery:
     order: str
     answer: Callable[[DataFrame], DataFrame] | None = None
 
-    def compare(self, found: list[dict[str, Any]], batch: DataFrame) -> RowComparison:
+    def compare(self, rows: list[dict[str, Any]], batch: DataFrame) -> RowComparison:
         """The rows of the stream, in their order, beside the answer of the batch."""
         answer = json_rows((self.answer or self.build)(batch))
         if self.mode == "append":
-            return compare_rows(found, answer, key=self.key, order=self.order)
-        disorder = compare_rows(found, found, key=self.key, order=self.order).out_of_order
-        last = compare_rows(last_rows(found, key=self.key), answer)
+            return compare_rows(rows, answer, key=self.key, order=self.order)
+        disorder = compare_rows(rows, rows, key=self.key, order=self.order).out_of_order
+        last = compare_rows(last_rows(rows, key=self.key), answer)
         return RowComparison(**{**vars(last), "out_of_order": disorder})
 
 

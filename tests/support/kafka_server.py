@@ -69,9 +69,11 @@ class KafkaBroker(ServerProcess):
 
     def make(self) -> None:
         """Makes its directory."""
-        told = ["format", "--standalone", "-t", _CLUSTER, "-c", str(self._properties)]
+        arguments = ["format", "--standalone", "-t", _CLUSTER, "-c", str(self._properties)]
         made = subprocess.run(
-            self._command("kafka.tools.StorageTool", *told), capture_output=True, timeout=_START_S
+            self._command("kafka.tools.StorageTool", *arguments),
+            capture_output=True,
+            timeout=_START_S,
         )
         assert made.returncode == 0, made.stderr.decode(errors="replace")
 
@@ -137,10 +139,10 @@ class KafkaBroker(ServerProcess):
         """The messages of a topic, as a reader of its own sees them now."""
         import confluent_kafka as kafka
 
-        found = self.admin().list_topics(timeout=PATIENCE_S).topics
-        if topic not in found:
+        topics = self.admin().list_topics(timeout=PATIENCE_S).topics
+        if topic not in topics:
             return []
-        parts = set(found[topic].partitions)
+        parts = set(topics[topic].partitions)
         reader = kafka.Consumer(
             {
                 "bootstrap.servers": self.servers,

@@ -60,8 +60,8 @@ class OfDelta:
     def rows(self) -> list[Row]:
         if not self.exists():
             return []
-        found: list[Row] = pa.table(DeltaTable(self.path).to_pyarrow_table()).to_pylist()
-        return found
+        rows: list[Row] = pa.table(DeltaTable(self.path).to_pyarrow_table()).to_pylist()
+        return rows
 
     def count(self) -> int:
         return DeltaTable(self.path).count()
@@ -84,21 +84,21 @@ class OfDelta:
         for at in range(version, -1, -1):
             for line in (log / f"{at:020d}.json").read_text().splitlines():
                 info = json.loads(line).get("commitInfo", {})
-                told = info.get("cleancut") or json.loads(info.get("userMetadata", "{}"))
-                entry = told.get("cleancut", told)
+                written = info.get("cleancut") or json.loads(info.get("userMetadata", "{}"))
+                entry = written.get("cleancut", written)
                 if entry.get("queryId") == query_id:
                     return int(entry["lastEpoch"])
         return -1
 
     def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
-        for of in pa.table(DeltaTable(self.path).get_add_actions(flatten=True)).to_pylist():
-            names = [name.removeprefix("min.") for name in of if name.startswith("min.")]
+        for action in pa.table(DeltaTable(self.path).get_add_actions(flatten=True)).to_pylist():
+            names = [name.removeprefix("min.") for name in action if name.startswith("min.")]
             values = {
                 name.removeprefix("partition."): value
-                for name, value in of.items()
+                for name, value in action.items()
                 if name.startswith("partition.")
             }
-            yield values, {name: (of[f"min.{name}"], of[f"max.{name}"]) for name in names}
+            yield values, {name: (action[f"min.{name}"], action[f"max.{name}"]) for name in names}
 
 
 class OfIceberg:
@@ -126,8 +126,8 @@ class OfIceberg:
     def rows(self) -> list[Row]:
         if not self.exists():
             return []
-        found: list[Row] = self.catalog().load_table(self.NAME).scan().to_arrow().to_pylist()
-        return found
+        rows: list[Row] = self.catalog().load_table(self.NAME).scan().to_arrow().to_pylist()
+        return rows
 
     def count(self) -> int:
         return self.catalog().load_table(self.NAME).scan().count()
@@ -150,13 +150,13 @@ class OfIceberg:
 
     def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
         table = self.catalog().load_table(self.NAME)
-        for of in table.inspect.files().to_pylist():
-            metrics = of["readable_metrics"]
+        for file in table.inspect.files().to_pylist():
+            metrics = file["readable_metrics"]
             bounds = {
-                name: (found["lower_bound"], found["upper_bound"])
-                for name, found in metrics.items()
+                name: (bounds_of["lower_bound"], bounds_of["upper_bound"])
+                for name, bounds_of in metrics.items()
             }
-            yield dict(of.get("partition") or {}), bounds
+            yield dict(file.get("partition") or {}), bounds
 
 
 def lake_at(kind: str, home: Path) -> Lake:

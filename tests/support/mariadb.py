@@ -79,9 +79,9 @@ class MariaDbServer(ServerProcess):
                 if failure.args[0] != 1146:
                     raise
                 return []
-            found = list(cursor.fetchall())
+            rows = list(cursor.fetchall())
             connection.commit()
-            return found
+            return rows
 
     def connected(self) -> Any:
         """A connection of a reader's own."""

@@ -75,13 +75,13 @@ class Moving:
         until(lambda: any(n == PARTITIONS for pid, n in self.bases().items() if pid != lost))
 
     def loads(self, after: int = -1) -> dict[str, int]:
-        found = {"loads": 0, "local": 0}
+        counts = {"loads": 0, "local": 0}
         for progress in self.query.recentProgress:
             if progress.batchId > after:
                 metrics = progress.stateOperators[0].customMetrics
-                found["loads"] += metrics["cleancutLoads"]
-                found["local"] += metrics["cleancutLocalCacheHits"]
-        return found
+                counts["loads"] += metrics["cleancutLoads"]
+                counts["local"] += metrics["cleancutLocalCacheHits"]
+        return counts
 
 
 def main(endpoint: str, location: str, work: Path, replicas: int) -> None:
@@ -98,18 +98,18 @@ def main(endpoint: str, location: str, work: Path, replicas: int) -> None:
     spark = made.getOrCreate()
     moving = Moving(spark, work, location)
     moving.fill(replicas)
-    told: dict[str, object] = {"copies before": moving.bases().total() - PARTITIONS}
+    report: dict[str, object] = {"copies before": moving.bases().total() - PARTITIONS}
     moving.kill()
     seen = max(progress.batchId for progress in moving.query.recentProgress)
     moving.feed(range(0, KEYS, 7))
-    told["after a kill"] = moving.loads(after=seen)
+    report["after a kill"] = moving.loads(after=seen)
     moving.query.stop()
     moving.query = moving.start()
     moving.feed(range(0, KEYS, 3))
-    told["after a restart"] = moving.loads()
+    report["after a restart"] = moving.loads()
     moving.query.stop()
-    told["wrong"] = wrong(spark, moving.source, Checkpoint(location, endpoint=endpoint))
-    print(json.dumps(told))
+    report["wrong"] = wrong(spark, moving.source, Checkpoint(location, endpoint=endpoint))
+    print(json.dumps(report))
 
 
 def executors(spark: SparkSession) -> set[str]:
@@ -120,14 +120,14 @@ def executors(spark: SparkSession) -> set[str]:
 
 def wrong(spark: SparkSession, source: Path, checkpoint: Checkpoint) -> list[object]:
     """Keys whose state is not what a batch says."""
-    found = {
+    actual = {
         row["key"]["k"]: (row["value"]["count"], row["value"]["first"])
         for row in checkpoint.state(0).to_pylist()
     }
     batch = padded(spark.read.schema("k long").json(str(source))).collect()
     expected = {row["k"]: (row["c"], row["padding"]) for row in batch}
     assert len(expected) == KEYS
-    return [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+    return [key for key in actual.keys() | expected.keys() if actual.get(key) != expected.get(key)]
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -47,7 +47,7 @@ def prefixes(spark: SparkSession, root: Path) -> tuple[dict[int, Rows], dict[int
     """After each epoch, by the files: all rows, and the newest row of each partition."""
     sink = files_at(root)
     of_epochs: dict[int, list[tuple[Any, ...]]] = {
-        of.epoch: [] for of in sink.epochs(session=spark)
+        published.epoch: [] for published in sink.epochs(session=spark)
     }
     for row in sink.read(spark, epoch_column="epoch").collect():
         of_epochs[row["epoch"]].append(tuple(row[name] for name in ROW))

@@ -60,11 +60,11 @@ class Ledger(StatefulProcessor):
         rows: Any,
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Any]:
-        found = self._kept()
+        before = self._kept()
         events = sorted(self._events(rows), key=repr)
         self._take([(v, s) for _, v, s in events])
         self._set_timers(max(t for t, _, _ in events), timerValues)
-        yield self._emitted(key, "input", f"{found} -> {self._kept()}")
+        yield self._emitted(key, "input", f"{before} -> {self._kept()}")
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -253,11 +253,11 @@ class Remembering(StatefulProcessor):
     ) -> Iterator[Row]:
         total = self._total.get()
         counts = {name[0]: count[0] for name, count in self._counts.iterator()}
-        found = (total and total[0], [v for (v,) in self._recent.get()], sorted(counts.items()))
+        kept = (total and total[0], [v for (v,) in self._recent.get()], sorted(counts.items()))
         for row in rows:
             total = ((total[0] if total else 0) + 1,)
             self._total.update(total)
             self._recent.appendValue((row.v,))
             counts[row.s] = counts.get(row.s, 0) + 1
             self._counts.updateValue((row.s,), (counts[row.s],))
-        yield Row(k=key[0], what="input", kept=repr(found))
+        yield Row(k=key[0], what="input", kept=repr(kept))

@@ -38,13 +38,13 @@ def rules(thresholds: Mapping[str, str]) -> dict[str, Any]:
         pattern = rf"(?<=> ){re.escape(figure)}\b"
         assert re.search(pattern, text), figure
         text = re.sub(pattern, other, text)
-    found: dict[str, Any] = yaml.safe_load(text)
-    for group in found["groups"]:
+    parsed: dict[str, Any] = yaml.safe_load(text)
+    for group in parsed["groups"]:
         for rule in group["rules"]:
             rule["expr"] = re.sub(r"\[\d+m\]", f"[{_RANGE}]", rule["expr"])
             if "for" in rule:
                 rule["for"] = _FOR
-    return found
+    return parsed
 
 
 class Prometheus(ServerProcess):
@@ -65,17 +65,17 @@ class Prometheus(ServerProcess):
         }
         (home / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
         self._url = f"127.0.0.1:{free_port()}"
-        found = binary()
-        assert found is not None
+        executable = binary()
+        assert executable is not None
         options = ["--config.file=prometheus.yml", "--storage.tsdb.path=data"]
-        command = [found, *options, f"--web.listen-address={self._url}"]
+        command = [executable, *options, f"--web.listen-address={self._url}"]
         self.launch(command, self.alerts, OSError, within_s=PATIENCE_S, every_s=0.1)
 
     def alerts(self) -> list[dict[str, Any]]:
         """Those that are pending or firing."""
         url = f"http://{self._url}/api/v1/alerts"
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
-            told = json.load(answer)
-        assert told["status"] == "success"
-        found: list[dict[str, Any]] = told["data"]["alerts"]
-        return found
+            response = json.load(answer)
+        assert response["status"] == "success"
+        alerts: list[dict[str, Any]] = response["data"]["alerts"]
+        return alerts

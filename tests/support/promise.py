@@ -61,8 +61,8 @@ def releases() -> list[str]:
 
 def promised(release: str) -> Snapshot:
     """What a release has promised."""
-    found: Snapshot = json.loads((PROMISES / f"{release}.json").read_text(encoding="utf-8"))
-    return found
+    snapshot: Snapshot = json.loads((PROMISES / f"{release}.json").read_text(encoding="utf-8"))
+    return snapshot
 
 
 def today() -> Snapshot:
@@ -83,14 +83,16 @@ def jvm(jars: tuple[str, ...]) -> dict[str, list[str]]:
     Those of `_OF_PYTHON` are for the Python package of their own release alone. A name with `$` is
     one that the compiler has made.
     """
-    found = {}
+    methods = {}
     with zipfile.ZipFile(jars[-1]) as archive:
         for name in archive.namelist():
             if re.fullmatch(rf"io/cleancut/Cleancut(?!{_OF_PYTHON})\w+\.class", name):
                 one = read_class(archive.read(name))
-                public = [of for (of, access) in one.members.items() if access & 1]
-                found[one.name] = sorted("".join(of) for of in public if "$" not in of[0])
-    return found
+                public = [member for (member, access) in one.members.items() if access & 1]
+                methods[one.name] = sorted(
+                    "".join(member) for member in public if "$" not in member[0]
+                )
+    return methods
 
 
 def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> Iterator[str]:
@@ -111,8 +113,8 @@ def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") ->
             yield f"{path}{name} has come and must be given"
 
 
-def _metric(of: Metric) -> dict[str, Any]:
-    return {"type": of.type, "labels": list(of.labels), "from": sorted(of.sources)}
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {"type": metric.type, "labels": list(metric.labels), "from": sorted(metric.sources)}
 
 
 def is_announced(finding: str, release: str, page: str) -> bool:
@@ -123,14 +125,16 @@ def is_announced(finding: str, release: str, page: str) -> bool:
         release: whose promise it is; it holds to the next that may break it.
         page: the reference of all keys, with the removed ones.
     """
-    found = re.fullmatch(rf"keys {re.escape(PREFIX)}([\w.]+) is gone", finding)
+    match = re.fullmatch(rf"keys {re.escape(PREFIX)}([\w.]+) is gone", finding)
     listed = page.partition("## Removed keys")[2]
     since = dict(
         re.findall(r"^\| `([\w.]+)` \| (\d+\.\d+\.\d+) \| (?:`|none)", listed, re.MULTILINE)
     )
-    if found is None or found[1] not in since:
+    if match is None or match[1] not in since:
         return False
-    before, after = ([int(of) for of in one.split(".")] for one in (release, since[found[1]]))
+    before, after = (
+        [int(number) for number in one.split(".")] for one in (release, since[match[1]])
+    )
     # Until 1.0 the second number may break what is promised, too.
     held = 1 if before[0] else 2
     return after[:held] > before[:held]
@@ -193,16 +197,16 @@ def _keys() -> dict[str, str]:
 
 
 def _commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found |= {name: _commands(of) for name, of in action.choices.items()}
+            options |= {name: _commands(subparser) for name, subparser in action.choices.items()}
         elif not action.option_strings:
             is_needed = action.nargs not in ("?", "*")
-            found[action.dest] = f"argument{', required' if is_needed else ''}"
+            options[action.dest] = f"argument{', required' if is_needed else ''}"
         elif "--help" not in action.option_strings:
-            found[action.option_strings[-1]] = f"option{', required' if action.required else ''}"
-    return found
+            options[action.option_strings[-1]] = f"option{', required' if action.required else ''}"
+    return options
 
 
 def write(file: Path, of_jvm: dict[str, list[str]]) -> None:

@@ -51,13 +51,13 @@ class Events:
     is_named: bool = False
 
     def __call__(self) -> DataFrame:
-        own = self.directory / f"source-{self.sources}"
+        private = self.directory / f"source-{self.sources}"
         self.sources += 1
         raw = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         if self.is_named:
             raw = raw.name(f"events_{self.sources}")
-        found = raw.json(str(own if own.exists() else self.directory))
-        return found.withColumn("ts", F.timestamp_seconds("t"))
+        events = raw.json(str(private if private.exists() else self.directory))
+        return events.withColumn("ts", F.timestamp_seconds("t"))
 
     def timed(self) -> DataFrame:
         return self().withWatermark("ts", WATERMARK)

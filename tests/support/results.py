@@ -16,9 +16,9 @@ class EpochFiles:
         root.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, rows: DataFrame, epoch: int) -> None:
-        found = sorted(str(row) for row in rows.collect())
+        texts = sorted(str(row) for row in rows.collect())
         staged = self._root / f".{epoch}.staged"
-        staged.write_text(json.dumps(found))
+        staged.write_text(json.dumps(texts))
         staged.rename(self._root / f"{epoch}.json")
 
     def read(self) -> dict[int, list[str]]:
@@ -53,16 +53,16 @@ class Difference:
     moved: int
 
     @classmethod
-    def between(cls, expected: dict[int, list[str]], found: dict[int, list[str]]) -> "Difference":
+    def between(cls, expected: dict[int, list[str]], actual: dict[int, list[str]]) -> "Difference":
         """Rows missing, rows too many, and epochs whose rows are not those expected there."""
         wanted = Counter(row for rows in expected.values() for row in rows)
-        got = Counter(row for rows in found.values() for row in rows)
-        epochs = {epoch for epoch, rows in {**expected, **found}.items() if rows}
+        got = Counter(row for rows in actual.values() for row in rows)
+        epochs = {epoch for epoch, rows in {**expected, **actual}.items() if rows}
         return cls(
             expected=wanted.total(),
             lost=(wanted - got).total(),
             doubled=(got - wanted).total(),
-            moved=sum(expected.get(e, []) != found.get(e, []) for e in epochs),
+            moved=sum(expected.get(e, []) != actual.get(e, []) for e in epochs),
         )
 
     @property

@@ -11,5 +11,7 @@ def sealed_frames(objects: Objects, seal: Cut) -> list[PlacedFrame]:
     last = [chain[-1] for chain in seal.held.values()]
     for part in seal.paged.window:
         frames = ChainParts(objects).frames(part.table)
-        last += [of for of in frames if part.counts(of.offset) and not of.store.is_channel]
+        last += [
+            frame for frame in frames if part.counts(frame.offset) and not frame.store.is_channel
+        ]
     return last

@@ -53,7 +53,7 @@ _POLL_S = 0.01
 def plan(seed: int, faults: int, targets: Mapping[str, Target]) -> list[Fate]:
     """Fates of a campaign, of each kind about the same number, and led by each sink in turn."""
     draw = random.Random(seed)
-    kinds = (KILLED, PAUSED, *[SERVER_KILLED] * any(of.server for of in targets.values()))
+    kinds = (KILLED, PAUSED, *[SERVER_KILLED] * any(target.server for target in targets.values()))
     drawn = [kinds[number % len(kinds)] for number in range(faults)]
     draw.shuffle(drawn)
     names = sorted(targets)
@@ -97,8 +97,8 @@ class Driver:
 
     def ends(self) -> dict[str, list[str]]:
         """What each query was started again after, and what it ended by."""
-        found: dict[str, list[str]] = json.loads((self.home / "ends.json").read_text())
-        return found
+        ends: dict[str, list[str]] = json.loads((self.home / "ends.json").read_text())
+        return ends
 
     def log(self) -> str:
         """The end of the log."""
@@ -243,7 +243,9 @@ class Campaign:
         """Runs all fates, and then the queries to the end of their input."""
         for root in self._roots.values():
             (root / "events").mkdir(parents=True)
-        specification = {name: (of.place, str(self._roots[name])) for name, of in self._named()}
+        specification = {
+            name: (target.place, str(self._roots[name])) for name, target in self._named()
+        }
         (self._home / "queries.json").write_text(json.dumps(specification))
         with ExitStack() as self._stack:
             for watcher in self.watchers.values():
@@ -285,11 +287,16 @@ class Campaign:
         for name, (*retried, end) in ends.items():
             self.struck[name].retried += len(retried)
             self.struck[name].fenced += _is_fenced(end)
-        return [of[-1] for of in ends.values()]
+        return [lines[-1] for lines in ends.values()]
 
     def _made(self) -> Driver:
         home = self._home / "drivers" / str(self.drivers)
-        variables = {key: of[key] for _, t in self._named() if (of := t.environment) for key in of}
+        variables = {
+            key: environment[key]
+            for _, t in self._named()
+            if (environment := t.environment)
+            for key in environment
+        }
         made = Driver([str(self._home / "queries.json")], home, variables)
         self._stack.enter_context(made.tree)
         self.drivers += 1
@@ -368,7 +375,9 @@ class Campaign:
         return [name for name, shown in self._shown().items() if shown > before[name]]
 
     def _restart_servers(self, fate: Fate, driver: Driver) -> None:
-        servers = {name: of.server for name, of in self._named() if of.server is not None}
+        servers = {
+            name: target.server for name, target in self._named() if target.server is not None
+        }
         before = self._shown()
         for name in servers:
             self.watchers[name].expect_failures()
@@ -478,7 +487,7 @@ def expected_answers(checkpoint: Path, target: Target) -> list[Counter[Row]]:
             totals[k] = (n + 1, total + v)
             met.add(k)
         rows = rows + Counter((k, *totals[k]) for k in met)
-        every = Counter((k, *of) for k, of in totals.items())
+        every = Counter((k, *total) for k, total in totals.items())
         answers.append(every if target.is_keyed else rows)
     return answers
 

@@ -47,10 +47,10 @@ class Disk:
         self.location = str(directory)
 
     def sizes(self) -> dict[str, int]:
-        found = (path for path in self._directory.rglob("*") if path.is_file())
+        files = (path for path in self._directory.rglob("*") if path.is_file())
         return {
             str(path.relative_to(self._directory)): path.stat().st_size
-            for path in found
+            for path in files
             if not path.name.startswith(".")
         }
 
@@ -85,14 +85,14 @@ class Bucket:
             Bucket=self._bucket, Prefix=self._prefix
         )
         return {
-            found["Key"].removeprefix(self._prefix): found["Size"]
+            entry["Key"].removeprefix(self._prefix): entry["Size"]
             for page in pages
-            for found in page.get("Contents", [])
+            for entry in page.get("Contents", [])
         }
 
     def read(self, name: str) -> bytes:
-        found = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
-        return bytes(found["Body"].read())
+        response = self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)
+        return bytes(response["Body"].read())
 
     def write(self, name: str, body: bytes) -> None:
         """Puts a file, as a person does who restores it."""

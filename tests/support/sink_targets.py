@@ -91,8 +91,8 @@ class _Files(Target):
     keeps_order = True
 
     def rows(self) -> list[Row]:
-        found = [self._lines(path) for path in EpochFiles(self.place).paths()]
-        return [_as_row(json.loads(line)) for lines in found for line in lines]
+        files = [self._lines(path) for path in EpochFiles(self.place).paths()]
+        return [_as_row(json.loads(line)) for lines in files for line in lines]
 
     def _lines(self, path: str) -> list[str]:
         return Path(path.removeprefix("file:")).read_text().splitlines()
@@ -110,8 +110,8 @@ class _BucketFiles(Target):
     def rows(self) -> list[Row]:
         paths = EpochFiles(self.place).paths(endpoint=self.endpoint, region="us-east-1")
         names = [path.removeprefix(f"{self.place}/") for path in paths]
-        found = [line for name in names for line in io.BytesIO(self._bucket.read(name))]
-        return [_as_row(json.loads(line)) for line in found]
+        lines = [line for name in names for line in io.BytesIO(self._bucket.read(name))]
+        return [_as_row(json.loads(line)) for line in lines]
 
 
 class _TwoPhases(Target):
@@ -149,8 +149,8 @@ class _Postgres(Target):
         self._server = server
 
     def rows(self) -> list[Row]:
-        found = self._server.rows(f"SELECT {', '.join(COLUMNS)} FROM {_TABLE}")
-        return [(k, n, v) for k, n, v in found]
+        selected = self._server.rows(f"SELECT {', '.join(COLUMNS)} FROM {_TABLE}")
+        return [(k, n, v) for k, n, v in selected]
 
 
 class _Redis(Target):
@@ -178,14 +178,14 @@ class _Kafka(Target):
         broker.make_topic(_TABLE, partitions=1)
 
     def rows(self) -> list[Row]:
-        return [_as_row(json.loads(of.value())) for of in self._broker.records(_TABLE)]
+        return [_as_row(json.loads(record.value())) for record in self._broker.records(_TABLE)]
 
 
 class _Delta(Target):
     def rows(self) -> list[Row]:
         lake = OfDelta(Path(self.place))
-        found = pa.table(DeltaTable(lake.path).to_pyarrow_table()) if lake.exists() else None
-        return [] if found is None else [_as_row(fields) for fields in found.to_pylist()]
+        table = pa.table(DeltaTable(lake.path).to_pyarrow_table()) if lake.exists() else None
+        return [] if table is None else [_as_row(fields) for fields in table.to_pylist()]
 
 
 class _Iceberg(Target):

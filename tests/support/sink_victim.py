@@ -97,9 +97,9 @@ def doom(fate: Fate) -> None:
         def publish(
             self, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
         ) -> Manifest:
-            found = super().publish(staged, batch, expected)
+            published = super().publish(staged, batch, expected)
             fate.meets(batch.epoch, PUBLISHED)
-            return found
+            return published
 
     hold, close = RunningSide.hold, RunningSide.close
 

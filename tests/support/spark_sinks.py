@@ -79,5 +79,5 @@ def read(kind: str, path: Path, spark: SparkSession, *columns: str) -> Iterable[
         sink = EpochFiles(path)
         return sink.read(spark).select(*columns).collect() if sink.epochs(session=spark) else []
     form = "delta" if kind == DELTA else "parquet"
-    found = spark.read.format(form).load(str(path)).select(*columns).collect()
-    return [tuple(row) for row in found]
+    selected = spark.read.format(form).load(str(path)).select(*columns).collect()
+    return [tuple(row) for row in selected]

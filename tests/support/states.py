@@ -26,7 +26,7 @@ def state(
     for key, value in (settings or {}).items():
         session.conf.set(key, value)
     stores = session.read.format("state-metadata").load(location)
-    found = {}
+    state_rows = {}
     for operator, kind, name, properties in stores.select(
         "operatorId", "operatorName", "stateStoreName", "operatorProperties"
     ).collect():
@@ -35,16 +35,18 @@ def state(
         if kind == "symmetricHashJoin" and name == "default":
             parts = {side: reader.option("joinSide", side) for side in ("left", "right")}
         elif kind.startswith("transformWithState"):
-            variables = (of["stateName"] for of in json.loads(properties)["stateVariables"])
+            variables = (
+                variable["stateName"] for variable in json.loads(properties)["stateVariables"]
+            )
             # Spark's own, of timers, are read in another way.
-            own = [of for of in variables if not of.startswith("$")]
-            parts = {of: reader.option("stateVarName", of) for of in own}
+            public = [variable for variable in variables if not variable.startswith("$")]
+            parts = {variable: reader.option("stateVarName", variable) for variable in public}
         else:
             parts = {name: reader.option("storeName", name)}
         for part, chosen in parts.items():
             rows = chosen.load(location)
-            found[operator, part] = sorted(str(row) for row in rows.collect())
-    return found
+            state_rows[operator, part] = sorted(str(row) for row in rows.collect())
+    return state_rows
 
 
 def comparable(state: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], list[str]]:

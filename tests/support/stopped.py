@@ -47,8 +47,8 @@ class Stopped:
     def frame(self, version: int, kind: str, *, partition: int = PARTITION) -> Path:
         """The one frame of this version and kind."""
         store = self.checkpoint / "cleancut" / "stores" / "0" / str(partition) / "default"
-        (found,) = store.glob(f"{version:020d}-*.{kind}")
-        return found
+        (path,) = store.glob(f"{version:020d}-*.{kind}")
+        return path
 
     def copy(self, root: Path) -> "Stopped":
         """The same in another place. The input stays: Spark knows its files by their paths."""
@@ -95,9 +95,9 @@ def restart(spark: SparkSession, stopped: Stopped) -> CleancutError | None:
         again.awaitTermination()
     if again.exception() is None:
         return None
-    found = errors.find_error(again)
-    assert found is not None, again.exception()
-    return found
+    error = errors.find_error(again)
+    assert error is not None, again.exception()
+    return error
 
 
 def _start(spark: SparkSession, stopped: Stopped, *, deltas: int, ends: bool) -> StreamingQuery:

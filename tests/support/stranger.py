@@ -103,10 +103,10 @@ class Orders:
 
     def compare(self, rows: Iterable[tuple[str, int]]) -> None:
         """Compares rows of an update, as a sink has them, with the totals of all orders."""
-        found = list(rows)
+        emitted = list(rows)
         # A total grows with each epoch that gives it: one that is there twice was published twice.
-        assert max(Counter(found).values()) == 1
-        last = {shop: max(total for of, total in found if of == shop) for shop, _ in found}
+        assert max(Counter(emitted).values()) == 1
+        last = {shop: max(total for key, total in emitted if key == shop) for shop, _ in emitted}
         assert last == dict(self._total)
         assert cleancut.Checkpoint(self.place / "checkpoint").verify().ok
 

@@ -41,8 +41,8 @@ def write_taken(epochs: list[list[list[Path]]], directory: Path) -> None:
 
 
 def _entries(log: Path) -> list[Path]:
-    found = [path for path in log.iterdir() if path.name.isdigit()]
-    return sorted(found, key=lambda path: int(path.name))
+    entries = [path for path in log.iterdir() if path.name.isdigit()]
+    return sorted(entries, key=lambda path: int(path.name))
 
 
 def _offsets(entry: Path) -> list[int]:

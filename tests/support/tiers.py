@@ -17,7 +17,7 @@ long = pytest.mark.long
 
 def usually(
     chosen: Collection[str],
-    of: Iterable[str],
+    names: Iterable[str],
     values: Callable[[str], tuple[Any, ...]] = lambda name: (name,),
 ) -> list[object]:
     """Parameters of a test, of which those that are not among the chosen are `long`.
@@ -29,7 +29,7 @@ def usually(
         of: names of all.
         values: what a test gets for a name; by default the name.
     """
-    return [pytest.param(*values(name), id=name, marks=_marks(name, chosen)) for name in of]
+    return [pytest.param(*values(name), id=name, marks=_marks(name, chosen)) for name in names]
 
 
 def _marks(name: str, chosen: Collection[str]) -> list[pytest.MarkDecorator]:

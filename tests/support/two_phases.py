@@ -22,8 +22,8 @@ class Directories(Committer):
         return self._home / f".{handle}"
 
     def stage(self, rows: DataFrame, handle: str) -> None:
-        found = [tuple(row) for row in rows.collect()]
-        self._prepared(handle).write_text(json.dumps(found))
+        staged = [tuple(row) for row in rows.collect()]
+        self._prepared(handle).write_text(json.dumps(staged))
 
     def commit(self, handle: str) -> None:
         shown = self._home / f"{handle}.json"

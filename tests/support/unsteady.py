@@ -126,8 +126,8 @@ class Unsteady:
         of_epoch = [name for name in names if int(Path(name).name.split(".")[0]) == epoch]
         if not of_epoch:
             return None
-        found = read_cut(objects.read(max(of_epoch)), max(of_epoch), epoch)
-        return found if found.mode == "unaligned" else None
+        seal = read_cut(objects.read(max(of_epoch)), max(of_epoch), epoch)
+        return seal if seal.mode == "unaligned" else None
 
     def _root(self) -> Root:
         return open_root(self.checkpoint)
@@ -138,9 +138,9 @@ class Unsteady:
         names = [Path(name) for name in root.objects.list(CUTS)]
         seals = {int(name.name.split(".")[0]) for name in names if name.suffix == ".sealed"}
         (epoch,) = seals - set(root.epochs())
-        found = self.seal(epoch)
-        assert found is not None, "no row was in flight"
-        return epoch, found
+        seal = self.seal(epoch)
+        assert seal is not None, "no row was in flight"
+        return epoch, seal
 
     def check(self, rows: list[Row]) -> int:
         """Whether rows, by ascending `epoch`, are those of one run of the query; how many numbers.
@@ -150,7 +150,7 @@ class Unsteady:
         """
         last: dict[int, dict[int, float]] = {}
         for row in rows:
-            met = {of["number"]: of["x"] for of in row["rows"]}
+            met = {entry["number"]: entry["x"] for entry in row["rows"]}
             assert len(met) == len(row["rows"]), f"doubled in {row}"
             before = last.get(row["key"], {})
             assert before.items() <= met.items(), f"epoch {row['epoch']}, key {row['key']}"
@@ -191,17 +191,17 @@ def doom(query: Unsteady, step: str) -> None:
         meets(side.batch.epoch, SEALED)
 
     def doomed_finish(side: RunningSide) -> bool:
-        found = finish(side)
-        if found:
+        finished = finish(side)
+        if finished:
             meets(side.batch.epoch, FINISHED)
-        return found
+        return finished
 
     def doomed_publish(
         self: Publishing, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
     ) -> Manifest:
-        found = publish(self, staged, batch, expected)
+        published = publish(self, staged, batch, expected)
         meets(batch.epoch, PUBLISHED)
-        return found
+        return published
 
     RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
     RunningSide.finish = doomed_finish  # type: ignore[assignment, method-assign]

@@ -124,16 +124,16 @@ def files() -> list[Path]:
 
 def counts(paths: Iterable[Path]) -> dict[str, Counter[str]]:
     """By folder: words, banned ones, and variables with banned names."""
-    found: dict[str, Counter[str]] = {}
+    by_folder: dict[str, Counter[str]] = {}
     for path in paths:
         is_allowed = path.relative_to(ROOT).as_posix() in ALLOWED
-        counter = found.setdefault(folder_of(path), Counter())
+        counter = by_folder.setdefault(folder_of(path), Counter())
         for text in texts_of(path):
             counter["words"] += len(re.findall(r"[A-Za-z']+", text))
             if not is_allowed:
                 counter["banned"] += len(BANNED.findall(text))
         counter["names"] += sum(1 for _ in names_of(path))
-    return found
+    return by_folder
 
 
 def main() -> int:

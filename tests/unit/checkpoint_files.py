@@ -1,4 +1,4 @@
-"""Writes checkpoints for tests, by the encoder of the test vectors."""
+"""Writes checkpoints for tests with the encoder of the test vectors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ def name_of(version: int, kind: str = "delta", own_id: str | None = None) -> str
 
 
 class CheckpointFiles:
-    """A checkpoint location that grows; all its stores have the schemas of the test vectors."""
+    """A checkpoint that grows; all its stores have the schemas of the test vectors."""
 
     def __init__(self, location: Path, note: Mapping[str, Any] | None = None) -> None:
         self.location = location
@@ -38,7 +38,7 @@ class CheckpointFiles:
         store: str = "default",
         families: Sequence[Mapping[str, Any]] = (FAMILY,),
     ) -> Path:
-        """Adds the delta from the version before."""
+        """Adds the delta that follows the previous version."""
         parent: dict[str, Any] = {"parentVersion": version - 1}
         if version > 1:
             parent["parentId"] = version_id(version - 1)

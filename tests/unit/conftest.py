@@ -12,7 +12,7 @@ from tests.unit.cut_files import CutFiles
 from tests.vectors.cut_writer import costs
 from tests.vectors.frame_cases import put, remove
 
-# The one profile: no check depends on the speed of the machine.
+# The only profile: no check depends on the speed of the machine.
 settings.register_profile(
     "without-time",
     max_examples=draws(200),
@@ -41,13 +41,15 @@ def two_partitions(files: CheckpointFiles) -> CheckpointFiles:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    """A small demo whose work directory is not there yet."""
+    """A small demo job whose work directory does not exist yet."""
     return Job(tmp_path / "demo", rows=1000, provider="hdfs", master="local[1]", kills=0, seed=0)
 
 
 @pytest.fixture
 def four_cuts(files: CheckpointFiles) -> CutFiles:
-    """`four_epochs`; the last has a page of epoch 2 for partition 0, one of 0 for partition 1."""
+    """`four_epochs`; the last cut has a page of epoch 2 for partition 0 and one of epoch 0 for
+    partition 1.
+    """
     return four_epochs(CutFiles(files))
 
 

@@ -1,4 +1,4 @@
-"""Writes checkpoints with cuts for tests, by the encoders of the test vectors."""
+"""Writes checkpoints with cuts for tests with the encoders of the test vectors."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -25,13 +25,17 @@ CHANNEL_FAMILY = FAMILY | {"keySchema": CHANNEL_KEY}
 Chains = Mapping[int, Sequence[Stored]]
 
 
-def adopted(before: Chains, after: Chains) -> list[Stored]:
-    """The frames that chains have and those of the cut before have not."""
-    return [of for key, chain in after.items() for of in chain if of not in before.get(key, ())]
+def new_frames(before: Chains, after: Chains) -> list[Stored]:
+    """Returns the frames that the previous cut does not reference."""
+    return [
+        frame for key, chain in after.items() for frame in chain if frame not in before.get(key, ())
+    ]
 
 
 def spark_files(epoch: int, cut: Mapping[str, Any]) -> dict[str, str]:
-    """What Spark writes of an epoch of a query with one file source and one operator."""
+    """Returns the files that Spark writes for an epoch of a query with one file source and one
+    operator.
+    """
     entries = [{"path": f"file:///{n}.json", "batchId": n} for n in range(epoch + 1)]
     info = {"operatorId": 0, "operatorName": "stateStoreSave"}
     operator = {"operatorInfo": info, "stateStoreInfo": [{"storeName": "default"}]}
@@ -77,7 +81,7 @@ class CutFiles:
         return epoch
 
     def base(self, partition: int, rows: Changes, *, number: int = 2) -> Stored:
-        """Writes a base of the last version, which the next cut takes up, by an executor."""
+        """Writes a snapshot of the last version by an executor; the next cut references it."""
         frame = base_of(self.epoch, rows, partition=partition, codec="zstd")
         (stored,) = self.segment(self.epoch - 1, [frame], writer="7", number=number)
         self.chains[partition] = [stored]
@@ -92,7 +96,7 @@ class CutFiles:
         return stored
 
     def page_epochs(self, epoch: int) -> dict[int, int]:
-        """For the partition with which each page of the cut of an epoch begins, its epoch."""
+        """Returns the epoch of each page of a cut, by the first partition of the page."""
         first = min(self.at)
         if epoch - 1 <= first:
             return {}
@@ -101,9 +105,11 @@ class CutFiles:
     def cut(self, epoch: int, **fields: Any) -> None:
         self.at[epoch] = {number: list(chain) for number, chain in self.chains.items()}
         pages = []
-        for number, of in self.page_epochs(epoch).items():
-            chains = [chain for key, chain in sorted(self.at[of].items()) if (key > 0) == number]
-            name, data, element = write_page(of, chains, number=number + 1)
+        for number, written in self.page_epochs(epoch).items():
+            chains = [
+                chain for key, chain in sorted(self.at[written].items()) if (key > 0) == number
+            ]
+            name, data, element = write_page(written, chains, number=number + 1)
             self.write(name, data)
             pages.append(element)
         window = fields.pop("window", self.window(epoch))
@@ -115,16 +121,16 @@ class CutFiles:
             path.write_text(text, encoding="utf-8")
 
     def window(self, epoch: int) -> list[dict[str, Any]]:
-        """The parts of all epochs; the pages of a cut make some needless."""
+        """Returns the parts of all epochs; the pages of a cut make some of them unnecessary."""
         parts = []
-        epochs = [of for of in sorted(self.at) if of <= epoch]
-        for before, of in zip([-1, *epochs], epochs, strict=False):
-            frames = adopted(self.at.get(before, {}), self.at[of])
+        epochs = [at_epoch for at_epoch in sorted(self.at) if at_epoch <= epoch]
+        for before, at_epoch in zip([-1, *epochs], epochs, strict=False):
+            frames = new_frames(self.at.get(before, {}), self.at[at_epoch])
             for name in sorted({frame.segment for frame in frames}):
                 segment = self.segments[name]
                 counted = [frame for frame in segment.frames if frame in frames]
                 offsets = {} if counted == segment.frames else {"counted": counted}
-                parts.append(segment.part(of, **offsets))
+                parts.append(segment.part(at_epoch, **offsets))
         return parts
 
     def in_flight(
@@ -135,7 +141,7 @@ class CutFiles:
         keys: Sequence[int] = (3, 1),
         **cut: Any,
     ) -> None:
-        """An epoch that changes none of the live keys; then rows of a channel, by their numbers."""
+        """Commits an epoch without changes of the live keys, with channel rows given by number."""
         epoch, self.epoch = self.epoch, self.epoch + 1
         identity = identity_of(epoch + 1, families=[CHANNEL_FAMILY], store=CHANNEL)
         identity |= {"partition": partition}
@@ -144,7 +150,7 @@ class CutFiles:
             for number, row in rows.items()
         ]
         data = encode_frame("base", identity, [numbered], len(rows), "zstd").joined()
-        deltas = [delta_of(epoch + 1, [], of, partition=at) for at, of in enumerate(keys)]
+        deltas = [delta_of(epoch + 1, [], changes, partition=at) for at, changes in enumerate(keys)]
         *stored, channel = self.segment(epoch, [*deltas, Placed(identity, "base", data)])
         for at, frame in enumerate(stored):
             self.chains[at] = [*self.chains[at], frame]
@@ -155,7 +161,7 @@ class CutFiles:
         return next((self.root / f"pages/{epoch:020d}").glob(f"*8{number + 1}??.page"))
 
     def savepoint(self, name: str, epoch: int) -> Path:
-        """Keeps the cut of an epoch by a name."""
+        """Creates a savepoint of the cut of an epoch."""
         self.write(f"savepoints/{name}.cut", self.cut_path(epoch).read_bytes())
         return self.root / f"savepoints/{name}.cut"
 
@@ -173,7 +179,7 @@ class CutFiles:
         path.write_bytes(change(path.read_bytes()))
 
     def objects(self) -> Mapping[str, bytes]:
-        """All objects of the checkpoint, by name below its location."""
+        """Returns all objects of the checkpoint, by name below its location."""
         return {
             path.relative_to(self.location).as_posix(): path.read_bytes()
             for path in sorted(self.location.rglob("*"))

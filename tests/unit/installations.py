@@ -1,4 +1,4 @@
-"""Pretends installations of Spark and Java, so that none has to be started."""
+"""Fake installations of Spark and Java, so that no test starts one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +19,13 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class Installation:
-    """A Spark and a Java that the environment points to."""
+    """A Spark and a Java installation that the environment points to."""
 
     spark_home: Path
     java_home: Path
 
     def spark(self, version: str = "4.3.0", scala: str = "2.13", library: str = "2.13.18") -> None:
-        """Puts these versions in the place of what is there."""
+        """Replaces the versions of Spark and Scala."""
         jars = self.spark_home / "jars"
         jars.mkdir(parents=True, exist_ok=True)
         for jar in jars.iterdir():
@@ -34,7 +34,7 @@ class Installation:
         (jars / f"scala-library-{library}.jar").touch()
 
     def java(self, answer: str, status: int = 0) -> None:
-        """Makes `java -version` answer with this text."""
+        """Makes `java -version` print this text."""
         command = self.java_home / "bin" / "java"
         command.parent.mkdir(parents=True, exist_ok=True)
         command.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{answer}\nEND\nexit {status}\n")
@@ -48,7 +48,7 @@ class Installation:
 
 
 def install(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
-    """Points the environment to an installation that fits; tests then spoil it."""
+    """Points the environment to a supported installation, which tests then change."""
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     installation = Installation(directory / "spark", directory / "java")

@@ -24,11 +24,11 @@ class MemoryObjects:
         return f"memory/{name}"
 
     def list(self, below: str) -> Mapping[str, int]:
-        return {name: of.size for name, of in self.details(below).items()}
+        return {name: stored.size for name, stored in self.details(below).items()}
 
     def details(self, below: str) -> Mapping[str, Stored]:
-        found = [of for of in self.data.items() if of[0].startswith(f"{below}/")]
-        return {name: Stored(len(data), self.modified_ms.get(name, 0)) for name, data in found}
+        matches = [item for item in self.data.items() if item[0].startswith(f"{below}/")]
+        return {name: Stored(len(data), self.modified_ms.get(name, 0)) for name, data in matches}
 
     def read(self, name: str) -> bytes:
         self.read_names.append(name)

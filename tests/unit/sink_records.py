@@ -1,4 +1,4 @@
-"""The place of `EpochFiles` in memory, and what lies there."""
+"""An in-memory directory of `EpochFiles`."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -24,20 +24,20 @@ MANIFEST = Manifest(
 
 
 class Directory:
-    """What `Publishing` asks of a directory, in memory; `asked` is every file that it read."""
+    """A directory of `Publishing`, in memory; `files_read` lists each read of a file."""
 
     location = "mem:/sink"
 
     def __init__(self, *names: str, manifests: tuple[Manifest, ...] = ()) -> None:
         self.present = dict.fromkeys(names, b"")
         self.present |= {manifest_name(m.epoch): m.encode() for m in manifests}
-        self.asked: list[str] = []
+        self.files_read: list[str] = []
 
     def at(self, name: str) -> str:
         return f"{self.location}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        self.asked.append(name)
+        self.files_read.append(name)
         return self.present.get(name)
 
     def create(self, name: str, body: bytes) -> bool:
@@ -51,11 +51,11 @@ class Directory:
         return sorted({name.split("/")[0] for name in below})
 
     def files(self, directory: str) -> Iterator[tuple[str, int]]:
-        found = [name for name in self.present if name.startswith(f"{directory}/")]
-        if not found:
+        names = [name for name in self.present if name.startswith(f"{directory}/")]
+        if not names:
             raise FileNotFoundError(directory)
-        # The files of `manifest` have a byte each.
-        return ((name, 1) for name in found)
+        # Each file of `manifest` has one byte.
+        return ((name, 1) for name in names)
 
     def delete(self, name: str) -> None:
         self.remove(name)
@@ -70,8 +70,8 @@ class Directory:
 
 def manifest(epoch: int, token: str, *, files: int = 1) -> Manifest:
     attempt = Attempt(epoch, token * 32)
-    found = tuple(DataFile(f"{attempt.directory}/{n}", 1) for n in range(files))
-    return dataclasses.replace(MANIFEST, attempt=attempt, files=found)
+    data_files = tuple(DataFile(f"{attempt.directory}/{n}", 1) for n in range(files))
+    return dataclasses.replace(MANIFEST, attempt=attempt, files=data_files)
 
 
 def data(epoch: int, token: str) -> str:

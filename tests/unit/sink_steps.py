@@ -1,4 +1,4 @@
-"""A sink and a query that note the steps of an epoch, in their order."""
+"""A sink and a query that record the steps of an epoch in order."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_
 
 
 class Rows:
-    """A DataFrame that is kept."""
+    """A cached DataFrame."""
 
     sparkSession = "the session"  # noqa: N815  # Spark's name
 
@@ -29,7 +29,7 @@ class Rows:
 
 @dataclass
 class Side:
-    """A query that notes what it is asked; `output` is what an earlier run has sealed."""
+    """A query that records its calls; `output` is the output that an earlier run has sealed."""
 
     steps: list[str]
     output: str | None = None
@@ -70,7 +70,7 @@ class Side:
 
 
 class Target(EpochSink):
-    """A sink in memory, which notes its steps."""
+    """A sink in memory that records its steps."""
 
     def __init__(self, name: str, steps: list[str], *, fails: bool = False) -> None:
         self._name = name
@@ -108,7 +108,7 @@ class Target(EpochSink):
 
 
 def give(sink: Any, side: Side) -> list[str]:
-    """The steps of one epoch."""
+    """Runs the steps of one epoch."""
     side.steps.clear()
     rows: Any = Rows(side.steps)
     token = acted.set(side)
@@ -121,7 +121,7 @@ def give(sink: Any, side: Side) -> list[str]:
 
 @contextmanager
 def block(sink: Any, side: Side) -> Iterator[Any]:
-    """The block of one epoch, before which no steps are noted."""
+    """Returns the block of one epoch, and drops the steps recorded before it."""
     side.steps.clear()
     token = acted.set(side)
     try:

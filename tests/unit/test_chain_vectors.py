@@ -24,19 +24,19 @@ PAGES = sorted(VECTORS.glob("pages/*.json"))
 CHAINS = sorted(VECTORS.glob("chains/*.json"))
 
 
-def frame_told(frame: PlacedFrame) -> list[Any]:
+def frame_fields(frame: PlacedFrame) -> list[Any]:
     name, place = frame.name, [frame.offset, frame.length, frame.crc]
     return [name.kind, name.version, name.version_id, frame.segment, *place]
 
 
-def told(chains: Iterable[Chain]) -> list[dict[str, Any]]:
-    """Chains in the shape of the vectors."""
+def fields_of(chains: Iterable[Chain]) -> list[dict[str, Any]]:
+    """Returns chains in the shape of the vectors."""
     return [
         {
             "operator": chain[0].store.operator,
             "partition": chain[0].store.partition,
             "store": chain[0].store.store,
-            "frames": [frame_told(frame) for frame in chain],
+            "frames": [frame_fields(frame) for frame in chain],
         }
         for chain in chains
     ]
@@ -52,7 +52,7 @@ def test_there_are_vectors_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_page_decodes_to_what_its_vector_says(path: Path) -> None:
+def test_a_page_decodes_to_the_content_of_its_vector(path: Path) -> None:
     vector = load(path)
     name = parse_page_name(vector["request"]["name"])
     assert name is not None
@@ -64,33 +64,37 @@ def test_a_page_decodes_to_what_its_vector_says(path: Path) -> None:
         return
     content = vector["content"]
     chains = read_page(data_of(path), "dir/object", name)
-    found = told(chains.values())
+    decoded = fields_of(chains.values())
     for store in content["stores"]:
         store["frames"] = [
             [*frame[1:4], content["segments"][frame[0]], *frame[4:]] for frame in store["frames"]
         ]
-    assert found == content["stores"]
+    assert decoded == content["stores"]
     assert [chain[0].store for chain in chains.values()] == list(chains)
     assert len(data_of(path)) == content["bytes"]
 
 
 def stored(root: Root, name: str, epoch: int) -> StoredCut:
-    """A cut, a savepoint or a seal."""
+    """Reads a cut, a savepoint or a seal."""
     cut: Cut = read_cut(root.objects.read(name), root.objects.path(name), epoch)
     return StoredCut(**vars(cut), parts=CutReader(root.objects).parts)
 
 
 def chains_of(root: Root, name: str, epoch: int) -> dict[StoreId, Chain]:
-    """All chains, read whole."""
+    """Reads all chains completely."""
     cut = stored(root, name, epoch)
     return chains_of_seal(root, cut) if name.endswith(".sealed") else dict(cut.chains)
 
 
 def chains_of_seal(root: Root, seal: StoredCut) -> dict[StoreId, Chain]:
-    """The frames of a seal, each behind the chain of the cut before if it builds on that."""
+    """Returns the frames of a seal, each after the chain of the previous cut if it builds on that
+    chain.
+    """
     frames = sorted(sealed_frames(root.objects, seal), key=lambda frame: frame.store)
     chains: dict[StoreId, Chain] = {}
-    for store, (frame,) in ((of, tuple(found)) for of, found in groupby(frames, lambda f: f.store)):
+    for store, (frame,) in (
+        (store_id, tuple(group)) for store_id, group in groupby(frames, lambda f: f.store)
+    ):
         alone = frame.name.kind == "base" or frame.name.version == 1
         before = None if alone else CutReader(root.objects).cut(seal.epoch - 1).chain(store)
         assert alone or before is not None
@@ -106,7 +110,7 @@ def test_a_cut_leads_to_the_chains_of_its_vector(path: Path, tmp_path: Path) -> 
     root, name, epoch = root_at(tmp_path, objects), vector["cut"], vector["epoch"]
     if "error" not in vector:
         chains = chains_of(root, name, epoch)
-        assert told(chains.values()) == vector["chains"]
+        assert fields_of(chains.values()) == vector["chains"]
         assert list(chains) == sorted(chains)
     else:
         with pytest.raises(CleancutError) as raised:
@@ -116,25 +120,25 @@ def test_a_cut_leads_to_the_chains_of_its_vector(path: Path, tmp_path: Path) -> 
     if not name.endswith(".sealed"):
         for one in vector.get("chains", vector.get("readable", [])):
             store = StoreId(one["operator"], one["partition"], one["store"])
-            # Each by a reader that has read nothing yet.
+            # Each chain is read by a new reader without cached objects.
             chain = stored(root, name, epoch).chain(store)
             assert chain is not None
-            assert told([chain]) == [one]
+            assert fields_of([chain]) == [one]
 
 
 @pytest.mark.parametrize("path", CHAINS, ids=lambda path: path.stem)
-def test_chains_are_found_by_operator_too(path: Path, tmp_path: Path) -> None:
+def test_chains_are_filtered_by_operator(path: Path, tmp_path: Path) -> None:
     vector = load(path)
     if "error" in vector or vector["cut"].endswith(".sealed"):
         return
     objects = {name: bytes.fromhex(data) for name, data in vector["objects"].items()}
     cut = stored(root_at(tmp_path, objects), vector["cut"], vector["epoch"])
-    for operator, store in {(of.operator, of.store) for of in cut.chains}:
+    for operator, store in {(store_key.operator, store_key.store) for store_key in cut.chains}:
         again = replace(cut)
         assert again.chains_of(operator, store) == {
-            of.partition: chain
-            for of, chain in cut.chains.items()
-            if (of.operator, of.store) == (operator, store)
+            store_key.partition: chain
+            for store_key, chain in cut.chains.items()
+            if (store_key.operator, store_key.store) == (operator, store)
         }
         assert "chains" not in vars(again)
     assert cut.chains_of(99, "default") == {}
@@ -149,5 +153,5 @@ def test_the_name_of_a_page_is_built_and_parsed(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUT["foreignObjects"])
-def test_a_foreign_object_is_passed_over(name: str) -> None:
+def test_a_foreign_object_is_ignored(name: str) -> None:
     assert parse_page_name(name) is None

@@ -1,4 +1,6 @@
-"""What a channel and its readers say, without Spark: columns, places, notes, what is damaged."""
+"""The records of a channel and its readers, without Spark: columns, locations, positions,
+corruption.
+"""
 
 import dataclasses
 from pathlib import Path
@@ -22,18 +24,18 @@ ROWS = StructType().add("k", LongType()).add("s", StringType())
 
 
 @pytest.mark.parametrize("after", [None, Attempt(6, TOKEN)])
-def test_a_manifest_of_a_channel_says_what_it_comes_after(after: Attempt | None) -> None:
+def test_a_manifest_of_a_channel_names_its_predecessor(after: Attempt | None) -> None:
     linked = dataclasses.replace(MANIFEST, link=Link(after))
     assert Manifest.decode(linked.encode(), "/m", MANIFEST.epoch) == linked
     assert b'"after"' not in MANIFEST.encode()
     assert Manifest.decode(MANIFEST.encode(), "/m", MANIFEST.epoch).link is None
 
 
-def test_columns_may_come_and_none_may_go_or_change() -> None:
+def test_columns_may_be_added_but_not_removed_or_changed() -> None:
     assert misfit(ROWS, []) is None
     assert misfit(StructType([*ROWS.fields]).add("more", LongType()), [ROWS]) is None
-    told = misfit(StructType().add("k", LongType()), [ROWS])
-    assert told == "they have no column s, which is string"
+    misfits = misfit(StructType().add("k", LongType()), [ROWS])
+    assert misfits == "they have no column s, which is string"
     changed = StructType().add("k", StringType()).add("s", StringType())
     assert misfit(changed, [ROWS]) == "their column k is string, and was bigint"
     taken = StructType([*ROWS.fields]).add("cleancut_epoch", LongType())
@@ -52,7 +54,7 @@ def test_rows_that_do_not_fit_are_refused_by_their_epoch() -> None:
         Channel("/channel", schema=LongType())._check(ROWS, None, BATCH)  # type: ignore[arg-type]
 
 
-def test_a_note_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+def test_an_unreadable_position_is_corrupted(tmp_path: Path) -> None:
     (tmp_path / "_readers").mkdir()
     records = PlainRecords(str(tmp_path), S3Access())
     assert registered(records) == []

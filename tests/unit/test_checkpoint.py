@@ -1,4 +1,4 @@
-"""Reading a checkpoint without a JVM."""
+"""Reads a checkpoint without a JVM."""
 
 import json
 import sys
@@ -13,14 +13,14 @@ import cleancut
 from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut.types import StoreInfo
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
-from tests.unit.shown import Shown
+from tests.unit.rendered_html import RenderedHtml
 from tests.vectors.frame_cases import FAMILY, LISTS, merge, put, version_id
 from tests.vectors.frame_encoder import Change
 from tests.vectors.row_encoder import encode_row, struct_type
 
 
 def rows(table: pa.Table) -> list[tuple[int, str, int, float, int]]:
-    """The rows of a table as tuples, sorted."""
+    """Returns the rows of a table as sorted tuples."""
     return sorted(
         (
             row["key"]["id"],
@@ -175,7 +175,7 @@ def test_a_relative_path_with_odd_characters_is_taken_as_it_is(
 
 
 @pytest.mark.parametrize("location", ["missing", "", "file:///a b"])
-def test_a_location_without_checkpoint_is_refused(
+def test_a_location_without_a_checkpoint_is_refused(
     location: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -189,8 +189,8 @@ def test_a_location_without_checkpoint_is_refused(
     "location",
     ["nonsense://x", "abfss://c@a.dfs.core.windows.net/x", "dbfs:/checkpoints/x", "wasbs://x@y/z"],
 )
-def test_a_file_system_that_nothing_here_reads_is_refused_at_once(location: str) -> None:
-    """`abfss:` ended the process, and `dbfs:` was taken for a directory of the local disk."""
+def test_an_unsupported_file_system_is_refused(location: str) -> None:
+    """`abfss:` ended the process, and `dbfs:` was read as a directory of the local disk."""
     with pytest.raises(RequestError) as raised:
         Checkpoint(location)
     assert raised.value.error_id == "CLEANCUT_OBJECT_LOCATION_INVALID"
@@ -199,7 +199,7 @@ def test_a_file_system_that_nothing_here_reads_is_refused_at_once(location: str)
 
 
 @pytest.mark.parametrize("method", ["state", "versions", "frames", "families"])
-def test_a_text_where_a_number_belongs_is_told(
+def test_a_text_instead_of_a_number_is_refused(
     method: str, two_partitions: CheckpointFiles
 ) -> None:
     arguments = ("0", 0) if method in ("versions", "frames") else ("0",)
@@ -208,7 +208,7 @@ def test_a_text_where_a_number_belongs_is_told(
 
 
 @pytest.mark.parametrize(
-    ("note", "found"),
+    ("note", "read_format"),
     [
         ('{"format": "cleancut", "version": 2}', "format cleancut, version 2"),
         ('{"format": "other", "version": 1}', "format other, version 1"),
@@ -217,12 +217,12 @@ def test_a_text_where_a_number_belongs_is_told(
         ("{", "no format"),
     ],
 )
-def test_an_unknown_format_is_refused(files: CheckpointFiles, note: str, found: str) -> None:
+def test_an_unknown_format_is_refused(files: CheckpointFiles, note: str, read_format: str) -> None:
     (files.root / "format.json").write_text(note, encoding="utf-8")
     with pytest.raises(RequestError) as raised:
         Checkpoint(files.location)
     assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
-    assert raised.value.params["found"] == found
+    assert raised.value.params["found"] == read_format
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_an_unknown_format_is_refused(files: CheckpointFiles, note: str, found: 
         (lambda c: c.frames(0, 1, version=3), "version 3", "version 1-2"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(
+def test_a_missing_store_is_reported_with_the_existing_ones(
     two_partitions: CheckpointFiles, request_: object, wanted: str, available: str
 ) -> None:
     assert callable(request_)
@@ -247,7 +247,7 @@ def test_what_is_not_there_is_told_with_what_is(
     assert available in raised.value.params["available"]
 
 
-def test_partitions_without_a_common_version_are_told(files: CheckpointFiles) -> None:
+def test_partitions_without_a_common_version_are_reported(files: CheckpointFiles) -> None:
     files.delta(1, [], 0)
     files.base(2, [], partition=1)
     with pytest.raises(RequestError, match="no version that all partitions have") as raised:
@@ -263,7 +263,9 @@ def test_a_checkpoint_without_stores_has_no_state(files: CheckpointFiles) -> Non
         checkpoint.state(0)
 
 
-def test_damage_is_told_with_object_and_version(two_partitions: CheckpointFiles) -> None:
+def test_a_corrupted_frame_is_reported_with_object_and_version(
+    two_partitions: CheckpointFiles,
+) -> None:
     path = two_partitions.directory(0, 0) / name_of(2)
     path.write_bytes(path.read_bytes()[:-1])
     checkpoint = Checkpoint(two_partitions.location)
@@ -275,7 +277,7 @@ def test_damage_is_told_with_object_and_version(two_partitions: CheckpointFiles)
     assert rows(checkpoint.state(0, version=1)) == [(1, "ada", 3, 1.5, 0), (2, "grace", 1, 0.5, 0)]
 
 
-def test_a_frame_that_vanishes_while_reading_is_missing(
+def test_a_frame_deleted_during_the_read_is_missing(
     two_partitions: CheckpointFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = Checkpoint(two_partitions.location)
@@ -287,7 +289,7 @@ def test_a_frame_that_vanishes_while_reading_is_missing(
     assert raised.value.error_id == "CLEANCUT_FRAME_MISSING"
 
 
-def test_rows_that_do_not_fit_their_schema_are_told(files: CheckpointFiles) -> None:
+def test_rows_that_do_not_match_their_schema_are_reported(files: CheckpointFiles) -> None:
     files.delta(1, [Change(b"short", b"")], 1)
     with pytest.raises(CorruptedError, match="too short for 2 fields") as raised:
         Checkpoint(files.location).state(0)
@@ -295,7 +297,7 @@ def test_rows_that_do_not_fit_their_schema_are_told(files: CheckpointFiles) -> N
     assert raised.value.params["directory"] == str(files.directory(0, 0))
 
 
-def test_a_type_that_is_not_known_does_not_stop_the_others(files: CheckpointFiles) -> None:
+def test_an_unknown_type_does_not_affect_other_families(files: CheckpointFiles) -> None:
     odd = FAMILY | {"id": 1, "name": "odd", "valueSchema": struct_type(v="variant")}
     files.delta(1, [put(1, "ada", 3, 1.5)], 1, families=[FAMILY, odd])
     checkpoint = Checkpoint(files.location)
@@ -317,7 +319,7 @@ def test_a_big_endian_machine_is_refused(
 def test_a_checkpoint_shows_itself(two_partitions: CheckpointFiles) -> None:
     checkpoint = Checkpoint(two_partitions.location)
     assert repr(checkpoint) == f"Checkpoint('{two_partitions.location}')"
-    shown = Shown(checkpoint.stores()._repr_html_())
+    shown = RenderedHtml(checkpoint.stores()._repr_html_())
     assert shown.names[0] == "operator"
     assert shown.column("versions")[0] == "1-3"
     assert json.dumps(checkpoint.stores().to_dicts())

@@ -61,7 +61,7 @@ def test_conf_prints_arguments_that_a_shell_takes(
 def test_conf_prints_one_line_for_a_substitution(
     capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
-    """A backslash that a shell substitutes is an argument of its own."""
+    """A command substitution keeps a backslash as a separate argument."""
     _, to_paste, _ = run(capsys, "conf", "--cuts")
     _, line, _ = run(capsys, "conf", "--cuts", "--format", "line")
     assert line.count("\n") == 1
@@ -134,7 +134,7 @@ GIVEN = {
 def test_conf_takes_every_option_of_configure(
     capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
-    """What points to a store other than AWS, and all of channel capture, could not be said."""
+    """`conf` lacked the options for stores other than AWS and for the capture of in-flight rows."""
     _, *options = inspect.signature(cleancut.configure).parameters
     assert [f"--{name.replace('_', '-')}" for name in sorted(options)] == list(GIVEN)
     words = [word for pair in GIVEN.items() for word in pair]
@@ -254,7 +254,7 @@ def test_a_negative_limit_is_a_usage_error(
     assert "--limit: -1 is not a number of rows" in capsys.readouterr().err
 
 
-def test_verify_tells_damage_by_its_status(
+def test_verify_reports_corruption_by_exit_status(
     capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
 ) -> None:
     location = str(two_partitions.location)
@@ -268,7 +268,7 @@ def test_verify_tells_damage_by_its_status(
     assert json.loads(out)["problems"][0]["object"] == str(path)
 
 
-def test_damage_on_reading_has_the_status_of_damage(
+def test_corruption_found_by_a_read_has_the_same_exit_status(
     capsys: pytest.CaptureFixture[str], two_partitions: CheckpointFiles
 ) -> None:
     (two_partitions.directory(0, 1) / name_of(2)).write_bytes(b"")
@@ -278,7 +278,7 @@ def test_damage_on_reading_has_the_status_of_damage(
 
 
 @pytest.mark.parametrize("command", ["ls", "verify"])
-def test_a_place_without_checkpoint_is_refused(
+def test_a_location_without_checkpoint_is_refused(
     capsys: pytest.CaptureFixture[str], command: str, tmp_path: Path
 ) -> None:
     status, out, err = run(capsys, command, str(tmp_path))
@@ -286,7 +286,7 @@ def test_a_place_without_checkpoint_is_refused(
     assert err.startswith("[CLEANCUT_CHECKPOINT_NOT_FOUND]")
 
 
-def test_a_file_system_that_fails_is_told(
+def test_a_failing_file_system_is_reported(
     capsys: pytest.CaptureFixture[str],
     two_partitions: CheckpointFiles,
     monkeypatch: pytest.MonkeyPatch,
@@ -308,13 +308,13 @@ def test_a_file_system_that_fails_is_told(
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_only_damage_ends_with_the_status_of_damage(
+def test_only_corruption_has_its_exit_status(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
     status: int,
 ) -> None:
-    """A crash ended with 1, which says that the checkpoint is damaged."""
+    """A crash ended with status 1, which means that the checkpoint is corrupted."""
 
     def fail(location: str, **_: object) -> None:
         raise error
@@ -331,7 +331,7 @@ def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
     assert "5 sound frames" in answer.stdout
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(two_partitions: CheckpointFiles) -> None:
+def test_a_closed_pipe_is_not_an_error(two_partitions: CheckpointFiles) -> None:
     command = f"{sys.executable} -m cleancut ls {two_partitions.location} | true"
     script = f"set -o pipefail; {command}; {command.replace('true', 'head -1')}"
     answer = subprocess.run(
@@ -357,19 +357,19 @@ def test_a_shell_completes_commands_options_values_and_directories(
     status, script, _ = run(capsys, "completion", "bash")
     assert status == _cli.OK
     line = " ".join(shlex.quote(word.format(home=tmp_path)) for word in ["cleancut", *words])
-    asked = (
+    completion = (
         f'COMP_WORDS=({line}); COMP_CWORD={len(words)}; _shtab_cleancut; echo "${{COMPREPLY[@]}}"'
     )
-    told = subprocess.run(
-        ["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True
+    completed = subprocess.run(
+        ["bash", "-c", f"{script}\n{completion}"], capture_output=True, text=True, check=True
     )
-    assert set(told.stdout.split()) == {of.format(home=tmp_path) for of in expected}
+    assert set(completed.stdout.split()) == {word.format(home=tmp_path) for word in expected}
 
 
 def test_without_its_package_completion_names_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
-    status, _, told = run(capsys, "completion", "zsh")
+    status, _, err = run(capsys, "completion", "zsh")
     assert status == _cli.REFUSED
-    assert "pip install 'cleancut[completion]'" in told
+    assert "pip install 'cleancut[completion]'" in err

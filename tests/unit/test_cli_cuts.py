@@ -39,7 +39,9 @@ def test_ls_lists_the_stores_on_request(
     assert [store["versions"] for store in json.loads(out)] == [[1, 2, 3, 4], [1, 2, 3, 4]]
 
 
-def test_show_tells_all_of_a_cut(capsys: pytest.CaptureFixture[str], four_cuts: CutFiles) -> None:
+def test_show_prints_all_fields_of_a_cut(
+    capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
+) -> None:
     location = str(four_cuts.location)
     status, out, _ = run(capsys, "show", location)
     assert status == _cli.OK
@@ -74,7 +76,9 @@ def test_savepoints_are_listed_and_shown(
     four_cuts.savepoint("before", 1)
     location = str(four_cuts.location)
     _, out, _ = run(capsys, "savepoint", "list", location, "--json")
-    assert [(found["name"], found["epoch"]) for found in json.loads(out)] == [("before", 1)]
+    assert [(savepoint["name"], savepoint["epoch"]) for savepoint in json.loads(out)] == [
+        ("before", 1)
+    ]
     _, out, _ = run(capsys, "show", location, "--at", "before", "--json")
     assert json.loads(out)["info"]["epoch"] == 1
     arguments = ["--operator", "0", "--at", "before", "--json"]
@@ -92,10 +96,10 @@ def test_state_is_shown_by_epoch(capsys: pytest.CaptureFixture[str], four_cuts: 
         run(capsys, "state", location, "--operator", "0", "--at", "0", "--version", "1")
 
 
-def test_an_epoch_that_is_not_there_is_told_in_epochs(
+def test_an_unknown_epoch_is_reported_as_an_epoch(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles, two_stores: str
 ) -> None:
-    """It spoke of version 100 to who had asked for epoch 99."""
+    """The error named version 100 for a request of epoch 99."""
     for location, there in ((str(four_cuts.location), "0-3"), (two_stores, "0-2")):
         arguments = ["state", location, "--operator", "0", "--at", "99"]
         status, _, err = run(capsys, *arguments)
@@ -129,7 +133,7 @@ def test_the_history_fits_a_terminal(
     assert "barrier_to_capture_ms" in out.splitlines()[0]
 
 
-def test_verify_tells_damage_by_its_status(
+def test_verify_reports_corruption_by_exit_status(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
 ) -> None:
     location = str(four_cuts.location)
@@ -147,7 +151,7 @@ def test_verify_tells_damage_by_its_status(
     assert err.startswith("[CLEANCUT_CUT_CORRUPTED]")
 
 
-def test_an_endpoint_goes_with_an_object_store_alone(
+def test_an_endpoint_requires_an_object_store(
     capsys: pytest.CaptureFixture[str], four_cuts: CutFiles
 ) -> None:
     status, _, err = run(capsys, "ls", str(four_cuts.location), "--endpoint", "http://x")
@@ -162,10 +166,10 @@ def test_an_endpoint_goes_with_an_object_store_alone(
         NotImplementedError("Unable to load libjvm"),
     ],
 )
-def test_hdfs_without_its_native_client_is_one_sentence_and_a_remedy(
+def test_hdfs_without_native_client_is_one_sentence_and_a_remedy(
     failure: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It printed each of the 70 paths at which Arrow had looked for a library."""
+    """The error printed each of the 70 paths that Arrow had searched for a library."""
 
     class WithoutClient:
         @staticmethod

@@ -1,4 +1,4 @@
-"""Operations whose arguments are wrong are refused before a session starts."""
+"""Operations with wrong arguments are refused before a session starts."""
 
 from pathlib import Path
 
@@ -41,13 +41,13 @@ def test_a_command_is_refused_without_a_session(
 
 
 @pytest.mark.parametrize("partitions", [0, -1, 2**31, 2**40])
-def test_a_number_that_is_no_number_of_partitions_is_refused(partitions: int) -> None:
+def test_an_invalid_number_of_partitions_is_refused(partitions: int) -> None:
     with pytest.raises(RequestError) as raised:
         check_partitions("rescale", "q", partitions)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
 
 
-def test_a_provider_that_is_unknown_is_refused() -> None:
+def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(RequestError, match="no provider is named 'hdfs'") as raised:
         check_clone("q", cuts=None, provider="hdfs", partitions=None)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"

@@ -1,4 +1,4 @@
-"""The table of the benchmark of a coordinator beside its queries."""
+"""The table of the benchmark that runs a dataflow coordinator concurrently with its queries."""
 
 from pathlib import Path
 
@@ -39,5 +39,5 @@ def test_a_coordinator_alone_makes_a_vector_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coordinated, "_VECTORS", 3)
-    assert all(of > 0 for of in alone(tmp_path, 2))
+    assert all(duration > 0 for duration in alone(tmp_path, 2))
     assert len(list((tmp_path / "flow/vectors").iterdir())) == 1 + 3

@@ -1,4 +1,4 @@
-"""The Python side of the coordinator, over a JVM that answers as the Scala side does."""
+"""The Python side of the coordinator, over a fake JVM that answers like the Scala side."""
 
 import json
 import re
@@ -24,7 +24,7 @@ IN_FLIGHT = {"operator": 0, "channel": "cleancut-channel-0", "rows": 20, "of": 5
 
 
 class Facade:
-    """Answers `io.cleancut.CleancutCoordinator`'s calls and writes them down."""
+    """Answers the calls of `io.cleancut.CleancutCoordinator` and records them."""
 
     def __init__(self, *committed: int | None) -> None:
         self.committed = list(committed)
@@ -34,7 +34,7 @@ class Facade:
     def status(self, location: str, session: Any) -> str:
         assert session is SESSION
         committed = self.committed.pop(0) if len(self.committed) > 1 else self.committed[0]
-        found: dict[str, Any] = {
+        status: dict[str, Any] = {
             "location": f"{location}/cleancut",
             "slowest": [],
             "driver": share({"put": (7, 2, 1)}, bytesSent=11, bytesReceived=13),
@@ -47,8 +47,8 @@ class Facade:
             "slow": {"counts": {}},
         }
         if committed is not None:
-            found |= {"runId": "r", "generation": 3, "committed": committed}
-            found["epoch"] = {
+            status |= {"runId": "r", "generation": 3, "committed": committed}
+            status["epoch"] = {
                 "epoch": committed + 1,
                 "attempts": 5,
                 "complete": 4,
@@ -56,8 +56,8 @@ class Facade:
                 "stores": 9,
                 "reported": 8,
             }
-            found["slowest"] = costs()["slowest"]
-            found["last"] = {
+            status["slowest"] = costs()["slowest"]
+            status["last"] = {
                 "epoch": committed,
                 "generation": 3,
                 "writtenMs": WRITTEN_MS,
@@ -67,14 +67,14 @@ class Facade:
                 "channels": channels(),
                 "cutMs": 21,
             }
-            found["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
-            found["aligned"] = {"1": "limit is not captured yet"}
-            found["overloaded"] = {"0": "7 rows did not stay in flight"}
+            status["inFlight"] = [IN_FLIGHT | {"partition": at} for at in (0, 5)]
+            status["aligned"] = {"1": "limit is not captured yet"}
+            status["overloaded"] = {"0": "7 rows did not stay in flight"}
             broken = {"name": "early", "detail": "its page is gone.", "lastEpoch": 4}
-            found["unreadableSavepoints"] = [broken]
+            status["unreadableSavepoints"] = [broken]
             last = {"epoch": 40, "kind": "commit", "typicalMs": 90, "detail": "its commit"}
-            found["slow"] = {"counts": {"commit": 2, "input": 1}, "last": last}
-        return json.dumps(found)
+            status["slow"] = {"counts": {"commit": 2, "input": 1}, "last": last}
+        return json.dumps(status)
 
     def notes(self, location: str, session: Any) -> str:
         self.calls.append(("notes", location))
@@ -125,7 +125,7 @@ def test_status_before_the_first_task() -> None:
     assert "committed" in str(status)
 
 
-def test_status_of_an_epoch_under_way() -> None:
+def test_status_of_an_epoch_in_progress() -> None:
     status = coordinator(Facade(41)).status()
     assert (status.generation, status.committed) == (3, 41)
     assert status.epoch == EpochProgress(42, 5, 4, 1, 9, 8)
@@ -134,38 +134,38 @@ def test_status_of_an_epoch_under_way() -> None:
     assert [time.ms for time in status.slowest] == [412, 9]
 
 
-def test_status_tells_what_is_proven_and_how_far_copies_are(
+def test_status_reports_the_restore_test_and_the_lag_of_replicas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     facade = Facade(42)
-    of = coordinator(facade)
-    status = of.status()
+    query = coordinator(facade)
+    status = query.status()
     assert status.restore_test == RestoreTestStatus(41, datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC))
     (copy,) = status.replicas
     assert (copy.location, copy.epoch, copy.lag_epochs, copy.lag_ms) == ("/copy", 40, 2, 2500)
     assert "epoch 41, tested at 1970-01-01 00:00:07 UTC" in str(status)
     assert "copy at /copy" in str(status)
     assert "epoch 40, lag 2 epochs, 2.5 s; the last pass ended at 1970-01-01" in str(status)
-    # The store is asked once in a minute, however often the status is, and never by who waits.
+    # `status` reads the store at most once per minute; `wait_for` never does.
     assert coordinator(facade).status().replicas == status.replicas
-    assert of.wait_for(42)
+    assert query.wait_for(42)
     assert facade.calls == [("notes", LOCATION)]
     now = time.monotonic()
     monkeypatch.setattr("time.monotonic", lambda: now + 61)
-    # Of a store that cannot answer the last answer stands.
+    # If the store does not answer, `status` returns the last answer.
     facade.is_down = True
-    assert of.status().restore_test == status.restore_test
+    assert query.status().restore_test == status.restore_test
     assert len(facade.calls) == 2
 
 
-def test_status_of_what_nobody_looks_after() -> None:
+def test_status_without_restore_tests_and_replicas() -> None:
     facade = Facade(None)
     facade.is_down = True
     status = coordinator(facade).status()
     assert (status.restore_test, status.replicas) == (None, ())
 
 
-def test_status_tells_what_the_last_epoch_cost() -> None:
+def test_status_reports_the_costs_of_the_last_epoch() -> None:
     last = coordinator(Facade(41)).status().last
     assert last is not None
     assert (last.epoch, last.stores) == (41, 9)
@@ -183,12 +183,12 @@ def test_status_shows_itself_and_is_json() -> None:
     assert re.search(r"of 2 executors +getRange 3, put 4$", text)
     assert "<td>412" not in status._repr_html_()
     assert "0/3 default 412 ms on 1 at host-1</td>" in status._repr_html_()
-    told = json.loads(json.dumps(status.to_dict(), default=str))
-    assert told["last"]["costs"]["executors"]["requests"]["getRange"]["failures"] == 1
-    assert told["executors"]["requests"]["put"]["requests"] == 4
+    fields = json.loads(json.dumps(status.to_dict(), default=str))
+    assert fields["last"]["costs"]["executors"]["requests"]["getRange"]["failures"] == 1
+    assert fields["executors"]["requests"]["put"]["requests"] == 4
 
 
-def test_status_tells_how_the_last_epoch_was_cut() -> None:
+def test_status_reports_the_shuffle_inputs_of_the_last_epoch() -> None:
     last = coordinator(Facade(41)).status().last
     assert last is not None
     assert (last.mode, last.in_flight_rows) == ("unaligned", 20)
@@ -202,7 +202,7 @@ def test_wait_for_an_epoch() -> None:
     assert not coordinator(Facade(2)).wait_for(3, timeout=0.2)
 
 
-def test_a_pin_takes_the_last_epoch_unless_told() -> None:
+def test_a_savepoint_is_of_the_last_epoch_by_default() -> None:
     facade = Facade(41)
     assert coordinator(facade).create_savepoint("before-upgrade") == 41
     assert coordinator(facade).create_savepoint("older", 40) == 40
@@ -214,16 +214,23 @@ def test_a_pin_takes_the_last_epoch_unless_told() -> None:
     ]
 
 
-def test_nothing_to_pin_yet() -> None:
-    with pytest.raises(RequestError) as found:
+def test_a_savepoint_without_an_epoch_is_refused() -> None:
+    with pytest.raises(RequestError) as raised:
         coordinator(Facade(None)).create_savepoint("early")
-    assert found.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
+    assert raised.value.error_id == "CLEANCUT_SAVEPOINT_INVALID"
 
 
-def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_operators() -> None:
+def test_status_lists_in_flight_rows_and_aligned_operators() -> None:
     status = coordinator(Facade(7)).status()
     assert [
-        (of.operator, of.partition, of.store, of.rows, of.total_rows) for of in status.in_flight
+        (
+            in_flight.operator,
+            in_flight.partition,
+            in_flight.store,
+            in_flight.rows,
+            in_flight.total_rows,
+        )
+        for in_flight in status.in_flight
     ] == [
         (0, 0, "cleancut-channel-0", 20, 50),
         (0, 5, "cleancut-channel-0", 20, 50),
@@ -232,7 +239,7 @@ def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_ope
     assert re.search(r"in flight +40 rows in 2 channels", str(status))
     assert status.overloaded == {0: "7 rows did not stay in flight"}
     assert re.search(r"operator 0 is overloaded +7 rows did not stay in flight", str(status))
-    assert [of.name for of in status.unreadable_savepoints] == ["early"]
+    assert [savepoint.name for savepoint in status.unreadable_savepoints] == ["early"]
     assert re.search(
         r"unreadable savepoint +Savepoint early cannot be read: its page is gone", str(status)
     )
@@ -241,7 +248,7 @@ def test_rows_in_flight_are_told_by_channel_and_with_the_reasons_for_aligned_ope
     assert (before.in_flight, before.aligned) == ((), {})
 
 
-def test_a_cut_by_hand_goes_to_the_driver() -> None:
+def test_cut_now_calls_the_driver() -> None:
     facade = Facade(7)
     assert coordinator(facade).cut_now()
     assert facade.calls == [(LOCATION, SESSION)]

@@ -1,4 +1,4 @@
-"""Large objects are copied in parts, within the limits of S3, and are created if absent."""
+"""Copies of large objects: in parts, within the limits of S3, created if absent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.unit.cut_files import CutFiles
 from tests.unit.memory_objects import MemoryObjects
 from tests.unit.s3_server import BUCKET, S3Server, s3_server
 
-# The least that S3 takes for a part that is not the last; an object may have 5 GiB in one request.
+# S3's minimum for a part that is not the last one; a single request copies at most 5 GiB.
 PART = 5 << 20
 LIMIT = 6 << 20
 DATA = bytes(range(251)) * (2 * PART // 251) + b"the end" * 99
@@ -35,7 +35,7 @@ class Limited:
     def __init__(self, client: Any) -> None:
         self._client = client
         self.calls: list[str] = []
-        # What happens instead of a call of this name.
+        # The replacement of the call with this name.
         self.failing: dict[str, Exception] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -86,9 +86,9 @@ def bucket(
 
 
 def uploads(objects: S3Objects) -> list[Any]:
-    """Incomplete ones, which cost as much as objects do."""
-    found = objects.client.list_multipart_uploads(Bucket=BUCKET, Prefix=objects.root)
-    return list(found.get("Uploads", []))
+    """Returns incomplete uploads, which are billed like objects."""
+    listed = objects.client.list_multipart_uploads(Bucket=BUCKET, Prefix=objects.root)
+    return list(listed.get("Uploads", []))
 
 
 def test_a_large_object_is_copied_in_parts(bucket: S3Objects) -> None:
@@ -104,7 +104,7 @@ def test_a_large_object_is_copied_in_parts(bucket: S3Objects) -> None:
     assert uploads(bucket) == []
 
 
-def test_an_object_that_is_there_stays(bucket: S3Objects) -> None:
+def test_an_existing_object_is_kept(bucket: S3Objects) -> None:
     assert bucket.create(NAME, b"first")
     assert not bucket.create_in_parts(NAME, iter((b"second",)))
     assert bucket.read(NAME) == b"first"
@@ -123,12 +123,12 @@ def test_an_upload_that_fails_leaves_nothing(bucket: S3Objects, call: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["bucket", "directory"])
-def test_a_source_that_goes_meanwhile_leaves_nothing(
+def test_a_source_deleted_during_the_copy_leaves_nothing(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
-    """A sweep may take a segment away amid its copy."""
+    """Garbage collection may delete a segment during its copy."""
 
-    class Swept(MemoryObjects):
+    class Deleting(MemoryObjects):
         def read_range(self, name: str, offset: int, length: int) -> bytes:
             if offset:
                 raise FileNotFoundError(name)
@@ -140,7 +140,7 @@ def test_a_source_that_goes_meanwhile_leaves_nothing(
         else Directory(pyarrow.fs.LocalFileSystem(), str(tmp_path))
     )
     with pytest.raises(FileNotFoundError):
-        copy_object(Swept({NAME: DATA}), target, NAME, len(DATA))
+        copy_object(Deleting({NAME: DATA}), target, NAME, len(DATA))
     assert target.list("segments") == {}
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     if kind == "bucket":
@@ -148,17 +148,17 @@ def test_a_source_that_goes_meanwhile_leaves_nothing(
         assert uploads(target) == []
 
 
-def test_a_source_that_is_shorter_is_no_object() -> None:
+def test_a_shorter_source_is_refused() -> None:
     source = MemoryObjects({NAME: DATA[:-1]})
     with pytest.raises(FileNotFoundError, match="ends before byte"):
         list(parts_of(source, NAME, len(DATA)))
 
 
-def test_an_object_has_no_more_parts_than_a_store_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_parts_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "PART_BYTES", 10)
     monkeypatch.setattr(copying, "MAX_PARTS", 4)
     parts = list(parts_of(MemoryObjects({NAME: DATA[:103]}), NAME, 103))
-    assert [len(of) for of in parts] == [26, 26, 26, 25]
+    assert [len(ranges) for ranges in parts] == [26, 26, 26, 25]
     assert b"".join(parts) == DATA[:103]
 
 

@@ -1,4 +1,4 @@
-"""What epochs cost, by their cuts, and what that makes in a day."""
+"""Costs of epochs, from their cuts, and the costs per day."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from cleancut._format.cut.costs import RequestCount
 from cleancut.types import EpochInfo, PriceList
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
-from tests.unit.shown import Shown
+from tests.unit.rendered_html import RenderedHtml
 from tests.unit.test_cli import run
 from tests.vectors.cut_writer import WRITTEN_MS, channels, costs, share
 
@@ -32,15 +32,15 @@ def commit(cuts: CutFiles, epoch: int, **fields: Any) -> None:
 
 @pytest.fixture
 def cuts(files: CheckpointFiles) -> CutFiles:
-    """Epoch 0 of a release that counted nothing, 1 to 3 of one run, 4 and 5 of the next."""
-    found = CutFiles(files)
-    found.commit(([], 0), ([], 0))
+    """Epoch 0 is of a release without counters, 1 to 3 are of one run, 4 and 5 of the next."""
+    cuts = CutFiles(files)
+    cuts.commit(([], 0), ([], 0))
     for epoch in range(1, 4):
-        commit(found, epoch)
+        commit(cuts, epoch)
     for epoch in range(4, 6):
-        # The query stood still for a day.
-        commit(found, epoch, generation=2, writtenMs=WRITTEN_MS + MS_A_DAY + 3000 * epoch)
-    return found
+        # The query was stopped for a day.
+        commit(cuts, epoch, generation=2, writtenMs=WRITTEN_MS + MS_A_DAY + 3000 * epoch)
+    return cuts
 
 
 def history(cuts: CutFiles) -> list[EpochInfo]:
@@ -55,7 +55,7 @@ def test_a_cut_without_costs_is_read_as_before(cuts: CutFiles) -> None:
     assert Checkpoint(cuts.location).cut(0).costs is None
 
 
-def test_the_history_tells_time_and_requests_of_each_epoch(cuts: CutFiles) -> None:
+def test_the_history_reports_time_and_requests_of_each_epoch(cuts: CutFiles) -> None:
     epoch = history(cuts)[2]
     assert (epoch.duration_ms, epoch.commit_ms) == (702, 30)
     assert epoch.requests == {
@@ -75,8 +75,8 @@ def test_the_history_tells_time_and_requests_of_each_epoch(cuts: CutFiles) -> No
     ]
 
 
-def test_the_next_cut_of_a_run_tells_how_long_a_cut_took(cuts: CutFiles) -> None:
-    # Epoch 4 is another run's, whose first cut knows nothing of the one before.
+def test_the_next_cut_of_a_run_has_the_duration_of_its_predecessor(cuts: CutFiles) -> None:
+    # Epoch 4 belongs to another run, whose first cut lacks the duration of the cut before it.
     assert [epoch.cut_ms for epoch in history(cuts)] == [21, 22, 23, None, 25, None]
 
 
@@ -87,7 +87,7 @@ def test_a_cut_shows_its_costs(cuts: CutFiles) -> None:
     assert re.search(r"written in the epoch +40750 bytes, 2 frames, 2 segments\n", text)
 
 
-def test_the_history_tells_how_each_epoch_was_cut(cuts: CutFiles) -> None:
+def test_the_history_reports_the_shuffle_inputs_of_each_epoch(cuts: CutFiles) -> None:
     commit(cuts, 6, channels=channels())
     before, last = history(cuts)[-2:]
     assert (before.mode, before.in_flight_rows, before.operators) == ("aligned", 0, ())
@@ -102,7 +102,10 @@ def test_the_history_tells_how_each_epoch_was_cut(cuts: CutFiles) -> None:
     assert (operator.replayed_rows, operator.over_limit_rows) == (12, 7)
 
     cut = Checkpoint(cuts.location).cut(6)
-    assert [(of.partition, of.arrived_ms, of.overtaken_ms) for of in cut.shuffle_inputs] == [
+    assert [
+        (shuffle_input.partition, shuffle_input.arrived_ms, shuffle_input.overtaken_ms)
+        for shuffle_input in cut.shuffle_inputs
+    ] == [
         (3, 812, 250),
         (4, 40, None),
         (5, None, None),
@@ -112,31 +115,33 @@ def test_the_history_tells_how_each_epoch_was_cut(cuts: CutFiles) -> None:
 
 
 def test_the_history_shows_itself_as_a_table(cuts: CutFiles) -> None:
-    found = Checkpoint(cuts.location).history()
-    head = str(found).split("\n", maxsplit=1)[0].split()
+    history = Checkpoint(cuts.location).history()
+    head = str(history).split("\n", maxsplit=1)[0].split()
     assert head[:4] == ["epoch", "written", "duration_ms", "commit_ms"]
     assert "costs" not in head
-    assert "9" in Shown(found._repr_html_()).column("requests")
-    assert str(found[-1].requests) == "create 1, getRange 4, head 1, put 3"
+    assert "9" in RenderedHtml(history._repr_html_()).column("requests")
+    assert str(history[-1].requests) == "create 1, getRange 4, head 1, put 3"
 
 
 def test_the_history_is_json(cuts: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "history", str(cuts.location), "--json")
     assert status == _cli.OK
-    told = json.loads(out)
-    assert [epoch["epoch"] for epoch in told] == [0, 1, 2, 3, 4, 5]
-    assert told[0]["requests"] is None
-    assert told[5]["requests"]["put"] == {"requests": 3, "retries": 1, "failures": 0}
-    assert told[5]["costs"]["executors"]["segment_bytes"] == 40_300
-    assert told[5]["slowest"][0]["host"] == "host-1"
+    history = json.loads(out)
+    assert [epoch["epoch"] for epoch in history] == [0, 1, 2, 3, 4, 5]
+    assert history[0]["requests"] is None
+    assert history[5]["requests"]["put"] == {"requests": 3, "retries": 1, "failures": 0}
+    assert history[5]["costs"]["executors"]["segment_bytes"] == 40_300
+    assert history[5]["slowest"][0]["host"] == "host-1"
 
 
-def test_a_day_costs_what_the_epochs_asked_for_at_their_pace(cuts: CutFiles) -> None:
-    """Epochs 1 to 3 took a second each, epoch 5 three; 0 and 4 are the first of their runs."""
+def test_daily_costs_follow_from_requests_and_intervals(cuts: CutFiles) -> None:
+    """Epochs 1 to 3 took one second each, and epoch 5 took three; 0 and 4 are the first of their
+    runs.
+    """
     s3, r2 = Checkpoint(cuts.location).cost_per_day()
     epochs = 4 / 6 * 86_400
     assert s3.epochs_per_day == pytest.approx(epochs)
-    # put 3 + create 1, and getRange 4 + head 1, each time.
+    # put 3 + create 1, and getRange 4 + head 1, in each epoch.
     assert (s3.class_a_per_day, s3.class_b_per_day) == pytest.approx((4 * epochs, 5 * epochs))
     assert s3.free_per_day == 0
     stored = sum(path.stat().st_size for path in cuts.root.glob("*/**/*") if path.is_file())
@@ -150,16 +155,14 @@ def test_a_day_costs_what_the_epochs_asked_for_at_their_pace(cuts: CutFiles) -> 
 
 def test_prices_may_be_others(cuts: CutFiles) -> None:
     mine = PriceList("mine", date(2030, 1, 1), 0.0, 1_000_000.0, 0.0)
-    (found,) = Checkpoint(cuts.location).cost_per_day([mine])
-    assert (found.store, found.as_of) == ("mine", date(2030, 1, 1))
-    assert found.usd == pytest.approx(found.class_b_per_day)
+    (cost,) = Checkpoint(cuts.location).cost_per_day([mine])
+    assert (cost.store, cost.as_of) == ("mine", date(2030, 1, 1))
+    assert cost.usd == pytest.approx(cost.class_b_per_day)
 
 
-def test_the_estimate_says_that_it_is_one(
-    cuts: CutFiles, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = Checkpoint(cuts.location).cost_per_day()
-    for text in (str(found), found._repr_html_()):
+def test_the_estimate_is_marked_as_one(cuts: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    costs = Checkpoint(cuts.location).cost_per_day()
+    for text in (str(costs), costs._repr_html_()):
         assert "This is an estimate" in text
         assert "Class B: get, getRange, head. Free: delete, uploadAbort." in text
     status, out, _ = run(capsys, "costs", str(cuts.location), "--json")
@@ -172,21 +175,21 @@ def test_without_two_cuts_of_one_run_there_is_no_estimate(files: CheckpointFiles
     cuts = CutFiles(files)
     cuts.commit(([], 0))
     cuts.commit(([], 0))
-    with pytest.raises(RequestError, match="no two cuts of one run with costs") as found:
+    with pytest.raises(RequestError, match="no two cuts of one run with costs") as raised:
         Checkpoint(files.location).cost_per_day()
-    assert found.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
+    assert raised.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
 
 
-def test_a_kind_that_nobody_knows_is_billed_as_the_dearest(cuts: CutFiles) -> None:
+def test_an_unknown_request_is_billed_at_the_highest_price(cuts: CutFiles) -> None:
     one, two = history(cuts)[1:3]
     assert two.requests is not None
     requests = type(two.requests)({"copy": RequestCount(10, 0, 0)})
-    found = daily_costs([one, replace(two, requests=requests)], 0, PRICES)
-    assert found is not None
-    assert (found[0].class_a_per_day, found[0].class_b_per_day) == (864_000, 0)
+    costs = daily_costs([one, replace(two, requests=requests)], 0, PRICES)
+    assert costs is not None
+    assert (costs[0].class_a_per_day, costs[0].class_b_per_day) == (864_000, 0)
 
 
-def test_requests_are_billed_as_the_client_has_them() -> None:
+def test_requests_are_billed_by_their_class() -> None:
     source = ROOT / "jvm/core/src/main/scala/io/cleancut/objectstore/RequestKind.scala"
     declared = re.findall(
         r'extends RequestKind\("(\w+)", Billing\.(\w+)\)', source.read_text(encoding="utf-8")
@@ -195,18 +198,18 @@ def test_requests_are_billed_as_the_client_has_them() -> None:
     assert {kind: words[billing] for kind, billing in declared} == CLASSES
 
 
-def test_a_side_that_did_nothing_is_told_as_such(files: CheckpointFiles) -> None:
+def test_a_side_without_requests_is_reported_as_such(files: CheckpointFiles) -> None:
     cuts = CutFiles(files)
     commit(cuts, 0, costs=costs(executors=share({}), slowest=[]))
     cut = Checkpoint(files.location).cut()
     assert re.search(r"requests of executors +nothing\n", str(cut))
 
 
-def test_the_driver_takes_the_same_prices() -> None:
+def test_the_driver_has_the_same_prices() -> None:
     source = (ROOT / "jvm/core/src/main/scala/io/cleancut/history/StorePrices.scala").read_text()
-    found = dict(re.findall(r"Class([AB])PerMillion = ([\d.]+)", source))
+    prices = dict(re.findall(r"Class([AB])PerMillion = ([\d.]+)", source))
     s3 = PRICES[0]
-    assert {of: float(price) for of, price in found.items()} == {
+    assert {request_class: float(price) for request_class, price in prices.items()} == {
         "A": s3.class_a_per_million,
         "B": s3.class_b_per_million,
     }
@@ -214,17 +217,17 @@ def test_the_driver_takes_the_same_prices() -> None:
     assert dict(stored) == {"GbMonth": f"{s3.gb_month}", "MonthDays": "30"}
 
 
-def test_a_driver_knows_the_reasons_that_metrics_tell() -> None:
+def test_the_driver_has_the_same_reasons_for_slow_epochs() -> None:
     source = (ROOT / "jvm/core/src/main/scala/io/cleancut/history/SlowEpochs.scala").read_text()
     named = dict(re.findall(r'val (\w+) = "([a-z-]+)"', source))
     listed = re.search(r"Kinds: Seq\[String\] =\s+Seq\(([^)]+)\)", source)
     assert listed is not None
-    assert [named[of] for of in re.findall(r"\w+", listed[1])] == list(SLOW_KINDS)
+    assert [named[name] for name in re.findall(r"\w+", listed[1])] == list(SLOW_KINDS)
 
 
-def test_the_benchmark_through_s3a_takes_the_same_prices() -> None:
+def test_the_s3a_benchmark_has_the_same_prices() -> None:
     source = (ROOT / "jvm/s3a/src/main/scala/io/cleancut/s3a/Prices.scala").read_text()
-    found = re.findall(r'Prices\("(.+)", ([\d.]+), ([\d.]+)\)', source)
-    assert [(name, float(a), float(b)) for name, a, b in found] == [
+    prices = re.findall(r'Prices\("(.+)", ([\d.]+), ([\d.]+)\)', source)
+    assert [(name, float(a), float(b)) for name, a, b in prices] == [
         (one.name, one.class_a_per_million, one.class_b_per_million) for one in PRICES
     ]

@@ -60,7 +60,7 @@ def test_there_are_vectors_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("path", CUTS, ids=lambda path: path.stem)
-def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
+def test_a_cut_decodes_to_the_content_of_its_vector(path: Path) -> None:
     vector = load(path)
     if "error" in vector:
         with pytest.raises(CleancutError) as raised:
@@ -73,25 +73,25 @@ def test_a_cut_decodes_to_what_its_vector_says(path: Path) -> None:
     assert described(cut).items() <= known(body).items()
     assert (cut.costs is None) == ("costs" not in body)
     if cut.costs is not None:
-        told = body["costs"]
-        assert side(cut.costs.driver) == whole(told["driver"])
-        assert side(cut.costs.executors) == whole(told["executors"])
-        assert cut.costs.executor_count == told["executors"].get("count", 0)
+        costs = body["costs"]
+        assert side(cut.costs.driver) == with_zeros(costs["driver"])
+        assert side(cut.costs.executors) == with_zeros(costs["executors"])
+        assert cut.costs.executor_count == costs["executors"].get("count", 0)
         assert [asdict(time) for time in cut.costs.slowest] == [
-            {"executor": "", "host": ""} | time for time in told["slowest"]
+            {"executor": "", "host": ""} | time for time in costs["slowest"]
         ]
-    assert [channel_told(of) for of in cut.channels] == [
-        {name: value for name, value in told.items() if not name.startswith("sum")}
-        for told in body.get("channels", [])
+    assert [channel_fields(channel) for channel in cut.channels] == [
+        {name: value for name, value in channel.items() if not name.startswith("sum")}
+        for channel in body.get("channels", [])
     ]
     assert cut.sinks == {
-        of["name"]: tuple(map(tuple, of["epochs"])) for of in body.get("sinks", [])
+        sink["name"]: tuple(map(tuple, sink["epochs"])) for sink in body.get("sinks", [])
     }
     assert len(data_of(path)) == vector["content"]["bytes"]
 
 
 def known(body: dict[str, Any]) -> dict[str, Any]:
-    """The body without what a reader passes over in the pages and the window of a cut."""
+    """Returns the body without the fields of pages and window that a reader ignores."""
 
     def element(fields: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -104,26 +104,26 @@ def known(body: dict[str, Any]) -> dict[str, Any]:
     return body | lists
 
 
-def channel_told(of: ShuffleInputInfo) -> dict[str, Any]:
-    """A channel in the shape of the vectors, without the sums, which a reader has no use for."""
-    found = {
-        "operator": of.operator,
-        "partition": of.partition,
-        "store": of.store,
-        "rows": of.rows,
-        "rowsInFlight": of.in_flight_rows,
-        "bytesInFlight": of.in_flight_bytes,
-        "rowsReplayed": of.replayed_rows,
-        "rowsBeyondBound": of.over_limit_rows or None,
-        "arrivedMs": of.arrived_ms,
-        "overtakenMs": of.overtaken_ms,
-        "captureMs": of.capture_ms,
+def channel_fields(shuffle_input: ShuffleInputInfo) -> dict[str, Any]:
+    """Returns a channel in the shape of the vectors, without the sums, which readers ignore."""
+    fields = {
+        "operator": shuffle_input.operator,
+        "partition": shuffle_input.partition,
+        "store": shuffle_input.store,
+        "rows": shuffle_input.rows,
+        "rowsInFlight": shuffle_input.in_flight_rows,
+        "bytesInFlight": shuffle_input.in_flight_bytes,
+        "rowsReplayed": shuffle_input.replayed_rows,
+        "rowsBeyondBound": shuffle_input.over_limit_rows or None,
+        "arrivedMs": shuffle_input.arrived_ms,
+        "overtakenMs": shuffle_input.overtaken_ms,
+        "captureMs": shuffle_input.capture_ms,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def described(cut: Cut) -> dict[str, Any]:
-    """A cut in the shape of the vectors."""
+    """Returns a cut in the shape of the vectors."""
     stores = [
         {
             "operator": store.operator,
@@ -143,7 +143,7 @@ def described(cut: Cut) -> dict[str, Any]:
         }
         for store, chain in cut.held.items()
     ]
-    return paged_told(cut.paged, stores) | {
+    return paged_fields(cut.paged, stores) | {
         "epoch": cut.epoch,
         "queryId": cut.query_id,
         "runId": cut.run_id,
@@ -158,8 +158,10 @@ def described(cut: Cut) -> dict[str, Any]:
     }
 
 
-def paged_told(paged: PagedChains, channels: list[dict[str, Any]]) -> dict[str, Any]:
-    """The pages and the window, in the shape of the vectors, as far as a reader knows it."""
+def paged_fields(paged: PagedChains, channels: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the pages and the window in the shape of the vectors, with the fields that readers
+    use.
+    """
     pages = [
         {
             "name": str(page.name),
@@ -174,59 +176,59 @@ def paged_told(paged: PagedChains, channels: list[dict[str, Any]]) -> dict[str, 
     ]
     window = []
     for part in paged.window:
-        told: dict[str, Any] = {"segment": part.segment, "epoch": part.epoch}
-        told |= {"length": part.table.length, "footer": part.table.size, "crc": part.table.crc}
-        told |= {} if part.counted is None else {"counted": sorted(part.counted)}
-        # An empty list of these says no more than none.
-        told |= {"uncounted": sorted(part.uncounted)} if part.uncounted else {}
-        window.append(told)
+        element: dict[str, Any] = {"segment": part.segment, "epoch": part.epoch}
+        element |= {"length": part.table.length, "footer": part.table.size, "crc": part.table.crc}
+        element |= {} if part.counted is None else {"counted": sorted(part.counted)}
+        # An empty list and an absent one mean the same.
+        element |= {"uncounted": sorted(part.uncounted)} if part.uncounted else {}
+        window.append(element)
     parts = {"storeCount": paged.store_count, "pages": pages, "window": window}
     return parts | {"inFlight": channels}
 
 
 def side(usage: Usage) -> dict[str, Any]:
-    """What one side used, in the shape of the vectors."""
+    """Returns the costs of one side in the shape of the vectors."""
     requests = {kind: asdict(counts) for kind, counts in usage.requests.items()}
     numbers = (usage.bytes_sent, usage.bytes_received, usage.frames, usage.frame_bytes)
     segments = (usage.segments, usage.segment_bytes)
     return {"requests": requests} | dict(zip(NUMBERS, (*numbers, *segments), strict=True))
 
 
-def whole(told: dict[str, Any]) -> dict[str, Any]:
-    """A number that is not told is 0."""
-    return {name: told.get(name, 0) for name in ("requests", *NUMBERS)}
+def with_zeros(fields: dict[str, Any]) -> dict[str, Any]:
+    """Replaces absent numbers by 0."""
+    return {name: fields.get(name, 0) for name in ("requests", *NUMBERS)}
 
 
 @pytest.mark.parametrize("path", SEGMENTS, ids=lambda path: path.stem)
-def test_a_segment_reads_as_its_vector_says(path: Path, tmp_path: Path) -> None:
+def test_a_segment_decodes_to_the_content_of_its_vector(path: Path, tmp_path: Path) -> None:
     vector = load(path)
     name = vector["request"]["name"]
     root = root_at(tmp_path, {name: data_of(path)})
-    ((found_name, found),) = check_segments(root.objects, root.segments())
+    ((found_name, checked),) = check_segments(root.objects, root.segments())
     assert found_name == name
     if vector.get("layer") == "segment":
-        assert not isinstance(found, list)
-        assert found.error.error_id == vector["error"]
-        assert name in str(found.error)
+        assert not isinstance(checked, list)
+        assert checked.error.error_id == vector["error"]
+        assert name in str(checked.error)
         return
-    assert isinstance(found, list)
+    assert isinstance(checked, list)
     reader = CutReader(root.objects)
-    parts = reader.read(found)
+    parts = reader.read(checked)
     if "error" in vector:
         with pytest.raises(CleancutError) as raised:
-            [reader.frame(placed, parts, None) for placed in found]
+            [reader.frame(placed, parts, None) for placed in checked]
         assert raised.value.error_id == vector["error"]
-        assert raised.value.params["offset"] in {str(placed.offset) for placed in found}
+        assert raised.value.params["offset"] in {str(placed.offset) for placed in checked}
         return
     expected = [{k: v for k, v in e.items() if k != "attempt"} for e in vector["content"]["table"]]
-    assert [element(placed) for placed in found] == expected
-    assert [reader.frame(placed, parts, None).size_bytes for placed in found] == [
+    assert [element(placed) for placed in checked] == expected
+    assert [reader.frame(placed, parts, None).size_bytes for placed in checked] == [
         element["length"] for element in expected
     ]
 
 
 def element(placed: PlacedFrame) -> dict[str, Any]:
-    """A frame in the shape of a segment's table."""
+    """Returns a frame in the shape of a segment's table."""
     return {
         "operator": placed.store.operator,
         "partition": placed.store.partition,
@@ -241,24 +243,24 @@ def element(placed: PlacedFrame) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda path: path.stem)
-def test_a_root_reads_as_its_vector_says(path: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_reads_as_its_vector(path: Path, tmp_path: Path) -> None:
     vector = load(path)
     objects = {name: bytes.fromhex(data) for name, data in vector["objects"].items()}
     root = root_at(tmp_path, objects)
     store = vector["store"]
-    for asked in vector["reads"]:
+    for read in vector["reads"]:
 
         def loaded(version: int) -> Any:
             stored = History(root).at(store["operator"], store["store"], version)
             return next(stored.load([store["partition"]])).state
 
-        if "error" in asked:
+        if "error" in read:
             with pytest.raises(CleancutError) as raised:
-                loaded(asked["version"])
-            assert raised.value.error_id == asked["error"]
+                loaded(read["version"])
+            assert raised.value.error_id == read["error"]
             assert str(tmp_path) in str(raised.value)
         else:
-            assert rows_of(loaded(asked["version"])) == asked["rows"]
+            assert rows_of(loaded(read["version"])) == read["rows"]
 
 
 @pytest.mark.parametrize("vector", LAYOUT["cuts"], ids=lambda vector: vector["name"])
@@ -281,12 +283,12 @@ def test_the_name_of_a_savepoint_is_built_and_parsed(vector: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("vector", LAYOUT["writers"], ids=lambda vector: vector["writer"])
-def test_a_writer_is_named_by_what_a_name_can_hold(vector: dict[str, Any]) -> None:
+def test_the_name_of_a_writer_is_escaped(vector: dict[str, Any]) -> None:
     assert writer_of(vector["executor"]) == vector["writer"]
 
 
 @pytest.mark.parametrize("name", LAYOUT["foreignObjects"])
-def test_a_foreign_object_is_passed_over(name: str) -> None:
+def test_a_foreign_object_is_ignored(name: str) -> None:
     assert parse_cut_name(name) is None
     assert parse_segment_name(name) is None
     assert parse_savepoint_name(name) is None

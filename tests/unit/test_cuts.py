@@ -1,4 +1,4 @@
-"""Reading a checkpoint that has cuts, without a JVM."""
+"""Reads a checkpoint that has cuts, without a JVM."""
 
 import json
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def test_cuts_are_listed_by_epoch(four_cuts: CutFiles) -> None:
     assert cuts[-1] == CutInfo(3, 4, 1, RUN_ID, written, "aligned", 2, 6, 5, chain_bytes)
 
 
-def test_a_cut_tells_all_that_it_holds(four_cuts: CutFiles) -> None:
+def test_a_cut_has_the_details_of_its_objects(four_cuts: CutFiles) -> None:
     cut = Checkpoint(four_cuts.location).cut(3)
     assert cut == Checkpoint(four_cuts.location).cut()
     assert cut.path == str(four_cuts.cut_path(3))
@@ -60,7 +60,7 @@ def test_a_cut_tells_all_that_it_holds(four_cuts: CutFiles) -> None:
     assert first.bytes == sum(frame.length for frame in first.chain)
 
 
-def test_offsets_of_named_sources_are_told_by_name(files: CheckpointFiles) -> None:
+def test_offsets_of_named_sources_are_returned_by_name(files: CheckpointFiles) -> None:
     cuts = CutFiles(files)
     entry = 'v2\n{"batchWatermarkMs":0}\nflights:{"a":{"0":7}}\nweather:-'
     cuts.commit(([], 0), offsets=entry, commit="v1\n{}")
@@ -114,7 +114,7 @@ def test_a_savepoint_outlives_its_cut(four_cuts: CutFiles) -> None:
     assert (cut.info.epoch, cut.path) == (1, str(four_cuts.root / "savepoints/before.cut"))
 
 
-def test_a_savepoint_that_is_not_there_is_told(four_cuts: CutFiles) -> None:
+def test_an_unknown_savepoint_is_reported_with_the_existing_ones(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     with pytest.raises(RequestError, match="no savepoint x; it has no savepoints"):
         checkpoint.cut(at="x")
@@ -123,7 +123,7 @@ def test_a_savepoint_that_is_not_there_is_told(four_cuts: CutFiles) -> None:
         checkpoint.state(0, at="x")
 
 
-def test_frames_are_those_that_cuts_name(four_cuts: CutFiles) -> None:
+def test_frames_are_those_that_cuts_reference(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     frames = checkpoint.frames(0, 0)
     assert [(f.version, f.kind) for f in frames] == [
@@ -142,21 +142,21 @@ def test_state_needs_no_listing_of_segments(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = Checkpoint(four_cuts.location)
-    asked: list[str] = []
+    listed: list[str] = []
     objects = type(checkpoint._root.objects)
     listing = objects.list
 
     def spied(self: object, below: str) -> object:
-        asked.append(below)
+        listed.append(below)
         return listing(self, below)  # type: ignore[arg-type]
 
     monkeypatch.setattr(objects, "list", spied)
     assert checkpoint.state(0).num_rows == 4
-    assert asked == ["cuts"]
+    assert listed == ["cuts"]
 
 
 def after_level_0(files: CheckpointFiles) -> CutFiles:
-    """Versions 1 and 2 at level 0, a version 3 that was never committed, then cuts."""
+    """Versions 1 and 2 are at level 0, version 3 was never committed there, and cuts follow."""
     for partition in (0, 1):
         files.delta(1, [put(1, "ada", 1, 1.0)], 1, partition=partition)
         files.delta(2, [put(1, "ada", 2, 2.0)], 1, partition=partition)
@@ -170,15 +170,15 @@ def after_level_0(files: CheckpointFiles) -> CutFiles:
     return cuts
 
 
-def test_a_checkpoint_that_came_from_level_0_has_all_its_versions(files: CheckpointFiles) -> None:
+def test_a_checkpoint_from_level_0_has_all_its_versions(files: CheckpointFiles) -> None:
     after_level_0(files)
     checkpoint = Checkpoint(files.location)
     assert checkpoint.versions(0, 0) == (1, 2, 3, 4)
-    found = {
+    rows_by_version = {
         version: [row[2:4] for row in rows(checkpoint.state(0, version=version, partition=0))]
         for version in checkpoint.versions(0, 0)
     }
-    assert found == {1: [(1, 1.0)], 2: [(2, 2.0)], 3: [(3, 3.0)], 4: [(3, 3.0), (4, 4.0)]}
+    assert rows_by_version == {1: [(1, 1.0)], 2: [(2, 2.0)], 3: [(3, 3.0)], 4: [(3, 3.0), (4, 4.0)]}
     assert [(f.version, f.kind) for f in checkpoint.frames(0, 0)] == [
         (1, "changelog"),
         (2, "changelog"),
@@ -188,7 +188,7 @@ def test_a_checkpoint_that_came_from_level_0_has_all_its_versions(files: Checkpo
 
 
 @pytest.mark.parametrize("version", [5, 9])
-def test_a_version_without_a_cut_is_told_with_those_that_there_are(
+def test_a_version_without_a_cut_is_reported_with_the_existing_ones(
     files: CheckpointFiles, version: int
 ) -> None:
     after_level_0(files)
@@ -223,7 +223,7 @@ def test_a_version_that_lost_its_cut_is_not_taken_from_level_0(files: Checkpoint
         (lambda c: c.frames(0, 1, version=9), "version 9", "version 1-4"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(
+def test_a_missing_store_is_reported_with_the_existing_ones(
     four_cuts: CutFiles, request_: object, wanted: str, available: str
 ) -> None:
     assert callable(request_)
@@ -241,7 +241,7 @@ def test_a_checkpoint_of_level_0_has_no_cut(two_partitions: CheckpointFiles) -> 
         checkpoint.cut()
 
 
-def test_a_damaged_cut_is_named_and_spares_the_others(four_cuts: CutFiles) -> None:
+def test_a_corrupted_cut_does_not_affect_other_cuts(four_cuts: CutFiles) -> None:
     path = four_cuts.cut_path(2)
     four_cuts.change(path, lambda data: data[:-1])
     checkpoint = Checkpoint(four_cuts.location)
@@ -253,14 +253,14 @@ def test_a_damaged_cut_is_named_and_spares_the_others(four_cuts: CutFiles) -> No
     assert rows(checkpoint.state(0)) == LAST
 
 
-def test_a_cut_that_says_to_be_longer_than_any_is_damaged(four_cuts: CutFiles) -> None:
+def test_a_cut_with_an_impossible_length_is_corrupted(four_cuts: CutFiles) -> None:
     body = zstandard.ZstdCompressor(write_content_size=False).compress(b"{}")
     four_cuts.cut_path(3).write_bytes(encode_cut({}, raw_size=2**30 + 1, stored=body))
     with pytest.raises(CorruptedError, match="beyond the 1073741824 of a writer"):
         Checkpoint(four_cuts.location).cut(3)
 
 
-def test_a_cut_that_retention_deletes_meanwhile_is_passed_over(
+def test_a_cut_deleted_during_the_listing_is_ignored(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = Checkpoint(four_cuts.location)
@@ -304,7 +304,7 @@ def test_nothing_is_written(four_cuts: CutFiles) -> None:
     assert snapshot() == before
 
 
-def test_each_list_is_a_table_of_arrow_and_of_pandas(four_cuts: CutFiles) -> None:
+def test_each_list_converts_to_arrow_and_pandas(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     checkpoint.create_savepoint("kept")
     checkpoint.test_restore()
@@ -321,9 +321,9 @@ def test_each_list_is_a_table_of_arrow_and_of_pandas(four_cuts: CutFiles) -> Non
         checkpoint.cut().stores,
         checkpoint.cost_per_day(),
     ]
-    for found in lists:
-        assert found
-        assert found.to_arrow().num_rows == len(found)
-        names = list(found.to_dicts()[0])
-        assert list(found.to_pandas().columns) == found.to_arrow().column_names == names
+    for infos in lists:
+        assert infos
+        assert infos.to_arrow().num_rows == len(infos)
+        names = list(infos.to_dicts()[0])
+        assert list(infos.to_pandas().columns) == infos.to_arrow().column_names == names
     assert checkpoint.cuts().to_pandas()["epoch"].tolist() == [0, 1, 2, 3]

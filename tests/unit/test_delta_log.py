@@ -12,7 +12,7 @@ FOREIGN: list[Action] = [{"commitInfo": {"userMetadata": "{not JSON", "operation
 
 
 class Log(DeltaLog):
-    """A log in memory."""
+    """A transaction log in memory."""
 
     def __init__(self) -> None:
         self.commits: list[list[Action] | None] = []
@@ -34,17 +34,17 @@ class Log(DeltaLog):
     def configuration(self) -> Mapping[str, str]:
         return {}
 
-    def commit(self, of: Entry) -> None:
-        self.transactions |= noted(of, len(self.commits))
-        self.commits.append([{"commitInfo": {"cleancut": of.fields()}}, {"add": {}}])
+    def commit(self, entry: Entry) -> None:
+        self.transactions |= noted(entry, len(self.commits))
+        self.commits.append([{"commitInfo": {"cleancut": entry.fields()}}, {"add": {}}])
 
 
 def entry(epoch: int, previous: int | None) -> Entry:
-    of = LedgerEpoch(0, epoch, 100 + epoch, "r-1", f"token {epoch}", 6, 0)
-    return Entry(QUERY, Run("r-1", last=epoch), previous, of, latest=of)
+    published = LedgerEpoch(0, epoch, 100 + epoch, "r-1", f"token {epoch}", 6, 0)
+    return Entry(QUERY, Run("r-1", last=epoch), previous, published, latest=published)
 
 
-def test_entries_are_found_between_commits_of_others() -> None:
+def test_entries_are_found_between_commits_of_other_writers() -> None:
     log = Log()
     log.commits += [FOREIGN] * 3
     log.commit(entry(0, None))
@@ -52,12 +52,12 @@ def test_entries_are_found_between_commits_of_others() -> None:
     log.commits += [FOREIGN] * 4
     log.commit(entry(2, 4))
     log.commits += [FOREIGN]
-    found = list(chain(log, log.head(QUERY)))
-    assert [(placed.at, placed.entry.run.last) for placed in found] == [(9, 2), (4, 1), (3, 0)]
+    entries = list(chain(log, log.head(QUERY)))
+    assert [(placed.at, placed.entry.run.last) for placed in entries] == [(9, 2), (4, 1), (3, 0)]
     assert log.head("another") is None
 
 
-def test_the_last_epoch_is_known_after_its_commit_is_deleted() -> None:
+def test_the_last_epoch_outlives_the_deletion_of_its_commit() -> None:
     log = Log()
     log.commit(entry(0, None))
     log.commit(entry(1, 0))

@@ -1,4 +1,4 @@
-"""Which files of a Delta table are read for the keys of an epoch."""
+"""Selection of the files of a Delta table that are read for the keys of an epoch."""
 
 import datetime as dt
 import json
@@ -35,7 +35,7 @@ Draw = Callable[[random.Random], Any]
 
 
 def _text(rng: random.Random) -> str:
-    # Some are longer than what statistics keep of a text, and differ after that alone.
+    # Some texts are longer than the prefix in the statistics, and differ only after it.
     start = rng.choice(["", "a" * 31, "a" * 32, "b\U0010ffff" * 20, "ä" * 40])
     return start + "".join(
         rng.choices(string.ascii_letters + "\U0010ffff☃é/%= ", k=rng.randint(1, 3))
@@ -57,7 +57,7 @@ def _single(rng: random.Random) -> float:
     return float(pa.scalar(_float(rng), pa.float32()).as_py())
 
 
-# Types of keys, and whether a table may be partitioned by them.
+# Types of keys, and whether they can be partition columns.
 KINDS: dict[str, tuple[pa.DataType, Draw, bool]] = {
     "long": (pa.int64(), lambda rng: rng.randint(-3, 12), True),
     "byte": (pa.int8(), lambda rng: rng.randint(-128, 127), True),
@@ -80,14 +80,14 @@ KINDS: dict[str, tuple[pa.DataType, Draw, bool]] = {
 
 
 def same(value: Any) -> Any:
-    """A value as Spark compares it: NaN is equal to itself, and a negative zero to zero."""
+    """Normalizes a value as Spark compares it: NaN equals NaN, and a negative zero equals zero."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     return value
 
 
 class Table:
-    """A table on disk, and epochs that are staged next to it."""
+    """A table on disk, and epochs staged next to it."""
 
     def __init__(self, home: Path, schema: pa.Schema, partitions: Sequence[str]) -> None:
         self.uri = str(home / "table")
@@ -110,7 +110,7 @@ class Table:
         return LakeTable(lake, DeltaTable(self.uri))._active()
 
     def values(self, file: TableFile, names: Sequence[str]) -> set[tuple[Any, ...]]:
-        """The keys of a file's rows, as a merge without pruning reads them."""
+        """Returns the keys of a file's rows, as a merge without pruning reads them."""
         from urllib.parse import unquote
 
         rows = pq.ParquetFile(Path(self.uri) / unquote(file.path)).read()
@@ -120,11 +120,11 @@ class Table:
             else rows[name].cast(self.schema.field(name).type).to_pylist()
             for name in names
         ]
-        found = zip(*columns, strict=True)
-        return {tuple(map(same, row)) for row in found if None not in row}
+        keys = zip(*columns, strict=True)
+        return {tuple(map(same, key)) for key in keys if None not in key}
 
     def staged(self, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[StagedFile]:
-        """An epoch, in two files."""
+        """Stages an epoch in two files."""
         parted = key_partitions(keys, self.partitions)
         writer = DeltaWriter(
             uri=f"file://{self.home}",
@@ -139,20 +139,20 @@ class Table:
         )
         (self.home / "staged").mkdir(exist_ok=True)
         half = -(-len(rows) // 2)
-        found: list[StagedFile] = []
+        staged: list[StagedFile] = []
         for part in (rows[:half], rows[half:]):
             if part:
                 data = pa.Table.from_pylist([dict(row) for row in part], self.schema)
-                found += writer.write(iter([data]))
-        return found
+                staged += writer.write(iter([data]))
+        return staged
 
     def candidates(self, staged: Sequence[StagedFile], keys: Sequence[str]) -> list[TableFile]:
         known = EpochKeys(staged, self.schema, tuple(keys), self.partitions)
         return known.candidates(self.files())
 
 
-def _spoil(table: Table, rng: random.Random) -> str:
-    """Has the log say less, or what other writers of Delta round."""
+def _degrade_statistics(table: Table, rng: random.Random) -> str:
+    """Removes statistics from the log, or rounds them like other writers of Delta."""
     way = rng.choice(["as it is", "without statistics", "rounded down", "without some"])
     for entry in Path(table.uri, "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in entry.read_text().splitlines()]
@@ -169,7 +169,7 @@ def _spoil(table: Table, rng: random.Random) -> str:
                     if way == "without some" and rng.random() < 0.3:
                         del stats[kind][name]
                     elif isinstance(value, str) and "T" in value and "." in value:
-                        # Spark keeps milliseconds, also of the greatest value.
+                        # Spark truncates to milliseconds, also for the maximum.
                         whole, _, rest = value.rstrip("Z").partition(".")
                         stats[kind][name] = f"{whole}.{rest[:3]}" + "Z" * value.endswith("Z")
             add["stats"] = json.dumps(stats)
@@ -177,13 +177,13 @@ def _spoil(table: Table, rng: random.Random) -> str:
     return way
 
 
-def _drawn(tmp_path: Path, rng: random.Random) -> tuple[Table, tuple[str, ...], list[Any]]:
+def _random_table(tmp_path: Path, rng: random.Random) -> tuple[Table, tuple[str, ...], list[Any]]:
     names = rng.sample(sorted(KINDS), rng.randint(1, 3))
     partable = [name for name in names if KINDS[name][2]]
     partitions = rng.sample(partable, rng.randint(0, len(partable)))
     if len(partitions) == len(names):
         partitions.pop()
-    # A table has a column besides its keys.
+    # A table needs a column in addition to its keys.
     schema = pa.schema([*((name, KINDS[name][0]) for name in names), ("v", pa.int64())])
     keys = tuple(rng.sample(names, rng.randint(1, len(names))))
     table = Table(tmp_path, schema, partitions)
@@ -196,21 +196,21 @@ def _drawn(tmp_path: Path, rng: random.Random) -> tuple[Table, tuple[str, ...], 
 
     for _ in range(rng.randint(1, 4)):
         table.append([row(0.1) for _ in range(rng.randint(1, 8))])
-    # Keys of an epoch are never null.
+    # The keys of an epoch are never null.
     return table, keys, [row(0.0) for _ in range(rng.randint(1, 4))]
 
 
 @pytest.mark.parametrize("number", range(40))
 def test_each_file_with_a_key_of_the_epoch_is_read(tmp_path: Path, number: int) -> None:
-    """Else its row would be there twice: an unpruned merge is what it is compared with."""
+    """A skipped file would duplicate its row: the result is compared with an unpruned merge."""
     seed = hunting(1) + 1000 * number
     print(f"SEED={seed}, number 0")
     rng = random.Random(seed)
-    table, keys, rows = _drawn(tmp_path, rng)
-    way = _spoil(table, rng)
+    table, keys, rows = _random_table(tmp_path, rng)
+    way = _degrade_statistics(table, rng)
     wanted = {tuple(same(row[key]) for key in keys) for row in rows}
     staged = table.staged(rows, keys)
-    read = {of.path for of in table.candidates(staged, keys)}
+    read = {file.path for file in table.candidates(staged, keys)}
     for file in table.files():
         common = table.values(file, keys) & wanted
         assert not common or file.path in read, (seed, way, keys, table.partitions, common, file)
@@ -225,23 +225,23 @@ def _day(number: int) -> dt.date:
 
 
 def days(home: Path, count: int) -> Table:
-    """A table with a file for each day."""
+    """Creates a table with one file per day."""
     table = Table(home, DAYS, ["day"])
     table.append([{"day": _day(at), "k": f"{at % 7}", "v": at} for at in range(count)])
     return table
 
 
 def test_only_files_of_the_epochs_partitions_are_read(tmp_path: Path) -> None:
-    """It was each of 1,000 files for the rows of one day."""
+    """Each of 1,000 files was read for the rows of one day."""
     table = days(tmp_path, 200)
-    # The last day, and one that is late.
+    # The last day, and a late one.
     rows = [{"day": _day(199), "k": "m", "v": 0}, {"day": _day(3), "k": "3", "v": 0}]
     staged = table.staged(rows, ("day", "k"))
-    found = table.candidates(staged, ("day",))
-    assert {of.values["day"] for of in found} == {"2024-01-04", "2024-07-18"}
-    # Statistics of the other key leave out a day without it.
+    candidates = table.candidates(staged, ("day",))
+    assert {file.values["day"] for file in candidates} == {"2024-01-04", "2024-07-18"}
+    # Statistics of the other key exclude a day without it.
     one = table.staged(rows[1:], ("day", "k"))
-    assert [of.values["day"] for of in table.candidates(one, ("day", "k"))] == ["2024-01-04"]
+    assert [file.values["day"] for file in table.candidates(one, ("day", "k"))] == ["2024-01-04"]
     other = table.staged([{"day": _day(3), "k": "4", "v": 0}], ("day", "k"))
     assert table.candidates(other, ("day", "k")) == []
 
@@ -250,13 +250,13 @@ def test_an_epoch_with_many_partitions_is_pruned_by_their_range(tmp_path: Path) 
     table = days(tmp_path, 100)
     rows = [{"day": _day(at), "k": "1", "v": 0} for at in range(10, 15 + 2 * MAX_PARTITIONS)]
     staged = table.staged(rows, ("day", "k"))
-    assert all("keyPartitions" not in json.loads(of.detail) for of in staged)
-    found = {of.values["day"] for of in table.candidates(staged, ("day",))}
-    assert found == {_day(at).isoformat() for at in range(10, 15 + 2 * MAX_PARTITIONS)}
+    assert all("keyPartitions" not in json.loads(file.detail) for file in staged)
+    values = {file.values["day"] for file in table.candidates(staged, ("day",))}
+    assert values == {_day(at).isoformat() for at in range(10, 15 + 2 * MAX_PARTITIONS)}
 
 
 def test_keys_of_dates_decimals_and_timestamps_are_pruned_by_statistics(tmp_path: Path) -> None:
-    """Their bounds come as texts from one side and as values from the other."""
+    """Their bounds are texts on one side and values on the other."""
     kinds = ("day", "cents", "moment", "local", "double")
     schema = pa.schema([*((name, KINDS[name][0]) for name in kinds), ("v", pa.int64())])
     table = Table(tmp_path, schema, [])
@@ -275,8 +275,8 @@ def test_keys_of_dates_decimals_and_timestamps_are_pruned_by_statistics(tmp_path
     for at in range(5):
         table.append([row(at)])
     for name in kinds:
-        found = table.candidates(table.staged([row(2)], (name,)), (name,))
-        assert len(found) == 1, name
+        candidates = table.candidates(table.staged([row(2)], (name,)), (name,))
+        assert len(candidates) == 1, name
 
 
 @pytest.mark.parametrize(
@@ -287,12 +287,12 @@ def test_keys_of_dates_decimals_and_timestamps_are_pruned_by_statistics(tmp_path
         ("double", 1.0, 2.0, 3.0, False),
         ("double", -0.0, 0.0, 0.0, True),
         ("double", math.nan, 2.0, 3.0, True),
-        # Its text is that of a number of 64 bits which is less.
+        # As text, a 64-bit number that is less.
         ("single", float(pa.scalar(0.1, pa.float32()).as_py()), 0.0, 0.1, True),
         ("exact", Decimal("12345678901234567890.123456"), 1.234567890123457e19, 2e19, True),
         ("exact", Decimal(3), Decimal("3.000001"), Decimal(4), False),
         ("cents", Decimal("1.10"), Decimal("1.1"), Decimal("1.1"), True),
-        # Rounded as by Spark, also the greatest value.
+        # Rounded as Spark rounds, also the maximum.
         (
             "local",
             dt.datetime(2024, 1, 1, 0, 0, 0, 1999),
@@ -314,13 +314,13 @@ def test_keys_of_dates_decimals_and_timestamps_are_pruned_by_statistics(tmp_path
         ("day", dt.date(2024, 1, 2), "2024-01-03", "2024-01-04", False),
         ("truth", True, False, False, True),
         ("bytes", b"b", b"c", b"d", True),
-        # No bound is known that covers it.
+        # No known bound covers it.
         ("text", "a" * 32 + "\U0010ffff" * 2, "b", "c", True),
         ("text", "a" * 32 + "\U0010ffff" * 2, *["a" * 32 + "\U0010ffff" * 2] * 2, True),
         ("text", "ä", "b", "z", False),
     ],
 )
-def test_bounds_leave_a_file_out_only_if_they_prove_it(
+def test_bounds_exclude_a_file_only_if_they_are_exact(
     tmp_path: Path, name: str, key: object, low: object, high: object, is_read: bool
 ) -> None:
     table = Table(tmp_path, pa.schema([(name, KINDS[name][0]), ("v", pa.int64())]), [])
@@ -331,7 +331,7 @@ def test_bounds_leave_a_file_out_only_if_they_prove_it(
 
 
 def test_an_empty_text_in_a_partition_of_the_keys_is_refused(tmp_path: Path) -> None:
-    """Delta keeps it as null, so each epoch would add the row once more."""
+    """Delta stores it as null, so each epoch would add the row once more."""
     table = Table(tmp_path, pa.schema([("p", pa.string()), ("v", pa.int64())]), ["p"])
     table.append([{"p": "a", "v": 1}])
     with pytest.raises(RequestError, match="an empty text becomes null") as raised:

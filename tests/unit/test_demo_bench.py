@@ -1,4 +1,4 @@
-"""The table of the comparison between providers."""
+"""The table that compares state store providers."""
 
 from demo.bench import table
 

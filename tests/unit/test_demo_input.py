@@ -15,7 +15,7 @@ def year() -> pd.DataFrame:
     return load_flights()
 
 
-def test_all_flights_come_in_one_order_of_events(year: pd.DataFrame) -> None:
+def test_all_flights_are_in_one_order_of_events(year: pd.DataFrame) -> None:
     assert len(year) == DATA_SET_ROWS
     order = year[["event_time", "origin", "carrier", "flight"]]
     assert year["event_time"].is_monotonic_increasing
@@ -37,8 +37,10 @@ def test_arrival_is_the_instant_of_the_local_clock(
     year: pd.DataFrame, carrier: str, flight: int, departed: str, arrived: str
 ) -> None:
     number = (year["carrier"] == carrier) & (year["flight"] == flight)
-    (found,) = year[number & (year["event_time"] == pd.Timestamp(departed, tz="UTC"))]["arrived_at"]
-    assert found == pd.Timestamp(arrived, tz="UTC")
+    (instant,) = year[number & (year["event_time"] == pd.Timestamp(departed, tz="UTC"))][
+        "arrived_at"
+    ]
+    assert instant == pd.Timestamp(arrived, tz="UTC")
 
 
 def test_cancelled_flight_has_no_arrival(year: pd.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""The function with per-aircraft state, against the answer of pandas on the same flights."""
+"""The function with per-aircraft state, compared with pandas on the same flights."""
 
 import random
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.support.draws import draws
 
 
 class FakeState:
-    """One aircraft's state, as Spark keeps it."""
+    """The state of one aircraft, as Spark stores it."""
 
     def __init__(self) -> None:
         self.value: tuple[Any, ...] | None = None
@@ -50,7 +50,7 @@ def milliseconds(instant: pd.Timestamp) -> int:
 
 
 def run_epochs(flights: pd.DataFrame, cuts: list[int], draw: random.Random) -> pd.DataFrame:
-    """Runs `follow` as Spark would: shuffled rows in several frames, then the timeouts."""
+    """Runs `follow` like Spark: shuffled rows in several frames, then the timeouts."""
     states: dict[str, FakeState] = {}
     results = []
     watermark_ms = 0
@@ -100,7 +100,7 @@ def time_out(tailnum: str, state: FakeState) -> list[pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def flights() -> pd.DataFrame:
-    """A few aircraft through two years, so that some are parked in between."""
+    """A few aircraft over two years, so that some are parked in between."""
     rows = flights_between(load_flights(), 0, 400_000)
     known = rows["tailnum"].isin(rows["tailnum"].dropna().drop_duplicates().iloc[:150])
     return rows[known]
@@ -110,14 +110,14 @@ def flights() -> pd.DataFrame:
 def test_rows_do_not_depend_on_the_cuts(flights: pd.DataFrame, seed: int) -> None:
     draw = random.Random(seed)
     cuts = sorted(draw.sample(range(1, len(flights)), draw.choice([1, 15, 60])))
-    found = run_epochs(flights, cuts, draw)
-    verdict = compare(ROTATIONS, expected_results(flights)[ROTATIONS], found)
+    results = run_epochs(flights, cuts, draw)
+    verdict = compare(ROTATIONS, expected_results(flights)[ROTATIONS], results)
     assert verdict.differences == 0, verdict
-    assert verdict.found == int((~flights["cancelled"]).sum())
+    assert verdict.actual == int((~flights["cancelled"]).sum())
 
 
 def test_some_aircraft_are_parked_and_return(flights: pd.DataFrame) -> None:
-    """Otherwise the test above would not cover the timeout."""
+    """Without it, `test_rows_do_not_depend_on_the_cuts` would not cover the timeout."""
     departed = flights[~flights["cancelled"]]
     away = departed.groupby("tailnum")["event_time"].diff()
     assert (away > PARKED_AFTER).sum() > 50
@@ -127,7 +127,7 @@ def test_departure_at_the_last_instant_is_no_parking() -> None:
     rows = flights_between(load_flights(), 0, 1).assign(cancelled=False, tailnum="N1")
     back = rows.assign(seq=1, event_time=rows["event_time"] + PARKED_AFTER)
     late = rows.assign(seq=2, event_time=back["event_time"] + PARKED_AFTER + timedelta(minutes=1))
-    found = run_epochs(pd.concat([rows, back, late]), [], random.Random(0))
-    by_seq = found.set_index("seq")
+    results = run_epochs(pd.concat([rows, back, late]), [], random.Random(0))
+    by_seq = results.set_index("seq")
     assert by_seq["turnround_min"].notna().to_dict() == {0: True, 1: False, 2: False}
     assert by_seq["leg"].to_dict() == {0: 1, 1: 2, 2: 1}

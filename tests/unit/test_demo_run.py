@@ -1,4 +1,4 @@
-"""How the demo plans its kills, carries them out and reads what a killed driver left."""
+"""Kills in the demo: their plan, their execution, and the files that a killed driver leaves."""
 
 import os
 import subprocess
@@ -38,18 +38,18 @@ def test_plan_spreads_all_aims_over_the_run(seed: int) -> None:
     assert after[-1] < 0.9 * EPOCHS
 
 
-def test_no_kill_is_planned_for_none() -> None:
+def test_zero_kills_make_an_empty_plan() -> None:
     assert plan_kills(0, EPOCHS, seed=1) == []
     assert most_kills(1) == 0
 
 
-def struck_at(kill: Kill, views: list[View]) -> int | None:
-    """Index of the view at which the kill strikes."""
+def index_of_kill(kill: Kill, views: list[View]) -> int | None:
+    """Returns the index of the view at which the kill happens."""
     trigger = Trigger(kill, epochs_before=10)
     return next((at for at, view in enumerate(views) if trigger.is_due(view)), None)
 
 
-def test_kill_strikes_at_the_moment_it_aims_at() -> None:
+def test_a_kill_happens_at_its_planned_moment() -> None:
     start = View(now_s=0.0, started=False, epochs=10, committing=False)
     views = [
         start,
@@ -58,30 +58,30 @@ def test_kill_strikes_at_the_moment_it_aims_at() -> None:
         replace(start, now_s=3.0, started=True, epochs=12),
         replace(start, now_s=3.5, started=True, epochs=12, committing=True),
     ]
-    assert struck_at(Kill(0, Aim.RECOVERY, 0.0), views) == 1
-    assert struck_at(Kill(0, Aim.RECOVERY, 0.3), views) == 3
-    assert struck_at(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
-    assert struck_at(Kill(12, Aim.ANYWHERE, 0.0), views) == 3
-    assert struck_at(Kill(0, Aim.COMMIT, 0.0), views) == 4
-    assert struck_at(Kill(13, Aim.COMMIT, 0.0), views) is None
+    assert index_of_kill(Kill(0, Aim.RECOVERY, 0.0), views) == 1
+    assert index_of_kill(Kill(0, Aim.RECOVERY, 0.3), views) == 3
+    assert index_of_kill(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
+    assert index_of_kill(Kill(12, Aim.ANYWHERE, 0.0), views) == 3
+    assert index_of_kill(Kill(0, Aim.COMMIT, 0.0), views) == 4
+    assert index_of_kill(Kill(13, Aim.COMMIT, 0.0), views) is None
 
 
-def test_kill_that_has_seen_no_commit_in_four_epochs_strikes_without_one() -> None:
-    """Between two looks at a bucket a commit may begin and end."""
+def test_a_kill_without_a_commit_in_four_epochs_happens_anyway() -> None:
+    """A commit may begin and end between two polls of a bucket."""
     views = [View(now_s=0.0, started=True, epochs=10 + n, committing=False) for n in range(10)]
-    assert struck_at(Kill(13, Aim.COMMIT, 0.0), views) == 7
-    assert struck_at(Kill(16, Aim.COMMIT, 0.0), views) is None
+    assert index_of_kill(Kill(13, Aim.COMMIT, 0.0), views) == 7
+    assert index_of_kill(Kill(16, Aim.COMMIT, 0.0), views) is None
 
 
-def test_kill_waits_for_rows_in_flight_but_not_to_the_end_of_the_run() -> None:
+def test_a_kill_waits_for_in_flight_rows_until_near_the_end() -> None:
     none = View(now_s=1.0, started=True, epochs=11, committing=False, in_flight=False)
     views = [none, replace(none, epochs=13), replace(none, epochs=13, in_flight=True)]
-    assert struck_at(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
+    assert index_of_kill(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
     views = [none, replace(none, epochs=14), replace(none, epochs=15), replace(none, epochs=16)]
-    assert struck_at(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
+    assert index_of_kill(Kill(0, Aim.ANYWHERE, 0.0), views) == 2
 
 
-def test_a_query_without_a_cut_has_no_rows_in_flight(job: Job) -> None:
+def test_a_query_without_a_cut_has_no_in_flight_rows(job: Job) -> None:
     assert not has_rows_in_flight(job.checkpoint(HOURLY).name)
     assert in_flight_rows(job.checkpoint(HOURLY).name) == 0
 
@@ -94,7 +94,7 @@ time.sleep(600)
 """
 
 
-def test_kill_reaches_processes_that_left_the_group(tmp_path: Path) -> None:
+def test_a_kill_reaches_processes_that_left_the_group(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with ProcessTree([sys.executable, "-c", ORPHAN], env={}, log=log) as tree:
         while not (printed := log.read_text()).endswith("\n"):
@@ -107,7 +107,7 @@ def test_kill_reaches_processes_that_left_the_group(tmp_path: Path) -> None:
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_kill_that_comes_too_late_says_so(tmp_path: Path) -> None:
+def test_a_late_kill_is_reported(tmp_path: Path) -> None:
     with ProcessTree([sys.executable, "-c", ""], env={}, log=tmp_path / "log") as tree:
         while tree.exit_code() is None:
             time.sleep(0.01)
@@ -130,7 +130,9 @@ def directory(job: Job) -> Path:
         (["offsets/3", "results/epoch=3", f"cleancut/cuts/{2:020}.cut"], Phase.COMMITTING),
     ],
 )
-def test_phase_is_read_from_what_the_driver_left(job: Job, left: list[str], phase: Phase) -> None:
+def test_the_phase_is_read_from_the_files_of_the_driver(
+    job: Job, left: list[str], phase: Phase
+) -> None:
     checkpoint = directory(job)
     for name in ["offsets/2", "commits/2", "commits/.3.crc", *left]:
         inside = name.removeprefix("results/")
@@ -139,7 +141,7 @@ def test_phase_is_read_from_what_the_driver_left(job: Job, left: list[str], phas
     assert position(job, HOURLY).phase is phase
 
 
-def test_leftovers_of_an_earlier_life_are_no_phase(job: Job) -> None:
+def test_files_of_an_earlier_run_are_no_phase(job: Job) -> None:
     (directory(job) / "offsets/3").mkdir(parents=True)
     for name in ("epoch=3", ".epoch=3.staged"):
         (job.results(HOURLY) / name).mkdir(parents=True)
@@ -155,7 +157,7 @@ def test_results_are_those_of_complete_epochs(tmp_path: Path) -> None:
     assert read_results(tmp_path).to_pydict() == {"x": [1, 0], "epoch": [9, 10]}
 
 
-def test_line_that_a_kill_cut_short_is_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "1.jsonl"
     line = (
         '{"query": "hourly", "epoch": 3, "duration_ms": 5, "commit_ms": 1.5, "state_rows": 7, '
@@ -192,7 +194,7 @@ def test_more_kills_than_fit_are_refused(
         (["--mode", "unaligned", "--provider", "rocksdb"], "needs --provider cleancut"),
     ],
 )
-def test_places_that_cannot_be_are_refused(
+def test_invalid_locations_are_refused(
     options: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--dir", str(tmp_path / "demo"), *options]) == 2
@@ -200,25 +202,25 @@ def test_places_that_cannot_be_are_refused(
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_store_that_cannot_be_reached_is_refused_before_anything_starts(
+def test_an_unreachable_store_is_refused_before_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    # Port 1 is nobody's.
+    # No process listens on port 1.
     places = ["--checkpoint", "s3://bucket/q", "--endpoint", "http://127.0.0.1:1"]
     assert main(["--dir", str(tmp_path / "demo"), *places]) == 2
     assert "CLEANCUT_OBJECT_STORE_UNAVAILABLE" in capsys.readouterr().err
 
 
-def test_a_driver_reads_where_the_checkpoints_are(job: Job) -> None:
+def test_a_driver_reads_the_checkpoint_locations(job: Job) -> None:
     in_bucket = replace(job, checkpoints="s3://bucket/a/b/", endpoint="http://127.0.0.1:1")
     in_bucket.prepare()
     assert Job.load(in_bucket.file) == in_bucket
     assert in_bucket.checkpoint(HOURLY).uri == f"s3://bucket/a/b/{HOURLY}"
 
 
-def test_executors_are_killed_all_over_the_run() -> None:
+def test_kills_of_executors_are_spread_over_the_run() -> None:
     plan = plan_executor_kills(5, EPOCHS, seed=1)
     assert plan == sorted(plan) == plan_executor_kills(5, EPOCHS, seed=1)
     assert 0 <= plan[0] < 20
@@ -227,22 +229,20 @@ def test_executors_are_killed_all_over_the_run() -> None:
 
 
 @pytest.mark.parametrize("rows", ["0", "-5", "many"])
-def test_row_count_that_is_none_is_refused(rows: str) -> None:
+def test_an_invalid_row_count_is_refused(rows: str) -> None:
     command = [sys.executable, "-m", "demo", "--rows", rows]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "is not a number from 1 upwards" in ended.stderr
 
 
-def test_a_store_of_its_own_and_one_that_is_named_are_refused_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_object_stores_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = ["--s3", "--checkpoint", "s3://bucket/prefix"]
     assert main(["--dir", str(tmp_path / "demo"), *places]) == 2
     assert "leave out --checkpoint" in capsys.readouterr().err
 
 
-def test_without_the_server_that_the_build_fetches_the_error_says_how_to_fetch_it(
+def test_a_missing_server_is_reported_with_its_make_task(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(s3_server, "_CLASS_PATH", tmp_path / "s3proxy.classpath")
@@ -250,7 +250,7 @@ def test_without_the_server_that_the_build_fetches_the_error_says_how_to_fetch_i
     assert "make .cache/s3proxy.classpath" in capsys.readouterr().err
 
 
-def test_the_time_that_a_run_takes_is_told_by_its_epochs_and_lives(tmp_path: Path) -> None:
+def test_the_estimated_duration_depends_on_epochs_and_restarts(tmp_path: Path) -> None:
     job = Job(tmp_path, rows=12_000, provider="cleancut", master="local[2]", kills=5, seed=1)
     assert time_needed(job) == "This takes about 2 minutes on two cores."
     assert time_needed(replace(job, kills=20)) == "This takes about 5 minutes on two cores."

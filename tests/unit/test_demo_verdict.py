@@ -1,4 +1,4 @@
-"""The comparison finds every way in which results can differ from the right answer."""
+"""The comparison detects each way in which results can differ from the right answer."""
 
 from collections.abc import Callable
 
@@ -19,8 +19,8 @@ def expected() -> dict[str, pd.DataFrame]:
     return expected_results(flights_between(load_flights(), 0, 3000))
 
 
-def as_found(query: str, expected: pd.DataFrame) -> pd.DataFrame:
-    """The right results, as epochs of 100 rows in the order of events would give them."""
+def as_epochs(query: str, expected: pd.DataFrame) -> pd.DataFrame:
+    """Returns the right results as epochs of 100 rows, in the order of events."""
     order = {HOURLY: ["hour_ms"], ROTATIONS: ["departed_ms", "seq"]}[query]
     rows = expected.sort_values(order, ignore_index=True)
     if query == HOURLY:
@@ -30,10 +30,10 @@ def as_found(query: str, expected: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_right_results_have_no_difference(query: str, expected: dict[str, pd.DataFrame]) -> None:
-    shuffled = as_found(query, expected[query]).sample(frac=1, random_state=1)
+    shuffled = as_epochs(query, expected[query]).sample(frac=1, random_state=1)
     verdict = compare(query, expected[query], shuffled)
     assert verdict.differences == 0
-    assert verdict.found == verdict.expected == len(expected[query])
+    assert verdict.actual == verdict.expected == len(expected[query])
     assert verdict.examples == ""
 
 
@@ -41,7 +41,7 @@ def without_one(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.drop(index=rows.index[50])
 
 
-def with_one_twice(rows: pd.DataFrame) -> pd.DataFrame:
+def with_a_duplicate(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([rows, rows.iloc[[50]]])
 
 
@@ -72,18 +72,18 @@ def with_an_unknown_key(rows: pd.DataFrame) -> pd.DataFrame:
     ("change", "count"),
     [
         (without_one, "lost"),
-        (with_one_twice, "doubled"),
-        (with_one_in_two_versions, "doubled"),
+        (with_a_duplicate, "duplicated"),
+        (with_one_in_two_versions, "duplicated"),
         (with_another_value, "wrong"),
         (with_null_for_a_value, "wrong"),
         (with_an_unknown_key, "unexpected"),
     ],
 )
-def test_each_difference_is_counted_as_what_it_is(
+def test_each_difference_is_counted_by_its_kind(
     query: str, change: Change, count: str, expected: dict[str, pd.DataFrame]
 ) -> None:
-    found = change(as_found(query, expected[query]))
-    verdict = compare(query, expected[query], found)
+    results = change(as_epochs(query, expected[query]))
+    verdict = compare(query, expected[query], results)
     assert getattr(verdict, count) == 1
     assert verdict.differences == 1
     assert verdict.examples
@@ -91,15 +91,15 @@ def test_each_difference_is_counted_as_what_it_is(
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_swapped_epochs_are_out_of_order(query: str, expected: dict[str, pd.DataFrame]) -> None:
-    found = as_found(query, expected[query])
-    first, last = found["epoch"].min(), found["epoch"].max()
-    swapped = found.assign(epoch=found["epoch"].replace({first: last, last: first}))
+    results = as_epochs(query, expected[query])
+    first, last = results["epoch"].min(), results["epoch"].max()
+    swapped = results.assign(epoch=results["epoch"].replace({first: last, last: first}))
     verdict = compare(query, expected[query], swapped)
     assert verdict.out_of_order > 0
     assert verdict.differences == verdict.out_of_order
 
 
-def test_results_of_another_shape_are_refused(expected: dict[str, pd.DataFrame]) -> None:
-    found = as_found(ROTATIONS, expected[ROTATIONS]).drop(columns="miles")
+def test_results_with_other_columns_are_refused(expected: dict[str, pd.DataFrame]) -> None:
+    results = as_epochs(ROTATIONS, expected[ROTATIONS]).drop(columns="miles")
     with pytest.raises(ValueError, match="have the columns"):
-        compare(ROTATIONS, expected[ROTATIONS], found)
+        compare(ROTATIONS, expected[ROTATIONS], results)

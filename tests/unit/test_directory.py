@@ -1,4 +1,4 @@
-"""Objects in directories: creating them if absent, on file systems of different guarantees."""
+"""Creation of objects in directories if absent, on file systems with different guarantees."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from cleancut._storage.directory import Directory
 def test_one_of_two_writers_creates_an_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second one comes between the check and the link of the first."""
+    """The second writer creates the object between the check and the link of the first."""
     directory = Directory(pyarrow.fs.LocalFileSystem(), str(tmp_path))
     opened = Directory._opened
     created: list[bool] = []
@@ -29,9 +29,9 @@ def test_one_of_two_writers_creates_an_object(
     assert directory.read("vectors/7.json") == b"second"
 
 
-def test_a_file_system_whose_rename_replaces_a_file_is_read_and_not_written() -> None:
+def test_a_file_system_whose_rename_replaces_files_is_read_only() -> None:
     files: Any = pyarrow.fs
-    # Its move replaces a file, as that of Google Cloud Storage does.
+    # Its move replaces an existing file, like that of Google Cloud Storage.
     replacing = files._MockFileSystem()
     replacing.create_dir("flow/vectors")
     with replacing.open_output_stream("flow/vectors/6.json") as file:
@@ -44,7 +44,7 @@ def test_a_file_system_whose_rename_replaces_a_file_is_read_and_not_written() ->
     assert "s3://" in str(raised.value)
     assert directory.list("vectors") == {"vectors/6.json": 5}
     assert directory.read("vectors/6.json") == b"there"
-    # One that is there is not created, and nothing is refused.
+    # An existing object is not created, and the call is not refused.
     assert not directory.create("vectors/6.json", b"new")
 
 

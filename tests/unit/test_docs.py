@@ -1,4 +1,4 @@
-"""The pages as a reader goes through them: links, anchors, pictures, and the order of the site."""
+"""Links, anchors, pictures and navigation of the documentation."""
 
 import re
 import runpy
@@ -13,26 +13,26 @@ from tests.unit.test_tidy import ROOT, named, tracked
 PAGES = tracked(".md")
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-# Pages that the site takes from the root of the repository.
+# Pages of the site that are stored in the root of the repository.
 FROM_ROOT = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
 
 
 def prose(page: Path) -> str:
-    """A page without its code."""
+    """Returns a page without its code."""
     text = page.read_text(encoding="utf-8")
     return re.sub(r"`[^`\n]*`", "``", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings that all renderers of Markdown agree on."""
+    """Returns the anchors of a page's headings on which all renderers of Markdown agree."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
-    found: set[str] = set()
+    anchors: set[str] = set()
     for heading in re.findall(r"^#+ (.*)$", text, flags=re.M):
         kept = re.sub(r"[^\w\s-]", "", heading).strip().lower()
         forge, site = re.sub(r"\s", "-", kept), re.sub(r"[-\s]+", "-", kept)
-        if forge == site and forge not in found:
-            found.add(forge)
-    return found
+        if forge == site and forge not in anchors:
+            anchors.add(forge)
+    return anchors
 
 
 def links() -> Iterator[tuple[Path, str]]:
@@ -53,14 +53,14 @@ def broken(page: Path, link: str) -> str | None:
     return None
 
 
-def test_no_link_is_dead() -> None:
-    found = list(links())
-    assert len(found) > 50
-    assert [problem for page, link in found if (problem := broken(page, link))] == []
+def test_links_lead_to_existing_pages_and_headings() -> None:
+    checked = list(links())
+    assert len(checked) > 50
+    assert [problem for page, link in checked if (problem := broken(page, link))] == []
 
 
 @pytest.mark.parametrize("link", ["docs/nowhere.md", "CONTRIBUTING.md#no-such-heading"])
-def test_a_dead_link_would_be_found(link: str) -> None:
+def test_a_dead_link_is_reported(link: str) -> None:
     assert broken(ROOT / "README.md", link) is not None
 
 

@@ -1,4 +1,4 @@
-"""Every fenced block of the documentation is run by a test, or is on a short list of exceptions."""
+"""A test runs each fenced block of the documentation, except the blocks in `NOT_RUN`."""
 
 import re
 from collections import Counter
@@ -65,7 +65,7 @@ WATCHED = "tests/spark/test_cuts_pages.py::test_each_epoch_is_shown_live_and_aft
 PACED = "tests/spark/test_pace.py::test_a_budget_says_what_it_gives_up"
 CONNECTED = "tests/spark/test_connect.py::test_the_documented_server_and_client_run"
 RELEASED = "tests/release/test_files.py"
-PROMISED = "tests/unit/test_promise.py::test_the_documented_commands_write_what_is_kept"
+PROMISED = "tests/unit/test_promise.py::test_the_documented_commands_write_the_kept_promise"
 MADE = f"{RELEASED}::test_the_documented_task_makes_what_is_here"
 CHECKED = f"{RELEASED}::test_the_documented_checks_find_what_is_not_signed"
 FETCHED = "tests/release/test_installed.py::test_spark_submit_takes_the_jars_from_a_repository"
@@ -76,7 +76,7 @@ SCRAPED = "tests/spark/test_metrics.py::test_sparks_own_sinks_have_what_driver_a
 ORDERED = "tests/spark/test_in_sequence.py::test_the_documented_feed_comes_in_order"
 IN_PYTHON = f"{LOOKING}::test_the_python_code_runs"
 
-# Which test runs each block of a page, in their order; SAME compares it with one that is run.
+# The test that runs each block of a page, in order; SAME compares a block with one that is run.
 RUN_BY: dict[tuple[str, str], list[str]] = {
     ("README.md", "python"): [SAME, QUERY, QUERY, ERRORS],
     ("README.md", "sh"): [TASKS, SAME, SAME, QUERY],
@@ -115,16 +115,16 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/guides/inspection.md", "python"): [IN_PYTHON, IN_PYTHON, IN_PYTHON, IN_PYTHON],
     ("docs/guides/inspection.md", "sh"): [
         f"{LOOKING}::test_every_command_on_a_directory_runs",
-        f"{LOOKING}::test_the_commands_that_watch_run",
+        f"{LOOKING}::test_the_live_commands_run",
         f"{LOOKING}::test_every_command_on_a_bucket_runs",
-        f"{LOOKING}::test_the_command_that_restores_runs",
+        f"{LOOKING}::test_the_restore_command_runs",
     ],
     ("docs/guides/watching.md", "python"): [WATCHED, PACED],
     ("docs/guides/watching.md", "sh"): [WATCHED, WATCHED],
     ("docs/concepts/cuts.md", "python"): [CUTS, CUTS],
     ("docs/concepts/dataflow.md", "python"): [FLOW],
     ("docs/concepts/dataflow.md", "sh"): [FLOW],
-    # No cluster is there: the steps that do not install run on a copy of Spark's directory.
+    # Without a cluster, the steps that do not install run on a copy of Spark's directory.
     ("docs/operations/kubernetes.md", "dockerfile"): [IMAGE],
     ("docs/operations/kubernetes.md", "properties"): [IMAGE],
     ("docs/operations/monitoring.md", "sh"): [MONITORED, TRACED],
@@ -133,9 +133,9 @@ RUN_BY: dict[tuple[str, str], list[str]] = {
     ("docs/operations/monitoring.md", "properties"): [SCRAPED],
     ("docs/operations/releasing.md", "sh"): [PROMISED, MADE, CHECKED, FETCHED],
 }
-# Drawings of bytes and of directories, a task that takes hours, and services that are not here.
+# Drawings of bytes and directories, a task that takes hours, and services that no test has.
 NOT_RUN = {
-    # PySpark has no scripts for a master.
+    # PySpark has no scripts that start a master.
     ("docs/guides/starting/standalone.md", "sh"): 1,
     ("docs/guides/starting/kubernetes.md", "sh"): 1,
     ("docs/guides/starting/emr.md", "sh"): 3,
@@ -151,7 +151,7 @@ TASK = re.compile(r"(?:`|^)make ([\w-]+)", flags=re.MULTILINE)
 
 
 def missing(blocks: list[Block]) -> list[str]:
-    """The kinds of blocks of which more or fewer are there than tests run."""
+    """Returns the kinds of blocks whose number differs from the number of their tests."""
     there = Counter((block.page, block.language) for block in blocks)
     run = Counter({kind: len(tests) for kind, tests in RUN_BY.items()}) + Counter(NOT_RUN)
     return [
@@ -170,7 +170,7 @@ def test_every_block_is_run_by_a_test() -> None:
 
 
 @pytest.mark.parametrize(("kind", "tests"), RUN_BY.items(), ids=str)
-def test_the_test_that_runs_a_block_is_there_and_reads_its_page(
+def test_the_test_of_a_block_exists_and_reads_its_page(
     kind: tuple[str, str], tests: list[str]
 ) -> None:
     page = Path(kind[0]).name
@@ -180,8 +180,8 @@ def test_the_test_that_runs_a_block_is_there_and_reads_its_page(
         assert f"def {test}(" in text if test else "blocks(" in text
 
 
-def test_every_command_and_task_in_a_sentence_is_one() -> None:
-    """What a command line says is parsed, and what a task is called is looked up."""
+def test_commands_and_tasks_in_sentences_exist() -> None:
+    """Commands in sentences are parsed, and names of tasks are looked up in the Makefile."""
     subcommands = _commands()
     menu = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in PAGES:

@@ -1,4 +1,4 @@
-"""A drill proves what a restart would read, and nothing that is wrong passes it."""
+"""A restore test reads the same objects as a restart, and detects each corrupted byte."""
 
 import json
 from pathlib import Path
@@ -9,39 +9,51 @@ import pytest
 from cleancut import Checkpoint, CorruptedError, RequestError
 from cleancut._cli import main as _cli
 from tests.unit.cut_files import CutFiles
-from tests.unit.drawn_states import DrawnCheckpoint
+from tests.unit.random_states import RandomCheckpoint
 
 
-def drawn(tmp_path: Path, seed: int = 3) -> DrawnCheckpoint:
-    return DrawnCheckpoint(tmp_path / "checkpoint", Random(seed), has_cuts=True)
+def drawn(tmp_path: Path, seed: int = 3) -> RandomCheckpoint:
+    return RandomCheckpoint(tmp_path / "checkpoint", Random(seed), has_cuts=True)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_it_counts_the_rows_of_each_state(seed: int, tmp_path: Path) -> None:
-    of = drawn(tmp_path, seed)
-    checkpoint = Checkpoint(of.location)
+def test_a_restore_test_counts_the_rows_of_each_state(seed: int, tmp_path: Path) -> None:
+    states = drawn(tmp_path, seed)
+    checkpoint = Checkpoint(states.location)
     digests = {}
-    for version, families in of.expected.items():
-        found = checkpoint.test_restore(version - 1, read_only=True)
-        rows = [row for partitions in families.values() for own in partitions for row in own]
-        assert (found.epoch, found.rows, found.in_flight_rows) == (version - 1, len(rows), 0)
-        state = {name: sorted(r for own in families[name] for r in own) for name in families}
-        digests[json.dumps(state, sort_keys=True)] = found.digest
+    for version, families in states.expected.items():
+        restored = checkpoint.test_restore(version - 1, read_only=True)
+        rows = [
+            row
+            for partitions in families.values()
+            for partition_rows in partitions
+            for row in partition_rows
+        ]
+        assert (restored.epoch, restored.rows, restored.in_flight_rows) == (
+            version - 1,
+            len(rows),
+            0,
+        )
+        state = {
+            name: sorted(r for partition_rows in families[name] for r in partition_rows)
+            for name in families
+        }
+        digests[json.dumps(state, sort_keys=True)] = restored.digest
     assert len(set(digests.values())) == len(digests)
     assert checkpoint.restore_tests() == []
 
 
-def test_history_tells_when_each_epoch_was_proven(four_cuts: CutFiles) -> None:
+def test_history_reports_the_restore_test_of_each_epoch(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
-    assert {of.restore_tested for of in checkpoint.history()} == {None}
+    assert {epoch.restore_tested for epoch in checkpoint.history()} == {None}
     checkpoint.test_restore(1)
     checkpoint.test_restore(2, read_only=True)
     last = [checkpoint.test_restore(1), checkpoint.test_restore()]
-    proven = {of.epoch: of.restore_tested for of in checkpoint.history()}
+    proven = {epoch.epoch: epoch.restore_tested for epoch in checkpoint.history()}
     assert proven == {0: None, 1: last[0].tested, 2: None, 3: last[1].tested}
 
 
-def test_what_it_proves_is_noted_and_the_last_notes_stay(four_cuts: CutFiles) -> None:
+def test_the_latest_restore_tests_are_recorded(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     first = checkpoint.test_restore(1)
     last = checkpoint.test_restore()
@@ -50,18 +62,18 @@ def test_what_it_proves_is_noted_and_the_last_notes_stay(four_cuts: CutFiles) ->
     assert last.to_dict()["rows"] == checkpoint.state(0).num_rows
     for _ in range(20):
         last = checkpoint.test_restore()
-    found = checkpoint.restore_tests()
-    assert len(found) <= 16
-    assert found[-1] == last
+    tests = checkpoint.restore_tests()
+    assert len(tests) <= 16
+    assert tests[-1] == last
     assert checkpoint.verify().ok
-    # Of a later release, or of a hand.
+    # Written by a later release or by hand.
     note = sorted((four_cuts.root / "proofs").iterdir())[-1]
     note.write_text('{"epoch": 3, "surprise": 1}', encoding="utf-8")
     (four_cuts.root / "proofs" / "notes.txt").write_text("mine", encoding="utf-8")
-    assert checkpoint.restore_tests() == found[:-1]
+    assert checkpoint.restore_tests() == tests[:-1]
 
 
-def test_every_damaged_byte_of_what_the_cut_needs_is_found(four_cuts: CutFiles) -> None:
+def test_every_corrupted_byte_of_a_referenced_object_is_found(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     proven = checkpoint.test_restore(read_only=True)
     frames = {frame for store in checkpoint.cut().stores for frame in store.chain}
@@ -79,20 +91,18 @@ def test_every_damaged_byte_of_what_the_cut_needs_is_found(four_cuts: CutFiles) 
 
 
 @pytest.mark.parametrize("name", ["metadata", "offsets/3", "state/0/_metadata/metadata"])
-def test_a_file_of_sparks_that_is_gone_is_found_for_the_last_cut(
-    name: str, four_cuts: CutFiles
-) -> None:
+def test_a_missing_file_of_spark_is_found_for_the_last_cut(name: str, four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     checkpoint.test_restore()
     (four_cuts.location / name).unlink()
     with pytest.raises((CorruptedError, RequestError), match=r"METADATA|missing"):
         checkpoint.test_restore()
-    # To go back to another one takes what the cut itself holds.
+    # A rollback to an earlier epoch reads copies of these files from the cut.
     assert checkpoint.test_restore(1).epoch == 1
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_the_command_says_what_was_proven_and_fails_on_damage(
+def test_the_command_prints_the_result_and_fails_on_corruption(
     form: list[str], four_cuts: CutFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = str(four_cuts.location)

@@ -1,4 +1,4 @@
-"""Names, manifests and owners of `EpochFiles`: what is written, and what is not believed."""
+"""Names, manifests and owners of `EpochFiles`, and the refusal of invalid ones."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def test_attempts_are_found_by_their_directories() -> None:
     assert list(attempts([*others, name])) == [attempt]
 
 
-def test_a_manifest_says_what_was_published() -> None:
+def test_a_manifest_lists_the_published_files() -> None:
     body = MANIFEST.encode()
     assert Manifest.decode(body, "p", 7) == MANIFEST
     fields = json.loads(body)
@@ -77,7 +77,7 @@ def _body(fields: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize(("detail", "body"), list(broken()))
-def test_a_manifest_that_is_not_whole_is_damaged(detail: str, body: bytes) -> None:
+def test_an_incomplete_manifest_is_corrupted(detail: str, body: bytes) -> None:
     with pytest.raises(CorruptedError, match="file:/sink/_epochs/7") as raised:
         Manifest.decode(body, "file:/sink/_epochs/7", 7)
     assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
@@ -87,7 +87,7 @@ def test_a_manifest_that_is_not_whole_is_damaged(detail: str, body: bytes) -> No
 @pytest.mark.parametrize(
     "decode", [lambda body: Manifest.decode(body, "p", 7), lambda body: Owner.decode(body, "p")]
 )
-def test_a_later_format_is_not_guessed_at(decode: Callable[[bytes], object]) -> None:
+def test_a_later_format_is_refused(decode: Callable[[bytes], object]) -> None:
     with pytest.raises(RequestError) as raised:
         decode(b'{"formatVersion":3,"anything":1}')
     assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
@@ -101,7 +101,7 @@ def refusal(check: Callable[[], object]) -> CleancutError:
 
 
 def test_the_same_input_of_the_same_query_is_the_same_epoch() -> None:
-    """In whatever run: a driver that died behind its manifest is followed by another."""
+    """In any run: if a driver dies after its manifest, the next run sees the same epoch."""
     MANIFEST.check(BATCH, "file:/sink")
     Owner("q-1", "file:/moved").check(BATCH, "file:/sink")
 
@@ -123,7 +123,7 @@ def test_an_epoch_with_other_input_is_refused_with_its_run() -> None:
     assert all(fact in str(error) for fact in ("Epoch 7", "r-1", "1700", "1900", "file:/sink"))
 
 
-def test_rows_that_no_query_hands_over_are_refused() -> None:
+def test_rows_outside_of_a_query_are_refused() -> None:
     rows: Any = object()
     assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_BATCH_INVALID"
 
@@ -133,28 +133,29 @@ def publishing(directory: Directory) -> Publishing:
     return Publishing(fake, Output("parquet", (), {}))
 
 
-def test_what_was_never_published_goes_up_to_the_epoch_and_no_further() -> None:
+def test_unpublished_files_are_deleted_up_to_the_epoch() -> None:
     published = {epoch: manifest(epoch, "a") for epoch in (2, 3, 4)}
     kept = [data(epoch, "a") for epoch in (2, 3, 4)]
     later = data(6, "e")
     directory = Directory(
         *kept,
-        # Of no epoch that is published; beside a published one; of the epoch itself; of later ones.
+        # Files of an unpublished epoch, of another attempt, of the epoch itself, and of later
+        # epochs.
         *(data(1, "b"), data(3, "c"), data(4, "d"), data(5, "b"), later),
         manifests=tuple(published.values()),
     )
     run = publishing(directory)
     run.check(dataclasses.replace(BATCH, epoch=4))
-    directory.asked.clear()
+    directory.files_read.clear()
     run.clean_up(4)
     left = [name for name in directory.present if name.startswith("_files")]
     assert left == [*kept, data(5, "b"), later]
-    assert directory.asked == [manifest_name(3)]
+    assert directory.files_read == [manifest_name(3)]
     run.clean_up(5)
     assert later in directory.present
     run.clean_up(6)
     assert later not in directory.present
-    assert directory.asked == [manifest_name(3)]
+    assert directory.files_read == [manifest_name(3)]
 
 
 def test_an_epoch_without_rows_keeps_no_directory() -> None:
@@ -166,7 +167,7 @@ def test_an_epoch_without_rows_keeps_no_directory() -> None:
     assert not any(name.startswith("_files") for name in directory.present)
 
 
-def test_of_two_runs_that_publish_the_second_follows_the_first() -> None:
+def test_the_second_of_two_publishing_runs_follows_the_first() -> None:
     first, second = manifest(7, "a"), manifest(7, "b")
     directory = Directory(data(7, "a"), data(7, "b"))
     assert publishing(directory).publish(first, BATCH) == first
@@ -176,7 +177,7 @@ def test_of_two_runs_that_publish_the_second_follows_the_first() -> None:
     assert Owner.decode(directory.present["_query.json"], "p") == Owner("q-1", "file:/ckpt")
 
 
-def test_of_two_queries_that_begin_at_once_the_second_is_refused() -> None:
+def test_the_second_of_two_concurrent_queries_is_refused() -> None:
     directory = Directory()
     mine, others = publishing(directory), publishing(directory)
     other = dataclasses.replace(BATCH, query_id="q-2", epoch=9)
@@ -188,7 +189,7 @@ def test_of_two_queries_that_begin_at_once_the_second_is_refused() -> None:
     assert manifest_name(9) not in directory.present
 
 
-def test_what_was_staged_before_the_seal_is_found_by_the_next_run() -> None:
+def test_the_next_run_finds_the_staged_files_of_a_sealed_epoch() -> None:
     staged = manifest(7, "a", files=2)
     names = [file.name for file in staged.files]
     run = publishing(Directory(*names, data(7, "b")))
@@ -200,7 +201,7 @@ def test_what_was_staged_before_the_seal_is_found_by_the_next_run() -> None:
     assert publishing(Directory()).is_usable(empty.encode().decode(), None)
 
 
-def test_what_was_staged_is_not_the_epoch_if_it_is_not_whole_or_another_is_published(
+def test_incomplete_or_replaced_staged_files_are_not_the_epoch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     staged = manifest(7, "a", files=2)
@@ -216,17 +217,17 @@ def test_what_was_staged_is_not_the_epoch_if_it_is_not_whole_or_another_is_publi
         whole.is_usable("{", None)
 
 
-def test_an_answer_that_is_lost_deletes_nothing() -> None:
-    """The manifest may be there, and then the files belong to it."""
+def test_a_lost_response_deletes_nothing() -> None:
+    """The manifest may exist, and then it references the files."""
 
-    class Losing(Directory):
+    class LostResponse(Directory):
         def create(self, name: str, body: bytes) -> bool:
             made = super().create(name, body)
             if name.startswith("_epochs"):
                 raise OSError("the response was lost")
             return made
 
-    directory = Losing(data(7, "a"), "_query.json")
+    directory = LostResponse(data(7, "a"), "_query.json")
     directory.present["_query.json"] = Owner("q-1", "file:/ckpt").encode()
     run = publishing(directory)
     assert run.check(BATCH) is None
@@ -236,21 +237,21 @@ def test_an_answer_that_is_lost_deletes_nothing() -> None:
     assert run.check(BATCH) == manifest(7, "a")
 
 
-def test_a_manifest_that_vanishes_is_damage_and_no_epoch() -> None:
-    class Vanishing(Directory):
+def test_a_deleted_manifest_is_corruption_and_no_epoch() -> None:
+    class DeletedManifest(Directory):
         def create(self, name: str, body: bytes) -> bool:
             return False
 
     with pytest.raises(CorruptedError) as raised:
-        publishing(Vanishing()).publish(manifest(7, "a"), BATCH)
+        publishing(DeletedManifest()).publish(manifest(7, "a"), BATCH)
     assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 
 
-def test_epochs_that_are_not_published_are_named() -> None:
+def test_unpublished_epochs_are_named() -> None:
     published = tuple(manifest(epoch, "a") for epoch in (3, 1, 2))
     directory: Any = Directory(manifests=published)
-    assert [found.epoch for found in published_epochs(directory)] == [1, 2, 3]
-    assert [found.epoch for found in look(directory, -1, (3, 1, 3))] == [1, 3]
+    assert [published.epoch for published in published_epochs(directory)] == [1, 2, 3]
+    assert [published.epoch for published in look(directory, -1, (3, 1, 3))] == [1, 3]
     with pytest.raises(RequestError, match=r"mem:/sink: 0, 9\.") as raised:
         look(directory, -1, [9, 2, 0])
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
@@ -283,8 +284,8 @@ def test_paths_in_a_bucket(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None
         name = f"{prefix}/{manifest_name(7)}".lstrip("/")
         server.client.put_object(Bucket=BUCKET, Key=name, Body=one.encode())
         location = f"s3://{BUCKET}/{prefix}".rstrip("/")
-        found = EpochFiles(location).paths(endpoint=server.endpoint)
-    assert found == [f"{location}/{file.name}" for file in one.files]
+        paths = EpochFiles(location).paths(endpoint=server.endpoint)
+    assert paths == [f"{location}/{file.name}" for file in one.files]
 
 
 @pytest.mark.parametrize(
@@ -294,11 +295,11 @@ def test_paths_in_a_bucket(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None
         lambda session: sealing.seal(batch_in(session), 0),
     ],
 )
-def test_a_session_without_the_jar_is_told_so(ask: Callable[[Any], object]) -> None:
+def test_a_session_without_the_jar_is_refused(ask: Callable[[Any], object]) -> None:
     from py4j.java_gateway import JavaPackage
 
     class Absent(JavaPackage):  # type: ignore[misc]
-        """What py4j gives for a name that is no class."""
+        """The object that py4j returns for an unknown class."""
 
         def __getattr__(self, name: str) -> "Absent":
             return self
@@ -317,7 +318,7 @@ def batch_in(session: Any) -> Any:
 
 
 def published(tmp_path: Path, epochs: int) -> EpochFiles:
-    """A sink with so many epochs, each with a file."""
+    """Creates a sink with this number of epochs, each with one file."""
     for epoch in range(epochs):
         attempt = Attempt(epoch, f"{epoch:032x}")
         file = DataFile(f"{attempt.directory}/part-0.parquet", 1)
@@ -332,28 +333,28 @@ def seen(tmp_path: Path) -> list[int]:
     return manifest_epochs(path.name for path in (tmp_path / "_epochs").iterdir())
 
 
-def test_what_is_taken_back_is_given_back_or_forgotten(tmp_path: Path) -> None:
+def test_hidden_epochs_are_unhidden_or_deleted(tmp_path: Path) -> None:
     sink = published(tmp_path, 6)
     whole = sink.paths()
-    assert [of.epoch for of in sink.hide_epochs(2)] == [3, 4, 5]
+    assert [manifest.epoch for manifest in sink.hide_epochs(2)] == [3, 4, 5]
     assert seen(tmp_path) == [0, 1, 2]
     assert sink.paths() == whole[:3]
     assert sink.hide_epochs(2) == []
-    assert [of.epoch for of in sink.unhide_epochs()] == [3, 4, 5]
+    assert [manifest.epoch for manifest in sink.unhide_epochs()] == [3, 4, 5]
     assert sink.paths() == whole
     assert sink.unhide_epochs() == []
     sink.hide_epochs(-1)
     assert seen(tmp_path) == []
-    # One that has come again in the meantime stays, and hides what was there.
+    # An epoch that was published again is kept, and hides the earlier one.
     again = dataclasses.replace(MANIFEST, attempt=Attempt(4, "f" * 32), files=())
     (tmp_path / manifest_name(4)).write_bytes(again.encode())
-    assert [of.epoch for of in sink.unhide_epochs()] == [0, 1, 2, 3, 5]
+    assert [manifest.epoch for manifest in sink.unhide_epochs()] == [0, 1, 2, 3, 5]
     assert (tmp_path / manifest_name(4)).read_bytes() == again.encode()
     assert sink.delete_hidden_epochs() == 1
     assert sink.delete_hidden_epochs() == 0
 
 
-def test_a_manifest_that_cannot_be_read_is_not_taken_back(tmp_path: Path) -> None:
+def test_an_unreadable_manifest_is_not_hidden(tmp_path: Path) -> None:
     sink = published(tmp_path, 4)
     (tmp_path / manifest_name(3)).write_bytes(b"{")
     with pytest.raises(CorruptedError):
@@ -362,35 +363,35 @@ def test_a_manifest_that_cannot_be_read_is_not_taken_back(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("step", range(8))
-def test_a_death_while_epochs_are_taken_back_leaves_the_first_of_them(
+def test_a_crash_while_hiding_epochs_leaves_the_first_ones(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = published(tmp_path, 5)
     left = [step]
 
-    def dying(of: str) -> Callable[..., Any]:
-        real = getattr(storage.Directory, of)
+    def crash_in(method: str) -> Callable[..., Any]:
+        real = getattr(storage.Directory, method)
 
-        def change(*asked: Any) -> Any:
+        def change(*args: Any) -> Any:
             if left[0] == 0:
                 raise KeyboardInterrupt
             left[0] -= 1
-            return real(*asked)
+            return real(*args)
 
         return change
 
     with monkeypatch.context() as patch:
-        for of in ("create", "delete"):
-            patch.setattr(storage.Directory, of, dying(of))
+        for method in ("create", "delete"):
+            patch.setattr(storage.Directory, method, crash_in(method))
         with pytest.raises(KeyboardInterrupt):
             sink.hide_epochs(0)
     assert seen(tmp_path) == list(range(len(seen(tmp_path))))
     sink.hide_epochs(0)
     assert seen(tmp_path) == [0]
-    assert [of.epoch for of in sink.unhide_epochs()] == [1, 2, 3, 4]
+    assert [manifest.epoch for manifest in sink.unhide_epochs()] == [1, 2, 3, 4]
 
 
-class Back:
+class QueryOperations:
     """Implements `Acted`."""
 
     def __init__(self, acts: list[Act]) -> None:
@@ -400,7 +401,7 @@ class Back:
         return [act for act in self._acts if act.epoch > after]
 
 
-def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs(
+def test_readers_see_the_epochs_that_count_after_any_rollback(
     tmp_path: Path,
 ) -> None:
     for seed in range(draws(150)):
@@ -409,7 +410,7 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
         place.mkdir()
         records = PlainRecords(str(place), S3Access())
         acts: list[Act] = []
-        # What the query has come to after each of its epochs and acts: its epochs until then.
+        # The history after each epoch and operation of the query: its epochs up to then.
         lines: dict[int, list[int]] = {-1: []}
         last = -1
         for _ in range(draw.randrange(2, 6)):
@@ -422,8 +423,8 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
                     MANIFEST, attempt=Attempt(last, f"{last:032x}"), files=(), partition_by=()
                 )
                 assert records.create(manifest_name(last), manifest.encode())
-            # A rollback uses up a number, and takes the next one; to rescale takes one alone.
-            source = draw.choice([of for of in lines if of >= 0] or [-1])
+            # A rollback uses up a number and takes the next one; a rescale takes one.
+            source = draw.choice([line for line in lines if line >= 0] or [-1])
             if source < 0:
                 continue
             went_back = draw.random() < 0.8
@@ -431,10 +432,10 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
             last += 2 if went_back else 1
             acts.append(Act(last, source))
             lines[last] = lines[source]
-            follow(records, Back(acts))
+            follow(records, QueryOperations(acts))
             assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)
             if went_back and draw.random() < 0.5:
-                # A run from before it publishes the epoch that it had sealed.
+                # An older run publishes the epoch that it had sealed.
                 late = dataclasses.replace(
                     MANIFEST, attempt=Attempt(last - 1, "f" * 32), files=(), partition_by=()
                 )
@@ -446,58 +447,60 @@ def test_readers_see_what_counts_for_a_query_that_goes_back_to_any_of_its_epochs
                     with pytest.raises(FencedError):
                         run.publish(late, batch)
                 else:
-                    # It dies before it reads the operations.
+                    # The driver dies before it reads the operations.
                     assert records.create(manifest_name(last - 1), late.encode())
-                follow(records, Back(acts))
+                follow(records, QueryOperations(acts))
                 assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)
 
 
-def test_a_manifest_that_is_created_after_a_rollback_is_never_seen(tmp_path: Path) -> None:
-    """A request that was repeated for long arrives, and no run is there to hide its epoch."""
+def test_a_late_manifest_is_invisible_after_a_rollback(tmp_path: Path) -> None:
+    """A request that was retried for long arrives when no run is left to hide its epoch."""
     records = PlainRecords(str(tmp_path), S3Access())
     sink = published(tmp_path, 4)
     before = sink.paths()
-    follow(records, Back([Act(6, 1)]))
+    follow(records, QueryOperations([Act(6, 1)]))
     assert sink.paths() == before[:2]
     published(tmp_path, 6)
     assert sink.paths() == before[:2]
     with pytest.raises(RequestError, match="CLEANCUT_SINK_EPOCHS_MISSING"):
         sink.paths([5])
-    assert [of.epoch for of in sink.hide_epochs(0)] == [1]
-    assert [of.epoch for of in sink.unhide_epochs()] == [1, 2, 3]
+    assert [manifest.epoch for manifest in sink.hide_epochs(0)] == [1]
+    assert [manifest.epoch for manifest in sink.unhide_epochs()] == [1, 2, 3]
     # The next run decides again.
-    follow(records, Back([Act(6, 1)]))
+    follow(records, QueryOperations([Act(6, 1)]))
     assert sink.paths() == before[:2]
 
 
 @pytest.mark.parametrize("step", range(14))
-def test_a_reader_sees_all_epochs_up_to_one_while_a_rollback_is_followed(
+def test_a_reader_sees_consecutive_epochs_during_a_rollback(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = PlainRecords(str(tmp_path), S3Access())
     sink = published(tmp_path, 6)
     steps = [0]
 
-    def between(of: str) -> Callable[..., Any]:
-        real = getattr(storage.Directory, of)
+    def between(method: str) -> Callable[..., Any]:
+        real = getattr(storage.Directory, method)
 
-        def change(*asked: Any) -> Any:
+        def change(*args: Any) -> Any:
             steps[0] += 1
             if steps[0] == step + 1:
-                follow(records, Back([Act(7, 1)]))
-            return real(*asked)
+                follow(records, QueryOperations([Act(7, 1)]))
+            return real(*args)
 
         return change
 
     def one_by_one(function: Callable[[int], Any], epochs: list[int]) -> list[Any]:
-        # Of requests at once any may be the first one.
-        found = {epoch: function(epoch) for epoch in reversed(epochs)}
-        return [found[epoch] for epoch in epochs]
+        # Of concurrent requests, any may be the first.
+        results = {epoch: function(epoch) for epoch in reversed(epochs)}
+        return [results[epoch] for epoch in epochs]
 
     with monkeypatch.context() as patch:
         patch.setattr("cleancut.sinks._epoch_log.view.mapped", one_by_one)
-        for of in ("read", "list"):
-            patch.setattr(storage.Directory, of, between(of))
-        found = [int(path.split("=")[1][:20]) for path in sink.paths()]
-    assert found in ([0, 1], list(range(6)))
-    assert [of.epoch for of in published_epochs(records)] == ([0, 1] if steps[0] > step else found)
+        for method in ("read", "list"):
+            patch.setattr(storage.Directory, method, between(method))
+        epochs_read = [int(path.split("=")[1][:20]) for path in sink.paths()]
+    assert epochs_read in ([0, 1], list(range(6)))
+    assert [published.epoch for published in published_epochs(records)] == (
+        [0, 1] if steps[0] > step else epochs_read
+    )

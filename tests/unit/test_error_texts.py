@@ -1,4 +1,4 @@
-"""The texts of all error classes, read as one list: fields, words, SQLSTATEs and commands."""
+"""The texts of all error classes: fields, words, SQLSTATEs and commands."""
 
 import contextlib
 import importlib
@@ -30,21 +30,21 @@ CLASSES = pytest.mark.parametrize(
     "error_class", error_classes().values(), ids=lambda error_class: error_class.error_id
 )
 
-# Programs of a machine that runs Spark, or of the project's repository.
+# Programs of a machine that runs Spark, or of the repository.
 PROGRAMS = {"aws", "curl", "df", "export", "hadoop", "java", "make", "pip", "ss"}
-# What stands for a value of the reader's where a command takes a number or a file.
+# Placeholders for a value of the reader where a command requires a number or a file.
 NUMBERS = {"N": "7", "CUT": "7"}
 MAX_WORDS = 25
 
 
 def texts_of(error_class: ErrorClass) -> list[str]:
-    """The prose of a class."""
+    """Returns the prose of a class."""
     of_class = error_class.message, error_class.data_loss, error_class.cause
     return [*of_class, error_class.diagnose, error_class.fix]
 
 
 def code_in(*texts: str) -> Iterator[str]:
-    """The code of some texts, with a value for each parameter."""
+    """Returns the code in some texts, with a value for each parameter."""
     for text in texts:
         for code in re.findall(r"`([^`]+)`", text):
             yield re.sub(
@@ -54,7 +54,7 @@ def code_in(*texts: str) -> Iterator[str]:
 
 @cache
 def sql_states() -> dict[str, object]:
-    """The SQLSTATEs that Spark knows."""
+    """Returns the SQLSTATEs that Spark knows."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -130,7 +130,7 @@ def test_a_command_that_does_not_exist_is_noticed(code: str) -> None:
 
 
 def is_command(code: str) -> bool:
-    """Whether code is what an operator can run or set."""
+    """Whether an operator can run the code or set it as a key."""
     is_python = re.match(r"cleancut\.\w|[\w.]+\(", code) is not None
     return code.split()[0] in {*PROGRAMS, "cleancut"} or is_python or is_setting(code)
 
@@ -166,7 +166,7 @@ def parse(arguments: list[str]) -> None:
 
 
 def resolve(code: str) -> None:
-    """Fails if a name of the package does not exist, or a parameter that is given by name."""
+    """Fails if the package lacks a name, or a function lacks a keyword argument."""
     value: object = cleancut
     path = re.sub(r"\(.*?\)", "()", code)
     for name in path.split(".")[1:]:

@@ -1,4 +1,4 @@
-"""Every id has its class, every message its facts, and every id of this package is raised."""
+"""Each id has a class, each message its parameters, and a test expects each id of this package."""
 
 import ast
 import inspect
@@ -28,7 +28,7 @@ KINDS = {
 
 
 def raised_ids(paths: list[Path]) -> set[str]:
-    """The ids that stand as literals in the code of some files."""
+    """Returns the ids that are literals in the code of some files."""
     constants = (
         node.value
         for path in paths
@@ -85,11 +85,11 @@ def test_values_are_filled_in_or_end_the_first_line() -> None:
     assert TEMPLATE.render({}).startswith("[ID] <what> broke at <place>.\nData lost: No.\n")
 
 
-def test_a_message_is_parsed_from_a_text_that_goes_on() -> None:
+def test_a_message_is_parsed_from_a_longer_text() -> None:
     values = {"what": "a b", "place": "$1.", "extra": "7 8"}
     message = TEMPLATE.render(values)
     assert TEMPLATE.parse(f"{message}\n\tat x.Y(Z:1)") == (message, values)
-    # A log may have only the first line.
+    # A log may contain only the first line.
     first = message.partition("\n")[0]
     assert TEMPLATE.parse(f"{first}\nother") == (first, values)
     assert TEMPLATE.parse("[ID] something else") is None
@@ -119,7 +119,7 @@ class JavaClass:
 
 
 class Throwable:
-    """A Java throwable as py4j shows it."""
+    """A Java throwable as py4j exposes it."""
 
     def __init__(self, cause: "Throwable | None" = None, text: str = "") -> None:
         self.cause = cause
@@ -159,7 +159,7 @@ class JavaError(Throwable):
 
 
 class RefusedBackend(Throwable):
-    """What Spark throws for transformWithState on a provider that it does not know."""
+    """Spark's exception for transformWithState on an unknown provider."""
 
     def __init__(self, provider: str) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class Py4JError(Exception):
 
 
 class CapturedError(Exception):
-    """As PySpark converts an exception: its origin, or a converted cause."""
+    """An exception converted by PySpark: its origin, or a converted cause."""
 
     def __init__(self, origin: Throwable | None, cause: Exception | None = None) -> None:
         super().__init__("[STREAM_FAILED]")
@@ -212,7 +212,7 @@ def test_an_error_of_the_jvm_is_found_among_the_causes(exception: Exception) -> 
     assert error.__cause__ is exception
 
 
-def test_an_error_is_found_behind_an_exception_of_the_users() -> None:
+def test_an_error_is_found_below_an_exception_of_the_user() -> None:
     outer = RuntimeError("query failed")
     outer.__cause__ = Py4JError(CORRUPTED)
     assert from_java(outer) is not None
@@ -225,7 +225,7 @@ def test_an_id_of_a_newer_jar_keeps_its_kind(kind: str) -> None:
     assert error.error_id == "CLEANCUT_NEWER"
 
 
-def test_a_session_without_the_extension_is_told_the_line_to_add() -> None:
+def test_the_error_for_a_missing_extension_names_the_setting() -> None:
     exception = CapturedError(wrapped(RefusedBackend("io.cleancut.CleancutStateStoreProvider")))
     error = from_java(exception)
     assert type(error) is errors.RequestError
@@ -234,18 +234,18 @@ def test_a_session_without_the_extension_is_told_the_line_to_add() -> None:
     assert error.__cause__ is exception
 
 
-def test_another_provider_that_spark_refuses_is_none_of_ours() -> None:
+def test_another_refused_provider_is_no_error_of_ours() -> None:
     assert from_java(Py4JError(wrapped(RefusedBackend("com.example.Provider")))) is None
 
 
-def test_other_failures_are_none_of_ours() -> None:
-    """Also where the text of the message looks like one of ours."""
+def test_other_failures_are_no_errors_of_ours() -> None:
+    """Also if the message contains text like one of ours."""
     assert from_java(ValueError("[CLEANCUT_FRAME_CORRUPTED] not from Java")) is None
     assert from_java(Py4JError(wrapped(Throwable()))) is None
 
 
 @pytest.mark.parametrize("before", ["", "Job aborted: x: ", "Traceback:\n  f()\na.FencedError: "])
-def test_a_message_that_crossed_as_text_gives_id_kind_and_facts(before: str) -> None:
+def test_a_message_received_as_text_has_id_kind_and_parameters(before: str) -> None:
     sent = error_of("CLEANCUT_FENCED", location="/c d", epoch=7, owner="run 3, [x]=1", extra="y z")
     error = errors.find_error(Py4JError(wrapped(Throwable(text=f"{before}{sent}\n\tat x.Y(Z:1)"))))
     assert type(error) is errors.FencedError
@@ -254,7 +254,7 @@ def test_a_message_that_crossed_as_text_gives_id_kind_and_facts(before: str) -> 
 
 
 @pytest.mark.parametrize("text", ["see [CLEANCUT_FENCED] there", "x: [CLEANCUT_NO_SUCH] is no id"])
-def test_a_text_that_only_looks_like_ours_is_none_of_ours(text: str) -> None:
+def test_a_similar_text_is_no_error_of_ours(text: str) -> None:
     assert errors.find_error(Py4JError(wrapped(Throwable(text=text)))) is None
 
 
@@ -281,7 +281,7 @@ LOST = "Job aborted: Lost task 3.3 in stage 1.0 (TID 16) (10.0.0.2 executor 1): 
         ),
     ],
 )
-def test_what_an_executor_lacks_is_told_by_how_its_task_fails(error_id: str, text: str) -> None:
+def test_a_missing_library_on_an_executor_is_reported(error_id: str, text: str) -> None:
     error = errors.find_error(Py4JError(wrapped(Throwable(text=text))))
     assert type(error) is errors.RequestError
     assert error.error_id == error_id
@@ -298,12 +298,12 @@ def test_what_an_executor_lacks_is_told_by_how_its_task_fails(error_id: str, tex
         "ModuleNotFoundError: No module named 'cleancutter'",
     ],
 )
-def test_what_an_executor_lacks_of_others_is_none_of_ours(text: str) -> None:
+def test_another_missing_library_is_no_error_of_ours(text: str) -> None:
     assert errors.find_error(Py4JError(wrapped(Throwable(text=text)))) is None
 
 
 @pytest.mark.parametrize("of_ours", [True, False])
-def test_a_driver_without_the_jar_is_told_so(of_ours: bool) -> None:
+def test_a_driver_without_the_jar_is_reported(of_ours: bool) -> None:
     missing = Throwable(text="io.cleancut.CleancutStateStoreProvider" if of_ours else "com.x.Y")
     missing.java_class = JavaClass("java.lang.ClassNotFoundException")
     error = errors.find_error(Py4JError(wrapped(missing)))
@@ -317,18 +317,18 @@ def test_the_kinds_are_those_of_the_file() -> None:
         assert error.kind is errors.ErrorKind[kind]
 
 
-def test_an_error_of_this_package_is_what_it_is() -> None:
+def test_an_error_of_this_package_is_found_unchanged() -> None:
     error = error_of("CLEANCUT_SINK_OWNER_MISMATCH", path="/x")
     assert errors.find_error(error) is error
     outer = RuntimeError("mine")
     outer.__cause__ = error
-    found = errors.find_error(outer)
-    assert found is not None
-    assert found is not error
-    assert (found.args, found.__cause__) == (error.args, outer)
+    public = errors.find_error(outer)
+    assert public is not None
+    assert public is not error
+    assert (public.args, public.__cause__) == (error.args, outer)
 
 
-def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
+def test_a_cycle_of_causes_ends() -> None:
     first, second = Throwable(), Throwable()
     first.cause, second.cause = second, first
     error: Any = CapturedError(first)
@@ -337,7 +337,7 @@ def test_causes_that_go_round_in_a_circle_come_to_an_end() -> None:
 
 
 @pytest.mark.parametrize("error_id", sorted(error_classes()))
-def test_a_message_fits_a_screen_whatever_others_say(error_id: str) -> None:
+def test_a_message_fits_a_screen_with_any_parameters(error_id: str) -> None:
     text = error_classes()[error_id]
     names = re.findall(r"<([A-Za-z]+)>", "".join([text.message, text.diagnose, text.fix]))
     error = error_of(error_id, **dict.fromkeys(names, "x" * 20_000))

@@ -1,4 +1,4 @@
-"""Cuts that are given up by hand: what stays is whole, and nothing else is left or touched."""
+"""Expiry of cuts: retained states stay complete, and no other object is left or deleted."""
 
 import json
 import os
@@ -36,8 +36,8 @@ from tests.vectors.segment_cases import delta_of
 DAY_S = 86_400
 
 
-class Turning(CutFiles):
-    """Cuts whose pages are written anew, each in turn, and whose windows are no longer."""
+class RotatingPages(CutFiles):
+    """Cuts that rewrite one page per epoch, with windows of bounded length."""
 
     def page_epochs(self, epoch: int) -> dict[int, int]:
         return {} if epoch < 2 else {0: epoch - 1, 1: epoch // 3 * 3 - 1 if epoch > 2 else 1}
@@ -47,30 +47,32 @@ class Turning(CutFiles):
         return [part for part in super().window(epoch) if part["epoch"] > since]
 
     def write(self, name: str, data: bytes) -> None:
-        """A page that several cuts name is written once: somebody may just read it."""
+        """A page that several cuts reference is written once, because another process may be
+        reading it.
+        """
         if not (name.startswith("pages/") and (self.root / name).exists()):
             super().write(name, data)
 
 
 @pytest.fixture
 def four_cuts(files: CheckpointFiles) -> CutFiles:
-    return four_epochs(Turning(files))
+    return four_epochs(RotatingPages(files))
 
 
-# What `four_epochs` leaves in its partitions.
+# The rows that `four_epochs` leaves in its partitions.
 ROWS = [put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(2, "grace", 1, 0.5)]
 EMMY = put(4, "emmy", 2, 8.0)
 
 
-def all_needless(cuts: CutFiles, *more: Change) -> None:
-    """Epochs after which nothing of what was there is needed, pages included."""
+def replace_all(cuts: CutFiles, *more: Change) -> None:
+    """Commits epochs after which no earlier object is referenced, including pages."""
     cuts.base(0, [*ROWS, *more], number=3)
     cuts.base(1, [EMMY], number=4)
     for _ in range(5):
         cuts.commit(([], 3 + len(more)), ([], 1))
 
 
-def own(cuts: CutFiles, generation: int, *, ended: bool) -> None:
+def write_owner(cuts: CutFiles, generation: int, *, ended: bool) -> None:
     note = {"generation": generation, "runId": "r-1", "host": "h-1", "startedMs": 1_700_000_000_000}
     cuts.write(f"owners/{generation:020d}.json", json.dumps(note).encode())
     if ended:
@@ -78,7 +80,7 @@ def own(cuts: CutFiles, generation: int, *, ended: bool) -> None:
 
 
 def orphan(cuts: CutFiles, epoch: int, number: int) -> str:
-    """What an attempt has left that lost, or was killed."""
+    """Writes a segment of an attempt that lost or was killed."""
     frame = delta_of(epoch + 1, [put(7, "lost", 1, 1.0)], 1, partition=7)
     return cuts.segment(epoch, [frame], writer="9", number=number)[0].segment
 
@@ -89,30 +91,33 @@ def written(cuts: CutFiles, epoch: int, ago_s: float) -> None:
 
 
 def digests(cuts: CutFiles) -> dict[int | str, str]:
-    """Of all states that there are, by epoch and by savepoint."""
+    """Returns the digests of all states, by epoch and by savepoint."""
     there = Checkpoint(cuts.location)
-    names = [of.epoch for of in there.cuts()], [of.name for of in there.savepoints()]
-    return {of: there.test_restore(of, read_only=True).digest for kind in names for of in kind}
+    names = (
+        [cut.epoch for cut in there.cuts()],
+        [savepoint.name for savepoint in there.savepoints()],
+    )
+    return {at: there.test_restore(at, read_only=True).digest for kind in names for at in kind}
 
 
 def named(cuts: CutFiles) -> set[str]:
-    """All segments and pages that cuts and savepoints name."""
+    """Returns all segments and pages that cuts and savepoints reference."""
     reader = CutReader(open_root(cuts.location).objects)
     there = Checkpoint(cuts.location)
-    found = [reader.cut(of.epoch) for of in there.cuts()]
-    found += [reader.savepoint(of.name) for of in there.savepoints()]
-    return {f"cleancut/{name}" for cut in found for name in cut.named()}
+    read = [reader.cut(cut.epoch) for cut in there.cuts()]
+    read += [reader.savepoint(savepoint.name) for savepoint in there.savepoints()]
+    return {f"cleancut/{name}" for cut in read for name in cut.named()}
 
 
 def parts(objects: Mapping[str, bytes]) -> set[str]:
     return {name for name in objects if name.startswith(("cleancut/segments/", "cleancut/pages/"))}
 
 
-def test_cuts_go_beyond_the_last_and_what_they_alone_need_with_them(four_cuts: CutFiles) -> None:
+def test_old_cuts_expire_with_the_objects_that_they_alone_reference(four_cuts: CutFiles) -> None:
     before, were = four_cuts.objects(), digests(four_cuts)
     plan = Checkpoint(four_cuts.location).expire(retain_last=2)
     assert plan.epochs == (0, 1)
-    assert [(of.epoch, of.reasons) for of in plan.retained] == [
+    assert [(cut.epoch, cut.reasons) for cut in plan.retained] == [
         (2, ("number",)),
         (3, ("last", "number")),
     ]
@@ -122,33 +127,33 @@ def test_cuts_go_beyond_the_last_and_what_they_alone_need_with_them(four_cuts: C
     after = four_cuts.objects()
     assert done.is_applied
     assert (done.epochs, done.bytes, done.bytes_left) == (plan.epochs, plan.bytes, plan.bytes_left)
-    assert digests(four_cuts) == {of: were[of] for of in (2, 3)}
+    assert digests(four_cuts) == {epoch: were[epoch] for epoch in (2, 3)}
     assert Checkpoint(four_cuts.location).verify().ok
     gone = before.keys() - after.keys()
     assert sum(len(before[name]) for name in gone) == plan.bytes > 0
-    assert {of.split("/")[1] for of in gone} <= {"cuts", "segments", "pages"}
+    assert {name.split("/")[1] for name in gone} <= {"cuts", "segments", "pages"}
     assert all(after[name] == before[name] for name in after)
     assert parts(after) == named(four_cuts)
-    # Once more nothing is left to be done, and a plan is carried out once.
+    # A repeated call has nothing to delete, and a plan is applied once.
     again = Checkpoint(four_cuts.location).expire(retain_last=2)
     assert (again.epochs, again.segments, again.pages, again.bytes) == ((), 0, 0, 0)
     with pytest.raises(RequestError, match="has been carried out"):
         done.apply()
 
 
-def test_young_cuts_stay_and_so_do_those_in_between(four_cuts: CutFiles) -> None:
+def test_young_cuts_and_those_between_them_are_retained(four_cuts: CutFiles) -> None:
     for epoch, days in enumerate([9, 8, 6, 5]):
         written(four_cuts, epoch, days * DAY_S)
     there = Checkpoint(four_cuts.location)
     for age in ("7d", " 168h", timedelta(days=7)):
         plan = there.expire(retain_for=age)
         assert plan.epochs == (0, 1)
-        assert [(of.epoch, of.reasons) for of in plan.retained] == [
+        assert [(cut.epoch, cut.reasons) for cut in plan.retained] == [
             (2, ("age",)),
             (3, ("last", "age")),
         ]
     assert there.expire(retain_last=3, retain_for="7d").epochs == (0,)
-    # Where none is young, the last stays.
+    # Without young cuts, the last one is retained.
     assert there.expire(retain_for="60s").epochs == (0, 1, 2)
     assert there.expire(retain_last=1, retain_for="10d").epochs == ()
 
@@ -161,45 +166,45 @@ def test_young_cuts_stay_and_so_do_those_in_between(four_cuts: CutFiles) -> None
         ({"retain_for": "7 weeks"}, "such as 7d"),
     ],
 )
-def test_what_keeps_nothing_is_refused(
+def test_options_that_retain_nothing_are_refused(
     four_cuts: CutFiles, given_: Mapping[str, Any], reason: str
 ) -> None:
     with pytest.raises(ValueError, match=reason):
         Checkpoint(four_cuts.location).expire(**given_)
 
 
-def test_a_savepoint_keeps_all_that_it_needs(four_cuts: CutFiles) -> None:
+def test_a_savepoint_retains_all_referenced_objects(four_cuts: CutFiles) -> None:
     four_cuts.savepoint("good", 3)
-    all_needless(four_cuts)
+    replace_all(four_cuts)
     four_cuts.savepoint("same", 8)
     were = digests(four_cuts)
     there = Checkpoint(four_cuts.location)
     plan = there.expire(retain_last=1)
-    assert [(of.epoch, of.reasons) for of in plan.retained] == [
+    assert [(cut.epoch, cut.reasons) for cut in plan.retained] == [
         (3, ("savepoint good",)),
         (8, ("last", "number", "savepoint same")),
     ]
     plan.apply()
-    assert digests(four_cuts) == {of: were[of] for of in (8, "good", "same")}
+    assert digests(four_cuts) == {at: were[at] for at in (8, "good", "same")}
     assert there.verify().ok
     assert parts(four_cuts.objects()) == named(four_cuts)
-    # When it is given up, a sweep takes what it kept.
+    # After the savepoint is dropped, garbage collection deletes its objects.
     assert there.drop_savepoint("good")
-    found = there.collect_garbage().apply()
-    assert found.segments > 2
-    assert (found.epochs, found.pages > 0) == ((), True)
-    assert digests(four_cuts) == {of: were[of] for of in (8, "same")}
+    collected = there.collect_garbage().apply()
+    assert collected.segments > 2
+    assert (collected.epochs, collected.pages > 0) == ((), True)
+    assert digests(four_cuts) == {at: were[at] for at in (8, "same")}
     assert parts(four_cuts.objects()) == named(four_cuts)
 
 
-def test_a_sweep_takes_orphans_alone(four_cuts: CutFiles) -> None:
+def test_garbage_collection_deletes_orphans_only(four_cuts: CutFiles) -> None:
     four_cuts.write(f"cuts/{3:020d}.{1:020d}.sealed", b"of a committed epoch")
     four_cuts.write(f"cuts/{4:020d}.{1:020d}.sealed", b"of the next one")
     before = four_cuts.objects()
     lost = orphan(four_cuts, 2, 4)
-    # Its epoch may be committed with it yet.
+    # Its epoch may still be committed with it.
     begun = orphan(four_cuts, 4, 5)
-    four_cuts.write(f"segments/{2:020d}/notes.txt", b"somebody's")
+    four_cuts.write(f"segments/{2:020d}/notes.txt", b"another's")
     plan = Checkpoint(four_cuts.location).collect_garbage()
     assert (plan.segments, plan.seals, plan.pages) == (1, 1, 0)
     plan.apply()
@@ -212,10 +217,10 @@ def test_a_sweep_takes_orphans_alone(four_cuts: CutFiles) -> None:
     assert before.keys() - after.keys() == {f"cleancut/cuts/{3:020d}.{1:020d}.sealed"}
 
 
-def test_files_of_level_0_go_once_their_epochs_are_given_up(
+def test_files_of_level_0_expire_with_their_epochs(
     two_partitions: CheckpointFiles,
 ) -> None:
-    # Versions 1 to 3 without cuts; the first cut is of epoch 3.
+    # Versions 1 to 3 have no cuts; the first cut is of epoch 3.
     cuts = CutFiles(two_partitions)
     cuts.epoch = 3
     cuts.commit(([put(1, "ada", 3, 1.5)], 1), ([], 0))
@@ -229,7 +234,7 @@ def test_files_of_level_0_go_once_their_epochs_are_given_up(
     assert there.collect_garbage().apply().frames == 0
     plan = there.expire(retain_last=1)
     assert plan.frames == 5
-    # Killed after the cut and some of the files.
+    # Killed after the cut and some of the files were deleted.
     cuts.cut_path(3).unlink()
     frames()[0].unlink()
     assert there.collect_garbage().frames == 4
@@ -237,7 +242,7 @@ def test_files_of_level_0_go_once_their_epochs_are_given_up(
     assert frames() == []
 
 
-def test_what_has_no_cuts_is_left_to_spark(two_partitions: CheckpointFiles) -> None:
+def test_a_checkpoint_without_cuts_is_refused(two_partitions: CheckpointFiles) -> None:
     there = Checkpoint(two_partitions.location)
     with pytest.raises(RequestError, match="minBatchesToRetain") as raised:
         there.expire(retain_last=1)
@@ -246,23 +251,23 @@ def test_what_has_no_cuts_is_left_to_spark(two_partitions: CheckpointFiles) -> N
         there.collect_garbage()
 
 
-def test_a_copy_follows_and_is_not_expired_itself(four_cuts: CutFiles, tmp_path: Path) -> None:
+def test_a_replica_follows_and_cannot_be_expired(four_cuts: CutFiles, tmp_path: Path) -> None:
     source, copy = Checkpoint(four_cuts.location), tmp_path / "copy"
     source.replicate(copy)
     with pytest.raises(RequestError, match=f"it is a copy of {four_cuts.location}"):
         Checkpoint(copy).expire(retain_last=1)
     source.expire(retain_last=1).apply()
     assert source.replicate(copy).deleted > 0
-    assert [of.epoch for of in Checkpoint(copy).cuts()] == [3]
+    assert [cut.epoch for cut in Checkpoint(copy).cuts()] == [3]
     assert Checkpoint(copy).verify().ok
-    # A copy on which a query runs for good.
+    # A replica on which a query was started permanently.
     (copy / "cleancut/replica.json").unlink()
     assert Checkpoint(copy).expire(retain_last=1).epochs == ()
 
 
-def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None:
-    own(four_cuts, 1, ended=True)
-    own(four_cuts, 2, ended=False)
+def test_an_expiry_is_refused_while_a_run_may_be_alive(four_cuts: CutFiles) -> None:
+    write_owner(four_cuts, 1, ended=True)
+    write_owner(four_cuts, 2, ended=False)
     lost = orphan(four_cuts, 2, 4)
     before = four_cuts.objects()
     plan = Checkpoint(four_cuts.location).expire(retain_last=1)
@@ -272,46 +277,47 @@ def test_nothing_is_done_beside_a_run_that_may_live(four_cuts: CutFiles) -> None
         plan.apply()
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert four_cuts.objects() == before
-    # Taken from it, all that it may yet name stays: it may be about to commit one more epoch.
-    done = plan.apply(fence="given up")
+    # After a takeover its referenced objects are retained: it may be about to commit one more
+    # epoch.
+    done = plan.apply(fence="retired")
     assert (done.epochs, done.segments, done.pages) == ((0, 1, 2), 0, 0)
     assert parts(four_cuts.objects()) == parts(before)
     assert f"cleancut/{lost}" in parts(before)
-    assert json.loads((four_cuts.root / f"owners/{3:020d}.json").read_bytes())["host"] == "given up"
-    # What has ended since needs it no more.
-    own(four_cuts, 4, ended=True)
+    assert json.loads((four_cuts.root / f"owners/{3:020d}.json").read_bytes())["host"] == "retired"
+    # A run that has ended does not need them.
+    write_owner(four_cuts, 4, ended=True)
     Checkpoint(four_cuts.location).collect_garbage().apply()
     assert parts(four_cuts.objects()) == named(four_cuts)
 
 
-def test_beyond_the_margin_a_fenced_run_loses_what_is_old_and_was_in_no_cut(
+def test_old_orphans_of_a_fenced_run_are_deleted_after_the_margin(
     four_cuts: CutFiles,
 ) -> None:
     mary = put(9, "mary", 1, 1.0)
     for _ in range(30):
         four_cuts.commit(([mary], 4), ([], 1))
-    all_needless(four_cuts, mary)
+    replace_all(four_cuts, mary)
     last = four_cuts.epoch - 1
     lost = {epoch: orphan(four_cuts, epoch, 9) for epoch in (1, 2, last - 21, last - 20, last)}
     for name in parts(four_cuts.objects()) - {f"cleancut/{lost[2]}"}:
         os.utime(four_cuts.location / name, (1, 1))
-    own(four_cuts, 1, ended=False)
+    write_owner(four_cuts, 1, ended=False)
     before = parts(four_cuts.objects())
     known = named(four_cuts)
-    Checkpoint(four_cuts.location).expire(retain_last=1).apply(fence="given up")
+    Checkpoint(four_cuts.location).expire(retain_last=1).apply(fence="retired")
     after = parts(four_cuts.objects())
-    # What no cut has named, for the run may be an act that goes back to one of those that go.
+    # Objects that no cut has named are kept: the run may be a rollback to an expired epoch.
     gone = before - after
     assert {int(name.split("/")[2]) for name in gone} <= {*range(last - 20)}
     assert gone == {f"cleancut/{lost[epoch]}" for epoch in (1, last - 21)}
     assert known <= after
-    # One of the first epochs is young: a base whose upload has lasted for long.
+    # An object of one of the first epochs is young: a base whose upload took long.
     stays = {epoch: f"cleancut/{name}" in after for epoch, name in lost.items()}
     assert stays == {1: False, 2: True, last - 21: False, last - 20: True, last: True}
     assert Checkpoint(four_cuts.location).verify().ok
 
 
-def test_the_epoch_that_undo_goes_back_to_is_named(four_cuts: CutFiles) -> None:
+def test_the_plan_names_the_epoch_that_undo_requires(four_cuts: CutFiles) -> None:
     mark = {"spark.sql.streaming.stateStore.cleancut.offlineLast": "2"}
     offsets = f"v1\n{json.dumps({'batchWatermarkMs': 0, 'conf': mark})}\n0"
     four_cuts.commit(([], 3), ([], 1), offsets=offsets)
@@ -321,7 +327,7 @@ def test_the_epoch_that_undo_goes_back_to_is_named(four_cuts: CutFiles) -> None:
     assert Checkpoint(four_cuts.location).expire(retain_last=3).notes == ()
 
 
-def test_damage_to_what_stays_is_found_before_anything_goes(four_cuts: CutFiles) -> None:
+def test_corruption_of_retained_objects_is_found_before_any_deletion(four_cuts: CutFiles) -> None:
     plan = Checkpoint(four_cuts.location).expire(retain_last=2)
     four_cuts.change(four_cuts.cut_path(2), lambda data: data[:-1])
     before = four_cuts.objects()
@@ -331,15 +337,15 @@ def test_damage_to_what_stays_is_found_before_anything_goes(four_cuts: CutFiles)
     assert four_cuts.objects() == before
 
 
-class Dying(Directory):
-    """Dies before one of the deletions that it is asked for."""
+class CrashingObjects(Directory):
+    """Crashes before the given deletion."""
 
     left = 0
 
     def delete(self, name: str) -> None:
-        if Dying.left == 0:
+        if CrashingObjects.left == 0:
             raise KeyboardInterrupt
-        Dying.left -= 1
+        CrashingObjects.left -= 1
         super().delete(name)
 
 
@@ -354,13 +360,13 @@ def restored(cuts: CutFiles, objects: Mapping[str, bytes]) -> None:
         (cuts.location / name).write_bytes(data)
 
 
-def test_killed_at_any_deletion_it_is_begun_again(
+def test_an_expiry_killed_at_any_deletion_is_repeated(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One after the other, so that each can be the last.
     monkeypatch.setattr("cleancut._checkpoint.retain.expiry.mapped", map)
     four_cuts.savepoint("good", 0)
-    all_needless(four_cuts)
+    replace_all(four_cuts)
     orphan(four_cuts, 1, 6)
     before, were = four_cuts.objects(), digests(four_cuts)
     Checkpoint(four_cuts.location).expire(retain_last=1).apply()
@@ -369,26 +375,26 @@ def test_killed_at_any_deletion_it_is_begun_again(
     assert deletions > 4
     for step in range(deletions):
         restored(four_cuts, before)
-        Dying.left = step
+        CrashingObjects.left = step
         with pytest.raises(KeyboardInterrupt):
-            expire(rooted(four_cuts, Dying), 1, None).apply()
+            expire(rooted(four_cuts, CrashingObjects), 1, None).apply()
         assert len(four_cuts.objects()) == len(before) - step
-        # Whatever cuts are left are whole.
+        # All cuts that are left are complete.
         assert digests(four_cuts).items() <= were.items()
         expire(rooted(four_cuts, Directory), 1, None).apply()
         assert four_cuts.objects() == wanted
 
 
-class Beginning(Directory):
-    """Has a run of the query begin, and commit an epoch, before one of the requests."""
+class ConcurrentRun(Directory):
+    """Starts a run of the query, which commits an epoch, before the given request."""
 
     left = 0
     begin: Callable[[], None]
 
     def _step(self) -> None:
-        Beginning.left -= 1
-        if Beginning.left == 0:
-            Beginning.begin()
+        ConcurrentRun.left -= 1
+        if ConcurrentRun.left == 0:
+            ConcurrentRun.begin()
 
     def read(self, name: str) -> bytes:
         self._step()
@@ -403,39 +409,42 @@ class Beginning(Directory):
         super().delete(name)
 
 
-def test_a_run_that_begins_at_any_moment_loses_nothing(
+def test_a_run_that_starts_at_any_request_loses_nothing(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cleancut._checkpoint.retain.expiry.mapped", map)
-    own(four_cuts, 1, ended=True)
+    write_owner(four_cuts, 1, ended=True)
     orphan(four_cuts, 1, 4)
     before = four_cuts.objects()
     state = dict(vars(four_cuts))
 
     def begin() -> None:
-        """It writes into an old epoch: a base of the last version, and adopts it."""
-        own(four_cuts, 2, ended=False)
+        """Writes a base of the last version into an old epoch, and adopts it."""
+        write_owner(four_cuts, 2, ended=False)
         four_cuts.base(0, ROWS, number=7)
         four_cuts.commit(([], 3), ([], 1))
 
-    Beginning.begin = staticmethod(begin)
+    ConcurrentRun.begin = staticmethod(begin)
     refused = done = 0
     for step in range(1, 200):
         vars(four_cuts).update(
-            {name: dict(of) if isinstance(of, dict) else of for name, of in state.items()}
+            {
+                name: dict(entry) if isinstance(entry, dict) else entry
+                for name, entry in state.items()
+            }
         )
         for name in four_cuts.objects().keys() - before.keys():
             (four_cuts.location / name).unlink()
         restored(four_cuts, before)
-        Beginning.left = 0
-        plan = expire(rooted(four_cuts, Beginning), 1, None)
-        Beginning.left = step
+        ConcurrentRun.left = 0
+        plan = expire(rooted(four_cuts, ConcurrentRun), 1, None)
+        ConcurrentRun.left = step
         try:
             plan.apply()
             done += 1
         except RequestError:
             refused += 1
-        if Beginning.left > 0:
+        if ConcurrentRun.left > 0:
             break
         there = Checkpoint(four_cuts.location)
         assert there.cuts()[-1].epoch == 4
@@ -455,7 +464,7 @@ def test_a_run_that_begins_at_any_moment_loses_nothing(
     pins=st.lists(st.integers(0, 9), max_size=3, unique=True),
     ended=st.booleans(),
 )
-def test_whatever_there_was_all_that_is_kept_is_whole(
+def test_retained_states_are_complete_after_random_operations(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,
     epochs: int,
@@ -464,7 +473,7 @@ def test_whatever_there_was_all_that_is_kept_is_whole(
     ended: bool,
 ) -> None:
     chance = random.Random(seed)
-    cuts = Turning(CheckpointFiles(tmp_path_factory.mktemp("drawn") / "checkpoint"))
+    cuts = RotatingPages(CheckpointFiles(tmp_path_factory.mktemp("drawn") / "checkpoint"))
     rows: dict[int, Change] = {}
     for epoch in range(epochs):
         if epoch and chance.random() < 0.4:
@@ -478,13 +487,13 @@ def test_whatever_there_was_all_that_is_kept_is_whole(
     for epoch in pins:
         if epoch < epochs:
             cuts.savepoint(f"of-{epoch}", epoch)
-    own(cuts, 1, ended=ended)
+    write_owner(cuts, 1, ended=ended)
     before = cuts.objects()
     kept = states(cuts)
     plan = Checkpoint(cuts.location).expire(retain_last=keep)
-    done = plan.apply(fence=None if ended else "given up")
+    done = plan.apply(fence=None if ended else "retired")
     after = cuts.objects()
-    wanted = {of: rows for of, rows in kept.items() if isinstance(of, str) or of >= epochs - keep}
+    wanted = {at: rows for at, rows in kept.items() if isinstance(at, str) or at >= epochs - keep}
     assert states(cuts) == wanted
     report = Checkpoint(cuts.location).verify()
     assert report.ok, str(report)
@@ -504,11 +513,13 @@ def is_stored(name: str) -> bool:
 
 
 def states(cuts: CutFiles) -> dict[int | str, Any]:
-    """The rows of all states that there are."""
+    """Returns the rows of all states."""
     there = Checkpoint(cuts.location)
-    by_epoch = {of.epoch: there.state(0, at=of.epoch) for of in there.cuts()}
-    by_name = {of.name: there.state(0, at=of.name) for of in there.savepoints()}
-    return {of: rows.to_pylist() for of, rows in (by_epoch | by_name).items()}
+    by_epoch = {cut.epoch: there.state(0, at=cut.epoch) for cut in there.cuts()}
+    by_name = {
+        savepoint.name: there.state(0, at=savepoint.name) for savepoint in there.savepoints()
+    }
+    return {at: rows.to_pylist() for at, rows in (by_epoch | by_name).items()}
 
 
 @pytest.fixture
@@ -519,7 +530,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
         yield running
 
 
-def test_a_bucket_is_expired_likewise(
+def test_cuts_in_a_bucket_are_expired(
     four_cuts: CutFiles, server: S3Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     four_cuts.savepoint("good", 0)
@@ -532,15 +543,15 @@ def test_a_bucket_is_expired_likewise(
     status, out, _ = run(
         capsys, "expire", location, "--retain-last", "1", "--apply", "--json", *there
     )
-    told = json.loads(out)
-    assert (status, told["epochs"], told["is_applied"]) == (_cli.OK, [0, 1, 2], True)
+    plan = json.loads(out)
+    assert (status, plan["epochs"], plan["is_applied"]) == (_cli.OK, [0, 1, 2], True)
     bucket = Checkpoint(location, endpoint=server.endpoint, region="us-east-1")
-    assert [of.epoch for of in bucket.cuts()] == [3]
-    for of in (3, "good"):
-        assert bucket.test_restore(of, read_only=True).digest == were[of]
+    assert [cut.epoch for cut in bucket.cuts()] == [3]
+    for at in (3, "good"):
+        assert bucket.test_restore(at, read_only=True).digest == were[at]
 
 
-def test_the_commands_plan_and_do_it(
+def test_the_commands_plan_and_apply(
     four_cuts: CutFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = str(four_cuts.location)
@@ -554,7 +565,7 @@ def test_the_commands_plan_and_do_it(
         status, out, err = run(capsys, "expire", location, *wrong)
         assert (status, out) == (_cli.REFUSED, "")
         assert len(err.splitlines()) == 1
-    own(four_cuts, 1, ended=False)
+    write_owner(four_cuts, 1, ended=False)
     status, out, err = run(capsys, "expire", location, "--retain-last", "1", "--apply")
     assert (status, out) == (_cli.REFUSED, "")
     assert "CLEANCUT_OPERATION_REFUSED" in err
@@ -563,7 +574,7 @@ def test_the_commands_plan_and_do_it(
     status, out, _ = run(capsys, "expire", location, "--retain-last", "1", *fenced)
     assert status == _cli.OK
     assert "cuts went" in out
-    own(four_cuts, 3, ended=True)
+    write_owner(four_cuts, 3, ended=True)
     status, out, _ = run(capsys, "gc", location, "--apply", "--json")
     assert (status, json.loads(out)["operation"]) == (_cli.OK, "collect_garbage")
     assert parts(four_cuts.objects()) == named(four_cuts)
@@ -572,37 +583,37 @@ def test_the_commands_plan_and_do_it(
 def test_the_documented_commands_run(four_cuts: CutFiles) -> None:
     *_, typed = blocks("docs/guides/recovery.md", "sh")
     for command in commands(typed):
-        asked = [str(four_cuts.location) if "/" in part else part for part in command[1:]]
-        assert _cli.main(asked) == _cli.OK, command
+        arguments = [str(four_cuts.location) if "/" in part else part for part in command[1:]]
+        assert _cli.main(arguments) == _cli.OK, command
 
 
-def test_a_plan_reads_no_more_than_what_stays(four_cuts: CutFiles) -> None:
-    """One request for each cut and page that stays, and for each listing: none for what goes."""
-    asked: list[str] = []
+def test_a_plan_reads_retained_objects_only(four_cuts: CutFiles) -> None:
+    """One request per retained cut, retained page and listing, and none for expired objects."""
+    read: list[str] = []
 
     class Counting(Directory):
         def read(self, name: str) -> bytes:
-            asked.append(name)
+            read.append(name)
             return super().read(name)
 
     collect_garbage(rooted(four_cuts, Counting))
-    assert len(asked) == len(set(asked)) <= 4 + 5
-    asked.clear()
+    assert len(read) == len(set(read)) <= 4 + 5
+    read.clear()
     expire(rooted(four_cuts, Counting), 1, None)
-    assert sum(name.startswith("cuts/") for name in asked) == 1
+    assert sum(name.startswith("cuts/") for name in read) == 1
 
 
 def at_times(cuts: CutFiles, first_s: float, step_s: float = 10.0) -> None:
-    """Gives each cut a write time by its epoch."""
+    """Sets the write time of each cut by its epoch."""
     for epoch in range(cuts.epoch):
         os.utime(cuts.cut_path(epoch), (first_s + epoch * step_s,) * 2)
 
 
 @pytest.mark.parametrize("damage", ["cut", "page"])
-def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
+def test_an_unreadable_savepoint_retains_the_objects_of_its_time(
     four_cuts: CutFiles, damage: str
 ) -> None:
-    all_needless(four_cuts)
+    replace_all(four_cuts)
     four_cuts.savepoint("early", 2)
     path = four_cuts.root / "savepoints" / "early.cut"
     at_times(four_cuts, first_s := time.time() - 10_000)
@@ -625,25 +636,25 @@ def test_an_unreadable_savepoint_keeps_what_existed_when_it_was_created(
     gone = before - parts(four_cuts.objects())
     assert {int(name.split("/")[2]) for name in gone} <= {6, 7}
     assert {f"cleancut/{late[6]}", f"cleancut/{late[7]}"} <= gone
-    assert [of.epoch for of in Checkpoint(four_cuts.location).cuts()] == [four_cuts.epoch - 1]
+    assert [cut.epoch for cut in Checkpoint(four_cuts.location).cuts()] == [four_cuts.epoch - 1]
     assert Checkpoint(four_cuts.location).drop_savepoint("early")
     swept = Checkpoint(four_cuts.location).collect_garbage().apply()
     assert swept.notes == ()
     assert parts(four_cuts.objects()) == named(four_cuts)
 
 
-def test_write_times_tell_the_last_epoch_before_a_savepoint() -> None:
+def test_the_last_epoch_before_a_savepoint_follows_from_write_times() -> None:
     regular = {5: 50, 6: 60, 7: 70, 8: 80}
     assert [last_before(at, regular) for at in (40, 59, 60, 65, 79)] == [4, 5, 6, 6, 7]
     assert last_before(80, regular) is None
     assert last_before(90, regular) is None
-    # A run that was followed wrote a cut late: a cut before a gap is no evidence.
+    # A fenced run wrote a cut late, so a cut before a gap is no evidence.
     assert last_before(40, {2: 55, **regular}) == 4
     assert last_before(65, {2: 66, **regular}) == 6
     assert last_before(1, {}) is None
 
 
-def test_an_object_store_that_does_not_answer_is_no_unreadable_savepoint(
+def test_a_failing_object_store_is_no_unreadable_savepoint(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     four_cuts.savepoint("good", 1)
@@ -665,18 +676,18 @@ def test_an_object_store_that_does_not_answer_is_no_unreadable_savepoint(
     assert four_cuts.objects() == before
 
 
-def test_a_fenced_run_keeps_what_is_young_by_the_clock_of_the_store(
+def test_objects_of_a_fenced_run_are_young_by_the_clock_of_the_store(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(30):
         four_cuts.commit(([], 3), ([], 1))
     young, old = orphan(four_cuts, 1, 9), orphan(four_cuts, 2, 9)
     os.utime(four_cuts.root / old, (1, 1))
-    own(four_cuts, 1, ended=False)
+    write_owner(four_cuts, 1, ended=False)
     # The host is a day ahead of the store.
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + DAY_S)
-    Checkpoint(four_cuts.location).expire(retain_last=1).apply(fence="given up")
+    Checkpoint(four_cuts.location).expire(retain_last=1).apply(fence="retired")
     stays = parts(four_cuts.objects())
     assert f"cleancut/{young}" in stays
     assert f"cleancut/{old}" not in stays

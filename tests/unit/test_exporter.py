@@ -71,30 +71,30 @@ class Clock:
 
 
 class Counted:
-    """The objects of a checkpoint, and what was asked of them."""
+    """The objects of a checkpoint, with a counter of requests by operation and directory."""
 
     def __init__(self, root: Root) -> None:
         self._objects = root.objects
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:
-        # No request.
+        # The path is no request.
         if name == "path":
             return self._objects.path
 
         def call(*arguments: Any) -> Any:
-            self.asked[f"{name} {arguments[0].partition('/')[0]}"] += 1
+            self.requests[f"{name} {arguments[0].partition('/')[0]}"] += 1
             return getattr(self._objects, name)(*arguments)
 
         return call
 
 
 def commit(cuts: CutFiles, **fields: Any) -> int:
-    """One more epoch, a second after the one before."""
+    """Commits one more epoch, a second after the previous one."""
     written = WRITTEN_MS + 1000 * cuts.epoch
     timings = {"epochMs": 700, "gateMs": 30, "previousCutMs": 21}
-    told = {"timings": timings, "costs": costs(), "writtenMs": written}
-    return cuts.commit(([], 0), ([], 0), **told | fields)
+    measured = {"timings": timings, "costs": costs(), "writtenMs": written}
+    return cuts.commit(([], 0), ([], 0), **measured | fields)
 
 
 def scan_of(cuts: CutFiles, clock: Clock, **options: Any) -> tuple[CheckpointScan, Counted]:
@@ -105,14 +105,16 @@ def scan_of(cuts: CutFiles, clock: Clock, **options: Any) -> tuple[CheckpointSca
 
 
 def values(samples: Any, **labels: str) -> dict[str, float]:
-    """The samples with these labels beside those of the query, by their metrics."""
-    found = {}
-    for of in samples:
-        rest = {name: of.labels[name] for name in of.labels if name not in ("query", "location")}
+    """Returns the samples with these labels in addition to those of the query, by metric."""
+    values = {}
+    for sample in samples:
+        rest = {
+            name: sample.labels[name] for name in sample.labels if name not in ("query", "location")
+        }
         if rest == labels:
-            assert of.metric not in found
-            found[of.metric] = of.value
-    return found
+            assert sample.metric not in values
+            values[sample.metric] = sample.value
+    return values
 
 
 @pytest.fixture
@@ -121,10 +123,10 @@ def cuts(files: CheckpointFiles) -> CutFiles:
     return three_epochs(CutFiles(files))
 
 
-def three_epochs(found: CutFiles) -> CutFiles:
+def three_epochs(cuts: CutFiles) -> CutFiles:
     for _ in range(3):
-        commit(found)
-    return found
+        commit(cuts)
+    return cuts
 
 
 def owner(cuts: CutFiles, generation: int, host: str, started_s: float) -> None:
@@ -133,14 +135,14 @@ def owner(cuts: CutFiles, generation: int, host: str, started_s: float) -> None:
     cuts.write(f"owners/{generation:020d}.json", json.dumps(note).encode())
 
 
-def test_a_look_tells_what_the_last_epoch_was_like(files: CheckpointFiles) -> None:
+def test_a_scan_reports_the_last_epoch(files: CheckpointFiles) -> None:
     cuts = three_epochs(CutFiles(files))
     commit(cuts, channels=[OVERTAKEN, ARRIVED])
     scan, _ = scan_of(cuts, Clock(), budget=5.0)
     samples = scan.scan()
     info, history = Checkpoint(cuts.location).cut().info, Checkpoint(cuts.location).history()
-    assert {of.labels["query"] for of in samples} == {QUERY_ID}
-    assert {of.labels["location"] for of in samples} == {str(cuts.location)}
+    assert {sample.labels["query"] for sample in samples} == {QUERY_ID}
+    assert {sample.labels["location"] for sample in samples} == {str(cuts.location)}
     plain = values(samples)
     assert (plain["committed_epoch"], plain["stores"]) == (3, 2)
     assert plain["last_commit_timestamp_seconds"] == WRITTEN_MS / 1000 + 3
@@ -165,17 +167,21 @@ def test_a_look_tells_what_the_last_epoch_was_like(files: CheckpointFiles) -> No
     assert (stores["longest_chain_frames"], stores["oldest_snapshot_age_epochs"]) == (4, 4)
     assert stores["chain_bytes"] == info.bytes
     for prices, expected in zip(PRICES, Checkpoint(cuts.location).cost_per_day(), strict=True):
-        found = values(samples, prices=prices.name)
-        assert found == {"cost_dollars_per_day": pytest.approx(expected.usd)}
+        figures = values(samples, prices=prices.name)
+        assert figures == {"cost_dollars_per_day": pytest.approx(expected.usd)}
 
 
-def test_counters_count_from_the_first_look(cuts: CutFiles) -> None:
+def test_counters_start_at_the_first_scan(cuts: CutFiles) -> None:
     scan, _ = scan_of(cuts, Clock())
     first = values(scan.scan())
-    counters = {of.name for of in metrics().values() if of.type == "counter" and not of.labels}
+    counters = {
+        metric.name
+        for metric in metrics().values()
+        if metric.type == "counter" and not metric.labels
+    }
     assert {name: first[name] for name in counters} == dict.fromkeys(counters, 0)
     commit(cuts)
-    # Of a release that counted nothing.
+    # A cut of a release without counters.
     cuts.commit(([], 0), ([], 0))
     samples = scan.scan()
     used = Checkpoint(cuts.location).cut(3).costs
@@ -194,13 +200,13 @@ def test_counters_count_from_the_first_look(cuts: CutFiles) -> None:
         }
 
 
-def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
-    """As the driver notes them: those behind the first cut that was seen, and each once."""
+def test_slow_epochs_are_counted_by_cause(cuts: CutFiles) -> None:
+    """As the driver records them: after the first scanned cut, and each once."""
     history = History(cuts.root)
     history.write([record(epoch) for epoch in range(3)])
     scan, counted = scan_of(cuts, Clock())
     samples = scan.scan()
-    assert "read history" not in counted.asked
+    assert "read history" not in counted.requests
     for cause in SLOW_KINDS:
         assert values(samples, cause=cause) == {"slow_epochs_total": 0}
     notes = [record(epoch) for epoch in (3, 4)]
@@ -212,45 +218,45 @@ def test_slow_epochs_are_counted_by_what_explains_them(cuts: CutFiles) -> None:
     samples = scan.scan()
     assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
     assert values(samples, cause="commit") == {"slow_epochs_total": 1}
-    # Files are put together, and an epoch more is slow.
+    # History files are merged, and one more epoch is slow.
     last.unlink()
     later = record(7)
     later["slow"] = later["slow"] | {"kind": "of a later release"}
     history.write([*notes, gate, calm, later])
-    first = counted.asked.copy()
+    first = counted.requests.copy()
     samples = scan.scan()
-    assert (counted.asked - first)["read history"] == 1
+    assert (counted.requests - first)["read history"] == 1
     assert values(samples, cause="straggler") == {"slow_epochs_total": 2}
     assert values(samples, cause="of a later release") == {"slow_epochs_total": 1}
-    counted.asked.clear()
+    counted.requests.clear()
     scan.scan()
-    assert "read history" not in counted.asked
+    assert "read history" not in counted.requests
 
 
-def test_what_was_read_is_not_read_again(cuts: CutFiles) -> None:
+def test_objects_are_read_once(cuts: CutFiles) -> None:
     clock = Clock()
     owner(cuts, 1, "one", NOW_S)
     scan, counted = scan_of(cuts, clock)
     scan.scan()
-    assert counted.asked["read cuts"] == 3
-    first = counted.asked.copy()
+    assert counted.requests["read cuts"] == 3
+    first = counted.requests.copy()
     clock.s += 60
     scan.scan()
     listings = {"list cuts": 1, "list history": 1, "list proofs": 1, "list replicas": 1}
     quiet = {**listings, "read owners": 1}
-    assert counted.asked - first == quiet
+    assert counted.requests - first == quiet
     commit(cuts)
-    first = counted.asked.copy()
+    first = counted.requests.copy()
     scan.scan()
-    assert counted.asked - first == {**quiet, "read cuts": 1}
-    # Chains and sizes have their turn.
+    assert counted.requests - first == {**quiet, "read cuts": 1}
+    # Chains and sizes are read in turn.
     clock.s += 600
-    first = counted.asked.copy()
+    first = counted.requests.copy()
     scan.scan()
-    assert (counted.asked - first)["list segments"] == 1
+    assert (counted.requests - first)["list segments"] == 1
 
 
-def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> None:
+def test_restore_tests_replicas_and_owners_are_reported(cuts: CutFiles, tmp_path: Path) -> None:
     clock = Clock()
     for generation, host in enumerate(["one", "two", "one"], 1):
         owner(cuts, generation, host, NOW_S - 700 + 100 * generation)
@@ -267,7 +273,7 @@ def test_proofs_copies_and_owners_are_told(cuts: CutFiles, tmp_path: Path) -> No
     plain = values(samples)
     assert (plain["restore_test_epoch"], plain["epochs_since_restore_test"]) == (2, 2)
     assert plain["restore_test_timestamp_seconds"] == proof.tested.timestamp()
-    # What is longer ago than ten minutes is no rivalry.
+    # A takeover more than ten minutes ago is no rivalry.
     assert (plain["owner_generation"], plain["owner_hosts"]) == (4, 1)
     assert values(samples, replica=str(tmp_path / "copy")) == {
         "replica_lag_epochs": 2,
@@ -291,7 +297,7 @@ def test_a_scan_reports_each_metric_of_the_exporter(cuts: CutFiles, tmp_path: Pa
     assert [line for line in shown.splitlines() if line.startswith("# HELP")] == helped
 
 
-def test_a_look_that_fails_keeps_the_last_samples_and_says_so(cuts: CutFiles) -> None:
+def test_a_failed_scan_keeps_the_last_samples(cuts: CutFiles) -> None:
     clock = Clock()
     failures: list[tuple[str, Any]] = []
     scan, _ = scan_of(cuts, clock)
@@ -315,7 +321,7 @@ def test_a_look_that_fails_keeps_the_last_samples_and_says_so(cuts: CutFiles) ->
     assert plain["last_scan_timestamp_seconds"] == NOW_S + 60
 
 
-def test_a_checkpoint_without_cuts_is_told_when_it_has_some(files: CheckpointFiles) -> None:
+def test_a_checkpoint_is_reported_from_its_first_cut_on(files: CheckpointFiles) -> None:
     cuts = CutFiles(files)
     scan, _ = scan_of(cuts, Clock())
     assert values(scan.scan()).get("committed_epoch") is None
@@ -345,10 +351,10 @@ def test_a_scrape_has_all_samples_in_prometheus_form() -> None:
     ]
     here = frozenset({("query", "q"), ("location", odd)})
     with serve(lambda: samples, "127.0.0.1", 0) as server:
-        found = scraped(server.port)
+        scrape = scraped(server.port)
         with pytest.raises(RequestError, match="CLEANCUT_METRICS_BIND_FAILED"):
             serve(lambda: samples, "127.0.0.1", server.port)
-    assert found == {
+    assert scrape == {
         ("cleancut_committed_epoch", here): 7,
         ("cleancut_requests_total", here | {("kind", "put")}): 12,
     }
@@ -357,7 +363,7 @@ def test_a_scrape_has_all_samples_in_prometheus_form() -> None:
 
 
 @pytest.mark.parametrize("options", [["--port", "99999"], ["--address", "192.0.2.1"]])
-def test_an_address_that_cannot_be_had_is_one_error(
+def test_an_address_in_use_is_reported(
     cuts: CutFiles, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, printed, error = run(capsys, "exporter", str(cuts.location), *options)
@@ -366,20 +372,20 @@ def test_an_address_that_cannot_be_had_is_one_error(
     assert error.count("\n") == 5
 
 
-def test_the_command_serves_what_comes_until_it_is_told_to_end(cuts: CutFiles) -> None:
+def test_the_command_serves_new_epochs_until_it_is_stopped(cuts: CutFiles) -> None:
     command = [sys.executable, "-m", "cleancut", "exporter", str(cuts.location)]
     options = ["--every", "0.1", "--address", "127.0.0.1", "--port", "0"]
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        found = re.fullmatch(
+        announced = re.fullmatch(
             r"serving http://127\.0\.0\.1:(\d+)/metrics\n", process.stdout.readline()
         )
-        assert found is not None
+        assert announced is not None
         commit(cuts)
         here = frozenset({("query", QUERY_ID), ("location", str(cuts.location))})
         until = time.monotonic() + PATIENCE_S
-        while scraped(int(found[1])).get(("cleancut_committed_epoch", here)) != 3:
+        while scraped(int(announced[1])).get(("cleancut_committed_epoch", here)) != 3:
             assert time.monotonic() < until
             time.sleep(0.05)
         process.terminate()
@@ -389,7 +395,7 @@ def test_the_command_serves_what_comes_until_it_is_told_to_end(cuts: CutFiles) -
         process.wait()
 
 
-def test_the_command_prints_once_what_a_scrape_would_have(
+def test_the_command_prints_the_samples_of_a_scrape_once(
     cuts: CutFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, printed, error = run(capsys, "exporter", str(cuts.location), "--once")
@@ -403,7 +409,7 @@ def test_the_command_prints_once_what_a_scrape_would_have(
     assert parsed(printed) == {("cleancut_scan_success", failed): 0}
 
 
-def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
+def test_a_location_without_checkpoint_is_refused_before_serving(
     cuts: CutFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = _cli.main(["exporter", str(cuts.location), str(tmp_path / "none"), "--port", "0"])
@@ -426,7 +432,7 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_served(
         ["top", "here", "--sort", "stars"],
     ],
 )
-def test_options_that_mean_nothing_are_refused(
+def test_options_without_effect_are_refused(
     options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as raised:
@@ -437,7 +443,7 @@ def test_options_that_mean_nothing_are_refused(
 
 @contextmanager
 def collector(path: str = "/v1/metrics") -> Iterator[tuple[str, list[bytes]]]:
-    """What takes OTLP over HTTP, and the bodies that have come to a path."""
+    """A server that accepts OTLP over HTTP, and the bodies sent to a path."""
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -463,7 +469,7 @@ def collector(path: str = "/v1/metrics") -> Iterator[tuple[str, list[bytes]]]:
         server.server_close()
 
 
-def test_a_collector_gets_the_same_figures(cuts: CutFiles) -> None:
+def test_a_collector_receives_the_same_values(cuts: CutFiles) -> None:
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
         ExportMetricsServiceRequest,
     )
@@ -479,19 +485,23 @@ def test_a_collector_gets_the_same_figures(cuts: CutFiles) -> None:
             time.sleep(0.05)
     message = ExportMetricsServiceRequest.FromString(bodies[-1])
     (resource,) = message.resource_metrics
-    named = {of.key: of.value.string_value for of in resource.resource.attributes}
+    named = {
+        attribute.key: attribute.value.string_value for attribute in resource.resource.attributes
+    }
     assert named["service.name"] == "cleancut"
-    found = {}
+    figures = {}
     for metric in resource.scope_metrics[0].metrics:
         data = metric.sum if metric.HasField("sum") else metric.gauge
         assert metric.HasField("sum") == (f"{metric.name}_total" in expected_counters())
         suffix = "_total" if metric.HasField("sum") else ""
         for point in data.data_points:
-            labels = frozenset((of.key, of.value.string_value) for of in point.attributes)
+            labels = frozenset(
+                (attribute.key, attribute.value.string_value) for attribute in point.attributes
+            )
             value = point.as_double if point.HasField("as_double") else point.as_int
-            found[f"{metric.name}{suffix}", labels] = value
-    assert found == parsed(exposition(scans.samples()))
+            figures[f"{metric.name}{suffix}", labels] = value
+    assert figures == parsed(exposition(scans.samples()))
 
 
 def expected_counters() -> set[str]:
-    return {f"cleancut_{of.name}" for of in metrics().values() if of.type == "counter"}
+    return {f"cleancut_{metric.name}" for metric in metrics().values() if metric.type == "counter"}

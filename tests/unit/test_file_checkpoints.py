@@ -1,4 +1,4 @@
-"""The checkpoints of a query, by the records of a directory."""
+"""Former checkpoints of a query in the records of a directory."""
 
 from dataclasses import replace
 from typing import Any

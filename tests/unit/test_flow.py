@@ -1,4 +1,4 @@
-"""A dataflow on a disk and in a bucket: members, cuts, a coordinator in a thread, and acts."""
+"""A dataflow on a disk and in a bucket: members, cuts, operations, and a coordinator thread."""
 
 import itertools
 import json
@@ -51,36 +51,36 @@ def on_disk(tmp_path: Path) -> Pair:
 
 @pytest.fixture
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pair], None]:
-    """Has acts on checkpoints be done by the queries of a test."""
+    """Lets the queries of a test perform operations on checkpoints."""
 
     return lambda pair: roll_back_without_spark(pair, monkeypatch)
 
 
-def test_members_come_and_go(pair: Pair) -> None:
+def test_members_are_added_and_removed(pair: Pair) -> None:
     flow = pair.flow
-    assert [(of.name, of.epoch, of.reason) for of in flow.members()] == [
+    assert [(member.name, member.epoch, member.reason) for member in flow.members()] == [
         ("a", None, None),
         ("b", None, None),
     ]
     pair.step()
     pair.step()
-    assert [(of.name, of.epoch, of.query_id) for of in flow.members()] == [
+    assert [(member.name, member.epoch, member.query_id) for member in flow.members()] == [
         ("a", 1, "id-a"),
         ("b", 1, "id-b"),
     ]
     (edge,) = flow.edges()
     assert (edge.sender, edge.receiver, edge.consumed, edge.sent) == ("a", "b", 0, 1)
-    # Again, it changes nothing; a name and a checkpoint belong to each other.
+    # A repeated call changes nothing; a name belongs to one checkpoint.
     assert flow.add("a", pair.a.checkpoint).epoch == 1
     for name, place in [("a", pair.b.checkpoint), ("c", pair.a.checkpoint), ("no/name", "c")]:
         with pytest.raises(RequestError) as raised:
             flow.add(name, place)
         assert raised.value.error_id == REFUSED
-    # Here as elsewhere a cut keeps what it has by a savepoint of each.
+    # A dataflow cut retains one savepoint per member.
     made = flow.cut(name="good")
     assert made.epochs == {"a": 1, "b": 1}
     assert pair.a.savepoints() == [made.members[0].savepoint]
-    assert [of.epochs for of in flow.in_flight("good")] == [(1,)]
+    assert [in_flight.epochs for in_flight in flow.in_flight("good")] == [(1,)]
     assert flow.remove("b")
     assert not flow.remove("b")
     assert flow.cut().epochs == {"a": 1}
@@ -89,7 +89,7 @@ def test_members_come_and_go(pair: Pair) -> None:
     assert pair.b.savepoints() == []
 
 
-def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
+def test_cuts_are_created_named_inspected_and_expired(on_disk: Pair) -> None:
     pair, flow = on_disk, on_disk.flow
     pair.step(rows=7)
     pair.step(rows=5)
@@ -101,7 +101,7 @@ def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
         pair.step()
         flow.cut()
     cuts = flow.cuts()
-    assert [of.epochs["a"] for of in cuts] == [1, 2, 3, 4]
+    assert [cut.epochs["a"] for cut in cuts] == [1, 2, 3, 4]
     assert flow.get_cut("good") == first
     with pytest.raises(RequestError, match="has the name good") as raised:
         flow.create_savepoint("good")
@@ -120,11 +120,11 @@ def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
     assert flow.drop_savepoint("better")
     assert not flow.drop_savepoint("better")
     flow.expire(retain_last=1, retain_for="0s").apply()
-    assert [of.names for of in flow.cuts()] == [("good",), ()]
-    # Each has what is named, and the last.
+    assert [cut.names for cut in flow.cuts()] == [("good",), ()]
+    # Named cuts and the last one are retained.
     assert len(pair.a.savepoints()) == 2
     lines = flow.history()
-    assert [(of.number, of.member) for of in lines[:2]] == [
+    assert [(row.number, row.member) for row in lines[:2]] == [
         (first.number, "a"),
         (first.number, "b"),
     ]
@@ -136,10 +136,10 @@ def test_cuts_are_made_named_looked_into_and_given_up(on_disk: Pair) -> None:
     assert json.dumps(status.to_dict(), default=str)
 
 
-def test_an_expiry_counts_the_savepoints_that_go_in_its_plan_and_when_it_is_done(
+def test_an_expiry_counts_savepoints_in_plan_and_result(
     on_disk: Pair,
 ) -> None:
-    """Once a name counted once for all members, and one that a later cut needs as gone."""
+    """A name counted once for all members, and a savepoint that a later cut needs as deleted."""
     flow, a, b = on_disk.flow, on_disk.a, on_disk.b
     b.run()
     for _ in range(3):
@@ -149,14 +149,15 @@ def test_an_expiry_counts_the_savepoints_that_go_in_its_plan_and_when_it_is_done
     def there() -> int:
         return len(a.savepoints()) + len(b.savepoints())
 
-    # `b` stands still, and the first one's savepoint of it is that of all.
+    # `b` does not advance, so all cuts share its first savepoint.
     assert there() == 4
     plan = flow.expire(retain_last=1)
     assert (len(plan.expired), plan.savepoints) == (2, 2)
     done = plan.apply()
     assert (done.expired, done.retained, done.savepoints) == (plan.expired, plan.retained, 2)
     assert there() == 2
-    # What has moved in both goes in both. A cut that comes after the plan expires no other one.
+    # Savepoints of members that advanced are deleted. A cut created after the plan expires no
+    # other.
     for query in (a, b):
         query.run()
     flow.cut()
@@ -169,24 +170,24 @@ def test_an_expiry_counts_the_savepoints_that_go_in_its_plan_and_when_it_is_done
     assert (done.savepoints, there()) == (2, 3)
 
 
-def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
+def test_verify_checks_the_objects_of_a_cut(on_disk: Pair) -> None:
     flow, home = on_disk.flow, Path(on_disk.home.prefix)
     on_disk.step(rows=7)
     on_disk.step(rows=5)
     flow.cut()
     report = flow.verify()
-    # The files of the channel are only in its manifest.
-    assert [of.detail for of in report.problems] == ["is missing"]
+    # Only the manifest names the files of the channel.
+    assert [problem.detail for problem in report.problems] == ["is missing"]
     (flying,) = (home / "channel/a/_epochs").glob("*1.json")
     file = home / "channel/a" / json.loads(flying.read_text())["files"][0]["name"]
     file.parent.mkdir(parents=True)
     file.write_bytes(b"x" * 499)
-    assert [of.detail for of in flow.verify().problems] == ["has 499 bytes, not 500"]
+    assert [problem.detail for problem in flow.verify().problems] == ["has 499 bytes, not 500"]
     file.write_bytes(b"x" * 500)
     report = flow.verify()
     assert (report.ok, report.members, report.epochs, report.files) == (True, 2, 1, 1)
     assert flow.test_restore().rows == 0
-    # A savepoint that is another cut, and one that is damaged.
+    # A savepoint of another cut, and a corrupted one.
     (saved,) = (home / "ckpt/a/cleancut/savepoints").iterdir()
     whole = saved.read_bytes()
     saved.write_bytes((home / f"ckpt/a/cleancut/cuts/{0:020d}.cut").read_bytes())
@@ -199,7 +200,7 @@ def test_a_cut_is_checked_by_what_its_objects_say(on_disk: Pair) -> None:
         flow.verify()
 
 
-def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> None:
+def test_a_coordinator_in_a_thread_creates_cuts_and_stands_by(on_disk: Pair) -> None:
     flow = on_disk.flow
     on_disk.step()
     with flow.run(interval=0.05, poll=0.02, retain_last=3) as runs:
@@ -214,7 +215,7 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
         assert flow.status().is_running
         on_disk.step()
         assert flow.cut().epochs == {"a": 6, "b": 6}
-        # Somebody else makes a cut, in another process.
+        # Another process creates a cut.
         other = Dataflow(flow.location)
         on_disk.step()
         assert other.cut(name="theirs").epochs == {"a": 7, "b": 7}
@@ -234,7 +235,7 @@ def test_a_coordinator_in_a_thread_makes_cuts_and_stands_by(on_disk: Pair) -> No
             flow.run(**wrong)
 
 
-def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
+def test_a_standby_continues_after_a_crash_during_a_single_cut(
     on_disk: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = on_disk.flow
@@ -249,7 +250,7 @@ def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
         assert _last(flow) == 0
         monkeypatch.setattr("cleancut.dataflow._cuts.running._ONCE_S", 0.1)
         _until(lambda: _last(flow) == 1)
-        # For one that goes on it stands by.
+        # While another coordinator runs, it stands by.
         other = Dataflow(flow.location)._coordinator()
         other.begin()
         _until(lambda: runs.is_standby)
@@ -259,7 +260,7 @@ def test_who_stands_by_goes_on_after_one_that_died_of_a_single_cut(
         _until(lambda: not runs.is_standby)
 
 
-def test_a_coordinator_ends_after_more_failures_than_may_be(
+def test_a_coordinator_ends_after_too_many_failures(
     on_disk: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_disk.a.publish()
@@ -277,7 +278,7 @@ def test_a_coordinator_ends_after_more_failures_than_may_be(
     runs.stop()
 
 
-def test_a_driver_attends_to_requests(on_disk: Pair) -> None:
+def test_a_driver_answers_requests(on_disk: Pair) -> None:
     flow, a = on_disk.flow, on_disk.a
     on_disk.step()
     is_running = threading.Event()
@@ -297,7 +298,9 @@ def test_a_driver_attends_to_requests(on_disk: Pair) -> None:
     assert "attending" not in {path.name for path in Path(flow.location).rglob("attending/*")}
 
 
-def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pair], None]) -> None:
+def test_a_rollback_of_all_members_and_their_continuation(
+    on_disk: Pair, without_spark: Callable[[Pair], None]
+) -> None:
     flow, a, b = on_disk.flow, on_disk.a, on_disk.b
     without_spark(on_disk)
     for _ in range(3):
@@ -306,26 +309,31 @@ def test_all_go_back_to_a_cut_and_on(on_disk: Pair, without_spark: Callable[[Pai
     for _ in range(2):
         on_disk.step()
     plan = flow.rollback("good")
-    assert [(of.member, of.operation, of.epoch, of.target_epoch) for of in plan.members] == [
+    assert [
+        (member.member, member.operation, member.epoch, member.target_epoch)
+        for member in plan.members
+    ] == [
         ("a", "rollback", 4, 2),
         ("b", "rollback", 4, 2),
     ]
-    assert [(of.sender, of.after, of.epochs) for of in plan.channels] == [("a", 2, (3, 4))]
+    assert [(channel.sender, channel.after, channel.epochs) for channel in plan.channels] == [
+        ("a", 2, (3, 4))
+    ]
     assert "Nothing has changed yet." in str(plan)
     done = plan.apply()
     assert done.is_applied
     assert (a.epoch, b.epoch) == (5, 5)
-    assert [of.epoch for of in cleancut.Channel(a.channel).epochs()] == [0, 1, 2]
-    # What was in flight is so again, and a cut of that is the same.
+    assert [published.epoch for published in cleancut.Channel(a.channel).epochs()] == [0, 1, 2]
+    # The in-flight epochs are the same again, and a cut of that state is equal.
     again = flow.cut()
     assert again.epochs == {"a": 5, "b": 5}
     assert (
-        [of.epochs for of in flow.in_flight()]
+        [in_flight.epochs for in_flight in flow.in_flight()]
         == [(2,)]
-        == [of.epochs for of in flow.in_flight(good.number)]
+        == [in_flight.epochs for in_flight in flow.in_flight(good.number)]
     )
-    # There already: nothing to be done.
-    assert {of.operation for of in flow.rollback("good").members} == {"stays"}
+    # All members are at the cut already, so the plan is empty.
+    assert {member.operation for member in flow.rollback("good").members} == {"stays"}
     on_disk.step()
     assert flow.cut().epochs == {"a": 6, "b": 6}
     with pytest.raises(RequestError, match="carried out"):
@@ -353,18 +361,18 @@ def test_no_query_is_rolled_back_if_the_input_of_one_is_missing(
 
 
 class Killed(BaseException):
-    """What a process dies of; nothing catches it."""
+    """The end of a process; no handler catches it."""
 
 
-def dying(of: Callable[..., Any], at: int, counts: list[int], *, is_done: bool) -> Any:
-    """A function that dies in one of its calls, before or after it has done what it does."""
+def crash_in(function: Callable[..., Any], at: int, counts: list[int], *, is_done: bool) -> Any:
+    """Returns a function that crashes in one of its calls, before or after its effect."""
 
     def called(*given: Any) -> Any:
         counts[0] += 1
         is_last = counts[0] == at + 1
         if is_last and not is_done:
             raise Killed
-        answer = of(*given)
+        answer = function(*given)
         if is_last:
             raise Killed
         return answer
@@ -373,7 +381,7 @@ def dying(of: Callable[..., Any], at: int, counts: list[int], *, is_done: bool) 
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-def test_a_restore_that_dies_anywhere_is_begun_again(
+def test_a_rollback_that_crashes_anywhere_is_repeated(
     tmp_path: Path,
     without_spark: Callable[[Pair], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -389,7 +397,7 @@ def test_a_restore_that_dies_anywhere_is_begun_again(
         counts = [0]
         with monkeypatch.context() as patched:
             for name in ("create", "delete"):
-                method = dying(getattr(Directory, name), at, counts, is_done=is_done)
+                method = crash_in(getattr(Directory, name), at, counts, is_done=is_done)
                 patched.setattr(Directory, name, method)
             try:
                 pair.flow.rollback("good").apply()
@@ -398,8 +406,11 @@ def test_a_restore_that_dies_anywhere_is_begun_again(
             else:
                 is_through = True
         pair.flow.rollback("good").apply()
-        assert {of.operation for of in pair.flow.rollback("good").members} == {"stays"}
-        assert [of.epoch for of in cleancut.Channel(pair.a.channel).epochs()] == [0, 1]
+        assert {member.operation for member in pair.flow.rollback("good").members} == {"stays"}
+        assert [published.epoch for published in cleancut.Channel(pair.a.channel).epochs()] == [
+            0,
+            1,
+        ]
         assert pair.flow.cut().edges[0].consumed == 0
         assert pair.flow.in_flight()[0].epochs == (1,)
         if is_through:
@@ -407,7 +418,7 @@ def test_a_restore_that_dies_anywhere_is_begun_again(
     assert at >= 8
 
 
-def test_what_cannot_go_back_is_refused(on_disk: Pair) -> None:
+def test_an_impossible_rollback_is_refused(on_disk: Pair) -> None:
     flow, a, b = on_disk.flow, on_disk.a, on_disk.b
     a.run()
     flow.cut(name="early")
@@ -416,7 +427,7 @@ def test_what_cannot_go_back_is_refused(on_disk: Pair) -> None:
         flow.rollback("early")
     flow.cut(name="good")
     a.run()
-    # A run that has not said that it has ended.
+    # A run that has not recorded its end.
     owner = {"runId": "r-1", "host": "h", "startedMs": 1_790_000_000_000}
     place = on_disk.home.place(a.checkpoint)
     place.create(f"cleancut/owners/{1:020d}.json", json.dumps(owner).encode())
@@ -430,7 +441,7 @@ def test_what_cannot_go_back_is_refused(on_disk: Pair) -> None:
         flow.rollback("good")
 
 
-def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
+def test_a_clone_has_the_in_flight_epochs_and_new_ids(
     on_disk: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow, home = on_disk.flow, on_disk.home.prefix
@@ -444,14 +455,14 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
     on_disk.step()
     made = []
 
-    class Planned:
+    class ClonePlan:
         def __init__(self, checkpoint: str, into: str) -> None:
-            self.of = Path(checkpoint).name, into
+            self.names = Path(checkpoint).name, into
             self.notes: tuple[str, ...] = ()
             self.missing_files = 0
 
         def apply(self) -> None:
-            name, into = self.of
+            name, into = self.names
             made.append(name)
             query = on_disk.a if name == "a" else on_disk.b
             twin = Query(f"{name}2", on_disk.home, query.reads, epoch=1)
@@ -459,7 +470,9 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
             assert twin.checkpoint == into
             twin.commit()
 
-    monkeypatch.setattr(acting, "clone", lambda of, into, _, **named: Planned(of, into))
+    monkeypatch.setattr(
+        acting, "clone", lambda location, into, _, **named: ClonePlan(location, into)
+    )
     members = {name: f"{home}ckpt/{name}2" for name in "ab"}
     channels = {on_disk.a.channel: f"{home}channel/a2"}
     with pytest.raises(RequestError, match="have no new place"):
@@ -467,12 +480,13 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
     with pytest.raises(RequestError, match="two of the places are the same"):
         flow.clone(f"{home}flow2", members, {on_disk.a.channel: on_disk.a.channel}, at="good")
     plan = flow.clone(f"{home}flow2", members, channels, at="good")
-    assert [(of.sender, of.epochs) for of in plan.channels] == [("a", (1, 2))]
-    # One that nobody has begun to read is in flight as a whole; into another nobody has sent.
+    assert [(channel.sender, channel.epochs) for channel in plan.channels] == [("a", (1, 2))]
+    # A channel without readers is in flight completely; a channel without a sender stays empty.
     shutil.copytree(Path(home, "channel/a"), Path(home, "channel/spare"))
-    channels |= {f"{home}channel/{of}": f"{home}channel/{of}2" for of in ("spare", "none")}
+    channels |= {f"{home}channel/{name}": f"{home}channel/{name}2" for name in ("spare", "none")}
     plan = flow.clone(f"{home}flow2", members, channels, at="good")
-    assert [(of.sender, of.epochs) for of in plan.channels] == [("a", (1, 2)), ("a", (0, 1, 2))]
+    epochs = [(channel.sender, channel.epochs) for channel in plan.channels]
+    assert epochs == [("a", (1, 2)), ("a", (0, 1, 2))]
     others = Path(home, "channel/others")
     others.mkdir()
     others.joinpath("_query.json").write_text(
@@ -487,18 +501,18 @@ def test_a_clone_has_what_was_in_flight_under_ids_of_its_own(
     twin = Dataflow(f"{home}flow2")
     cut = twin.cut()
     assert cut.epochs == at.epochs
-    assert [of.query_id for of in cut.members] == ["id-a2", "id-b2"]
+    assert [member.query_id for member in cut.members] == ["id-a2", "id-b2"]
     (edge,) = twin.in_flight()
     assert (edge.sender, edge.epochs, edge.rows) == ("a", (2,), 10)
     assert Path(home, "channel/a2", name).read_bytes() == b"rows"
     assert Path(home, "channel/spare2", name).read_bytes() == b"rows"
     owner = json.loads(Path(home, "channel/a2/_query.json").read_text())
     assert owner["queryId"] == "id-a2"
-    # The first one is as it was.
+    # The original dataflow is unchanged.
     assert flow.cut().epochs == {"a": 3, "b": 3}
 
 
-def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_match_the_methods(on_disk: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     flow, place = on_disk.flow, on_disk.flow.location
 
     def said(act: str, *given: str, status: int = _cli.OK) -> str:
@@ -509,7 +523,7 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     on_disk.step()
     made = json.loads(said("cut", "--name", "good", "--no-wait", "--json"))
     assert made["epochs"] == {"a": 1, "b": 1}
-    assert [of["name"] for of in json.loads(said("members", "--json"))] == ["a", "b"]
+    assert [member["name"] for member in json.loads(said("members", "--json"))] == ["a", "b"]
     for act in ("status", "edges", "cuts", "history", "show", "in-flight"):
         assert "a" in said(act)
         assert json.loads(said(act, "--json"))
@@ -524,7 +538,7 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     said("cut")
     assert "to expire: 4" in said("expire", "--retain-last", "1")
     assert "expired: 4" in said("expire", "--retain-last", "1", "--apply")
-    assert [of.names for of in flow.cuts()] == [("good",), ()]
+    assert [cut.names for cut in flow.cuts()] == [("good",), ()]
     plan = said("rollback", "--to", "good")
     assert "rollback" in plan
     assert "Run the command again with --apply" in plan
@@ -534,7 +548,7 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
     assert "there is no c" in said("remove", "c", status=_cli.REFUSED)
     assert said("rollback", "--to", "good") == plan
     assert "has moved to" in said("move-channel", on_disk.a.channel, f"{other}-moved")
-    assert {of.channel for of in flow.edges()} == {f"file:{other}-moved"}
+    assert {edge.channel for edge in flow.edges()} == {f"file:{other}-moved"}
     assert json.loads(said("move-channel", f"{other}-moved", other, "--json"))["target"] == other
     assert _cli.main(["dataflow", f"{place}/none", "status"]) == _cli.REFUSED
     assert "CLEANCUT_DATAFLOW_NOT_FOUND" in capsys.readouterr().err
@@ -542,20 +556,20 @@ def test_the_commands_do_the_same(on_disk: Pair, capsys: pytest.CaptureFixture[s
 
 @dataclass
 class NoSpark:
-    """What stands for Spark in acts that commands do.
+    """Replaces Spark in the operations of commands.
 
     Attributes:
-        asked: for which act a session was started, and with what settings.
-        done: what was done in one, and to which places.
-        stopped: how many sessions have ended.
+        connections: the operation that each session was started for, and its settings.
+        done: each operation with its locations.
+        stopped: the number of sessions that were stopped.
     """
 
-    asked: list[tuple[str, list[str]]] = field(default_factory=list)
+    connections: list[tuple[str, list[str]]] = field(default_factory=list)
     done: list[tuple[str, ...]] = field(default_factory=list)
     stopped: int = 0
 
     def start(self, parsed: Any) -> "NoSpark":
-        self.asked.append((parsed.operation, parsed.conf))
+        self.connections.append((parsed.operation, parsed.conf))
         return self
 
     def stop(self) -> None:
@@ -566,7 +580,7 @@ class NoSpark:
             assert session in (None, self)
             if session is None:
                 raise error_of("CLEANCUT_SESSION_MISSING", act=name)
-            # The last one is a savepoint, whose name is drawn.
+            # The last argument is a savepoint with a random name.
             return SimpleNamespace(
                 notes=(),
                 missing_files=0,
@@ -576,7 +590,7 @@ class NoSpark:
         return planned
 
 
-def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
+def test_commands_start_spark_with_the_access_of_the_store(
     on_disk: Pair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flow, home = on_disk.flow, on_disk.home.prefix
@@ -599,11 +613,11 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     channel = ["--channel", on_disk.a.channel, f"{home}channel/a2"]
     given = [f"{home}flow2", *places, *channel, "--at", "good"]
     plan = json.loads(said("clone", *given, "--json"))
-    assert [of["operation"] for of in plan["members"]] == ["clone", "clone"]
+    assert [member["operation"] for member in plan["members"]] == ["clone", "clone"]
     assert (plan["target"], plan["is_applied"]) == (f"{home}flow2", False)
     assert "Run the command again with --apply" in said("clone", *given)
     assert "no Spark session is running" in said("clone", *given)
-    # What is refused takes no Spark.
+    # A refused command starts no Spark.
     for wrong, why in (
         ([f"{home}flow2", *places], "have no new place"),
         ([*given, "--member", "a", f"{home}x"], "a has two targets"),
@@ -615,14 +629,16 @@ def test_the_commands_restore_and_clone_by_a_spark_that_reaches_the_same_store(
     reached = ["--endpoint", "http://s3:9000", "--requester-pays", "--conf", "x.y=z"]
     assert json.loads(said("clone", *given, *reached, "--apply", "--json"))["is_applied"]
     prefix = "spark.sql.streaming.stateStore.cleancut."
-    told = [f"{prefix}s3.endpoint=http://s3:9000", f"{prefix}s3.requesterPays=true", "x.y=z"]
-    assert (spark.asked, spark.stopped) == ([("clone", told)], 1)
+    options = [f"{prefix}s3.endpoint=http://s3:9000", f"{prefix}s3.requesterPays=true", "x.y=z"]
+    assert (spark.connections, spark.stopped) == ([("clone", options)], 1)
     queries = on_disk.a, on_disk.b
-    assert spark.done == [("clone", of.checkpoint, f"{home}ckpt/{of.name}2") for of in queries]
-    assert [of.name for of in Dataflow(f"{home}flow2").members()] == ["a", "b"]
+    assert spark.done == [
+        ("clone", query.checkpoint, f"{home}ckpt/{query.name}2") for query in queries
+    ]
+    assert [member.name for member in Dataflow(f"{home}flow2").members()] == ["a", "b"]
     said("rollback", "--to", "good", "--apply")
-    assert (spark.asked[1:], spark.stopped) == ([("rollback", [])], 2)
-    assert spark.done[2:] == [("rollback", of.checkpoint) for of in queries]
+    assert (spark.connections[1:], spark.stopped) == ([("rollback", [])], 2)
+    assert spark.done[2:] == [("rollback", query.checkpoint) for query in queries]
 
 
 def test_the_documented_code_and_commands_run(
@@ -652,7 +668,7 @@ def test_the_documented_code_and_commands_run(
 
 
 def _last(flow: Dataflow) -> int | None:
-    """The epoch of `a` in the last cut."""
+    """Returns the epoch of `a` in the last cut."""
     cuts = flow.cuts()
     return cuts[-1].epochs["a"] if cuts else None
 

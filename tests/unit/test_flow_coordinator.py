@@ -1,4 +1,4 @@
-"""How vectors are made: in what order, by how many requests, and what failures leave."""
+"""Creation of vectors: order, number of requests, and the remains of failures."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ def pair() -> tuple[World, Query, Query]:
 
 
 def both(a: Query, b: Query, epochs: int = 1) -> None:
-    """Epochs of a sender and its reader, which has consumed each at once."""
+    """Commits epochs of a sender and of its reader, which consumes each immediately."""
     for _ in range(epochs):
         a.run()
         b.consume(a, a.epoch)
@@ -56,23 +56,23 @@ def test_a_vector_has_the_newest_cuts_that_fit_and_keeps_them() -> None:
     assert edge.attempt == a.sent[2]
     assert a.savepoints() == [of_b.pin] == b.savepoints()
     assert counted(world) == [made]
-    # The same again is no new one, but where it is asked for.
+    # A vector equal to the last one is created only on request.
     coordinator = world.coordinator()
     assert coordinator.cut(1) == made
     again = coordinator.cut(1, anew=True)
     assert again.number > made.number
-    # What did not move is kept by the savepoint that there is.
-    assert [of.pin for of in again.members] == [of.pin for of in made.members]
+    # A member that did not advance is kept by its existing savepoint.
+    assert [member.pin for member in again.members] == [member.pin for member in made.members]
     a.commit()
     assert coordinator.cut(1).epochs == {"a": 3, "b": 3}
 
 
-def test_what_was_taken_back_keeps_a_cut_out_of_vectors() -> None:
+def test_hidden_epochs_exclude_a_cut_from_vectors() -> None:
     world, a, b = pair()
     both(a, b, 2)
     coordinator = world.coordinator()
     assert coordinator.cut(1).epochs == {"a": 1, "b": 1}
-    # The sender goes back, and its channel does not know it yet.
+    # The sender is rolled back, and its channel does not know it yet.
     a.commit(act_source=0)
     coordinator.poll()
     made = coordinator.cut(1)
@@ -80,14 +80,14 @@ def test_what_was_taken_back_keeps_a_cut_out_of_vectors() -> None:
     of_b = made.member("b")
     assert of_b is not None
     assert "a has gone back behind epoch 1" in str(of_b.why)
-    # Then it does, and the act's cut is swept.
+    # Then the channel records it, and the cut of the rollback is deleted.
     a.take_back(0)
     a.run()
     a.sweep(0, 1, 2)
     assert coordinator.cut(1).epochs == {"a": 3, "b": 0}
 
 
-def test_what_was_hidden_by_hand_or_by_an_act_that_is_forgotten_does_not_count() -> None:
+def test_manually_hidden_epochs_do_not_count() -> None:
     for is_noted in (False, True):
         world, a, b = pair()
         both(a, b, 2)
@@ -106,10 +106,10 @@ def test_what_was_hidden_by_hand_or_by_an_act_that_is_forgotten_does_not_count()
         assert [edge.acts for edge in made.edges] == [((2, 0),) if is_noted else ()]
 
 
-def test_an_epoch_that_was_published_anew_is_not_what_was_consumed() -> None:
+def test_a_republished_epoch_is_not_the_consumed_one() -> None:
     world, a, b = pair()
     both(a, b, 2)
-    # As after a restore by other means: the same number, another attempt, nothing remembered.
+    # As after a restore by other means: the same number, another attempt, and no record.
     key = f"channel/a/_epochs/{1:020d}.json"
     del world.bucket.data[key]
     a.epoch = 0
@@ -119,7 +119,7 @@ def test_an_epoch_that_was_published_anew_is_not_what_was_consumed() -> None:
     assert "epoch 1 was published anew since" in str(made.member("b"))
 
 
-def test_what_retention_has_deleted_was_consumed_all_the_same() -> None:
+def test_an_expired_epoch_counts_as_consumed() -> None:
     world, a, b = pair()
     for _ in range(3):
         a.run()
@@ -128,7 +128,7 @@ def test_what_retention_has_deleted_was_consumed_all_the_same() -> None:
     for epoch in (0, 1):
         del world.bucket.data[f"channel/a/_epochs/{epoch:020d}.json"]
     assert world.coordinator().cut(1).epochs == {"a": 2, "b": 0}
-    # In the middle nothing is ever deleted.
+    # Retention never deletes an epoch in the middle.
     a.run()
     b.consume(a, 2)
     b.run()
@@ -142,7 +142,7 @@ def test_what_retention_has_deleted_was_consumed_all_the_same() -> None:
     assert made.epochs["b"] == 0
 
 
-def test_a_cut_that_is_swept_between_savepoint_and_look_makes_no_vector() -> None:
+def test_a_cut_deleted_during_its_savepoint_is_no_part_of_a_vector() -> None:
     world, a, b = pair()
     a.run()
     b.run()
@@ -151,13 +151,13 @@ def test_a_cut_that_is_swept_between_savepoint_and_look_makes_no_vector() -> Non
     a.run()
     coordinator.poll()
 
-    def sweeping(operation: str, key: str) -> None:
+    def delete_cut(operation: str, key: str) -> None:
         if operation == "create" and key.startswith("ckpt/a/cleancut/savepoints"):
             world.bucket.after = nothing
             a.sweep(0, 1, 2)
             a.run()
 
-    world.bucket.after = sweeping
+    world.bucket.after = delete_cut
     made = coordinator.cut(1, wait=False)
     assert made.epochs == {"a": 3, "b": 0}
     assert len(a.savepoints()) == 1
@@ -165,7 +165,7 @@ def test_a_cut_that_is_swept_between_savepoint_and_look_makes_no_vector() -> Non
     assert world.machinery.waited == [BACKOFF_S[0]]
 
 
-def test_who_finds_no_vector_tries_as_often_as_it_says_and_gives_up() -> None:
+def test_a_coordinator_without_a_vector_retries_a_limited_number_of_times() -> None:
     world, a, b = pair()
     a.publish()
     b.consume(a, 0)
@@ -202,7 +202,7 @@ def test_a_query_that_has_not_begun_is_in_the_vector_as_such() -> None:
     assert (of_b.pin, of_b.token) == (None, "")
 
 
-def test_older_cuts_are_read_as_far_as_it_takes_them() -> None:
+def test_older_cuts_are_read_only_if_required() -> None:
     world, a, b = pair()
     a.run()
     b.run()
@@ -215,7 +215,7 @@ def test_older_cuts_are_read_as_far_as_it_takes_them() -> None:
     assert made.member("b") is not None
 
 
-def test_a_receiver_whose_old_cuts_are_swept_has_what_the_last_vector_keeps() -> None:
+def test_a_receiver_falls_back_to_the_savepoint_of_the_last_vector() -> None:
     world, a, b = pair()
     both(a, b)
     first = world.coordinator().cut(1)
@@ -245,11 +245,11 @@ def test_a_second_coordinator_fences_the_first() -> None:
     assert raised.value.error_id == "CLEANCUT_DATAFLOW_FENCED"
     with pytest.raises(FencedError):
         first.poll()
-    # What it had kept for its vector is gone again.
+    # The savepoints that it had created for its vector are deleted again.
     assert len(a.savepoints()) == 1
     assert second.cut(1).epochs == {"a": 1, "b": -1}
-    assert [of.epochs["a"] for of in counted(world)] == [0, 1]
-    # Nor is it given what was the last one before, which the other may give up.
+    assert [vector.epochs["a"] for vector in counted(world)] == [0, 1]
+    # Nor does it return the previous vector, which the other coordinator may expire.
     third = world.coordinator()
     assert third.cut(1).epochs["a"] == 1
     world.coordinator().end()
@@ -262,9 +262,7 @@ def test_a_second_coordinator_fences_the_first() -> None:
 
 @pytest.mark.parametrize("at", range(40))
 @pytest.mark.parametrize("is_done", [True, False])
-def test_a_coordinator_that_dies_anywhere_leaves_what_the_next_one_removes(
-    at: int, is_done: bool
-) -> None:
+def test_the_next_coordinator_removes_the_remains_of_a_crash(at: int, is_done: bool) -> None:
     world, a, b = pair()
     both(a, b)
     before = world.coordinator().cut(1)
@@ -275,13 +273,13 @@ def test_a_coordinator_that_dies_anywhere_leaves_what_the_next_one_removes(
 
     count = 0
 
-    def dying(*_: str) -> None:
+    def crash_in(*_: str) -> None:
         nonlocal count
         count += 1
         if count > at:
             raise Killed
 
-    setattr(world.bucket, "after" if is_done else "before", dying)
+    setattr(world.bucket, "after" if is_done else "before", crash_in)
     try:
         world.coordinator().cut(1)
     except Killed:
@@ -290,13 +288,15 @@ def test_a_coordinator_that_dies_anywhere_leaves_what_the_next_one_removes(
         world.bucket.before = world.bucket.after = nothing
     made = world.coordinator().cut(1)
     assert made.epochs == {"a": 1, "b": 1}
-    found = counted(world)
-    assert found[0] == before
-    assert found[-1] == made
-    assert {*a.savepoints(), *b.savepoints()} == {of.pin for one in found for of in one.members}
+    vectors = counted(world)
+    assert vectors[0] == before
+    assert vectors[-1] == made
+    assert {*a.savepoints(), *b.savepoints()} == {
+        member.pin for one in vectors for member in one.members
+    }
 
 
-def test_an_answer_that_is_lost_is_asked_for_again() -> None:
+def test_a_lost_response_is_resolved_by_reading_back() -> None:
     world, a, _ = pair()
     a.run()
     coordinator = world.coordinator()
@@ -314,7 +314,7 @@ def test_an_answer_that_is_lost_is_asked_for_again() -> None:
     assert counted(world) == [made]
     world.bucket.after = nothing
 
-    # Where it never comes, nothing else is written in its place.
+    # If no response ever comes, nothing else is written in its place.
     def refusing(operation: str, key: str) -> None:
         if operation == "create" and "/vectors/" in key:
             raise error_of("CLEANCUT_OBJECT_STORE_UNAVAILABLE", operation=operation, target=key)
@@ -329,12 +329,12 @@ def test_an_answer_that_is_lost_is_asked_for_again() -> None:
         coordinator.poll()
         world.bucket.before = world.bucket.after = nothing
         coordinator.cut(1, wait=False)
-    found = counted(world)
-    assert [of.epochs["a"] for of in found] == [0, 1, 2, 3, 4]
-    assert [of.number for of in found] == list(range(made.number, made.number + 5))
+    vectors = counted(world)
+    assert [vector.epochs["a"] for vector in vectors] == [0, 1, 2, 3, 4]
+    assert [vector.number for vector in vectors] == list(range(made.number, made.number + 5))
 
 
-def test_members_that_attend_close_their_epochs_and_others_are_not_waited_for() -> None:
+def test_participants_close_their_epochs_and_others_delay_nothing() -> None:
     world, a, b = pair()
     a.run()
     b.run()
@@ -361,7 +361,7 @@ def test_members_that_attend_close_their_epochs_and_others_are_not_waited_for() 
     assert (answered, made.asked) == ([1], {})
     # It answers each request once.
     assert not attendant.look()
-    # Who does not answer makes a vector late once, and is not waited for again.
+    # A member that does not answer delays one vector, and later ones do not wait for it.
     machinery.wait = waited  # type: ignore[method-assign]
     b.run()
     began = machinery.seconds
@@ -377,11 +377,11 @@ def test_members_that_attend_close_their_epochs_and_others_are_not_waited_for() 
     attendant.end()
     b.run()
     assert coordinator.cut(30).asked == {}
-    # Few requests and answers stay.
+    # Only the last requests and answers are kept.
     assert len(world.store.objects.list(names.REQUESTS)) <= 2
 
 
-def test_vectors_are_given_up_with_what_they_alone_keep() -> None:
+def test_vectors_expire_with_the_savepoints_that_they_alone_need() -> None:
     world, a, b = pair()
     coordinator = world.coordinator()
     b.run()
@@ -391,17 +391,17 @@ def test_vectors_are_given_up_with_what_they_alone_keep() -> None:
         numbers.append(coordinator.cut(1).number)
     assert world.store.name_vector("good", numbers[1])
     gone = coordinator.expire(2)
-    assert [of.number for of in gone] == [numbers[0], numbers[2], numbers[3]]
-    assert [of.number for of in counted(world)] == [numbers[1], numbers[4], numbers[5]]
+    assert [vector.number for vector in gone] == [numbers[0], numbers[2], numbers[3]]
+    assert [vector.number for vector in counted(world)] == [numbers[1], numbers[4], numbers[5]]
     assert len(a.savepoints()) == 3
-    # That of `b` is the first one's, and all need it.
+    # The savepoint of `b` is that of the first vector, and all vectors need it.
     assert len(b.savepoints()) == 1
     assert coordinator.expire(2) == []
 
 
 @dataclass
 class Rounds(Still):
-    """Counts the requests of the longest sequence in which each one waits for the one before it."""
+    """Counts the requests of the longest chain in which each request waits for the previous one."""
 
     rounds: int = 0
 
@@ -416,7 +416,7 @@ class Rounds(Still):
 
 
 def ten(rows: int = 1) -> tuple[World, Coordinator]:
-    """Ten members in a chain with a loop."""
+    """Creates ten members in a chain with a loop."""
     world = World(machinery=Rounds())
     chain = [world.query(f"q{n}", f"q{(n - 1) % 10}") for n in range(10)]
     coordinator = world.coordinator()
@@ -427,7 +427,7 @@ def ten(rows: int = 1) -> tuple[World, Coordinator]:
                 query.consume(sender, min(sender.epoch, round_))
             query.run(rows)
     coordinator.poll()
-    world.bucket.asked.clear()
+    world.bucket.requests.clear()
     return world, coordinator
 
 
@@ -436,13 +436,13 @@ def test_the_requests_of_a_vector_depend_on_members_and_edges_alone() -> None:
     for rows in (1, 1_000_000):
         world, coordinator = ten(rows)
         coordinator.cut(1, wait=False)
-        counts.append(Counter(operation for operation, _ in world.bucket.asked))
-    # A savepoint and a look for each member, two looks for each channel, and the vector.
+        counts.append(Counter(operation for operation, _ in world.bucket.requests))
+    # One savepoint and one read per member, two reads per channel, and the vector.
     assert counts[0] == counts[1] == {"create": 10 + 1, "list": 10 + 2 * 10}
     world, coordinator = ten()
     coordinator.poll()
-    # Nothing new is a listing for each member, and three for the dataflow.
-    assert Counter(operation for operation, _ in world.bucket.asked) == {"list": 10 + 3}
+    # Without new cuts: one listing per member, and three for the dataflow.
+    assert Counter(operation for operation, _ in world.bucket.requests) == {"list": 10 + 3}
 
 
 def test_a_vector_of_ten_is_made_in_three_rounds_of_requests() -> None:
@@ -479,8 +479,8 @@ def test_a_damaged_entry_is_named_and_one_of_a_later_release_refused() -> None:
     assert open_records_in(world.bucket)("mem:channel/a").names("_epochs")
 
 
-def test_a_channel_of_which_nobody_knows_who_sends_binds_its_readers() -> None:
-    """It was taken for one from outside where the look for its owner had failed."""
+def test_a_channel_of_unknown_sender_limits_its_readers() -> None:
+    """If the read of its owner failed, the channel was taken for one from outside the dataflow."""
     world, a, b = pair()
     a.run()
     b.consume(a, 0)
@@ -500,7 +500,7 @@ def test_a_channel_of_which_nobody_knows_who_sends_binds_its_readers() -> None:
     assert world.coordinator().cut(1).epochs == {"a": 0, "b": 0}
 
 
-def test_what_early_coordinators_have_left_is_forgotten() -> None:
+def test_records_of_earlier_coordinators_are_deleted() -> None:
     world, a, _ = pair()
     a.run()
     for _ in range(30):

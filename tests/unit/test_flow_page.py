@@ -1,4 +1,4 @@
-"""A dataflow as a page: what is drawn of its queries, what the page says, and how it is served."""
+"""A dataflow as a page: its drawing, its text and its server."""
 
 import random
 import re
@@ -28,46 +28,48 @@ def parsed(drawing: str) -> ElementTree.Element:
 
 
 def boxes(drawing: str) -> dict[str, tuple[float, float, float, float]]:
-    """Left, top, right and bottom of each box, by its first line."""
-    found = {}
+    """Returns left, top, right and bottom of each box, by its first line."""
+    boxes_by_name = {}
     for group in parsed(drawing).iter("g"):
         box = group.find("rect")
         if box is not None:
-            x, y, width, height = (float(box.attrib[of]) for of in ("x", "y", "width", "height"))
+            x, y, width, height = (
+                float(box.attrib[side]) for side in ("x", "y", "width", "height")
+            )
             name = group.find("text")
             assert name is not None
             assert name.text is not None
-            found[name.text] = x, y, x + width, y + height
-    return found
+            boxes_by_name[name.text] = x, y, x + width, y + height
+    return boxes_by_name
 
 
 def ends(drawing: str) -> list[tuple[str, tuple[float, float], tuple[float, float]]]:
-    """The text of each arrow, where it begins and where it ends."""
-    found = []
+    """Returns the text of each arrow with its start and end."""
+    arrows = []
     for group in parsed(drawing).iter("g"):
         path, text = group.find("path"), group.find("text")
         if path is not None and text is not None:
-            numbers = [float(of) for of in re.findall(r"-?\d+(?:\.\d+)?", path.attrib["d"])]
+            numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", path.attrib["d"])]
             x, y = numbers[-2:]
             if "V" in path.attrib["d"]:
-                # A loop ends straight below its head, where it was before.
+                # A loop ends directly below its head.
                 x, y = numbers[-3], numbers[-1]
-            found.append((str(text.text), (numbers[0], numbers[1]), (x, y)))
-    return found
+            arrows.append((str(text.text), (numbers[0], numbers[1]), (x, y)))
+    return arrows
 
 
 @pytest.mark.parametrize("seed", range(draws(40)))
-def test_boxes_stand_apart_and_arrows_go_from_one_to_another(seed: int) -> None:
+def test_boxes_do_not_overlap_and_arrows_connect_them(seed: int) -> None:
     draw = random.Random(seed)
     names = [f"q{at}" for at in range(draw.randrange(1, 9))]
     pairs = [(draw.choice(names), draw.choice(names)) for _ in range(draw.randrange(12))]
     if seed % 2:
-        # Without loops, also where no box comes before those that it sends to.
+        # Without loops, also if no box comes before those that it sends to.
         order = draw.sample(names, len(names))
-        at_all = [(min(of, key=order.index), max(of, key=order.index)) for of in pairs]
+        at_all = [(min(pair, key=order.index), max(pair, key=order.index)) for pair in pairs]
         pairs = [(tail, head) for tail, head in at_all if tail != head]
     arrows = [Arrow(tail, head, f"{at}: {tail} {head}") for at, (tail, head) in enumerate(pairs)]
-    drawing = graph([Node(of, "epoch 1") for of in names], arrows, "queries")
+    drawing = graph([Node(name, "epoch 1") for name in names], arrows, "queries")
     where = boxes(drawing)
     whole = parsed(drawing)
     assert set(where) == set(names)
@@ -82,7 +84,7 @@ def test_boxes_stand_apart_and_arrows_go_from_one_to_another(seed: int) -> None:
             apart += [where[a][3] < where[b][1], where[b][3] < where[a][1]]
             assert a == b or any(apart), (a, b)
     drawn = ends(drawing)
-    assert sorted(text for text, _, _ in drawn) == sorted(of.text for of in arrows)
+    assert sorted(text for text, _, _ in drawn) == sorted(arrow.text for arrow in arrows)
     for text, begin, end in drawn:
         _, tail, head = text.split()
         if end[1] == where[head][3]:
@@ -93,8 +95,8 @@ def test_boxes_stand_apart_and_arrows_go_from_one_to_another(seed: int) -> None:
             assert begin[0] == where[tail][2] < where[head][0] == end[0]
 
 
-def test_a_loop_is_closed_by_what_goes_back() -> None:
-    nodes = [Node(of, "") for of in ("body", "head", "source")]
+def test_a_loop_is_closed_by_a_backward_arrow() -> None:
+    nodes = [Node(name, "") for name in ("body", "head", "source")]
     arrows = [Arrow("body", "head", "back"), Arrow("head", "body", "on")]
     drawing = graph(nodes, [*arrows, Arrow("source", "head", "in")], "a loop")
     where = boxes(drawing)
@@ -103,7 +105,7 @@ def test_a_loop_is_closed_by_what_goes_back() -> None:
     assert graph([], [], "nothing") == ""
 
 
-def test_what_a_name_has_is_text() -> None:
+def test_names_are_escaped() -> None:
     drawing = graph([Node('<b>"&', "x < y", is_other=True)], [], 'a "graph" & more')
     assert "<b>" not in drawing
     (box,) = parsed(drawing).iter("rect")
@@ -120,7 +122,7 @@ def pair(tmp_path: Path) -> Pair:
     return made
 
 
-def test_a_page_has_all_that_the_dataflow_tells(pair: Pair) -> None:
+def test_a_page_has_the_status_of_the_dataflow(pair: Pair) -> None:
     page = pair.flow.page()
     assert page.startswith("<!doctype html>")
     assert "<script" not in page
@@ -130,7 +132,7 @@ def test_a_page_has_all_that_the_dataflow_tells(pair: Pair) -> None:
     assert set(where) == {"a", "b"}
     assert [text for text, _, _ in ends(drawing)] == ["0 of 1"]
     assert "Queries that send to each other: a, b" in page
-    assert [unescape(of) for of in re.findall(r"<h2>(.*?)</h2>", page)] == [
+    assert [unescape(heading) for heading in re.findall(r"<h2>(.*?)</h2>", page)] == [
         "In flight, at the last cut",
         "How old each member was",
         "Cuts",
@@ -138,24 +140,28 @@ def test_a_page_has_all_that_the_dataflow_tells(pair: Pair) -> None:
     assert pair.flow.location in page
 
 
-def test_a_member_that_is_kept_back_stands_out(pair: Pair) -> None:
-    # It has consumed what its sender has not sent, as far as its cuts say.
+def test_a_member_that_is_held_back_is_highlighted(pair: Pair) -> None:
+    # By their cuts, it has consumed an epoch that its sender has not sent.
     pair.b.consume(pair.a, pair.a.epoch + 1)
     pair.b.run()
     status = pair.flow.status()
     assert set(status.reasons) == {"b"}
-    drawing = next(of for of in re.findall(r"<svg.*?</svg>", status._repr_html_()) if "rect" in of)
-    dashed = [of for of in parsed(drawing).iter("g") if "stroke-dasharray" in str(attributes(of))]
-    assert [title(of) for of in dashed] == [f"b, epoch 2. {status.reasons['b']}"]
+    drawing = next(
+        svg for svg in re.findall(r"<svg.*?</svg>", status._repr_html_()) if "rect" in svg
+    )
+    dashed = [
+        group for group in parsed(drawing).iter("g") if "stroke-dasharray" in str(attributes(group))
+    ]
+    assert [title(group) for group in dashed] == [f"b, epoch 2. {status.reasons['b']}"]
 
 
 def attributes(group: ElementTree.Element) -> list[dict[str, str]]:
-    return [of.attrib for of in group.iter("rect")]
+    return [rect.attrib for rect in group.iter("rect")]
 
 
 def title(group: ElementTree.Element) -> str | None:
-    found = group.find("title")
-    return None if found is None else found.text
+    element = group.find("title")
+    return None if element is None else element.text
 
 
 def test_a_dataflow_without_a_cut_has_a_page(tmp_path: Path) -> None:
@@ -164,7 +170,7 @@ def test_a_dataflow_without_a_cut_has_a_page(tmp_path: Path) -> None:
     assert "<h2>" not in page
 
 
-def test_each_request_is_answered_with_the_page_as_it_is_then(pair: Pair) -> None:
+def test_each_request_returns_the_current_page(pair: Pair) -> None:
     with PageServer(pair.flow, "127.0.0.1", 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         place = f"http://127.0.0.1:{server.server_address[1]}/"
@@ -183,7 +189,7 @@ def test_each_request_is_answered_with_the_page_as_it_is_then(pair: Pair) -> Non
         server.shutdown()
 
 
-def test_the_command_prints_it_writes_it_and_serves_it(
+def test_the_command_prints_writes_and_serves_the_page(
     pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, out = pair.flow.location, tmp_path / "flow.html"

@@ -25,8 +25,11 @@ def test_a_plan_is_refused_if_a_query_has_committed_epochs_since(
     flow.cut(name="good")
     b.run()
     plan = flow.rollback("good")
-    assert [(of.member, of.operation) for of in plan.members] == [("a", "stays"), ("b", "rollback")]
-    # It would be rolled back, and the plan says that it stays.
+    assert [(member.member, member.operation) for member in plan.members] == [
+        ("a", "stays"),
+        ("b", "rollback"),
+    ]
+    # The plan keeps it, but it would have to be rolled back.
     a.run()
     with pytest.raises(RequestError) as raised:
         plan.apply()
@@ -34,9 +37,9 @@ def test_a_plan_is_refused_if_a_query_has_committed_epochs_since(
     assert "a had epoch 0, and has epoch 1 now" in str(raised.value)
     assert f"`cleancut dataflow {flow.location} rollback`" in str(raised.value)
     assert (a.epoch, b.epoch) == (1, 1)
-    assert [of.epoch for of in cleancut.Channel(a.channel).epochs()] == [0, 1]
+    assert [published.epoch for published in cleancut.Channel(a.channel).epochs()] == [0, 1]
     done = flow.rollback("good").apply()
-    assert {of.operation for of in done.members} == {"rollback"}
+    assert {member.operation for member in done.members} == {"rollback"}
     assert (a.epoch, b.epoch) == (2, 2)
 
 
@@ -57,7 +60,7 @@ def test_a_restore_fences_no_query_that_its_plan_does_not_name(
     assert (a.epoch, b.epoch) == (1, 1)
     assert not Path(b.checkpoint, f"cleancut/owners/{2:020d}.json").exists()
     plan = flow.rollback("good")
-    # One that the plan names may commit another epoch before it is fenced.
+    # A query in the plan may commit another epoch before it is fenced.
     b.run()
     assert plan.apply(fence="moved").is_applied
     assert (a.epoch, b.epoch) == (2, 3)

@@ -1,4 +1,4 @@
-"""Some simulated dataflows, and defects that are planted into them; `make sim` takes more."""
+"""A few simulated dataflows, and planted defects; `make sim` runs more."""
 
 import pytest
 
@@ -6,24 +6,24 @@ from tests.sim.dataflow import found_after, simulate
 from tests.sim.defects import DEFECTS
 
 RUNS = 40
-# From which seed on each is looked for, so that few runs find it; of those from 1 on it was the
-# given one. A change of the simulation moves them.
+# The first seed of the search for each defect, so that few runs find it; changes of the simulation
+# move these seeds.
 FIRST = {"no_lowering": 60, "acts_of_channels_ignored": 5210}
 LIMIT = 200
 
 
-def test_no_vector_that_counts_is_ever_wrong() -> None:
+def test_every_visible_vector_is_consistent() -> None:
     made = [simulate(seed) for seed in range(5075, 5075 + RUNS)]
-    assert sum(of.vectors for of in made) > RUNS
-    assert sum(of.invariants.checked for of in made) > RUNS
-    # All that may befall a request has done so.
-    log = [line.split()[-1] for of in made for line in of.schedule.log]
+    assert sum(run.vectors for run in made) > RUNS
+    assert sum(run.invariants.checked for run in made) > RUNS
+    # Each planned fault has happened.
+    log = [line.split()[-1] for run in made for line in run.schedule.log]
     assert {"lost", "unheard", "stuck"} <= set(log)
-    told = "\n".join(line for of in made for line in of.schedule.log)
-    assert "dies before that" in told
-    assert "dies after that" in told
-    assert "went back to" in told
-    assert "CLEANCUT_DATAFLOW_FENCED" in told
+    log_text = "\n".join(line for run in made for line in run.schedule.log)
+    assert "dies before that" in log_text
+    assert "dies after that" in log_text
+    assert "went back to" in log_text
+    assert "CLEANCUT_DATAFLOW_FENCED" in log_text
 
 
 def test_a_seed_gives_the_same_run() -> None:

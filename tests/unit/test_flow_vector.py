@@ -1,4 +1,4 @@
-"""Consistent vectors against all that there are: closed under maximum, and the newest found."""
+"""Consistent vectors compared with all vectors: closed under maximum, and the newest is found."""
 
 import itertools
 import random
@@ -23,12 +23,12 @@ from tests.support.flow_places import offsets_with
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Histories as queries make them: what is consumed never goes back; with loops and gaps."""
+    """Generates histories of queries: consumed positions never decrease; with loops and gaps."""
     names = "abcd"[: draw(st.integers(1, 4))]
     edges = draw(
         st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names)), max_size=6, unique=True)
     )
-    found: dict[str, list[Candidate]] = {}
+    histories: dict[str, list[Candidate]] = {}
     for name in names:
         epochs = sorted(draw(st.sets(st.integers(0, 9), min_size=1, max_size=5)))
         at = dict.fromkeys(range(len(edges)), NOT_BEGUN)
@@ -41,8 +41,8 @@ def histories(draw: st.DrawFn) -> History:
                 at[number] = draw(st.integers(at[number], 10))
                 received.append(Received(str(number), f"of-{sender}", sender, at[number]))
             cuts.append(Candidate(epoch, tuple(received)))
-        found[name] = cuts
-    return found
+        histories[name] = cuts
+    return histories
 
 
 def is_consistent(history: History, vector: Vector) -> bool:
@@ -67,20 +67,20 @@ def all_consistent(history: History) -> Iterator[Vector]:
 
 @given(histories())
 def test_consistent_vectors_are_closed_under_maximum(history: History) -> None:
-    found = list(all_consistent(history))
-    for one, other in itertools.combinations(found, 2):
+    vectors = list(all_consistent(history))
+    for one, other in itertools.combinations(vectors, 2):
         assert is_consistent(history, {name: max(one[name], other[name]) for name in history})
 
 
 @given(histories())
 def test_the_newest_is_the_maximum_of_all(history: History) -> None:
-    found, outcome = list(all_consistent(history)), newest(history)
-    if not found:
+    vectors, outcome = list(all_consistent(history)), newest(history)
+    if not vectors:
         assert outcome.vector is None
         assert outcome.exhausted
         return
-    assert outcome.vector == {name: max(of[name] for of in found) for name in history}
-    # Whoever is older than his last cut is told the edge, and the reason holds.
+    assert outcome.vector == {name: max(vector[name] for vector in vectors) for name in history}
+    # A member below its last cut has the edge as reason, and the reason is true.
     older = {name for name in history if outcome.vector[name] < history[name][-1].epoch}
     assert set(outcome.why) == older
     for name, why in outcome.why.items():
@@ -90,18 +90,18 @@ def test_the_newest_is_the_maximum_of_all(history: History) -> None:
         assert why.epoch > outcome.vector[name]
 
 
-def test_a_receiver_that_is_ahead_is_lowered_and_so_are_those_behind_it() -> None:
-    def of(epoch: int, *received: Received) -> Candidate:
+def test_a_receiver_that_is_ahead_is_lowered_with_its_own_receivers() -> None:
+    def cut(epoch: int, *received: Received) -> Candidate:
         return Candidate(epoch, received)
 
     def read(channel: str, sender: str | None, epoch: int) -> Received:
         return Received("0", channel, sender, epoch)
 
     history = {
-        "a": [of(1), of(2)],
-        "b": [of(5, read("x", "a", 1)), of(6, read("x", "a", 3))],
-        "c": [of(8, read("y", "b", 5)), of(9, read("y", "b", 6))],
-        "d": [of(4, read("z", None, 99))],
+        "a": [cut(1), cut(2)],
+        "b": [cut(5, read("x", "a", 1)), cut(6, read("x", "a", 3))],
+        "c": [cut(8, read("y", "b", 5)), cut(9, read("y", "b", 6))],
+        "d": [cut(4, read("z", None, 99))],
     }
     outcome = newest(history)
     assert outcome.vector == {"a": 2, "b": 5, "c": 8, "d": 4}
@@ -111,13 +111,13 @@ def test_a_receiver_that_is_ahead_is_lowered_and_so_are_those_behind_it() -> Non
     assert "epoch 9 has consumed epoch 6 of b" in str(outcome.why["c"])
 
 
-def test_a_loop_is_lowered_round_and_round() -> None:
-    """Each lowers the other; a loop with a marker would wait for itself."""
+def test_a_loop_is_lowered_repeatedly() -> None:
+    """Each member lowers the other; a loop with a marker would wait for itself."""
     head = [Candidate(e, (Received("1", "back", "body", e - 1),)) for e in range(10)]
     body = [Candidate(e, (Received("0", "forth", "head", e + 1),)) for e in range(10)]
     outcome = newest({"head": head, "body": body})
     assert outcome.vector == {"head": 9, "body": 8}
-    # The body lacks its last cuts: nothing of the head fits but what consumed none of them.
+    # The body lacks its last cuts: only a cut of the head that consumed none of them is consistent.
     outcome = newest({"head": head, "body": body[:5]})
     assert outcome.vector == {"head": 5, "body": 4}
 
@@ -132,8 +132,8 @@ def test_a_query_that_has_not_begun_has_sent_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(draws(20)))
-def test_what_a_query_has_gone_back_behind_does_not_count(seed: int) -> None:
-    """Against a query that is replayed: what is in its state is a list, and an act cuts it."""
+def test_rolled_back_epochs_do_not_count(seed: int) -> None:
+    """Compares with a replayed query, whose state is a list that an operation truncates."""
     draw = random.Random(seed)
     state: dict[int, list[int]] = {}
     acts, now, epoch = [], list[int](), -1
@@ -148,14 +148,17 @@ def test_what_a_query_has_gone_back_behind_does_not_count(seed: int) -> None:
         state[epoch] = list(now)
     for until, epochs in state.items():
         lineage = Lineage(until, tuple(acts))
-        assert [of for of in range(until + 1) if lineage.counts(of)] == epochs
+        assert [epoch for epoch in range(until + 1) if lineage.counts(epoch)] == epochs
 
 
-def test_offsets_of_channels_are_told_from_others() -> None:
+def test_offsets_of_channels_are_distinguished_from_others() -> None:
     attempt = "0123456789abcdef" * 2
     consumed = {"0": ("file:/c", 7, attempt), "2": ("file:///d/", -1, None)}
-    found = list(consumed_in(offsets_with(4, consumed)))
-    assert [(of.source, of.channel, of.epoch, of.attempt) for of in found] == [
+    positions = list(consumed_in(offsets_with(4, consumed)))
+    assert [
+        (position.source, position.channel, position.epoch, position.attempt)
+        for position in positions
+    ] == [
         ("0", "file:/c", 7, attempt),
         ("2", "file:/d", -1, None),
     ]
@@ -163,6 +166,6 @@ def test_offsets_of_channels_are_told_from_others() -> None:
         assert list(consumed_in(f"v1\n{{}}\n{other}\n-")) == []
 
 
-def test_places_have_one_form() -> None:
+def test_locations_have_one_form() -> None:
     assert place_of("/a/b/") == place_of("file:///a/b") == place_of("file:/a/b") == "file:/a/b"
     assert place_of("s3a://b/p/") == place_of("s3://b/p") == "s3://b/p"

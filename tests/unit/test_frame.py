@@ -1,4 +1,4 @@
-"""Any damage to a frame is found, wherever it is."""
+"""Each corruption of a frame is found, at any position."""
 
 from pathlib import Path
 
@@ -25,34 +25,34 @@ def request(source: Source) -> FrameRequest:
 
 @pytest.mark.parametrize("source", SMALL, ids=lambda source: source.name)
 def test_every_flipped_bit_is_found(source: Source) -> None:
-    sound, asked = source.parts().joined(), request(source)
-    read_frame(sound, asked)
+    sound, requested = source.parts().joined(), request(source)
+    read_frame(sound, requested)
     for place in range(len(sound)):
         for bit in range(8):
             data = bytearray(sound)
             data[place] ^= 1 << bit
             with pytest.raises(CleancutError):
-                read_frame(bytes(data), asked)
+                read_frame(bytes(data), requested)
 
 
 @pytest.mark.parametrize("source", SMALL, ids=lambda source: source.name)
 def test_every_truncation_is_found(source: Source) -> None:
-    sound, asked = source.parts().joined(), request(source)
+    sound, requested = source.parts().joined(), request(source)
     for size in range(len(sound)):
         with pytest.raises(CleancutError) as raised:
-            read_frame(sound[:size], asked)
+            read_frame(sound[:size], requested)
         assert raised.value.error_id == "CLEANCUT_FRAME_CORRUPTED"
 
 
 @pytest.mark.parametrize("source", SMALL, ids=lambda source: source.name)
-def test_every_overwritten_stretch_is_found(source: Source) -> None:
-    """Such as a page of zeros that a crash of the machine leaves behind."""
-    sound, asked = source.parts().joined(), request(source)
+def test_every_overwritten_range_is_found(source: Source) -> None:
+    """For example a page of zeros after a crash of the machine."""
+    sound, requested = source.parts().joined(), request(source)
     for start in range(0, len(sound), 64):
         data = sound[:start] + bytes(len(sound[start : start + 64])) + sound[start + 64 :]
         if data != sound:
             with pytest.raises(CleancutError):
-                read_frame(data, asked)
+                read_frame(data, requested)
 
 
 changes = st.builds(
@@ -67,7 +67,7 @@ changes = st.builds(
     st.lists(st.lists(changes, min_size=1, max_size=20), max_size=4),
     st.sampled_from(["none", "zstd"]),
 )
-def test_any_records_come_back_as_they_were_written(blocks: list[list[Change]], codec: str) -> None:
+def test_any_records_are_decoded_as_written(blocks: list[list[Change]], codec: str) -> None:
     source = Source(
         "any",
         "",
@@ -92,8 +92,8 @@ def test_any_records_come_back_as_they_were_written(blocks: list[list[Change]], 
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_records_or_an_error(raw: bytes) -> None:
-    """And what was read encodes to bytes that read the same."""
+def test_any_bytes_decode_to_records_or_an_error(raw: bytes) -> None:
+    """Decoded records encode to bytes that decode to the same records."""
     try:
         records = parse_records(raw)
     except ValueError:
@@ -139,7 +139,9 @@ def test_an_identity_that_breaks_a_rule_is_refused(fault: dict[str, object], pro
         ("delta", {"families": [FAMILY]}, "parentVersion None is not below version 2"),
     ],
 )
-def test_an_identity_must_fit_its_kind(kind: Kind, extra: dict[str, object], problem: str) -> None:
+def test_an_identity_must_match_its_kind(
+    kind: Kind, extra: dict[str, object], problem: str
+) -> None:
     identity = {"operator": 0, "partition": 0, "store": "s", "version": 2, "id": "ab" * 16}
     data = encode_frame(kind, identity | extra, [], 0).joined()
     with pytest.raises(CleancutError, match=problem):
@@ -147,9 +149,9 @@ def test_an_identity_must_fit_its_kind(kind: Kind, extra: dict[str, object], pro
 
 
 def test_an_error_names_object_store_and_version(tmp_path: Path) -> None:
-    asked = FrameRequest("bucket/2.delta", StoreId(4, 5, "s"), FrameName(6, "ab" * 16, "delta"))
+    requested = FrameRequest("bucket/2.delta", StoreId(4, 5, "s"), FrameName(6, "ab" * 16, "delta"))
     with pytest.raises(CleancutError) as raised:
-        read_frame(b"", asked)
+        read_frame(b"", requested)
     facts = {"path": "bucket/2.delta", "operator": "4", "partition": "5", "version": "6"}
     assert facts.items() <= raised.value.params.items()
     assert all(text in str(raised.value) for text in ("bucket/2.delta", "partition=5", "version=6"))

@@ -1,4 +1,4 @@
-"""Which files of an Iceberg table are read for the keys of an epoch."""
+"""Selection of the files of an Iceberg table that are read for the keys of an epoch."""
 
 import datetime as dt
 import json
@@ -67,8 +67,8 @@ def test_only_files_that_may_have_the_keys_are_read(tmp_path: Path, name: str) -
     no_session: Any = None
     merge = IcebergMerge(no_session, table, table.metadata, ("k",), 1 << 30, "t")
     for at in range(5):
-        (found,) = merge._candidates(staged(at))
-        assert found.file.record_count == 1
+        (candidate,) = merge._candidates(staged(at))
+        assert candidate.file.record_count == 1
         bounds = json.loads(staged(at)[0].detail)["k"]
         assert bounds[0] == bounds[1]
     assert len(merge._candidates(staged(1, 3))) == 3

@@ -1,4 +1,4 @@
-"""What a fresh interpreter imports with the package; each Python worker of Spark is one."""
+"""Modules that an import of the package loads; each Python worker of Spark imports it."""
 
 import ast
 import importlib
@@ -20,7 +20,7 @@ _PROGRAM = "import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"
 
 
 def imported(code: str) -> set[str]:
-    """The modules of an interpreter that has run some code."""
+    """Returns the modules of an interpreter after it has run some code."""
     command = [sys.executable, "-c", _PROGRAM.format(code=code)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(json.loads(run.stdout))
@@ -40,11 +40,11 @@ def test_an_import_loads_the_modules_that_it_needs(code: str, limit: int) -> Non
     modules = imported(code)
     assert modules & HEAVY == set()
     assert modules & READERS == set()
-    own = [name for name in modules if name.partition(".")[0] == "cleancut"]
-    assert len(own) <= limit, own
+    loaded = [name for name in modules if name.partition(".")[0] == "cleancut"]
+    assert len(loaded) <= limit, loaded
 
 
-def test_names_of_the_package_are_loaded_at_their_first_use() -> None:
+def test_names_of_the_package_are_loaded_on_first_use() -> None:
     modules = imported("import cleancut\ncleancut.errors.find_error\ncleancut.sinks.sealed")
     assert "cleancut.errors" in modules
     assert modules & HEAVY == set()

@@ -1,4 +1,4 @@
-"""What docs/guides/inspection.md tells a user to type, typed as it stands there."""
+"""Runs the commands and the code of docs/guides/inspection.md as they are printed there."""
 
 import os
 import re
@@ -21,7 +21,7 @@ LOCATION = "checkpoints/delays"
 
 
 def blocks(language: str, page: str = PAGE) -> list[str]:
-    """The fenced code blocks of a language, in order."""
+    """Returns the fenced code blocks of a language, in order."""
     return re.findall(rf"```{language}\n(.*?)```", page, flags=re.DOTALL)
 
 
@@ -46,7 +46,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
 
 @pytest.fixture
 def delays(four_cuts: CutFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CutFiles:
-    """The checkpoint that the page speaks of, below the working directory."""
+    """Writes the checkpoint of the page below the working directory."""
     four_cuts.savepoint("before-migration", 1)
     (tmp_path / LOCATION).parent.mkdir()
     four_cuts.location.rename(tmp_path / LOCATION)
@@ -82,7 +82,7 @@ def test_every_command_on_a_directory_runs(
             assert out
 
 
-def test_the_commands_that_watch_run(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_live_commands_run(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
     there = commands(blocks("sh")[1])
     assert [command[1] for command in there] == ["top", "exporter"]
     for _, *arguments in there:
@@ -104,9 +104,7 @@ def test_every_command_on_a_bucket_runs(
         assert out
 
 
-def test_the_command_that_restores_runs(
-    delays: CutFiles, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_restore_command_runs(delays: CutFiles, capsys: pytest.CaptureFixture[str]) -> None:
     (delays.location / "metadata").unlink()
     ((_, *arguments),) = commands(blocks("sh")[3])
     status, out, err = run(capsys, *arguments)
@@ -135,7 +133,7 @@ def test_the_page_and_the_command_name_the_same_commands() -> None:
     choices = _cli._parser()._subparsers
     assert choices is not None
     (action,) = choices._group_actions
-    # What changes a checkpoint has pages of its own; these have no checkpoint.
+    # Commands that change a checkpoint have other pages; the others need no checkpoint.
     typed = [block for page in ACTS for block in blocks("sh", page)]
     acts = {command[1] for block in typed for command in commands(block)}
     assert named | acts | {"conf", "jars", "completion"} == set(action.choices or ())

@@ -1,4 +1,4 @@
-"""Versions that do not fit are refused before a JVM starts."""
+"""Unsupported versions are refused before a JVM starts."""
 
 import sys
 from pathlib import Path
@@ -31,15 +31,13 @@ def problems(running_java: str | None = None) -> str:
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "4.1.0", "4.2.0", "4.3.0", "4.3.1", "4.3.0.dev1"])
-def test_a_pyspark_of_this_line_is_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supported_pyspark_is_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", version)
     check_pyspark()
 
 
 @pytest.mark.parametrize("version", ["4.0.0", "4.20.0", "4.30.0", "3.5.6", "5.0.0"])
-def test_a_pyspark_of_another_line_is_refused(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsupported_pyspark_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", version)
     with pytest.raises(RequestError, match=r"install pyspark==4\.3\.\*") as raised:
         check_pyspark()
@@ -52,7 +50,7 @@ def test_a_missing_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         check_pyspark()
 
 
-def test_an_installation_that_fits_is_accepted(installation: Installation) -> None:
+def test_a_supported_installation_is_accepted(installation: Installation) -> None:
     check_platform(None)
 
 
@@ -63,7 +61,7 @@ def test_the_installation_of_this_environment_is_accepted(
     check_platform(None)
 
 
-def test_another_spark_behind_spark_home_is_refused(installation: Installation) -> None:
+def test_another_spark_in_spark_home_is_refused(installation: Installation) -> None:
     installation.spark(version="3.5.8")
     assert "holds Spark 3.5.8: unset SPARK_HOME" in problems()
 
@@ -74,7 +72,7 @@ def test_the_first_release_of_4_0_is_refused(installation: Installation, version
     assert f"holds Spark {version}: unset SPARK_HOME" in problems()
 
 
-def test_a_vendors_build_of_a_later_one_is_accepted(installation: Installation) -> None:
+def test_a_vendor_build_of_a_later_release_is_accepted(installation: Installation) -> None:
     installation.spark(version="4.0.1-vendor-1")
     check_platform(None)
 
@@ -103,9 +101,9 @@ def test_a_spark_home_without_jars_is_refused(
 )
 def test_an_old_java_is_refused(installation: Installation, answer: str, version: str) -> None:
     installation.java(answer)
-    found = problems()
-    assert f"{installation.java_home}/bin/java is Java {version}" in found
-    assert "let JAVA_HOME point to a JDK 17 or later" in found
+    reported = problems()
+    assert f"{installation.java_home}/bin/java is Java {version}" in reported
+    assert "let JAVA_HOME point to a JDK 17 or later" in reported
 
 
 @pytest.mark.parametrize("answer", ['openjdk version "21.0.1"', 'openjdk version "25-ea" 2025'])
@@ -121,10 +119,10 @@ def test_a_java_home_without_java_is_refused(
     assert "No Java was found" in problems()
 
 
-def test_the_spark_of_a_running_jvm_is_taken_where_pyspark_finds_none(
+def test_the_spark_of_a_running_jvm_is_used_if_pyspark_finds_none(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver in a container of YARN was refused: PySpark is there in an archive."""
+    """A driver in a YARN container was refused: PySpark is in an archive there."""
 
     def nowhere() -> str:
         raise SystemExit(-1)
@@ -146,7 +144,7 @@ def test_the_spark_of_a_running_jvm_is_taken_where_pyspark_finds_none(
     check_platform(None)
 
 
-def test_java_is_looked_for_on_the_path(
+def test_java_is_searched_on_the_path(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installation.java('openjdk version "11"')
@@ -155,14 +153,14 @@ def test_java_is_looked_for_on_the_path(
     assert f"{installation.java_home}/bin/java is Java 11" in problems()
 
 
-def test_a_running_jvm_is_asked_instead(installation: Installation) -> None:
+def test_the_version_of_a_running_jvm_counts(installation: Installation) -> None:
     installation.java('openjdk version "11"')
     check_platform("17")
     assert "the JVM that runs already is Java 11" in problems("11")
 
 
-def test_everything_that_does_not_fit_is_told_at_once(installation: Installation) -> None:
+def test_all_unsupported_versions_are_reported_together(installation: Installation) -> None:
     installation.spark(version="3.5.8", scala="2.12", library="2.12.18")
     installation.java('openjdk version "11"')
-    found = problems()
-    assert all(text in found for text in ("Spark 3.5.8", "Scala 2.12", "Java 11"))
+    reported = problems()
+    assert all(text in reported for text in ("Spark 3.5.8", "Scala 2.12", "Java 11"))

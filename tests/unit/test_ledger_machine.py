@@ -17,7 +17,7 @@ from tests.support.draws import draws
 
 @dataclass
 class ModelQuery:
-    """A query, its operations, and the epochs that each state of it contains."""
+    """A query, its operations, and the epochs that each of its states contains."""
 
     number: int = 0
     operations: list[Act] = field(default_factory=list)
@@ -32,7 +32,7 @@ class ModelQuery:
         return epoch
 
     def operate(self, source: int) -> None:
-        """An operation that continues from the state after an epoch or an operation."""
+        """Performs an operation that continues from the state after an epoch or an operation."""
         self.operations.append(Act(self.number, source))
         self.histories[self.number] = self.histories[source]
         self.current = self.number
@@ -56,15 +56,17 @@ class ModelTarget:
 
     @property
     def published(self) -> set[int]:
-        return {of.epoch.epoch for of in self.epochs if not of.is_undone}
+        return {published.epoch.epoch for published in self.epochs if not published.is_undone}
 
     def expected(self, query: ModelQuery) -> Expected:
-        """What the checkpoint records: each epoch of the history has been published here."""
+        """Returns the record of the checkpoint: each epoch of the history was published here."""
         return Expected(EpochRanges.of(query.history), self.gaps)
 
     def begin(self, query: ModelQuery, batch: Batch, owner: int) -> ledger.Begun:
         position = -1 if self.run is None else self.run.position
-        operations = [of for of in query.operations if position < of.epoch < batch.epoch]
+        operations = [
+            operation for operation in query.operations if position < operation.epoch < batch.epoch
+        ]
         expected = self.expected(query)
         decided = ledger.begin(self.run, self.epochs, batch, owner, operations, expected=expected)
         match decided:
@@ -73,7 +75,8 @@ class ModelTarget:
             case ledger.Undo(run, surplus, _):
                 self.run = run
                 self.epochs = [
-                    replace(of, is_undone=of.is_undone or of.epoch in surplus) for of in self.epochs
+                    replace(published, is_undone=published.is_undone or published.epoch in surplus)
+                    for published in self.epochs
                 ]
         return decided
 
@@ -81,11 +84,11 @@ class ModelTarget:
         return ledger.find(self.run, self.epochs, batch, self.expected(query))
 
     def publish(self, batch: Batch) -> bool:
-        """Whether the epoch was published, by this run or an earlier one."""
-        found = ledger.find(self.run, self.epochs, batch)
-        if isinstance(found, LedgerEpoch):
+        """Returns whether this run or an earlier one has published the epoch."""
+        known = ledger.find(self.run, self.epochs, batch)
+        if isinstance(known, LedgerEpoch):
             return True
-        if found is not None:
+        if known is not None:
             return False
         decided = ledger.publish(self.run, batch, "", 1, 0)
         if isinstance(decided, ledger.Fenced):
@@ -131,7 +134,7 @@ def test_a_target_has_the_epochs_of_the_history_that_the_query_continues(
             if query.histories:
                 numbers = sorted(query.histories)
                 query.operate(numbers[step[1] % len(numbers)])
-                # The query was stopped for it.
+                # The query was stopped for the operation.
                 run, has_begun, older = run + 1, False, run if has_begun else older
         elif step == "late":
             if older and has_begun:
@@ -148,10 +151,10 @@ def test_a_target_has_the_epochs_of_the_history_that_the_query_continues(
                 decided = target.begin(query, batch, run)
                 lost = set(query.history) - target.published
                 if isinstance(decided, ledger.RowsMissing):
-                    assert {of.epoch for of in decided.epochs} == lost
+                    assert {epoch.epoch for epoch in decided.epochs} == lost
                     assert decided.before in (*query.history, ledger.NO_EPOCH)
                     assert (target.run, target.epochs) == before
-                    # As the error says: roll back to before them, or begin with a new target.
+                    # As the error says: roll back to an epoch before them, or use a new target.
                     if decided.before == ledger.NO_EPOCH:
                         return
                     query.operate(decided.before)
@@ -183,22 +186,22 @@ def test_the_epochs_that_count_are_those_of_the_history(
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
-def test_an_epoch_with_other_input_and_one_that_was_passed_are_no_new_epochs(
+def test_epochs_with_other_input_and_skipped_epochs_are_not_new(
     first: int, second: int, third: int
 ) -> None:
     target = ModelTarget()
     target.begin(ModelQuery(), batch_of(0, 1), 1)
     for epoch in sorted({first, second}):
         assert target.publish(batch_of(epoch, 1))
-    found = ledger.find(target.run, target.epochs, batch_of(third, 1))
+    decided = ledger.find(target.run, target.epochs, batch_of(third, 1))
     if third in (first, second):
-        assert isinstance(found, LedgerEpoch)
+        assert isinstance(decided, LedgerEpoch)
         other = replace(batch_of(third, 1), planned_ms=7)
         assert isinstance(ledger.find(target.run, target.epochs, other), ledger.OtherInput)
     elif third < max(first, second):
-        assert found == ledger.Passed(max(first, second))
+        assert decided == ledger.Passed(max(first, second))
     else:
-        assert found is None
+        assert decided is None
 
 
 def test_a_target_that_records_some_epochs_is_not_rolled_back_to_before_them() -> None:
@@ -235,7 +238,7 @@ class Losses:
     query: ModelQuery = field(default_factory=ModelQuery)
     target: ModelTarget = field(default_factory=ModelTarget)
     backups: list[Backup] = field(default_factory=lambda: [(None, ())])
-    # The newest state of the target, and what it lacks by consent.
+    # The newest state of the target, and the epochs that it lacks by consent.
     newest: Backup = (None, ())
     accepted: set[int] = field(default_factory=set)
     run: int = 1
@@ -253,13 +256,15 @@ class Losses:
         last = -1 if self.target.run is None else self.target.run.last
         lost = {epoch for epoch in self.query.history if epoch > last}
         if self.has_begun and lost:
-            found = self.target.find(self.query, self.batch)
-            assert isinstance(found, ledger.EpochsLost)
-            assert numbers(found.epochs) == lost
+            decided = self.target.find(self.query, self.batch)
+            assert isinstance(decided, ledger.EpochsLost)
+            assert numbers(decided.epochs) == lost
         self.restart()
 
     def begin(self) -> bool:
-        """Follows each refusal until the run may write; False if only another target helps."""
+        """Resolves each refusal until the run may write; returns False if only another target
+        helps.
+        """
         while True:
             before = self.target.backup()
             last = -1 if self.target.run is None else self.target.run.last
@@ -267,9 +272,9 @@ class Losses:
             match decided:
                 case ledger.EpochsLost(epochs, kept):
                     assert self.target.backup() == before
-                    later = {of for of in self.query.history if of > last}
+                    later = {epoch for epoch in self.query.history if epoch > last}
                     # An operation can return to epochs that were lost while they did not count.
-                    known = {of.epoch.epoch for of in self.target.epochs}
+                    known = {published.epoch.epoch for published in self.target.epochs}
                     assert numbers(epochs) == (later or set(self.query.history) - known)
                     self.follow(epochs, kept)
                 case ledger.RowsMissing(_, ledger.NO_EPOCH):
@@ -282,10 +287,10 @@ class Losses:
                     return True
 
     def follow(self, lost: EpochRanges, kept: int) -> None:
-        """Takes one of the ways that the error names."""
+        """Performs one of the steps that the error names."""
         way = self.ways.draw(st.sampled_from(["restore", "accept", "roll back"]))
         if way == "restore" and self.newest[0] is not None:
-            newest = {of.epoch.epoch for of in self.newest[1]}
+            newest = {published.epoch.epoch for published in self.newest[1]}
             if numbers(lost) - self.accepted <= newest and self.newest[0].last >= lost.last:
                 self.target.restore(self.newest)
                 return
@@ -304,16 +309,16 @@ class Losses:
         self.newest = self.target.backup()
 
 
-def numbers(of: EpochRanges) -> set[int]:
-    return {number for first, last in of.ranges for number in range(first, last + 1)}
+def numbers(epochs: EpochRanges) -> set[int]:
+    return {number for first, last in epochs.ranges for number in range(first, last + 1)}
 
 
 @settings(max_examples=draws(2_000))
 @given(losses, st.data())
-def test_a_target_that_was_restored_is_written_only_after_its_lost_epochs_are_dealt_with(
+def test_a_restored_target_is_written_only_after_its_lost_epochs_are_resolved(
     drawn: list[str | tuple[str, int]], ways: st.DataObject
 ) -> None:
-    """Restored, written again after a rollback, or accepted by name: these and no others."""
+    """A restore, a rollback, or an acceptance by name resolves exactly these epochs."""
     play = Losses(ways)
     for step in drawn:
         if step == "restart":
@@ -333,7 +338,7 @@ def test_a_target_that_was_restored_is_written_only_after_its_lost_epochs_are_de
             play.write()
 
 
-def test_a_gap_is_accepted_for_these_very_epochs_alone() -> None:
+def test_a_gap_is_accepted_for_exactly_its_epochs() -> None:
     published = EpochRanges(((0, 5), (7, 9)))
     batch = batch_of(10, 1)
     refused = ledger.lost_after(3, batch, Expected(published))
@@ -342,7 +347,7 @@ def test_a_gap_is_accepted_for_these_very_epochs_alone() -> None:
     for gap, is_accepted in (((4, 9), True), ((3, 9), False), ((4, 10), False), ((4, 5), False)):
         lost = ledger.lost_after(3, batch, Expected(published, [gap]))
         assert (lost is None) == is_accepted
-    # The epoch that is about to be written again may be lost.
+    # An epoch that is about to be written again may be lost.
     assert ledger.lost_after(8, batch_of(9, 1), Expected(published)) is None
     assert ledger.lost_after(9, batch, Expected(published)) is None
     everything = ledger.lost_after(-1, batch, Expected(published))
@@ -374,7 +379,7 @@ class Moves:
     generation: int = 1
     run: int = 1
     has_begun: bool = False
-    # Of runs that have begun, with their generations; and the checkpoints that were moved.
+    # The generations of runs that have started, and the checkpoints that were moved.
     former: list[tuple[Batch, int]] = field(default_factory=list)
     left: list[Batch] = field(default_factory=list)
 
@@ -383,7 +388,7 @@ class Moves:
         return self.generation if self.is_by_cuts else 0
 
     def batch(self, epoch: int) -> Batch:
-        # Hadoop names a local location in several ways.
+        # Hadoop has several spellings of a local location.
         scheme = ("", "file:", "file://")[self.run % 3]
         place = f"{scheme}/checkpoints/{len(self.lineage)}"
         return replace(batch_of(epoch, self.run), checkpoint=place, lineage=self.lineage)
@@ -465,14 +470,14 @@ def test_an_earlier_checkpoint_that_was_used_after_the_move_is_refused() -> None
     )
     refused = ledger.begin(run, epochs, moved, 1, ())
     assert isinstance(refused, ledger.Refused)
-    assert ([of.epoch for of in refused.epochs], refused.bound) == ([8, 9], 7)
-    # After the rows were deleted, and the epochs marked.
+    assert ([epoch.epoch for epoch in refused.epochs], refused.bound) == ([8, 9], 7)
+    # After the rows were deleted and the epochs marked.
     begun = ledger.begin(replace(run, last=7), epochs[:8], moved, 1, ())
     assert isinstance(begun, ledger.Begin)
     assert (begun.run.checkpoints, begun.run.owner) == (("file:/first", "/second"), 1)
 
 
-def test_a_move_without_an_operation_is_accepted_by_name() -> None:
+def test_a_move_without_an_operation_requires_an_acceptance() -> None:
     run = Run("run-1", last=9, checkpoint="hdfs://old/q", owner=4)
     moved = replace(batch_of(10, 2), checkpoint="hdfs://new/q")
     assert ledger.begin(run, (), moved, 5, ()) == ledger.Unrelated(run)
@@ -482,7 +487,7 @@ def test_a_move_without_an_operation_is_accepted_by_name() -> None:
     begun = ledger.begin(run, (), moved, 1, (), expected=Expected(moves=["hdfs://old/q/"]))
     assert isinstance(begun, ledger.Begin)
     assert begun.run.checkpoints == ("hdfs://old/q", "hdfs://new/q")
-    # Later runs need no consent, and those of the former location are fenced.
+    # Later runs need no consent, and runs of the former location are fenced.
     again = ledger.begin(begun.run, (), replace(moved, run_id="run-3"), 2, ())
     assert isinstance(again, ledger.Begin)
     assert again.run.checkpoints == begun.run.checkpoints
@@ -497,7 +502,7 @@ def test_a_move_without_an_operation_is_accepted_by_name() -> None:
         (["file:///a", "s3a://b/c"], ["/a", "s3://b/c"], Position.SAME),
         (["a", "b"], ["a"], Position.LATER),
         (["a"], ["a", "b"], Position.EARLIER),
-        # A ledger that knows the last checkpoint alone.
+        # A ledger that knows only the last checkpoint.
         (["a", "b"], ["b"], Position.SAME),
         (["a", "b", "c"], ["b"], Position.LATER),
         (["b"], ["a", "b", "c"], Position.EARLIER),

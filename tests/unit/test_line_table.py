@@ -1,4 +1,4 @@
-"""The table of what holds on each line of Spark is what tests came to, and no more."""
+"""The table of supported features per Spark version shows exactly the results of tests."""
 
 import ast
 import json
@@ -16,7 +16,7 @@ from tests.support import lines
 from tests.support.lines import EVERYWHERE, Ability
 
 RESULTS = {line: record.read(line) for line in SPARK}
-# A part of a pytest's report, and of one of sbt's.
+# Parts of a report of pytest and of one of sbt.
 PYTEST = """<testsuites><testsuite name="pytest">
 <testcase classname="tests.spark.test_a" name="test_b[c to d]" time="1"/>
 <testcase classname="tests.spark.test_a" name="test_left_out" time="0">
@@ -31,60 +31,68 @@ SBT = """<testsuite hostname="h" name="io.cleancut.e2e.SomeSuite">
 </testsuite>"""
 
 
-def test_the_page_says_what_the_tests_came_to() -> None:
+def test_the_page_shows_the_results_of_the_tests() -> None:
     assert page.written() == page.render(), "python -m tests.lines page writes it"
 
 
 def test_no_test_of_the_table_has_failed() -> None:
     for line, results in RESULTS.items():
-        assert [of.test for of in results if of.outcome == "failed"] == [], line
+        assert [result.test for result in results if result.outcome == "failed"] == [], line
 
 
-def test_all_of_them_ran_with_this_release() -> None:
-    """So that whoever gives it another number has to run them anew."""
+def test_all_results_are_of_this_release() -> None:
+    """A new release number requires a new run of these tests."""
     for line, results in RESULTS.items():
-        assert {of.cleancut for of in results} <= {cleancut.__version__}, line
-        assert all(of.spark.startswith(f"{line}.") for of in results), line
+        assert {result.cleancut for result in results} <= {cleancut.__version__}, line
+        assert all(result.spark.startswith(f"{line}.") for result in results), line
 
 
-def test_what_a_row_names_is_there_with_these_parameters() -> None:
-    named = [of for row in ROWS for of in row.tests]
-    assert [of for of in named if record.source_of(of) is None] == []
-    ran = {of.test for results in RESULTS.values() for of in results}
-    functions = {of.partition("[")[0] for of in ran}
-    known = [of for of in named if of.partition("[")[0] in functions]
+def test_tests_named_by_rows_exist_with_their_parameters() -> None:
+    named = [test for row in ROWS for test in row.tests]
+    assert [test for test in named if record.source_of(test) is None] == []
+    ran = {result.test for results in RESULTS.values() for result in results}
+    functions = {test.partition("[")[0] for test in ran}
+    known = [test for test in named if test.partition("[")[0] in functions]
     assert known
-    assert [of for of in known if not any(record.matches(of, test) for test in ran)] == []
+    assert [test for test in known if not any(record.matches(test, run) for run in ran)] == []
 
 
-def test_what_is_kept_is_there_and_a_row_names_it() -> None:
+def test_recorded_tests_exist_and_belong_to_a_row() -> None:
     for line, results in RESULTS.items():
-        gone = [of.test for of in results if record.source_of(of.test) is None]
+        gone = [result.test for result in results if record.source_of(result.test) is None]
         assert gone == [], line
-        assert [of.test for of in results if not record.wanted(of.test)] == [], line
+        assert [result.test for result in results if not record.wanted(result.test)] == [], line
 
 
-def test_a_test_that_is_left_out_on_a_line_shows_nothing_there() -> None:
-    """By what stands above it, also where nobody has run it since."""
+def test_a_skipped_test_supports_no_feature() -> None:
+    """Read from the markers of the tests, which may be newer than the recorded results."""
     for row in ROWS:
-        for file, function in (of.split("::") for of in row.tests if "::" in of):
+        for file, function in (test.split("::") for test in row.tests if "::" in test):
             for ability in _needed(TESTS / file, function.partition("[")[0]):
-                assert all(ability.has(of) for of in SPARK if row.ability.has(of)), row
+                assert all(ability.has(version) for version in SPARK if row.ability.has(version)), (
+                    row
+                )
 
 
 def _needed(path: Path, function: str) -> list[Ability]:
-    """What the marks of a module and of a function in it say that a line must have."""
+    """Returns the features that the markers of a module and of a function require."""
     marks: list[ast.expr] = []
     for node in record.parsed(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
             marks.append(node.value)
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            marks += [of for of in node.decorator_list if "parametrize" not in ast.unparse(of)]
+            marks += [
+                decorator
+                for decorator in node.decorator_list
+                if "parametrize" not in ast.unparse(decorator)
+            ]
     names = [
-        of.value.id
+        node.value.id
         for mark in marks
-        for of in ast.walk(mark)
-        if isinstance(of, ast.Attribute) and of.attr == "needed" and isinstance(of.value, ast.Name)
+        for node in ast.walk(mark)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "needed"
+        and isinstance(node.value, ast.Name)
     ]
     return [getattr(lines, name) for name in names]
 
@@ -115,10 +123,10 @@ BOTH = {"spark/test_a.py::test_b[c to d]": "passed", "SomeSuite: it holds: alway
         (LATER, dict.fromkeys(BOTH, "skipped"), "no"),
     ],
 )
-def test_a_cell_says_what_all_tests_of_its_row_came_to(
+def test_a_cell_summarizes_all_tests_of_its_row(
     ability: Ability, outcomes: Mapping[str, str], said: str
 ) -> None:
-    results = [_result(*of) for of in outcomes.items()]
+    results = [_result(*outcome) for outcome in outcomes.items()]
     assert page.cell(Row("what", ROW, ability), "4.1", results) == said
 
 
@@ -131,21 +139,23 @@ def test_a_cell_says_what_all_tests_of_its_row_came_to(
         (LATER, {}),
     ],
 )
-def test_results_that_disagree_make_no_cell(ability: Ability, change: Mapping[str, str]) -> None:
-    results = [_result(*of) for of in (BOTH | dict(change)).items()]
+def test_contradictory_results_are_an_error(ability: Ability, change: Mapping[str, str]) -> None:
+    results = [_result(*outcome) for outcome in (BOTH | dict(change)).items()]
     with pytest.raises(page.ResultsDisagreeError):
         page.cell(Row("what", ROW, ability), "4.1", results)
 
 
-def test_what_reports_say_is_kept_beside_what_was_known(
+def test_results_of_reports_are_merged_with_recorded_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pytest.xml").write_text(PYTEST)
     (tmp_path / "sbt.xml").write_text(SBT)
-    found = dict(
-        of for name in ("pytest", "sbt") for of in record.outcomes(tmp_path / f"{name}.xml")
+    outcomes = dict(
+        outcome
+        for name in ("pytest", "sbt")
+        for outcome in record.outcomes(tmp_path / f"{name}.xml")
     )
-    assert found == {
+    assert outcomes == {
         "spark/test_a.py::test_b[c to d]": "passed",
         "spark/test_a.py::test_left_out": "skipped",
         "spark/test_a.py::test_b[e]": "failed",
@@ -154,11 +164,11 @@ def test_what_reports_say_is_kept_beside_what_was_known(
         "SomeSuite: not here": "skipped",
     }
     monkeypatch.setattr(record, "ROWS", [Row("what", ROW)])
-    record.add("4.1", [_result(*of) for of in found.items()], tmp_path)
+    record.add("4.1", [_result(*outcome) for outcome in outcomes.items()], tmp_path)
     record.add("4.1", [_result("SomeSuite: not here", "passed")], tmp_path)
-    kept = {of.test: of.outcome for of in record.read("4.1", tmp_path)}
+    kept = {result.test: result.outcome for result in record.read("4.1", tmp_path)}
     assert kept == BOTH | {"SomeSuite: not here": "passed"}
-    # A row of the file for each, so that changes are seen.
+    # Each result is on a separate line of the file, so that diffs are readable.
     text = (tmp_path / "4.1.json").read_text()
     assert len(text.splitlines()) == len(json.loads(text)) + 2
     assert record.read("4.0", tmp_path) == []
@@ -166,7 +176,7 @@ def test_what_reports_say_is_kept_beside_what_was_known(
 
 def test_a_page_is_made_of_rows_and_results() -> None:
     read: Callable[[str], Sequence[Result]] = lambda line: (  # noqa: E731
-        [_result(*of) for of in BOTH.items()] if line == "4.2" else []
+        [_result(*outcome) for outcome in BOTH.items()] if line == "4.2" else []
     )
     text = page.render(read, {"Title": [Row("what", ROW, LATER)]})
     assert "| 4.2 | 4.1.4 | 2 | 2026-11-26 |" in text

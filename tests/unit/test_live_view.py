@@ -1,4 +1,4 @@
-"""A coordinator that shows itself in a notebook, and a history that is drawn."""
+"""A coordinator that renders itself in a notebook, and the charts of a history."""
 
 import sys
 import time
@@ -14,14 +14,14 @@ from cleancut._query.live_view import LiveView
 from cleancut.errors import error_of
 from cleancut.types import EpochHistory, PriceList
 from tests.support.patience import PATIENCE_S
-from tests.unit.shown import Shown
+from tests.unit.rendered_html import RenderedHtml
 from tests.unit.test_coordinator import Facade, coordinator
 
 ROOTS = Path(__file__).parents[1] / "checkpoints/0.1.0/pages"
 
 
-class Watched:
-    """A coordinator over a facade of the JVM's, with a stored history before it."""
+class WatchedQuery:
+    """A coordinator over a fake JVM, with a stored history before its first epoch."""
 
     location = "s3://bucket/q"
 
@@ -38,40 +38,40 @@ class Watched:
         return Checkpoint(ROOTS).history()
 
 
-def drawn(facade: Facade, **options: float) -> tuple[LiveView, list[str], Watched]:
+def drawn(facade: Facade, **options: float) -> tuple[LiveView, list[str], WatchedQuery]:
     outputs: list[str] = []
-    watched = Watched(facade)
+    watched = WatchedQuery(facade)
     view = LiveView(watched, outputs.append, every_s=0.02, **options)
     return view, outputs, watched
 
 
-def wait_for(outputs: list[str], words: str) -> Shown:
+def wait_for(outputs: list[str], words: str) -> RenderedHtml:
     until = time.monotonic() + PATIENCE_S
     while words not in outputs[-1]:
         assert time.monotonic() < until, outputs[-1]
         time.sleep(0.01)
-    return Shown(outputs[-1])
+    return RenderedHtml(outputs[-1])
 
 
-def courses(shown: Shown) -> dict[str, str]:
-    """What each drawing says of itself, by the figure's name."""
-    labels = [of.get("aria-label", "") for of in shown.spoken()]
+def courses(shown: RenderedHtml) -> dict[str, str]:
+    """Returns the label of each drawing by the name of its value."""
+    labels = [drawing.get("aria-label", "") for drawing in shown.labelled_drawings()]
     return dict(label.split(": ", 1) for label in labels)
 
 
 def is_live(view: LiveView) -> bool:
-    """As it is by now."""
+    """Whether the view is still updated."""
     return view.is_live
 
 
-def test_it_is_drawn_again_with_each_epoch_until_the_run_has_ended() -> None:
+def test_the_view_is_updated_until_the_run_ends() -> None:
     facade = Facade(40)
     view, outputs, _ = drawn(facade)
     view.start()
     try:
-        first = Shown(outputs[0])
+        first = RenderedHtml(outputs[0])
         stored = Checkpoint(ROOTS).history()
-        # The store's eighteen, and the driver's last.
+        # The eighteen epochs of the store and the last one of the driver.
         assert len(stored) == 18
         assert courses(first)["rows in flight"].startswith("19 values")
         assert "Drawn again every 0.02 s while the query runs." in first.words
@@ -79,11 +79,11 @@ def test_it_is_drawn_again_with_each_epoch_until_the_run_has_ended() -> None:
         assert "40" in first.words
         facade.committed = [41]
         wait_for(outputs, ">41<")
-        assert courses(Shown(outputs[-1]))["rows in flight"].startswith("20 values")
-        # One epoch that is told twice is drawn once.
+        assert courses(RenderedHtml(outputs[-1]))["rows in flight"].startswith("20 values")
+        # An epoch that is reported twice is drawn once.
         facade.committed = [41]
         time.sleep(0.1)
-        assert courses(Shown(outputs[-1]))["rows in flight"].startswith("20 values")
+        assert courses(RenderedHtml(outputs[-1]))["rows in flight"].startswith("20 values")
         assert is_live(view)
     finally:
         view.stop()
@@ -95,12 +95,12 @@ def test_it_is_drawn_again_with_each_epoch_until_the_run_has_ended() -> None:
     assert "It was stopped." in shown.words
 
 
-def test_each_end_is_told_at_the_foot() -> None:
+def test_the_footer_reports_the_end_of_the_run() -> None:
     ended = Facade(7)
-    told = ended.status
+    foot = ended.status
 
     def without_run(location: str, session: Any) -> str:
-        return told(location, session).replace('"runId": "r", ', "")
+        return foot(location, session).replace('"runId": "r", ', "")
 
     view, outputs, _ = drawn(ended)
     view.start()
@@ -121,33 +121,33 @@ def test_each_end_is_told_at_the_foot() -> None:
 
 @pytest.fixture
 def displayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What a notebook was told: whether anew or in the place of an output, and what."""
+    """Returns the outputs of a notebook: whether each is new or an update, and its content."""
     from IPython import display
 
-    told: list[tuple[str, str]] = []
+    outputs: list[tuple[str, str]] = []
 
     class Handle:
         def __init__(self, name: str) -> None:
             self.name = name
 
-        def update(self, of: Any) -> None:
-            told.append((self.name, of.data))
+        def update(self, content: Any) -> None:
+            outputs.append((self.name, content.data))
 
-    def show(of: Any, *, display_id: bool) -> Handle:
+    def show(content: Any, *, display_id: bool) -> Handle:
         assert display_id
-        name = f"output {sum(name.startswith('new') for name, _ in told)}"
-        told.append((f"new {name}", of.data))
+        name = f"output {sum(name.startswith('new') for name, _ in outputs)}"
+        outputs.append((f"new {name}", content.data))
         return Handle(name)
 
     monkeypatch.setattr(display, "display", show)
-    return told
+    return outputs
 
 
 def test_a_query_is_drawn_in_one_output_at_a_time(displayed: list[tuple[str, str]]) -> None:
-    own = coordinator(Facade(7))
-    own._ipython_display_()
+    query = coordinator(Facade(7))
+    query._ipython_display_()
     assert [name for name, _ in displayed] == ["new output 0"]
-    second = own.watch(every=0.02)
+    second = query.watch(every=0.02)
     try:
         names = [name for name, _ in displayed]
         assert names == ["new output 0", "output 0", "new output 1"]
@@ -160,31 +160,34 @@ def test_a_query_is_drawn_in_one_output_at_a_time(displayed: list[tuple[str, str
         second.stop()
 
 
-def test_a_history_is_drawn_as_it_is_told() -> None:
+def test_a_history_is_plotted_with_its_values() -> None:
     history = Checkpoint(ROOTS).history()
     figure = history.plot()
     times, rows, requests, dollars = figure.axes
-    at = [of.epoch for of in history]
+    at = [epoch.epoch for epoch in history]
     tasks, gates, cuts = (
         {round(bar.get_center()[0]): bar.get_height() for bar in bars} for bars in times.containers
     )
-    for of in history:
-        assert gates[of.epoch] == pytest.approx((of.commit_ms or 0) / 1000)
-        assert cuts[of.epoch] == pytest.approx((of.cut_ms or 0) / 1000)
-        rest = max((of.duration_ms or 0) - (of.commit_ms or 0), 0)
-        assert tasks[of.epoch] == pytest.approx(rest / 1000)
+    for epoch in history:
+        assert gates[epoch.epoch] == pytest.approx((epoch.commit_ms or 0) / 1000)
+        assert cuts[epoch.epoch] == pytest.approx((epoch.cut_ms or 0) / 1000)
+        rest = max((epoch.duration_ms or 0) - (epoch.commit_ms or 0), 0)
+        assert tasks[epoch.epoch] == pytest.approx(rest / 1000)
     line = rows.lines[0]
     assert list(line.get_xdata()) == at  # type: ignore[arg-type]
-    assert list(line.get_ydata()) == [of.in_flight_rows for of in history]  # type: ignore[arg-type]
+    in_flight_rows = [epoch.in_flight_rows for epoch in history]
+    assert list(line.get_ydata()) == in_flight_rows  # type: ignore[arg-type]
     counts = [bar.get_height() for bar in requests.containers[0]]
-    assert counts == [of.requests.total.requests for of in history if of.requests]
-    expected = [request_costs(of.requests, PRICES[0]) * 1e6 for of in history if of.requests]
+    assert counts == [epoch.requests.total.requests for epoch in history if epoch.requests]
+    expected = [
+        request_costs(epoch.requests, PRICES[0]) * 1e6 for epoch in history if epoch.requests
+    ]
     assert list(np.asarray(dollars.lines[0].get_ydata())) == pytest.approx(expected)
     assert PRICES[0].name in requests.get_title()
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
-def test_a_slice_is_drawn_too_and_prices_are_chosen() -> None:
+def test_a_slice_is_plotted_with_chosen_prices() -> None:
     history = Checkpoint(ROOTS).history()[-3:]
     assert isinstance(history, EpochHistory)
     free = PriceList("free", PRICES[0].as_of, 0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Locations in a bucket: a reader accepts and refuses the same as a query."""
+"""Locations in a bucket: readers accept and refuse the same ones as queries."""
 
 import json
 from pathlib import Path
@@ -19,12 +19,12 @@ from tests.vectors import location_cases
 VECTORS = Path(location_cases.__file__).parent / "locations.json"
 
 
-def test_the_vectors_are_those_of_their_cases() -> None:
+def test_the_vectors_match_their_cases() -> None:
     assert json.loads(VECTORS.read_text(encoding="utf-8")) == location_cases.LOCATIONS
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_a_location_has_the_prefix_that_its_vector_says(scheme: str) -> None:
+def test_a_location_has_the_prefix_of_its_vector(scheme: str) -> None:
     for vector in location_cases.LOCATIONS["accepted"]:
         location = vector["location"].replace("s3://", f"{scheme}://", 1)
         objects = open_s3(location, "cleancut", S3Access(), client=object())

@@ -17,23 +17,25 @@ VERSION = 3
 
 
 def list_of(key: int, counts: Sequence[int]) -> list[Change]:
-    """The records of a list in a base: a put, then merges."""
+    """Returns the records of a list in a base: a put, then merges."""
     values = [merge(key, "x", count, 0.5) for count in counts]
     return [Change(values[0].key, values[0].value, LISTS["id"]), *values[1:]]
 
 
 def records() -> list[Change]:
     lists = [list_of(HOT, range(VALUES)), *(list_of(key, [key, -key]) for key in COLD)]
-    lists.sort(key=lambda of: key_hash(of[0].key))
-    return [record for of in lists for record in of]
+    lists.sort(key=lambda values: key_hash(values[0].key))
+    return [record for values in lists for record in values]
 
 
 @pytest.fixture
 def base(files: CheckpointFiles) -> Path:
-    """A base, before it a delta that it replaces, and after it one that appends to two lists."""
+    """Writes a base, before it a delta that it replaces, and after it one that appends to two
+    lists.
+    """
     rows = records()
     blocks = [rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK)]
-    hot = [block for block in blocks if any(of.key == hot_key() for of in block)]
+    hot = [block for block in blocks if any(record.key == hot_key() for record in block)]
     assert len(hot) > VALUES // BLOCK
     keys = 1 + len(COLD)
     identity = identity_of(VERSION, families=[FAMILY, LISTS]) | {"partition": 0}
@@ -66,11 +68,11 @@ def test_state_has_each_value_once_and_in_order(base: Path, files: CheckpointFil
 
 def test_lookup_has_each_value_once_and_in_order(base: Path, files: CheckpointFiles) -> None:
     checkpoint = Checkpoint(files.location)
-    found = checkpoint.lookup(0, (HOT, "x"), family="lists").to_pylist()
-    assert counts_of(found, HOT) == list(range(VALUES + 1))
+    rows = checkpoint.lookup(0, (HOT, "x"), family="lists").to_pylist()
+    assert counts_of(rows, HOT) == list(range(VALUES + 1))
     for key in COLD:
-        found = checkpoint.lookup(0, (key, "x"), family="lists").to_pylist()
-        assert counts_of(found, key) == [key, -key, *([11] if key == 1 else [])]
+        rows = checkpoint.lookup(0, (key, "x"), family="lists").to_pylist()
+        assert counts_of(rows, key) == [key, -key, *([11] if key == 1 else [])]
 
 
 def test_verify_accepts_it(base: Path, files: CheckpointFiles) -> None:
@@ -98,7 +100,7 @@ def test_a_list_that_lacks_a_block_in_the_middle_is_damaged(
 
 @pytest.mark.parametrize("appended", [0, 2])
 def test_a_list_that_begins_in_the_middle_is_damaged(appended: int, files: CheckpointFiles) -> None:
-    """As a writer leaves it that loses the first block of a list."""
+    """As written by a writer that loses the first block of a list."""
     identity = identity_of(1, families=[FAMILY, LISTS]) | {"partition": 0}
     rows = list_of(HOT, range(10))[5:]
     directory = files.directory(0, 0)

@@ -1,4 +1,4 @@
-"""One key of a state is found, and little else is read."""
+"""A lookup finds one key of a state and reads few objects."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles, name_of
-from tests.unit.drawn_states import KEYS, DrawnCheckpoint
+from tests.unit.random_states import KEYS, RandomCheckpoint
 from tests.unit.test_changes import values_of
 from tests.unit.test_rows import SCALARS, values
 from tests.vectors.frame_cases import FAMILY, identity_of, put
@@ -37,26 +37,31 @@ from tests.vectors.row_encoder import encode_row, struct_type
 
 @pytest.mark.parametrize("has_cuts", [True, False])
 @pytest.mark.parametrize("seed", range(draws(8)))
-def test_each_key_of_each_state_has_what_it_has(seed: int, has_cuts: bool, tmp_path: Path) -> None:
-    drawn = DrawnCheckpoint(tmp_path / "checkpoint", Random(seed), has_cuts=has_cuts)
+def test_each_key_of_each_state_is_found(seed: int, has_cuts: bool, tmp_path: Path) -> None:
+    drawn = RandomCheckpoint(tmp_path / "checkpoint", Random(seed), has_cuts=has_cuts)
     checkpoint = Checkpoint(drawn.location)
     for version, families in drawn.expected.items():
-        # Of families that some partitions lack it is not drawn which.
-        whole = [of for of in families if len(families[of]) == len(families["default"])]
+        # The generator decides which partitions lack a family, so only complete families are
+        # compared.
+        whole = [family for family in families if len(families[family]) == len(families["default"])]
         for family in whole:
             known = values_of(families[family])
             for key in range(KEYS + 2):
-                found = checkpoint.lookup(0, (key, "x"), family=family, at=version - 1)
+                table = checkpoint.lookup(0, (key, "x"), family=family, at=version - 1)
                 rows: dict[int, list[int]] = {}
-                for row in found.to_pylist():
+                for row in table.to_pylist():
                     assert row["key"] == {"id": key, "name": "x"}
                     rows.setdefault(row["partition"], []).append(row["value"]["count"])
-                expected = {of: counts for (of, own), counts in known.items() if own == key}
+                expected = {
+                    partition: counts
+                    for (partition, stored_key), counts in known.items()
+                    if stored_key == key
+                }
                 assert rows == expected, (version, family, key)
 
 
 class Counted:
-    """Counts what a checkpoint is asked for."""
+    """Counts the requests to a checkpoint."""
 
     def __init__(self, objects: Place) -> None:
         self._objects = objects
@@ -94,7 +99,7 @@ class Counted:
 
 def large_base(files: CheckpointFiles, keys: int, name: str = "x" * 100) -> bytes:
     rows = [put(key, name, key, 0.5) for key in range(keys)]
-    rows.sort(key=lambda of: key_hash_of_vectors(of.key))
+    rows.sort(key=lambda row: key_hash_of_vectors(row.key))
     size = min(400, keys // 3)
     every = [rows[at : at + size] for at in range(0, keys, size)]
     index = Index({0: (keys, sum(map(row_size, rows)))}, has_blocks=True)
@@ -111,7 +116,7 @@ def write_base(files: CheckpointFiles, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("keys", [2_000, 20_000])
-def test_a_key_takes_as_much_of_a_large_base_as_of_a_small_one(
+def test_the_bytes_read_for_a_key_do_not_grow_with_the_base(
     keys: int, files: CheckpointFiles
 ) -> None:
     size = len(large_base(files, keys))
@@ -119,8 +124,8 @@ def test_a_key_takes_as_much_of_a_large_base_as_of_a_small_one(
     counted = Counted(root.objects)
     history = History(Root(root.location, counted))
     stored = history.named(0).of(0, "default")
-    found = rows_of_key(history, root.checkpoint, stored, 0, "default", (keys // 2, "x" * 100))
-    assert found.column("value").to_pylist() == [{"count": keys // 2, "sum": 0.5}]
+    rows = rows_of_key(history, root.checkpoint, stored, 0, "default", (keys // 2, "x" * 100))
+    assert rows.column("value").to_pylist() == [{"count": keys // 2, "sum": 0.5}]
     read = [length for _, length in counted.requests if length is not None]
     assert len(read) <= 4
     assert sum(read) < 450_000
@@ -130,7 +135,7 @@ def test_a_key_takes_as_much_of_a_large_base_as_of_a_small_one(
 def test_a_damaged_byte_of_a_base_is_never_a_wrong_answer(files: CheckpointFiles) -> None:
     data = large_base(files, 6, "x")
     key = (5, "x")
-    found = 0
+    detected = 0
     changed = Random(5).sample(range(len(data)), draws(len(data)))
     for at in changed:
         write_base(files, data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :])
@@ -138,9 +143,9 @@ def test_a_damaged_byte_of_a_base_is_never_a_wrong_answer(files: CheckpointFiles
             rows = Checkpoint(files.location).lookup(0, key).to_pylist()
             assert [row["value"]["count"] for row in rows] == [5]
         except (CorruptedError, RequestError):
-            found += 1
+            detected += 1
     # A block without the key is not read.
-    assert len(changed) // 2 < found < len(changed)
+    assert len(changed) // 2 < detected < len(changed)
 
 
 keys_of_spark = sorted(set(SCALARS) - {"void", "interval", "time(6)"})
@@ -159,20 +164,20 @@ def keys(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @given(keys())
-def test_a_key_has_the_bytes_that_the_format_says(case: tuple[dict[str, Any], Any]) -> None:
+def test_a_key_is_encoded_as_the_format_specifies(case: tuple[dict[str, Any], Any]) -> None:
     schema, row = case
-    found = encoded(cells_of(struct_of(schema, "key"), positive(row), "key"))
-    assert found == encode_row(schema, positive(row))
+    cells = encoded(cells_of(struct_of(schema, "key"), positive(row), "key"))
+    assert cells == encode_row(schema, positive(row))
 
 
 def positive(value: Any) -> Any:
-    """Spark has one zero in keys."""
+    """Replaces negative zeros: Spark has one zero in keys."""
     if isinstance(value, dict):
-        return {name: positive(of) for name, of in value.items()}
+        return {name: positive(field) for name, field in value.items()}
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
-def test_of_numbers_that_are_equal_in_a_key_the_bytes_are_too() -> None:
+def test_equal_numbers_in_keys_have_equal_bytes() -> None:
     row = struct_of(struct_type(a="double", b="float"), "key")
     assert encoded(cells_of(row, (-0.0, -0.0), "key")) == bytes(24)
     other = -math.nan
@@ -197,7 +202,7 @@ def test_keys_that_spark_does_not_normalize_keep_their_bits() -> None:
 
 
 @given(st.binary(max_size=40))
-def test_keys_are_hashed_as_the_vectors_are(key: bytes) -> None:
+def test_keys_have_the_hashes_of_the_vectors(key: bytes) -> None:
     assert key_hash(key) == key_hash_of_vectors(key)
 
 
@@ -244,13 +249,13 @@ def test_a_key_is_in_the_partition_where_spark_sends_it(
         ((1 << 63, "x"), "key.id is of type int64, and 9223372036854775808 is none"),
     ],
 )
-def test_a_key_that_does_not_fit_is_refused(
+def test_a_key_of_another_type_is_refused(
     key: object, problem: str, files: CheckpointFiles
 ) -> None:
     files.delta(1, [put(1, "x", 1, 0.5)], 1)
-    with pytest.raises(TypeError) as found:
+    with pytest.raises(TypeError) as raised:
         Checkpoint(files.location).lookup(0, key)
-    assert str(found.value) == problem
+    assert str(raised.value) == problem
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
@@ -258,15 +263,15 @@ def test_the_command_takes_a_key_as_text(
     form: list[str], files: CheckpointFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files.delta(1, [put(7, "x y", 3, 0.5)], 1)
-    asked = ["lookup", str(files.location), "--operator", "0", *form, "--key"]
-    assert _cli.main([*asked, "7", "x y"]) == 0
+    command = ["lookup", str(files.location), "--operator", "0", *form, "--key"]
+    assert _cli.main([*command, "7", "x y"]) == 0
     assert "x y" in capsys.readouterr().out
-    assert _cli.main([*asked, "8", "x y"]) == 0
+    assert _cli.main([*command, "8", "x y"]) == 0
     assert "x y" not in capsys.readouterr().out
-    assert _cli.main([*asked, "seven", "x y"]) == 2
+    assert _cli.main([*command, "seven", "x y"]) == 2
     said = "key.id is of type int64, and cannot be read from 'seven'\n"
     assert capsys.readouterr().err == said
-    assert _cli.main([*asked, "7"]) == 2
+    assert _cli.main([*command, "7"]) == 2
     assert capsys.readouterr().err == "key has 2 fields, id, name, not ('7',)\n"
 
 
@@ -288,7 +293,7 @@ def test_texts_are_read_as_their_types(kind: Any, text: str, value: object) -> N
     assert cells_of(row, Texts([text]), "key") == cells_of(row, [value], "key")
 
 
-def test_what_is_not_there_is_an_error_that_says_what_is(files: CheckpointFiles) -> None:
+def test_a_missing_state_is_reported_with_the_existing_ones(files: CheckpointFiles) -> None:
     files.delta(1, [put(1, "x", 1, 0.5)], 1)
     checkpoint = Checkpoint(files.location)
     assert checkpoint.lookup(0, (1, "x")).num_rows == 1

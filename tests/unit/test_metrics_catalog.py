@@ -1,4 +1,4 @@
-"""The metrics that are declared, and those that Python tells."""
+"""The declared metrics, and the metrics that Python reports."""
 
 import json
 
@@ -11,16 +11,16 @@ from tests.unit.test_tidy import ROOT
 DECLARED = ROOT / "jvm/core/src/main/resources/metrics/cleancut-metrics.json"
 
 
-def test_python_has_what_the_jar_declares() -> None:
-    found = json.loads(DECLARED.read_text(encoding="utf-8"))
-    assert list(found) == list(catalog.metrics())
+def test_python_has_the_metrics_that_the_jar_declares() -> None:
+    declared = json.loads(DECLARED.read_text(encoding="utf-8"))
+    assert list(declared) == list(catalog.metrics())
     for name, metric in catalog.metrics().items():
-        entry = found[name]
+        entry = declared[name]
         assert (metric.type, metric.help) == (entry["type"], entry["help"])
         assert (list(metric.labels), set(metric.sources)) == (entry["labels"], set(entry["from"]))
 
 
-def test_a_sample_has_declared_labels_alone() -> None:
+def test_a_sample_has_only_declared_labels() -> None:
     assert Sample("in_flight_rows", 1, {"operator": "0"}).of({"query": "q"}).labels == {
         "query": "q",
         "operator": "0",

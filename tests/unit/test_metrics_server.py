@@ -1,4 +1,4 @@
-"""What a driver tells of its queries, over a JVM that answers as the Scala side does."""
+"""The metrics that a driver serves, over a fake JVM that answers like the Scala side."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,17 +20,17 @@ ID = "b3a7c9d2-51f0-4c8e-8f7a-2d9e4b6c1a05"
 
 @pytest.fixture
 def facade(monkeypatch: pytest.MonkeyPatch) -> Facade:
-    """Of the one query with cuts; the other has none."""
-    found = Facade(42)
+    """The facade of the one query with cuts; the other query has none."""
+    facade = Facade(42)
 
-    def of(query: Any) -> Any:
+    def connect(query: Any) -> Any:
         if query.id != ID:
             raise error_of("CLEANCUT_COORDINATOR_MISSING", location="elsewhere")
-        return coordinator(found)
+        return coordinator(facade)
 
     monkeypatch.setattr("cleancut._query.coordinator._known_notes", {})
-    monkeypatch.setattr(metrics_server, "coordinator", of)
-    return found
+    monkeypatch.setattr(metrics_server, "coordinator", connect)
+    return facade
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def session(facade: Facade) -> Any:
     return SimpleNamespace(streams=SimpleNamespace(active=queries))
 
 
-def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
+def test_a_query_with_cuts_has_all_metrics(session: Any, facade: Facade) -> None:
     scan = DriverScan(session)
     samples = scan.scan()
-    assert {(of.labels["query"], of.labels["location"]) for of in samples} == {
+    assert {(sample.labels["query"], sample.labels["location"]) for sample in samples} == {
         (ID, "s3://bucket/q/cleancut")
     }
     plain = values(samples)
@@ -68,11 +68,14 @@ def test_a_query_with_cuts_is_told_whole(session: Any, facade: Facade) -> None:
     assert values(samples, cause="upload") == {"slow_epochs_total": 0}
     facade.committed = [44]
     assert values(scan.scan())["epochs_total"] == 2
-    told = {of.metric for of in samples} | {"scan_success", "last_scan_timestamp_seconds"}
-    assert told == {of.name for of in metrics().values() if "driver" in of.sources}
+    reported = {sample.metric for sample in samples} | {
+        "scan_success",
+        "last_scan_timestamp_seconds",
+    }
+    assert reported == {metric.name for metric in metrics().values() if "driver" in metric.sources}
 
 
-def test_a_query_before_its_first_epoch_and_after_its_last_is_not_told(
+def test_a_query_has_no_metrics_before_its_first_epoch_and_after_its_end(
     session: Any, facade: Facade
 ) -> None:
     facade.committed = [None]
@@ -81,34 +84,32 @@ def test_a_query_before_its_first_epoch_and_after_its_last_is_not_told(
     assert DriverScan(session).scan() == []
 
 
-def test_a_run_that_has_committed_nothing_itself_tells_its_last_epoch(facade: Facade) -> None:
+def test_a_run_without_commits_reports_the_last_epoch(facade: Facade) -> None:
     status = replace(coordinator(facade).status(), last=None)
     plain = values(of_status(status, first=40))
     assert (plain["committed_epoch"], plain["epochs_total"]) == (42, 2)
     assert "epoch_duration_seconds" not in plain
 
 
-def test_each_scrape_asks_the_driver_and_says_when_it_could_not(
-    session: Any, facade: Facade
-) -> None:
+def test_each_scrape_queries_the_driver_and_reports_failures(session: Any, facade: Facade) -> None:
     here = frozenset({("query", ID), ("location", "s3://bucket/q/cleancut")})
     success = "cleancut_scan_success", frozenset({("location", "driver")})
     with serve_metrics(session, port=0, address="127.0.0.1") as server:
         assert repr(server) == f"MetricsServer(port={server.port})"
         assert scraped(server.port)["cleancut_committed_epoch", here] == 42
         facade.committed = [43]
-        found = scraped(server.port)
-        assert (found["cleancut_committed_epoch", here], found[success]) == (43, 1)
+        samples = scraped(server.port)
+        assert (samples["cleancut_committed_epoch", here], samples[success]) == (43, 1)
 
         def fail(location: str, session: Any) -> str:
             raise error_of("CLEANCUT_OBJECT_STORE_UNAVAILABLE", location="s3://bucket")
 
         facade.status = fail  # type: ignore[method-assign]
-        found = scraped(server.port)
-        assert (found["cleancut_committed_epoch", here], found[success]) == (43, 0)
+        samples = scraped(server.port)
+        assert (samples["cleancut_committed_epoch", here], samples[success]) == (43, 0)
 
 
-def test_without_a_session_or_with_a_port_that_is_taken_nothing_is_served(
+def test_a_missing_session_and_a_port_in_use_are_refused(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics_server, "running_session", lambda: None)

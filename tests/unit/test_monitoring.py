@@ -1,4 +1,4 @@
-"""Alerts and dashboard: tested by Prometheus' own tool, and in step with metrics and docs."""
+"""Alerts and dashboard: tested by Prometheus' own tool, and consistent with metrics and docs."""
 
 import json
 import os
@@ -36,18 +36,18 @@ def rules() -> list[dict[str, Any]]:
 
 def cases() -> list[dict[str, Any]]:
     text = (PROMETHEUS / "rules_test.yml").read_text(encoding="utf-8")
-    return [of for test in yaml.safe_load(text)["tests"] for of in test["alert_rule_test"]]
+    return [case for test in yaml.safe_load(text)["tests"] for case in test["alert_rule_test"]]
 
 
 @pytest.fixture
 def promtool() -> str:
-    """The tool, where `make promtool` has built it, or where the machine has it."""
+    """Returns the tool that `make promtool` has built, or that is installed."""
     built = sorted((ROOT / ".cache").glob("promtool-*/promtool"))
-    found = os.environ.get("CLEANCUT_PROMTOOL") or next(map(str, built[::-1]), None)
-    found = found or shutil.which("promtool")
-    if found is None:
+    promtool = os.environ.get("CLEANCUT_PROMTOOL") or next(map(str, built[::-1]), None)
+    promtool = promtool or shutil.which("promtool")
+    if promtool is None:
         pytest.skip("`make promtool` compiles it once, which takes minutes")
-    return found
+    return promtool
 
 
 def tool(promtool: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
@@ -69,14 +69,16 @@ def test_each_alert_fires_when_it_should_and_only_then(promtool: str) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
-@pytest.mark.parametrize("alert", [of["alert"] for of in rules()])
-def test_a_rule_that_never_fires_is_found(promtool: str, alert: str, tmp_path: Path) -> None:
-    """And one that always does: the tests of the rules would tell."""
+@pytest.mark.parametrize("alert", [rule["alert"] for rule in rules()])
+def test_rules_that_never_or_always_fire_are_found(
+    promtool: str, alert: str, tmp_path: Path
+) -> None:
+    """The tests of the rules fail for both."""
     changed = rules()
-    (own,) = [of for of in changed if of["alert"] == alert]
+    (tested,) = [rule for rule in changed if rule["alert"] == alert]
     shutil.copy(PROMETHEUS / "rules_test.yml", tmp_path)
-    for expr in (f"({own['expr']}) and vector(0) > 1", f"absent(absent({own['expr']}))"):
-        broken = [of | {"expr": expr} if of is own else of for of in changed]
+    for expr in (f"({tested['expr']}) and vector(0) > 1", f"absent(absent({tested['expr']}))"):
+        broken = [rule | {"expr": expr} if rule is tested else rule for rule in changed]
         group = {"groups": [{"name": "cleancut", "rules": broken}]}
         (tmp_path / "rules.yml").write_text(yaml.safe_dump(group), encoding="utf-8")
         answer = tool(promtool, "test", "rules", tmp_path / "rules_test.yml")
@@ -86,34 +88,34 @@ def test_a_rule_that_never_fires_is_found(promtool: str, alert: str, tmp_path: P
 
 def test_each_alert_is_tested_both_ways_and_documented() -> None:
     seen = defaultdict(set)
-    for of in cases():
-        seen[of["alertname"]].add(bool(of["exp_alerts"]))
-    assert seen == {of["alert"]: {True, False} for of in rules()}
+    for case in cases():
+        seen[case["alertname"]].add(bool(case["exp_alerts"]))
+    assert seen == {rule["alert"]: {True, False} for rule in rules()}
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     assert re.findall(r"^\| `(Cleancut\w+)` \|", page, flags=re.M) == [
-        of["alert"] for of in rules()
+        rule["alert"] for rule in rules()
     ]
-    for of in rules():
-        assert of["annotations"]["runbook"] == PAGE
-        assert of["labels"]["severity"] in ("warning", "critical")
+    for case in rules():
+        assert case["annotations"]["runbook"] == PAGE
+        assert case["labels"]["severity"] in ("warning", "critical")
 
 
-def expressions(of: Any) -> Iterator[str]:
-    if isinstance(of, dict):
-        yield from ([of["expr"]] if "expr" in of else [])
-        of = list(of.values())
-    if isinstance(of, list):
-        for inner in of:
+def expressions(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from ([node["expr"]] if "expr" in node else [])
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
             yield from expressions(inner)
 
 
 def board() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(BOARD.read_text(encoding="utf-8"))
-    return found
+    dashboard: dict[str, Any] = json.loads(BOARD.read_text(encoding="utf-8"))
+    return dashboard
 
 
 def lost(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """What Grafana's own model of a dashboard does not know of one."""
+    """Returns the parts of a dashboard that Grafana's own model does not know."""
     if isinstance(before, dict):
         for key, value in before.items():
             if key not in after:
@@ -134,7 +136,7 @@ def modelled(dashboard: dict[str, Any]) -> Any:
     return json.loads(json.dumps(Dashboard.from_json(dashboard), cls=JSONEncoder))
 
 
-def test_the_dashboard_is_one_by_grafanas_own_model() -> None:
+def test_the_dashboard_matches_grafanas_own_model() -> None:
     assert list(lost(board(), modelled(board()))) == []
     wrong = board()
     wrong["panels"][1]["fieldConfig"]["default"] = {}
@@ -149,26 +151,28 @@ def test_the_dashboard_fits_its_grid_and_chooses_queries() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in board()["panels"]:
         at = panel["gridPos"]
-        own = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
-        assert not own & taken, panel["title"]
+        cells = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not cells & taken, panel["title"]
         assert at["x"] + at["w"] <= 24
-        taken |= own
+        taken |= cells
         assert panel["type"] == "row" or panel["description"]
-    names = [of["name"] for of in board()["templating"]["list"]]
+    names = [variable["name"] for variable in board()["templating"]["list"]]
     assert names == ["datasource", "location", "query"]
     assert len({panel["id"] for panel in board()["panels"]}) == len(board()["panels"])
 
 
-def test_rules_and_dashboard_know_only_metrics_that_are_told() -> None:
-    told = {of.name for of in metrics().values() if of.sources & {"exporter", "driver"}}
-    shown = [*expressions(board()), *(of["expr"] for of in rules())]
-    shown += [of["query"]["query"] for of in board()["templating"]["list"][1:]]
+def test_rules_and_dashboard_use_only_exposed_metrics() -> None:
+    exposed = {
+        metric.name for metric in metrics().values() if metric.sources & {"exporter", "driver"}
+    }
+    shown = [*expressions(board()), *(rule["expr"] for rule in rules())]
+    shown += [variable["query"]["query"] for variable in board()["templating"]["list"][1:]]
     assert len(shown) > 40
-    named = {name for of in shown for name in NAME.findall(of)}
-    assert named <= told
-    # A label that a metric has not matches nothing.
-    for of in expressions(board()):
-        assert "$query" in of or "$location" in of
+    named = {name for expr in shown for name in NAME.findall(expr)}
+    assert named <= exposed
+    # A selector with a label that the metric lacks matches nothing.
+    for expr in expressions(board()):
+        assert "$query" in expr or "$location" in expr
     labels = {label for metric in metrics().values() for label in metric.labels}
     legends = re.findall(r"\{\{(\w+)\}\}", BOARD.read_text(encoding="utf-8"))
     assert set(legends) <= labels | {"location", "query"}
@@ -176,10 +180,10 @@ def test_rules_and_dashboard_know_only_metrics_that_are_told() -> None:
 
 def test_promtool_reads_each_expression_of_the_dashboard(promtool: str, tmp_path: Path) -> None:
     replaced = [
-        re.sub(r"\$(?:query|location)", ".*", of).replace("$__rate_interval", "5m")
-        for of in expressions(board())
+        re.sub(r"\$(?:query|location)", ".*", expr).replace("$__rate_interval", "5m")
+        for expr in expressions(board())
     ]
-    recorded = [{"record": f"panel:{at}", "expr": of} for at, of in enumerate(replaced)]
+    recorded = [{"record": f"panel:{at}", "expr": expr} for at, expr in enumerate(replaced)]
     path = tmp_path / "board.yml"
     path.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": recorded}]}))
     answer = tool(promtool, "check", "rules", path)

@@ -1,4 +1,4 @@
-"""A query that a command line names, and what is said where there is none."""
+"""A query that a command line names, and the errors for a name without one."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ SESSION: Any = object()
         ("broken_orders:daily", "broken_orders cannot be imported: SyntaxError"),
     ],
 )
-def test_what_cannot_be_asked_for_is_one_error(
+def test_an_invalid_query_name_is_one_error(
     name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "def daily(spark): return 7\ndef raising(spark): return {}['x']\n"

@@ -1,4 +1,4 @@
-"""The notebook of the documentation runs, and shows the numbers that the API gives."""
+"""The notebook of the documentation runs, and shows the numbers that the API returns."""
 
 import json
 from collections.abc import Mapping
@@ -16,20 +16,20 @@ from cleancut.types import InfoList
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
-from tests.unit.shown import Shown
+from tests.unit.rendered_html import RenderedHtml
 from tests.vectors.cut_writer import channel, costs
 from tests.vectors.frame_cases import put
 
 NOTEBOOK = Path(__file__).parents[2] / "docs/notebooks/inspect.ipynb"
 EPOCHS = 14
-# Of the second run.
+# Values of the second run.
 FIRST_OF_SECOND = 9
 TIMEOUT_S = PATIENCE_S
 
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of a query: skewed, slower with each epoch, and with rows in flight at its end."""
+    """Two runs of a query: skewed, slower with each epoch, and with in-flight rows at the end."""
     files = CutFiles(CheckpointFiles(tmp_path_factory.mktemp("busy") / "checkpoint"))
     for epoch in range(EPOCHS):
         many = [put(at, f"name-{at}", epoch, at / 3) for at in range(20 + 40 * (epoch % 5))]
@@ -54,9 +54,11 @@ def files_of(location: Path) -> dict[Path, bytes]:
 
 
 def executed(location: Path | None = None) -> list[NotebookNode]:
-    """The cells of the notebook after they have been run, on a checkpoint of its own or on ours."""
+    """Returns the cells of the notebook after a run, on its own checkpoint or on ours."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    (parameters,) = [of for of in notebook.cells if "parameters" in of.metadata.get("tags", [])]
+    (parameters,) = [
+        cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])
+    ]
     if location is not None:
         parameters.source = f"location = {str(location)!r}"
     where = {"metadata": {"path": str(NOTEBOOK.parent)}}
@@ -67,15 +69,17 @@ def executed(location: Path | None = None) -> list[NotebookNode]:
 
 
 def shown_by(cells: list[NotebookNode]) -> Mapping[str, Mapping[str, str]]:
-    """What cells show, by media type, each given the last line of its code."""
-    outputs = [(of.source.splitlines()[-1], of.outputs) for of in cells if of.cell_type == "code"]
-    return {line: out.data for line, (*_, out) in [found for found in outputs if found[1]]}
+    """Returns the outputs of cells, by media type, for the last line of their code."""
+    outputs = [
+        (cell.source.splitlines()[-1], cell.outputs) for cell in cells if cell.cell_type == "code"
+    ]
+    return {line: out.data for line, (*_, out) in [output for output in outputs if output[1]]}
 
 
 def assert_same(html: str, infos: InfoList[Any]) -> None:
-    """Every whole number of the API's values stands in the table, in its row and column."""
-    page = Shown(html)
-    page.spoken()
+    """Checks that the table shows each integer of the API's values, in its row and column."""
+    page = RenderedHtml(html)
+    page.labelled_drawings()
     compared = 0
     for name in page.names:
         values = [info[name] for info in infos.to_dicts()]
@@ -89,9 +93,9 @@ def assert_same(html: str, infos: InfoList[Any]) -> None:
 @pytest.fixture(scope="module")
 def shown(busy: Path) -> Mapping[str, Mapping[str, str]]:
     before = files_of(busy)
-    found = shown_by(executed(busy))
+    outputs = shown_by(executed(busy))
     assert files_of(busy) == before, "the notebook says that it writes nothing"
-    return found
+    return outputs
 
 
 def test_the_tables_of_the_notebook_have_the_numbers_of_the_api(
@@ -110,10 +114,10 @@ def test_the_tables_of_the_notebook_have_the_numbers_of_the_api(
     for line, infos in lists.items():
         assert_same(shown[line]["text/html"], infos)
         assert shown[line]["text/plain"] == repr(infos)
-    cut = Shown(shown["checkpoint.cut()"]["text/html"])
-    assert cut.column("bytes") == [str(of.bytes) for of in checkpoint.cut().stores]
+    cut = RenderedHtml(shown["checkpoint.cut()"]["text/html"])
+    assert cut.column("bytes") == [str(store.bytes) for store in checkpoint.cut().stores]
     (a_day, *_) = checkpoint.cost_per_day()
-    costs_shown = Shown(shown["checkpoint.cost_per_day()"]["text/html"])
+    costs_shown = RenderedHtml(shown["checkpoint.cost_per_day()"]["text/html"])
     assert costs_shown.column("usd")[0] == f"{a_day.usd:.6g}"
 
 
@@ -123,10 +127,10 @@ def test_the_rows_of_the_notebook_are_those_of_the_api(
     checkpoint = Checkpoint(busy)
 
     def column(line: str, name: str) -> list[str]:
-        return Shown(shown[line]["text/html"]).column(name)
+        return RenderedHtml(shown[line]["text/html"]).column(name)
 
     first = checkpoint.state(0, limit=5)["key"].to_pylist()
-    assert column("rows.flatten().to_pandas()", "key.name") == [of["name"] for of in first]
+    assert column("rows.flatten().to_pandas()", "key.name") == [row["name"] for row in first]
     looked_up = "checkpoint.lookup(operator, key).flatten().to_pandas()"
     assert column(looked_up, "key.name") == [first[0]["name"]]
     changed = "checkpoint.changes(operator, first).read_all().slice(0, 5).flatten().to_pandas()"
@@ -140,7 +144,7 @@ def test_cuts_are_drawn_by_time_and_size(
     busy: Path, shown: Mapping[str, Mapping[str, str]]
 ) -> None:
     cuts = Checkpoint(busy).cuts()
-    drawing, *_ = Shown(shown["cuts"]["text/html"]).spoken()
+    drawing, *_ = RenderedHtml(shown["cuts"]["text/html"]).labelled_drawings()
     marks = drawing.findall("g")
     assert len(marks) == len(cuts) == EPOCHS + 1
     texts = [mark.findtext("title") or "" for mark in marks]
@@ -148,47 +152,56 @@ def test_cuts_are_drawn_by_time_and_size(
         assert f"epoch {cut.epoch}," in text
         assert f"{cut.bytes} bytes" in text
     lines = [mark.find("line") for mark in marks]
-    heights = [float(of.get("y1", 0)) - float(of.get("y2", 0)) for of in lines if of is not None]
+    heights = [
+        float(line.get("y1", 0)) - float(line.get("y2", 0)) for line in lines if line is not None
+    ]
+    largest = max(cut.bytes for cut in cuts)
     tallest = heights[cuts.index(max(cuts, key=lambda cut: cut.bytes))]
     assert heights == [
-        pytest.approx(max(cut.bytes / max(of.bytes for of in cuts) * tallest, 3), abs=0.1)
-        for cut in cuts
+        pytest.approx(max(cut.bytes / largest * tallest, 3), abs=0.1) for cut in cuts
     ]
-    # Once a second; the last is the one with rows in flight.
-    places = [float((of.get("x1") or "").rstrip("%")) for of in lines if of is not None]
+    # One label per second; the last cut is the one with in-flight rows.
+    places = [float((line.get("x1") or "").rstrip("%")) for line in lines if line is not None]
     steps = [after - before for before, after in pairwise(places)]
     assert steps == [pytest.approx(98 / EPOCHS, abs=0.02)] * EPOCHS
     dots = [at for at, mark in enumerate(marks) if mark.find("circle") is not None]
     assert dots == [EPOCHS]
-    labels = [of.text for of in drawing.findall("text")]
-    assert [of for of in labels if of and "generation" in of] == ["generation 1", "generation 2"]
+    labels = [text.text for text in drawing.findall("text")]
+    assert [label for label in labels if label and "generation" in label] == [
+        "generation 1",
+        "generation 2",
+    ]
 
 
 def test_the_course_of_epochs_and_the_sizes_of_stores_are_drawn(
     busy: Path, shown: Mapping[str, Mapping[str, str]]
 ) -> None:
-    history = Shown(shown["history"]["text/html"]).spoken()
+    history = RenderedHtml(shown["history"]["text/html"]).labelled_drawings()
     labels = [drawing.get("aria-label") for drawing in history]
     last = 200 + 20 * (EPOCHS - 1)
     assert f"duration_ms: {EPOCHS} values from 200 to {last}, the last {last}" in labels
     stores = Checkpoint(busy).stores()
-    bars = [of.find("rect") for of in Shown(shown["stores"]["text/html"]).drawings]
+    bars = [drawing.find("rect") for drawing in RenderedHtml(shown["stores"]["text/html"]).drawings]
     widths = [float(bar.get("width", 0)) for bar in bars if bar is not None]
-    largest = max(of.bytes for of in stores)
-    assert widths == [pytest.approx(of.bytes / largest * max(widths), abs=0.1) for of in stores]
+    largest = max(store.bytes for store in stores)
+    assert widths == [
+        pytest.approx(store.bytes / largest * max(widths), abs=0.1) for store in stores
+    ]
     (skew,) = Checkpoint(busy).skew()
-    assert [of.partition for of in skew.sizes] == [0, 1]
-    assert sum(of.bytes for of in skew.sizes) == skew.bytes
-    (spread,) = Shown(shown["checkpoint.skew()"]["text/html"]).spoken()
-    titles = [of.findtext("title") for of in spread.findall("rect")]
-    assert titles == [f"partition {of.partition}: {of.bytes}" for of in skew.sizes]
+    assert [partition.partition for partition in skew.sizes] == [0, 1]
+    assert sum(partition.bytes for partition in skew.sizes) == skew.bytes
+    (spread,) = RenderedHtml(shown["checkpoint.skew()"]["text/html"]).labelled_drawings()
+    titles = [bar.findtext("title") for bar in spread.findall("rect")]
+    assert titles == [
+        f"partition {partition.partition}: {partition.bytes}" for partition in skew.sizes
+    ]
 
 
-def test_the_notebook_runs_as_it_lies_in_the_repository() -> None:
-    """Whoever has the source opens it and runs all of it."""
+def test_the_notebook_runs_unchanged() -> None:
+    """Users of the repository open it and run all of it."""
     shown = shown_by(executed())
-    assert "18 cuts, of epochs 15-32" in Shown(shown["cuts"]["text/html"]).words
-    assert Shown(shown["rows.flatten().to_pandas()"]["text/html"]).names[1:] == [
+    assert "18 cuts, of epochs 15-32" in RenderedHtml(shown["cuts"]["text/html"]).words
+    assert RenderedHtml(shown["rows.flatten().to_pandas()"]["text/html"]).names[1:] == [
         "key.k",
         "value.count",
         "value.sum",
@@ -196,14 +209,14 @@ def test_the_notebook_runs_as_it_lies_in_the_repository() -> None:
     ]
 
 
-def test_the_notebook_is_kept_without_outputs() -> None:
-    """What it shows depends on the machine, and a change of its text is read as a diff."""
+def test_the_notebook_is_stored_without_outputs() -> None:
+    """Its outputs depend on the machine, and a change of its text must be a readable diff."""
     text = NOTEBOOK.read_text(encoding="utf-8")
     notebook = json.loads(text)
     nbformat.validate(notebook)
     assert text == json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    code = [of for of in notebook["cells"] if of["cell_type"] == "code"]
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert len(code) > 10
-    assert all((of["outputs"], of["execution_count"]) == ([], None) for of in code)
+    assert all((cell["outputs"], cell["execution_count"]) == ([], None) for cell in code)
     assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
     assert notebook["metadata"]["language_info"] == {"name": "python"}

@@ -1,4 +1,4 @@
-"""What drivers note of epochs, read as it comes."""
+"""Reads the records of drivers about epochs as they are written."""
 
 import random
 from collections.abc import Callable
@@ -17,24 +17,24 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path)
 
 
-def seen(noted: NotedEpochs) -> list[tuple[int, int]]:
-    return [(of.generation, of.epoch) for of in noted.look()]
+def read_epochs(noted: NotedEpochs) -> list[tuple[int, int]]:
+    return [(record.generation, record.epoch) for record in noted.look()]
 
 
-def test_what_a_later_run_notes_again_is_new(history: History) -> None:
+def test_an_epoch_recorded_by_a_later_run_is_new(history: History) -> None:
     history.write([record(epoch) for epoch in range(10)])
     noted = NotedEpochs(history.root, (1, 7))
-    assert seen(noted) == [(1, 8), (1, 9)]
-    # It was rolled back.
+    assert read_epochs(noted) == [(1, 8), (1, 9)]
+    # The query was rolled back.
     history.write([record(epoch, generation=2) for epoch in range(5, 7)])
-    assert seen(noted) == [(2, 5), (2, 6)]
-    assert seen(noted) == []
+    assert read_epochs(noted) == [(2, 5), (2, 6)]
+    assert read_epochs(noted) == []
 
 
-def test_a_part_that_goes_meanwhile_is_waited_for(
+def test_a_part_deleted_during_the_read_is_awaited(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What lies behind it was told without it, and the epochs of the part never."""
+    """Later epochs were returned without it, and the epochs of the part never."""
     noted = NotedEpochs(history.root, (1, -1))
     part = history.write([record(0), record(1)])
     other = history.write([record(2)])
@@ -48,30 +48,30 @@ def test_a_part_that_goes_meanwhile_is_waited_for(
         return read(self, name)
 
     monkeypatch.setattr(Directory, "read", merged)
-    assert seen(noted) == []
-    assert seen(noted) == [(1, 0), (1, 1), (1, 2)]
+    assert read_epochs(noted) == []
+    assert read_epochs(noted) == [(1, 0), (1, 1), (1, 2)]
 
 
-def test_a_damaged_file_is_told_of_once(history: History) -> None:
+def test_a_corrupted_file_is_reported_once(history: History) -> None:
     noted = NotedEpochs(history.root, (1, -1))
     history.write([record(0)]).write_bytes(b"x")
     with pytest.raises(CorruptedError, match="CLEANCUT_HISTORY_CORRUPTED"):
         noted.look()
     history.write([record(1)])
-    assert seen(noted) == [(1, 1)]
+    assert read_epochs(noted) == [(1, 1)]
 
 
-def test_drawn_histories_are_told_whole_and_once(
+def test_random_histories_are_read_completely_and_once(
     history: History, show: Callable[[str], None]
 ) -> None:
-    """Epochs are noted, run again and put together at random, and looked at now and then."""
+    """Epochs are recorded, run again, merged at random, and read from time to time."""
     seed = random.randrange(2**32)
     draw = random.Random(seed)
     show(f"seed {seed}")
     noted = NotedEpochs(history.root, (1, -1))
     files: list[tuple[Path, list[dict[str, object]]]] = []
     written: list[tuple[int, int]] = []
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     generation, epoch = 1, 0
     for _ in range(200):
         act = draw.random()
@@ -86,13 +86,13 @@ def test_drawn_histories_are_told_whole_and_once(
         elif act < 0.75 and len(files) > 1:
             some = [files.pop(0) for _ in range(draw.randint(2, len(files)))]
             merged = sorted(
-                (of for _, records in some for of in records),
-                key=lambda of: (of["epoch"], of["generation"]),
+                (record for _, records in some for record in records),
+                key=lambda record: (record["epoch"], record["generation"]),
             )
             files.insert(0, (history.write(merged), merged))
             for path, _ in some:
                 path.unlink()
         else:
-            told += seen(noted)
-    told += seen(noted)
-    assert told == written
+            reported += read_epochs(noted)
+    reported += read_epochs(noted)
+    assert reported == written

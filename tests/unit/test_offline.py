@@ -1,4 +1,4 @@
-"""The Python side of acts on a checkpoint, over a JVM that answers as the Scala side does."""
+"""The Python side of operations on a checkpoint, over a fake JVM."""
 
 import json
 from datetime import UTC, datetime
@@ -17,32 +17,32 @@ from cleancut.errors import RequestError
 from tests.unit.cut_files import CutFiles
 
 LOCATION = "file:/q"
-# Of each plan here.
+# The digest of each plan here.
 PLANNED = '{"epoch": 5, "source": 2, "last": 4}'
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class Facade:
-    """Answers `io.cleancut.CleancutOffline`'s calls and writes them down."""
+    """Answers the calls of `io.cleancut.CleancutOffline` and records them."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
     def convert(self, session: Any, location: str, sink: str, provider: str, planned: str) -> str:
         call = ("convert", session, location, sink, provider, planned)
-        return self._told(call, (3, 3), (ROCKSDB, PROVIDER_CLASS))
+        return self._report(call, (3, 3), (ROCKSDB, PROVIDER_CLASS))
 
     def rescale(self, session: Any, location: str, sink: str, partitions: int, *how: Any) -> str:
         call = ("rescale", session, location, sink, partitions, *how)
-        return self._told(call, (3, partitions), (ROCKSDB, ROCKSDB))
+        return self._report(call, (3, partitions), (ROCKSDB, ROCKSDB))
 
-    def rollback(self, session: Any, location: str, *asked: Any) -> str:
-        return self._told(("rollback", session, location, *asked), (3, 3), (ROCKSDB, ROCKSDB))
+    def rollback(self, session: Any, location: str, *arguments: Any) -> str:
+        return self._report(("rollback", session, location, *arguments), (3, 3), (ROCKSDB, ROCKSDB))
 
-    def copy(self, session: Any, location: str, *asked: Any) -> str:
-        return self._told(("copy", session, location, *asked), (3, 3), (ROCKSDB, ROCKSDB))
+    def copy(self, session: Any, location: str, *arguments: Any) -> str:
+        return self._report(("copy", session, location, *arguments), (3, 3), (ROCKSDB, ROCKSDB))
 
-    def _told(
+    def _report(
         self, call: tuple[Any, ...], partitions: tuple[int, int], providers: tuple[str, str]
     ) -> str:
         self.calls.append(call)
@@ -50,16 +50,16 @@ class Facade:
         operator = {"operator": 0, "name": "stateStoreSave", "stores": 1} | counts
         if call[-1]:
             operator["rows"] = 17
-        told = {
+        report = {
             "operation": "clone" if call[0] == "copy" else call[0],
             "location": call[2],
             "epoch": 5,
             "operators": [operator],
         }
-        told |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
-        told |= {"copiesRows": partitions[1] % partitions[0] != 0, "missingFiles": 0}
+        report |= {"source": 2, "last": 4, "notes": ["Mind the sink."]}
+        report |= {"copiesRows": partitions[1] % partitions[0] != 0, "missingFiles": 0}
         providing = {"providerBefore": providers[0], "provider": providers[1]}
-        return json.dumps(told | providing | counts)
+        return json.dumps(report | providing | counts)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def session() -> Any:
     return SimpleNamespace(_jvm=jvm, _jsparkSession="session", facade=facade)
 
 
-def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
+def test_a_plan_describes_its_operation_and_is_applied_once(session: Any) -> None:
     plan = cleancut.rescale("/q", 8, session=session)
     assert session.facade.calls == [("rescale", "session", "/q", "", 8, False, "")]
     assert "rescale /q" in str(plan)
@@ -87,7 +87,7 @@ def test_a_plan_says_what_it_will_do_and_is_done_once(session: Any) -> None:
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
 
 
-def test_a_plan_says_where_no_row_is_copied(session: Any) -> None:
+def test_a_plan_without_copied_rows_says_so(session: Any) -> None:
     plan = cleancut.rescale("/q", 6, session=session)
     assert not plan.copies_rows
     assert "rows        referenced, none is copied" in str(plan)
@@ -100,25 +100,25 @@ def test_a_plan_names_providers_by_their_class(session: Any) -> None:
     assert len(repr(plan)) < 100
 
 
-def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
-    def asked(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
+def test_a_rollback_is_applied_as_planned(session: Any) -> None:
+    def calls(*arguments: Any, **named: Any) -> list[tuple[Any, ...]]:
         session.facade.calls.clear()
         cleancut.rollback("/q", *arguments, session=session, **named).apply(session)
         return [call[3:] for call in session.facade.calls]
 
     then = datetime(2026, 11, 25, 12, 0, 0, 250_000, tzinfo=UTC)
     at = int(then.timestamp() * 1000)
-    # The JVM side finds the epoch that was planned, and refuses if the last one has changed.
+    # The JVM side finds the planned epoch, and refuses if the last one has changed.
     for given, which in (
         ((2,), ("epoch", 2, "")),
         ((then,), ("time", at, "")),
         (("good",), ("savepoint", 0, "good")),
     ):
         options = ("", *which, False, False)
-        assert asked(*given) == [(*options, ""), (*options, PLANNED)]
-    assert asked(undo=True)[1] == ("", "undo", 0, "", False, False, PLANNED)
-    assert asked(2, allow_missing_input=True)[1] == ("", "epoch", 2, "", False, True, PLANNED)
-    assert asked("good", file_sink="/out", rewrite=True)[1] == (
+        assert calls(*given) == [(*options, ""), (*options, PLANNED)]
+    assert calls(undo=True)[1] == ("", "undo", 0, "", False, False, PLANNED)
+    assert calls(2, allow_missing_input=True)[1] == ("", "epoch", 2, "", False, True, PLANNED)
+    assert calls("good", file_sink="/out", rewrite=True)[1] == (
         *("/out", "savepoint", 0, "good", True, False),
         PLANNED,
     )
@@ -129,9 +129,9 @@ def test_a_rollback_is_done_as_it_was_planned(session: Any) -> None:
     assert not [key for key in plan.to_dict() if key.startswith("_")]
 
 
-def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_requires_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offline, "running_session", lambda: None)
-    # What py4j gives for a class that is not there.
+    # The object that py4j returns for an unknown class.
     package = SimpleNamespace(io=SimpleNamespace(cleancut=SimpleNamespace(CleancutOffline=None)))
     for given in (None, SimpleNamespace(_jvm=package, _jsparkSession=None)):
         with pytest.raises(RequestError, match="The operation convert requires") as raised:
@@ -139,7 +139,7 @@ def test_an_act_needs_a_session_with_the_jar(monkeypatch: pytest.MonkeyPatch) ->
         assert raised.value.error_id == "CLEANCUT_SESSION_MISSING"
 
 
-def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
+def test_a_clone_gets_the_access_of_its_own_store_only(
     session: Any,
 ) -> None:
     def access_of(**how: Any) -> dict[str, str]:
@@ -147,8 +147,8 @@ def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
         plan.apply(session)
         planned, done = (json.loads(call[-3]) for call in session.facade.calls[-2:])
         assert planned == done
-        found: dict[str, str] = planned
-        return found
+        access: dict[str, str] = planned
+        return access
 
     assert access_of() == {}
     prefix = "spark.sql.streaming.stateStore.cleancut."
@@ -158,7 +158,7 @@ def test_a_clone_says_how_its_own_store_is_reached_and_nothing_of_the_sessions(
     }
 
 
-def test_the_commands_hand_on_how_the_other_place_is_reached(
+def test_the_commands_pass_the_access_of_the_target(
     monkeypatch: pytest.MonkeyPatch, four_cuts: CutFiles
 ) -> None:
     given = {
@@ -168,10 +168,10 @@ def test_the_commands_hand_on_how_the_other_place_is_reached(
         "access_point": "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine",
         "encryption": "kms",
     }
-    asked: list[dict[str, object]] = []
+    accesses: list[dict[str, object]] = []
 
     def ask(*_: object, **how: object) -> object:
-        asked.append(how)
+        accesses.append(how)
         raise InterruptedError
 
     monkeypatch.setattr(_cli, "_session", lambda _: Mock())
@@ -183,7 +183,7 @@ def test_the_commands_hand_on_how_the_other_place_is_reached(
         parsed = _cli._parser().parse_args([*arguments, "--target-requester-pays"])
         with pytest.raises(InterruptedError):
             parsed.run(parsed)
-    cloned, replicated = asked
+    cloned, replicated = accesses
     wanted = given | {"requester_pays": True}
     assert replicated == wanted | {"read_only": False}
     assert cloned["target_access"] == wanted

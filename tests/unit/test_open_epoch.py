@@ -1,4 +1,4 @@
-"""An epoch as a block: what is done before it, in it and after it."""
+"""An epoch as a block: the steps before, in and after it."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def target(steps: list[str]) -> Target:
 
 
 def made(steps: list[str]) -> Any:
-    """Rows that are made of those of the epoch."""
+    """Rows derived from those of the epoch."""
     return Rows(steps, "some rows")
 
 
@@ -46,20 +46,18 @@ def test_the_block_stages_and_leaving_it_seals_and_publishes(target: Target, sid
     assert target.staged == ["some rows"]
 
 
-def test_the_tasks_run_once_though_only_what_is_made_of_the_batch_is_written(
-    target: Target, side: Side
-) -> None:
-    """And by a sink which reads its rows once: it may read a part of them, or others."""
+def test_the_tasks_run_once_if_only_derived_rows_are_written(target: Target, side: Side) -> None:
+    """Also for a sink that reads its rows once: it may read a part of them, or other rows."""
     target.reads_rows_once = True
     with block(target, side) as e:
         e.write(made(side.steps))
     assert side.steps == [BEGINS, "compute", "a stages", *PUBLISHES]
 
 
-def test_all_rows_are_read_once_where_nobody_has_looked_at_them(target: Target, side: Side) -> None:
+def test_an_unread_batch_is_read_once(target: Target, side: Side) -> None:
     target.reads_rows_once = True
     with block(target, side) as e:
-        # The batch itself is all of its rows.
+        # The batch itself has all of its rows.
         e.write(e._df)
     assert side.steps == [
         *(BEGINS, "hold", "a stages", "close", "a publishes a staged", "record a", "a sweeps"),
@@ -71,9 +69,7 @@ def test_all_rows_are_read_once_where_nobody_has_looked_at_them(target: Target, 
     assert side.steps == ["compute", "a stages", *PUBLISHES]
 
 
-def test_a_block_that_writes_nothing_publishes_an_epoch_without_rows(
-    target: Target, side: Side
-) -> None:
+def test_a_block_without_writes_publishes_an_empty_epoch(target: Target, side: Side) -> None:
     with block(target, side) as e:
         assert e.fresh
     assert side.steps == [BEGINS, "compute", "a stages", *PUBLISHES]
@@ -81,7 +77,7 @@ def test_a_block_that_writes_nothing_publishes_an_epoch_without_rows(
 
 
 @pytest.mark.parametrize("writes", [True, False])
-def test_what_a_block_raises_leaves_the_epoch_to_the_next_run(
+def test_an_exception_in_a_block_leaves_the_epoch_to_the_next_run(
     target: Target, side: Side, writes: bool
 ) -> None:
     def fail(e: Any) -> None:
@@ -97,12 +93,10 @@ def test_what_a_block_raises_leaves_the_epoch_to_the_next_run(
     assert give(target, side) == ["compute", "a stages", *PUBLISHES]
 
 
-def test_an_epoch_that_is_published_is_not_fresh_and_takes_nothing(
-    target: Target, side: Side
-) -> None:
+def test_a_published_epoch_is_not_fresh_and_refuses_writes(target: Target, side: Side) -> None:
     give(target, side)
     with block(target, side) as e:
-        # All is done by now; the tasks had to run, for the state.
+        # All steps are done; the tasks had to run for the state.
         assert side.steps == ["compute", "close", "record a", "unpersist", "a sweeps"]
         assert not e.fresh
         rows: Any = e.rows
@@ -112,7 +106,7 @@ def test_an_epoch_that_is_published_is_not_fresh_and_takes_nothing(
     assert side.steps == ["compute", "close", "record a", "unpersist", "a sweeps"]
 
 
-def test_an_epoch_that_was_sealed_is_finished_before_the_block(target: Target, side: Side) -> None:
+def test_a_sealed_epoch_is_finished_before_the_block(target: Target, side: Side) -> None:
     side.output = 'cleancut.sinks\n{"a": "a staged"}'
     with block(target, side) as e:
         assert not e.fresh
@@ -120,8 +114,8 @@ def test_an_epoch_that_was_sealed_is_finished_before_the_block(target: Target, s
     assert target.shown == "a staged"
 
 
-def test_an_epoch_that_was_sealed_for_another_sink_is_refused(target: Target, side: Side) -> None:
-    """That sink may have published it: the epoch was written to both targets."""
+def test_an_epoch_sealed_for_another_sink_is_refused(target: Target, side: Side) -> None:
+    """The other sink may have published it: the epoch was written to both targets."""
     side.output = 'cleancut.sinks\n{"a": "a staged", "b": "b staged"}'
     with pytest.raises(RequestError) as raised, block(target, side):
         pass
@@ -131,7 +125,7 @@ def test_an_epoch_that_was_sealed_for_another_sink_is_refused(target: Target, si
     assert side.steps == []
 
 
-def test_an_epoch_that_one_of_two_has_is_written_to_the_other(
+def test_an_epoch_in_one_of_two_sinks_is_written_to_the_other(
     target: Target, side: Side, steps: list[str]
 ) -> None:
     other = Target("b", steps)
@@ -155,10 +149,10 @@ def test_an_epoch_is_written_once_and_within_its_block(target: Target, side: Sid
 
 
 @pytest.mark.parametrize("step", ["stage", "compute"])
-def test_rows_that_could_not_be_had_or_staged_end_the_block_that_goes_on(
+def test_a_block_that_swallows_a_failed_write_ends_with_its_error(
     step: str, target: Target, side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the epoch would be published without them."""
+    """Otherwise the epoch would be published without these rows."""
 
     def failing(*_: object) -> str:
         raise OSError("the disk is full")
@@ -177,15 +171,15 @@ def test_rows_that_could_not_be_had_or_staged_end_the_block_that_goes_on(
     assert "close" not in side.steps
 
 
-def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
+def test_the_block_of_a_ledger_seals_and_records_the_epoch_in_its_transaction(
     side: Side, tmp_path: Path
 ) -> None:
     ledger = SqlLedger(f"sqlite:///{tmp_path}/db", "sizes")
 
     def sizes() -> object:
-        return ledger.within(lambda of: of.run("SELECT n FROM sizes"))
+        return ledger.within(lambda transaction: transaction.run("SELECT n FROM sizes"))
 
-    ledger.within(lambda of: of.run("CREATE TABLE sizes (n INT)"))
+    ledger.within(lambda transaction: transaction.run("CREATE TABLE sizes (n INT)"))
 
     def fail(e: Any) -> None:
         e.transaction.run("INSERT INTO sizes VALUES (1)")
@@ -214,10 +208,10 @@ def test_the_block_of_a_ledger_seals_and_notes_the_epoch_in_its_transaction(
         assert side.steps == steps
 
 
-def test_the_block_of_a_ledger_refuses_an_epoch_that_was_sealed_for_another_sink(
+def test_the_block_of_a_ledger_refuses_an_epoch_sealed_for_another_sink(
     side: Side, tmp_path: Path
 ) -> None:
-    """Its rows would be in both targets. A block of a ledger sealed without a name."""
+    """Its rows would be in both targets. The block of a ledger sealed without a name."""
     side.output = 'cleancut.sinks\n{"one": "one staged"}'
     ledger = SqlLedger(f"sqlite:///{tmp_path}/db", "sizes")
     with pytest.raises(RequestError) as raised, block(ledger, side):

@@ -1,4 +1,4 @@
-"""Packages of both languages are small and depend on each other in one direction."""
+"""Packages of both languages have few files and depend on each other in one direction."""
 
 import ast
 import re
@@ -20,17 +20,17 @@ Graph = Mapping[str, Mapping[str, set[str]]]
 
 
 def find_cycle(graph: Graph) -> list[str]:
-    """A cycle of a graph, from one node to the same one; nothing if it has none."""
+    """Returns a cycle of a graph, from one node to the same one, or nothing."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as found:
-        # In the order of the arrows: the sorter has each node after those that it depends on.
+        # In the order of the arrows: the sorter has each node after its dependencies.
         return [str(node) for node in reversed(found.args[1])]
     return []
 
 
 def dependencies_in_cycle(graph: Graph) -> list[str]:
-    """The dependencies of a cycle, with the files behind each; nothing if there is no cycle."""
+    """Returns the dependencies of a cycle with their files, or nothing."""
     return [
         f"{one} -> {other}: {', '.join(sorted(graph[one][other]))}"
         for one, other in pairwise(find_cycle(graph))
@@ -38,14 +38,14 @@ def dependencies_in_cycle(graph: Graph) -> list[str]:
 
 
 def scala_code(text: str) -> str:
-    """Without comments and string literals, whose names are no dependencies."""
+    """Returns code without comments and string literals, whose names are no dependencies."""
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
     text = re.sub(r'""".*?"""|"(?:[^"\\\n]|\\.)*"', '""', text, flags=re.DOTALL)
     return re.sub(r"//[^\n]*", " ", text)
 
 
 def scala_graph() -> Graph:
-    """Packages of the JVM side, by the qualified names in their sources."""
+    """Returns the packages of the JVM side, by the qualified names in their sources."""
     sources = [path for root in SCALA_SOURCES for path in (ROOT / root).rglob("*.scala")]
     texts = {path: path.read_text(encoding="utf-8") for path in sources}
     packages = {
@@ -69,7 +69,7 @@ def scala_graph() -> Graph:
 
 
 def python_modules() -> dict[str, Path]:
-    """The modules of the package, by name."""
+    """Returns the modules of the package by name."""
     return {
         ".".join(path.relative_to(PYTHON).with_suffix("").parts).removesuffix(".__init__"): path
         for path in (PYTHON / "cleancut").rglob("*.py")
@@ -77,7 +77,9 @@ def python_modules() -> dict[str, Path]:
 
 
 def imports_of(path: Path) -> Iterator[str]:
-    """What a module imports, also within functions; not what only type checkers import."""
+    """Returns the imports of a module, including those in functions, without those for type
+    checkers.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
@@ -93,7 +95,7 @@ def imports_of(path: Path) -> Iterator[str]:
 
 
 def package_of(name: str, modules: Mapping[str, Path]) -> str:
-    """The package of a module, or a module at the top level itself."""
+    """Returns the package of a module, or a top-level module itself."""
     parent = name.rpartition(".")[0]
     return name if modules[name].name == "__init__.py" or parent == "cleancut" else parent
 

@@ -1,4 +1,4 @@
-"""Reads the pages and the window of cuts: as few as needed, and damage by its object."""
+"""Reads of the pages and the window of cuts: as few as possible, and corruption by object."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +18,8 @@ from tests.vectors.segment_cases import flipped
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of objects as they are read, whole or in part."""
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Records the names of objects that are read, completely or in part."""
     names: list[str] = []
     read, read_range = Directory.read, Directory.read_range
 
@@ -40,52 +40,50 @@ def by_kind(names: list[str], kind: str) -> list[str]:
     return [name for name in names if name.startswith(f"{kind}/")]
 
 
-def test_one_store_needs_its_page_and_newer_tables_alone(
-    four_cuts: CutFiles, asked: list[str]
+def test_one_store_requires_its_page_and_newer_tables_only(
+    four_cuts: CutFiles, requests: list[str]
 ) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     assert rows(checkpoint.state(0, partition=0)) == LAST[:3]
     page = four_cuts.page_path(2, 0).relative_to(four_cuts.root).as_posix()
-    assert by_kind(asked, "cuts") == [cut_name(3)]
-    assert by_kind(asked, "pages") == [page]
-    # Tables of the last epoch, which adopts a base of the one before, and then the frames.
+    assert by_kind(requests, "cuts") == [cut_name(3)]
+    assert by_kind(requests, "pages") == [page]
+    # Tables of the last epoch, which adopts a base of the previous one, and then the frames.
     tables = {segment_name(3), segment_name(2, "7", 2)}
-    assert set(by_kind(asked, "segments")) == tables
-    asked.clear()
+    assert set(by_kind(requests, "segments")) == tables
+    requests.clear()
     checkpoint.state(0, partition=1)
-    assert by_kind(asked, "pages") != [page]
-    assert len(by_kind(asked, "pages")) == 1
+    assert by_kind(requests, "pages") != [page]
+    assert len(by_kind(requests, "pages")) == 1
 
 
-def test_what_is_told_of_every_cut_needs_neither_pages_nor_tables(
-    four_cuts: CutFiles, asked: list[str]
+def test_a_listing_of_cuts_reads_neither_pages_nor_tables(
+    four_cuts: CutFiles, requests: list[str]
 ) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     four_cuts.savepoint("before", 2)
     assert [epoch.stores for epoch in checkpoint.history()] == [2, 2, 2, 2]
     assert [savepoint.stores for savepoint in checkpoint.savepoints()] == [2]
-    assert by_kind(asked, "pages") == by_kind(asked, "segments") == []
+    assert by_kind(requests, "pages") == by_kind(requests, "segments") == []
 
 
-def test_cuts_that_follow_each_other_share_what_they_lead_to(
-    four_cuts: CutFiles, asked: list[str]
-) -> None:
+def test_consecutive_cuts_share_pages_and_tables(four_cuts: CutFiles, requests: list[str]) -> None:
     assert len(Checkpoint(four_cuts.location).cuts()) == 4
-    assert len(by_kind(asked, "pages")) == len(set(by_kind(asked, "pages"))) == 3
-    assert len(by_kind(asked, "segments")) == len(set(by_kind(asked, "segments"))) == 5
+    assert len(by_kind(requests, "pages")) == len(set(by_kind(requests, "pages"))) == 3
+    assert len(by_kind(requests, "segments")) == len(set(by_kind(requests, "segments"))) == 5
 
 
-def test_what_is_kept_of_them_is_bounded(
-    four_cuts: CutFiles, asked: list[str], monkeypatch: pytest.MonkeyPatch
+def test_the_cache_of_pages_and_tables_is_limited(
+    four_cuts: CutFiles, requests: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = Checkpoint(four_cuts.location).cuts()
     monkeypatch.setattr(chain_parts, "_KEPT_FRAMES", 1)
-    asked.clear()
+    requests.clear()
     assert Checkpoint(four_cuts.location).cuts() == expected
-    assert len(by_kind(asked, "segments")) > 5
+    assert len(by_kind(requests, "segments")) > 5
 
 
-def test_a_store_whose_page_is_sound_is_read_though_another_is_not(four_cuts: CutFiles) -> None:
+def test_a_store_with_an_intact_page_is_read_despite_a_corrupted_one(four_cuts: CutFiles) -> None:
     path = four_cuts.page_path(2, 0)
     four_cuts.change(path, lambda data: flipped(data, 50))
     checkpoint = Checkpoint(four_cuts.location)
@@ -116,7 +114,7 @@ def test_a_missing_object_of_a_cut_is_named(four_cuts: CutFiles, is_page: bool) 
     assert raised.value.params["path"] == str(path)
 
 
-def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_cuts: CutFiles) -> None:
+def test_a_missing_frame_of_a_page_is_reported_with_its_cut(four_cuts: CutFiles) -> None:
     (four_cuts.root / segment_name(0)).unlink()
     with pytest.raises(CorruptedError) as raised:
         Checkpoint(four_cuts.location).state(0, at=2)
@@ -125,16 +123,16 @@ def test_a_frame_of_a_page_that_is_gone_is_named_with_its_cut(four_cuts: CutFile
     assert rows(Checkpoint(four_cuts.location).state(0, partition=0)) == LAST[:3]
 
 
-def test_rows_in_flight_are_read_without_pages(four_cuts: CutFiles, asked: list[str]) -> None:
+def test_in_flight_rows_are_read_without_pages(four_cuts: CutFiles, requests: list[str]) -> None:
     four_cuts.in_flight(1, {0: put(7, "waiting", 1, 1.0)})
     checkpoint = Checkpoint(four_cuts.location)
-    asked.clear()
-    found = checkpoint.state(0, store=CHANNEL)
-    assert found.column("partition").to_pylist() == [1]
-    assert by_kind(asked, "pages") == []
-    assert len(by_kind(asked, "cuts")) == 1
+    requests.clear()
+    rows = checkpoint.state(0, store=CHANNEL)
+    assert rows.column("partition").to_pylist() == [1]
+    assert by_kind(requests, "pages") == []
+    assert len(by_kind(requests, "cuts")) == 1
     cut = checkpoint.cut()
-    assert [(of.partition, of.store) for of in cut.stores] == [
+    assert [(store.partition, store.store) for store in cut.stores] == [
         (0, "default"),
         (1, CHANNEL),
         (1, "default"),
@@ -153,13 +151,13 @@ def test_pages_count_as_stored(four_cuts: CutFiles) -> None:
     assert root.stored_bytes() == sum(sizes)
 
 
-def test_chains_of_a_cut_are_found_once(four_cuts: CutFiles, asked: list[str]) -> None:
+def test_chains_of_a_cut_are_found_once(four_cuts: CutFiles, requests: list[str]) -> None:
     cut = Checkpoint(four_cuts.location).cut()
     assert (cut.info.frames, cut.info.segments) == (6, len(cut.segments)) == (6, 5)
-    assert len(by_kind(asked, "pages")) == 2
+    assert len(by_kind(requests, "pages")) == 2
 
 
-def test_a_cut_that_counts_other_stores_is_damaged(four_cuts: CutFiles) -> None:
+def test_a_cut_with_a_wrong_store_count_is_corrupted(four_cuts: CutFiles) -> None:
     four_cuts.at.pop(3)
     four_cuts.cut(3, storeCount=3)
     checkpoint = Checkpoint(four_cuts.location)
@@ -168,7 +166,7 @@ def test_a_cut_that_counts_other_stores_is_damaged(four_cuts: CutFiles) -> None:
     assert rows(checkpoint.state(0, partition=0)) == LAST[:3]
 
 
-def test_pages_lie_where_their_names_say(four_cuts: CutFiles) -> None:
+def test_pages_are_stored_under_their_names(four_cuts: CutFiles) -> None:
     pages = open_root(four_cuts.location).pages()
     assert [page.epoch for page in pages] == [0, 1, 2]
     assert all(Path(four_cuts.root, str(page)).exists() for page in pages)

@@ -1,4 +1,4 @@
-"""Reading parts of objects at once."""
+"""Concurrent reads of parts of objects."""
 
 import random
 import threading
@@ -14,10 +14,10 @@ from tests.support.patience import PATIENCE_S
 
 @dataclass
 class Memory:
-    """Objects in memory that note what was asked of them."""
+    """Objects in memory that record their requests."""
 
     content: Mapping[str, bytes]
-    asked: list[Range] = field(default_factory=list)
+    requests: list[Range] = field(default_factory=list)
 
     def path(self, name: str) -> str:
         return name
@@ -29,7 +29,7 @@ class Memory:
         return self.read_range(name, 0, len(self.content.get(name, b"")))
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        self.asked.append(Range(name, offset, length))
+        self.requests.append(Range(name, offset, length))
         if name not in self.content:
             raise FileNotFoundError(name)
         return self.content[name][offset : offset + length]
@@ -48,14 +48,18 @@ def test_near_parts_are_read_in_one_request() -> None:
     objects = Memory({"a": DATA})
     parts = [Range("a", 0, 20), Range("a", 20, 5), Range("a", 35, 5), Range("a", 60, 5)]
     assert read_ranges(objects, parts) == {p: DATA[p.offset : p.end] for p in parts}
-    assert sorted(objects.asked) == [Range("a", 0, 40), Range("a", 60, 5)]
+    assert sorted(objects.requests) == [Range("a", 0, 40), Range("a", 60, 5)]
 
 
 def test_a_long_part_is_read_in_several_requests() -> None:
     objects = Memory({"a": DATA})
     whole, inner = Range("a", 3, 250), Range("a", 90, 30)
     assert read_ranges(objects, [whole, inner]) == {whole: DATA[3:253], inner: DATA[90:120]}
-    assert sorted(objects.asked) == [Range("a", 3, 100), Range("a", 103, 100), Range("a", 203, 50)]
+    assert sorted(objects.requests) == [
+        Range("a", 3, 100),
+        Range("a", 103, 100),
+        Range("a", 203, 50),
+    ]
 
 
 def test_a_part_beyond_the_end_is_shorter() -> None:
@@ -70,7 +74,7 @@ def test_an_object_that_is_not_there_is_none() -> None:
     assert read_ranges(objects, parts) == {parts[0]: DATA[:1], parts[1]: None}
 
 
-def test_any_parts_are_read_as_they_are() -> None:
+def test_any_parts_are_read_unchanged() -> None:
     chance = random.Random(5)
     for _ in range(200):
         size = chance.randrange(1000)
@@ -79,9 +83,9 @@ def test_any_parts_are_read_as_they_are() -> None:
             Range(chance.choice("ab"), chance.randrange(990), chance.randrange(1, 300))
             for _ in range(chance.randrange(1, 12))
         ]
-        found = read_ranges(objects, parts)
-        assert found == {p: objects.content[p.name][p.offset : p.end] for p in parts}
-        assert max(asked.length for asked in objects.asked) <= 100
+        parts_read = read_ranges(objects, parts)
+        assert parts_read == {p: objects.content[p.name][p.offset : p.end] for p in parts}
+        assert max(request.length for request in objects.requests) <= 100
 
 
 def test_other_errors_are_raised() -> None:
@@ -106,7 +110,7 @@ def test_results_come_in_order_and_not_too_far_ahead() -> None:
     assert list(results) == [-item for item in range(1, 100)]
 
 
-def test_items_are_mapped_at_once() -> None:
+def test_items_are_mapped_concurrently() -> None:
     together = threading.Barrier(4, timeout=PATIENCE_S)
     assert list(mapped(lambda _: together.wait() >= 0, range(4), ahead=4)) == [True] * 4
 

@@ -1,4 +1,4 @@
-"""What released versions have promised is still there (docs/operations/compatibility.md)."""
+"""The promises of released versions are kept (docs/operations/compatibility.md)."""
 
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ def test_what_a_release_has_promised_is_kept(release: str) -> None:
     before = {part: value for part, value in promised(release).items() if part != "jvm"}
     assert min(map(len, before.values())) > 0
     page = REFERENCE.read_text(encoding="utf-8")
-    found = broken(before, today())
-    assert [of for of in found if not is_announced(of, release, page)] == []
+    breaks = broken(before, today())
+    assert [change for change in breaks if not is_announced(change, release, page)] == []
 
 
 GONE = """## Removed keys
@@ -47,30 +47,30 @@ GONE = """## Removed keys
         (f"keys {PREFIX}old is gone", "1.4.2", True),
         (f"keys {PREFIX}useless is gone", "1.0.0", True),
         (f"keys {PREFIX}useless is gone", "0.9.0", True),
-        # Within what the release has promised.
+        # Values that the release has allowed.
         (f"keys {PREFIX}useless is gone", "2.0.0", False),
-        # Without a word.
+        # Without an entry in the table.
         (f"keys {PREFIX}other is gone", "1.0.0", False),
         (f"keys {PREFIX}old was 'auto' and is 'none'", "1.0.0", False),
         ("errors CLEANCUT_OLD is gone", "1.0.0", False),
     ],
 )
-def test_a_key_goes_with_the_name_of_its_successor_and_not_before_it_may(
+def test_a_key_is_removed_with_its_successor_in_a_major_release(
     finding: str, release: str, is_announced_: bool
 ) -> None:
     assert is_announced(finding, release, GONE) == is_announced_
-    # It has to stand among those that are gone.
+    # The key must be in the table of removed keys.
     assert not is_announced(finding, release, GONE.partition("\n")[2])
 
 
-def test_before_1_0_a_key_may_go_with_the_second_number() -> None:
+def test_before_1_0_a_key_may_be_removed_in_a_minor_release() -> None:
     finding, page = f"keys {PREFIX}old is gone", GONE.replace("2.0.0", "0.2.0")
     assert is_announced(finding, "0.1.9", page)
     assert not is_announced(finding, "0.2.0", page)
 
 
-def test_the_documented_commands_write_what_is_kept(tmp_path: Path) -> None:
-    """Of this release; where something has come since, `tests.support.promise` is to be run."""
+def test_the_documented_commands_write_the_kept_promise(tmp_path: Path) -> None:
+    """The promise of this release; after additions, run `tests.support.promise`."""
     typed = [command[1:] for command in commands(blocks(RELEASING, "sh")[0])]
     assert typed == [["-m", "tests.support.promise"], ["-m", "tests.support.releases"]]
     assert callable(releases_module.main)
@@ -80,7 +80,7 @@ def test_the_documented_commands_write_what_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "found"),
+    ("before", "now", "breaks"),
     [
         ({"f": {"a": "0, required"}}, {"f": {"a": "0, required"}, "g": {}}, []),
         ({"f": {"a": "0"}}, {"f": {"a": "0", "b": "by name"}}, []),
@@ -91,7 +91,7 @@ def test_the_documented_commands_write_what_is_kept(tmp_path: Path) -> None:
         ({"jvm": ["m()V"]}, {"jvm": ["m(I)V"]}, ["jvm has no m()V any more"]),
     ],
 )
-def test_what_breaks_callers_is_found(
-    before: dict[str, Any], now: dict[str, Any], found: list[str]
+def test_breaking_changes_are_found(
+    before: dict[str, Any], now: dict[str, Any], breaks: list[str]
 ) -> None:
-    assert list(broken(before, now)) == found
+    assert list(broken(before, now)) == breaks

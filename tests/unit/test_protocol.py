@@ -1,4 +1,4 @@
-"""Each rule of the protocol has a number, and names something that is there and breaks it."""
+"""Each rule of the protocol has a number and names existing tests that break it."""
 
 import re
 
@@ -12,12 +12,12 @@ SIMULATION = "jvm/spark/src/test/scala/io/cleancut/coordinator/sim/Defect.scala"
 
 
 def breakers(text: str) -> list[str]:
-    """What stands in the brackets of a rule, each with its kind before it."""
-    found = []
+    """Returns the names in the brackets of a rule, each with its kind."""
+    breakers = []
     for part in text.split("; "):
         kind, colon, names = part.partition(": ")
-        found += [f"{kind}: {name}" for name in names.split(", ")] if colon else [part]
-    return found
+        breakers += [f"{kind}: {name}" for name in names.split(", ")] if colon else [part]
+    return breakers
 
 
 def test_each_rule_is_a_line_with_the_next_number() -> None:
@@ -30,7 +30,7 @@ def test_each_rule_is_a_line_with_the_next_number() -> None:
         last[letter] = number
 
 
-def test_what_breaks_a_rule_is_there() -> None:
+def test_the_tests_that_a_rule_names_exist() -> None:
     defects = set(re.findall(r"case object (\w+)", (ROOT / SIMULATION).read_text(encoding="utf-8")))
     suites = {path.stem for path in tracked("Suite.scala")}
     files = {named(path) for path in tracked(".py")}
@@ -40,14 +40,16 @@ def test_what_breaks_a_rule_is_there() -> None:
         | suites
         | files
     )
-    named_there = {(rule, of) for rule, number, text in RULE.findall(PAGE) for of in breakers(text)}
-    assert [of for _, of in sorted(named_there) if of not in known] == []
+    named_there = {
+        (rule, breaker) for rule, number, text in RULE.findall(PAGE) for breaker in breakers(text)
+    }
+    assert [breaker for _, breaker in sorted(named_there) if breaker not in known] == []
 
 
 def test_each_rule_of_the_model_and_each_planted_defect_breaks_one() -> None:
-    there = {of for *_, text in RULE.findall(PAGE) for of in breakers(text)}
+    there = {breaker for *_, text in RULE.findall(PAGE) for breaker in breakers(text)}
     cases = (ROOT / "tests/model/__main__.py").read_text(encoding="utf-8")
-    # The model does without that one.
+    # The model omits that one.
     modelled = MODELLED - {"StopAtLater"}
     assert {f"model: {name}" for name in modelled} - there == set()
     assert {name for name in MODELLED if f'"{name}"' not in cases} == set()
@@ -55,7 +57,7 @@ def test_each_rule_of_the_model_and_each_planted_defect_breaks_one() -> None:
     assert {f"sim: {name}" for name in defects} - there == set()
 
 
-def test_rules_that_the_model_names_are_there() -> None:
+def test_rules_that_the_model_names_exist() -> None:
     numbers = {letter + number for letter, number, _ in RULE.findall(PAGE)}
     for text in MODELS:
         commented = " ".join(re.findall(r"\(\*(.*?)\*\)", text, re.DOTALL))

@@ -1,4 +1,4 @@
-"""What the package offers, and what it asks for."""
+"""The public names of the package, and its requirements."""
 
 import importlib
 import pkgutil
@@ -50,7 +50,7 @@ print("READ")
 """
 
 
-def test_public_names_are_sorted_and_there() -> None:
+def test_public_names_are_sorted_and_exist() -> None:
     assert cleancut.__all__ == sorted(cleancut.__all__)
     assert all(hasattr(cleancut, name) for name in cleancut.__all__)
 
@@ -60,18 +60,20 @@ def test_only_these_modules_are_public() -> None:
     assert public == {f"cleancut.{name}" for name in SUBMODULES}
 
 
-def test_no_module_takes_the_name_of_what_can_be_called() -> None:
-    """`cleancut.coordinator` was a function or a module, by what had been imported last."""
+def test_no_module_has_the_name_of_a_function() -> None:
+    """`cleancut.coordinator` was a function or a module, depending on the last import."""
     for name in modules():
         importlib.import_module(name)
     for place in (cleancut, cleancut.dataflow, cleancut.sinks, cleancut.testing, cleancut.types):
-        found = {name for name in place.__all__ if isinstance(getattr(place, name), ModuleType)}
-        assert found == (SUBMODULES if place is cleancut else set())
+        submodules = {
+            name for name in place.__all__ if isinstance(getattr(place, name), ModuleType)
+        }
+        assert submodules == (SUBMODULES if place is cleancut else set())
 
 
 def modules() -> list[str]:
-    found = pkgutil.walk_packages(cleancut.__path__, "cleancut.")
-    return [module.name for module in found if not module.name.endswith("__main__")]
+    packages = pkgutil.walk_packages(cleancut.__path__, "cleancut.")
+    return [module.name for module in packages if not module.name.endswith("__main__")]
 
 
 def parts(module: str) -> list[str]:
@@ -86,7 +88,7 @@ def test_the_release_is_that_of_the_project_and_of_the_jar() -> None:
     assert project["scripts"]["cleancut"] == "cleancut._cli.main:main"
 
 
-def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
+def test_the_metadata_of_the_package_matches_its_requirements() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     classifiers = project["classifiers"]
     assert classifiers == sorted(classifiers)
@@ -96,7 +98,7 @@ def test_what_an_index_says_of_the_package_is_what_it_asks_for() -> None:
 
 
 @pytest.mark.parametrize("line", SPARK)
-def test_the_jars_for_the_installed_spark_are_found_where_the_build_puts_it(
+def test_the_jars_for_the_installed_spark_are_found(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch).spark(version=f"{line}.1")
@@ -105,41 +107,41 @@ def test_the_jars_for_the_installed_spark_are_found_where_the_build_puts_it(
         cleancut.jar_paths()
     assert raised.value.error_id == "CLEANCUT_JAR_MISSING"
     names = ("cleancut-common", f"cleancut-spark-{line}")
-    found = [tmp_path / f"{name}_2.13-{cleancut.__version__}.jar" for name in names]
-    for jar in found:
+    paths = [tmp_path / f"{name}_2.13-{cleancut.__version__}.jar" for name in names]
+    for jar in paths:
         jar.touch()
-    assert cleancut.jar_paths() == tuple(str(jar) for jar in found)
+    assert cleancut.jar_paths() == tuple(str(jar) for jar in paths)
 
 
 def test_the_jars_of_a_package_in_an_archive_are_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They named paths in the archive, which Spark cannot read."""
+    """The paths pointed into the archive, which Spark cannot read."""
     install(tmp_path, monkeypatch).spark()
     release = cleancut.__version__
-    names = [f"cleancut-{of}_2.13-{release}.jar" for of in ("common", "spark-4.3")]
+    names = [f"cleancut-{artifact}_2.13-{release}.jar" for artifact in ("common", "spark-4.3")]
     archive = tmp_path / "cleancut.zip"
     with zipfile.ZipFile(archive, "w") as made:
         for name in names:
             made.writestr(f"cleancut/jars/{name}", name)
     monkeypatch.setattr(jars, "_JARS", archive / "cleancut" / "jars")
-    found = cleancut.jar_paths()
-    assert [Path(jar).name for jar in found] == names
-    assert [Path(jar).read_text() for jar in found] == names
-    assert cleancut.jar_paths() == found
+    paths = cleancut.jar_paths()
+    assert [Path(jar).name for jar in paths] == names
+    assert [Path(jar).read_text() for jar in paths] == names
+    assert cleancut.jar_paths() == paths
     monkeypatch.setattr(jars, "_JARS", archive / "elsewhere" / "jars")
     with pytest.raises(RequestError, match="CLEANCUT_JAR_MISSING"):
         cleancut.jar_paths()
 
 
-def test_the_place_of_the_jar_is_that_of_the_build() -> None:
+def test_the_build_writes_the_jar_to_the_expected_path() -> None:
     build = (ROOT / "build.sbt").read_text(encoding="utf-8")
     assert '"python" / "cleancut" / "jars"' in build
     assert jars._JARS == ROOT / "python" / "cleancut" / "jars"
 
 
 def test_checkpoints_are_read_without_pyspark() -> None:
-    """Whoever inspects a checkpoint needs neither Spark nor a JVM, nor what talks to them."""
+    """Inspecting a checkpoint requires neither Spark nor a JVM, nor packages that use them."""
     answer = subprocess.run(
         [sys.executable, "-c", READING, str(STORED)],
         capture_output=True,
@@ -151,8 +153,8 @@ def test_checkpoints_are_read_without_pyspark() -> None:
     assert "PySpark is not installed" in answer.stderr
 
 
-def test_only_what_talks_to_spark_imports_what_does() -> None:
-    """`cleancut.errors` did, and so did all that raises errors."""
+def test_only_modules_for_spark_import_pyspark() -> None:
+    """`cleancut.errors` imported it, and so did all modules that raise errors."""
     package = ROOT / "python/cleancut"
     driver = re.compile(r"^ *from cleancut\._(session|query|operations)\b", re.MULTILINE)
     importing = {

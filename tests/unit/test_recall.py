@@ -1,4 +1,4 @@
-"""What runs in a Python worker of a stateful operator, against a task in the same process."""
+"""The code in a Python worker of a stateful operator, with its task in the same process."""
 
 import importlib.util
 import mmap
@@ -30,7 +30,7 @@ recall = _loaded()
 
 
 class Clock:
-    """Stands still but for the work that is done."""
+    """A clock that advances only with simulated work."""
 
     now = 0.0
 
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Task:
-    """The side of the task: rows by number, and the page."""
+    """The task's side: rows by number, and the shared page."""
 
     def __init__(self, *, splits_groups: bool = True) -> None:
         self.page = recall.Page(mmap.mmap(-1, 4096))
@@ -62,7 +62,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_slow_group_is_handed_over_in_portions_of_some_tens_of_milliseconds(clock: Clock) -> None:
+def test_a_slow_group_is_passed_in_portions_of_tens_of_milliseconds(clock: Clock) -> None:
     gate = recall.Gate(Task().page, lambda: None)
     sizes = []
     for frame in recall.portions(gate, [pd.DataFrame({"n": range(1000)})]):
@@ -95,7 +95,7 @@ def test_the_function_sees_all_rows_but_those_that_may_stay(seed: int) -> None:
     taken_at = drawn.randrange(rows)
     seen: list[int] = []
     batches = recall.Batches(_deciding(source, task, stop, resume), task.page, recall.split_rows)
-    # As PySpark does, which looks one row ahead for where a group ends.
+    # Like PySpark, which reads one row ahead to find the end of a group.
     for batch in batches:
         for group in _groups(batch, drawn):
             for frame in recall.portions(batches.gate, [group]):
@@ -123,14 +123,14 @@ def test_the_function_sees_all_rows_of_a_group_or_none(seed: int) -> None:
     slices = recall.Batches(
         _deciding(_input(drawn, rows), task, stop, rows), task.page, recall.split_rows
     )
-    # The rows of a group come in several frames where batches end within it.
+    # The rows of a group are in several frames where batches end within it.
     frames = (part.to_pandas() for part in slices)
     left = next(frames)
     for size in sizes:
         pieces = []
         while size > 0:
             if len(left) == 0:
-                # Skipped rows do not come.
+                # Skipped rows are not sent.
                 left = next(frames, pd.DataFrame({"n": []}))
                 if len(left) == 0:
                     break
@@ -160,7 +160,7 @@ def _input(drawn: random.Random, rows: int) -> Iterator[pa.RecordBatch]:
 def _deciding(
     batches: Iterator[pa.RecordBatch], task: Task, stop: int, resume: int
 ) -> Iterator[pa.RecordBatch]:
-    """The task decides once it has sent what it had, or once it has no more."""
+    """The task decides after it has sent its rows, or when it has no more."""
     sent = 0
     for batch in batches:
         yield batch
@@ -179,7 +179,7 @@ def _groups(batch: pa.RecordBatch, drawn: random.Random) -> Iterator[pd.DataFram
         at += size
 
 
-def test_skipped_rows_are_not_made_groups_of() -> None:
+def test_skipped_rows_form_no_groups() -> None:
     task = Task()
     batches = recall.Batches(_input(random.Random(1), 1000), task.page, recall.split_rows)
     came = 0
@@ -189,7 +189,7 @@ def test_skipped_rows_are_not_made_groups_of() -> None:
             if not task.page.is_overtaken:
                 task.decide(1, 1000)
                 task.overtake()
-    assert came < 200, "rows came that nobody is to see"
+    assert came < 200, "skipped rows were sent"
 
 
 STATE = pa.struct(
@@ -210,10 +210,10 @@ def _with_states(sizes: list[int]) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 7, 100])
-def test_slices_of_groups_hold_whole_pieces(wanted: int) -> None:
+def test_slices_of_groups_contain_complete_pieces(wanted: int) -> None:
     sizes = [1, 3, 1, 1, 10, 2, 2, 1]
     batch = _with_states(sizes)
-    at, found = 0, []
+    at, slices = 0, []
     while at < batch.num_rows:
         part = recall.split_groups(batch, at, min(wanted, batch.num_rows - at))
         assert part.schema == batch.schema
@@ -221,10 +221,10 @@ def test_slices_of_groups_hold_whole_pieces(wanted: int) -> None:
         assert len(pieces) == 1 or part.num_rows <= wanted
         for piece in pieces:
             start, size = piece["startOffset"], piece["numRows"]
-            found.append((piece["properties"], part.column(0).slice(start, size).to_pylist()))
+            slices.append((piece["properties"], part.column(0).slice(start, size).to_pylist()))
         at += part.num_rows
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    assert found == [
+    assert slices == [
         (str(i), list(range(start, start + size)))
         for i, (start, size) in enumerate(zip(starts, sizes, strict=True))
     ]
@@ -234,7 +234,7 @@ class State:
     hasTimedOut = False  # noqa: N815
 
 
-def test_rows_that_a_function_leaves_unread_are_behind_it() -> None:
+def test_rows_that_a_function_leaves_unread_are_skipped() -> None:
     task = Task()
     calls: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""What drivers have noted of epochs, read without one."""
+"""Reads the records that drivers have written about epochs, without a driver."""
 
 import io
 import json
@@ -22,10 +22,10 @@ BEGIN_MS = 1_764_288_000_000
 
 
 def record(epoch: int, *, generation: int = 1, **fields: Any) -> dict[str, Any]:
-    """One of an epoch that was committed so many seconds after the first."""
-    found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    """Returns a record of an epoch that was committed this many seconds after the first."""
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     times = {"epoch": epoch, "generation": generation, "writtenMs": BEGIN_MS + epoch * 1000}
-    return found | times | fields
+    return record | times | fields
 
 
 class History:
@@ -37,9 +37,9 @@ class History:
         self.root = Directory(pa.fs.LocalFileSystem(), str(home))
 
     def write(self, records: Sequence[dict[str, Any]]) -> Path:
-        """A file of these."""
-        epochs = [of["epoch"] for of in records]
-        texts = pa.array([json.dumps(of) for of in records])
+        """Writes a file of these records."""
+        epochs = [record["epoch"] for record in records]
+        texts = pa.array([json.dumps(record) for record in records])
         out = io.BytesIO()
         pq.write_table(pa.table({"epoch": epochs, "record": texts}), out, compression="zstd")
         self._files += 1
@@ -53,7 +53,7 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path)
 
 
-def test_a_record_is_read_as_the_format_says(history: History) -> None:
+def test_a_record_is_read_as_the_format_specifies(history: History) -> None:
     history.write([record(41)])
     (info,) = recorded(history.root, 0)
     assert (info.epoch, info.generation, info.stores) == (41, 1, 5)
@@ -68,15 +68,17 @@ def test_a_record_is_read_as_the_format_says(history: History) -> None:
     assert "cutMs" not in info.timings
 
 
-def test_what_was_not_noted_is_none(history: History) -> None:
-    few = {key: of for key, of in record(1).items() if key in ("version", "epoch", "writtenMs")}
+def test_absent_fields_are_none(history: History) -> None:
+    few = {
+        key: value for key, value in record(1).items() if key in ("version", "epoch", "writtenMs")
+    }
     history.write([few])
     (info,) = recorded(history.root, 0)
     assert (info.duration_ms, info.cut_ms, info.costs, info.slow) == (None, None, None, None)
     assert info.mode == "aligned"
 
 
-def test_epochs_are_read_from_a_number_and_from_a_time_on(history: History) -> None:
+def test_epochs_are_read_since_a_number_or_a_time(history: History) -> None:
     for first in range(0, 40, 10):
         history.write([record(epoch) for epoch in range(first, first + 10)])
     read = recorded(history.root, 25)
@@ -85,23 +87,23 @@ def test_epochs_are_read_from_a_number_and_from_a_time_on(history: History) -> N
     assert recorded(history.root, since) == read
 
 
-def test_what_lies_in_two_files_is_told_once(history: History) -> None:
+def test_an_epoch_in_two_files_is_returned_once(history: History) -> None:
     history.write([record(0), record(1)])
     history.write([record(2), record(3)])
     history.write([record(epoch) for epoch in range(4)])
     assert [info.epoch for info in recorded(history.root, 0)] == [0, 1, 2, 3]
 
 
-def test_of_epochs_that_were_run_again_the_later_run_holds(history: History) -> None:
-    """A later generation takes the place of all that an earlier one made behind its first epoch."""
+def test_the_later_run_of_a_repeated_epoch_counts(history: History) -> None:
+    """A later generation replaces all epochs of earlier ones after its first epoch."""
     history.write([record(epoch) for epoch in range(10)])
     history.write([record(epoch, generation=3) for epoch in (6, 7)])
     history.write([record(epoch, generation=2) for epoch in (5, 6, 7, 8)])
-    found = [(info.epoch, info.generation) for info in recorded(history.root, 0)]
-    assert found == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 3), (7, 3)]
+    runs = [(info.epoch, info.generation) for info in recorded(history.root, 0)]
+    assert runs == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 3), (7, 3)]
 
 
-def test_names_of_others_are_left_alone(history: History, tmp_path: Path) -> None:
+def test_foreign_names_are_ignored(history: History, tmp_path: Path) -> None:
     history.write([record(0)])
     (tmp_path / "history" / "notes.parquet").write_bytes(b"x")
     assert [info.epoch for info in recorded(history.root, 0)] == [0]
@@ -109,7 +111,7 @@ def test_names_of_others_are_left_alone(history: History, tmp_path: Path) -> Non
     assert recorded(Directory(pa.fs.LocalFileSystem(), str(tmp_path / "none")), 0) == []
 
 
-def test_a_file_that_is_put_together_meanwhile_is_looked_for_again(
+def test_a_file_merged_during_the_read_is_read_again(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = history.write([record(0)])

@@ -1,4 +1,4 @@
-"""State whose bases refer to others, as acts leave it: read, checked, kept and given up."""
+"""Snapshots that reference others, as operations write them: reads, verification and expiry."""
 
 import json
 import os
@@ -39,17 +39,17 @@ LIST = {"type": "array", "elementType": "long", "containsNull": False}
 MORE = [put(number, f"person-{number}", -number, 0.5) for number in range(31, 51)]
 
 
-def place(of: Change, partitions: int) -> int:
-    """Where Spark puts a row; the test vectors hold this against Spark's own hash."""
-    return partition_of(stored_cells(struct_of(KEY, "key"), of.key), partitions)
+def place(change: Change, partitions: int) -> int:
+    """Returns the partition to which Spark sends a row; test vectors verify the hash."""
+    return partition_of(stored_cells(struct_of(KEY, "key"), change.key), partitions)
 
 
-def own(rows: Sequence[Change], partition: int, partitions: int) -> list[Change]:
+def rows_of(rows: Sequence[Change], partition: int, partitions: int) -> list[Change]:
     return [row for row in rows if place(row, partitions) == partition]
 
 
-class Acts(CutFiles):
-    """A checkpoint whose state is spread as Spark would, and the acts that spread it anew."""
+class RescaledFiles(CutFiles):
+    """A checkpoint whose rows are partitioned like Spark's, and operations that repartition it."""
 
     partitions = 2
 
@@ -59,22 +59,22 @@ class Acts(CutFiles):
         self.referred: list[dict[str, Any]] = []
 
     def page_epochs(self, epoch: int) -> dict[int, int]:
-        """Each cut has pages of its epoch, as stores come and go."""
+        """Each cut has pages of its epoch, because stores are added and removed."""
         return {0: epoch} | ({1: epoch} if 1 in self.at[epoch] else {})
 
     def window(self, epoch: int) -> list[dict[str, Any]]:
         return []
 
     def put(self, rows: Sequence[Change]) -> None:
-        """An epoch that puts these rows where they belong."""
+        """Commits an epoch with these rows in their partitions."""
         self.rows |= {row.key: row for row in rows}
         there = [*self.rows.values()]
-        counts = [len(own(there, at, self.partitions)) for at in range(self.partitions)]
-        changes = [own(rows, at, self.partitions) for at in range(self.partitions)]
+        counts = [len(rows_of(there, at, self.partitions)) for at in range(self.partitions)]
+        changes = [rows_of(rows, at, self.partitions) for at in range(self.partitions)]
         self.commit(*zip(changes, counts, strict=True), referred=self.referred)
 
     def rescale(self, partitions: int) -> list[Stored]:
-        """Spreads the state anew by reference, or goes back to what it is."""
+        """Repartitions the state by reference, or repeats the current partitioning."""
         before, self.partitions = self.partitions, partitions
         frames = []
         for at in range(partitions):
@@ -84,271 +84,278 @@ class Acts(CutFiles):
             frames.append(
                 referring(
                     self.epoch + 1,
-                    [self.chains[of] for of in froms],
+                    [self.chains[source] for source in froms],
                     partition=at,
                     spread=spread if partitions > before else None,
                 )
             )
         chains = [*self.chains.values()]
-        segments = {of.segment for chain in chains for of in chain}
-        segments |= {name for of in self.referred for name in of["segments"]}
+        segments = {frame.segment for chain in chains for frame in chain}
+        segments |= {name for reference in self.referred for name in reference["segments"]}
         self.referred = [*self.referred]
         self.referred.append({"version": self.epoch + 1, "segments": sorted(segments)})
         stored = self.segment(self.epoch, frames)
-        self.chains = {at: [of] for at, of in enumerate(stored)}
+        self.chains = {at: [frame] for at, frame in enumerate(stored)}
         self.cut(self.epoch, referred=self.referred)
         self.epoch += 1
         return stored
 
     def bases(self) -> None:
-        """Each store has a base of its own from now on."""
+        """Gives each store its own snapshot."""
         for at in range(self.partitions):
-            self.base(at, own([*self.rows.values()], at, self.partitions), number=3 + at)
+            self.base(at, rows_of([*self.rows.values()], at, self.partitions), number=3 + at)
         self.referred = []
         self.put([])
 
 
-def own_and_end(acts: Acts, generation: int) -> None:
-    acts.write(f"owners/{generation:020d}.json", b"{}")
-    acts.write(f"owners/{generation:020d}.ended", b"{}")
+def own_and_end(rescaled: RescaledFiles, generation: int) -> None:
+    rescaled.write(f"owners/{generation:020d}.json", b"{}")
+    rescaled.write(f"owners/{generation:020d}.ended", b"{}")
 
 
 @pytest.fixture
-def acts(files: CheckpointFiles) -> Acts:
-    """Two epochs, in which all people have come."""
-    made = Acts(files)
+def rescaled(files: CheckpointFiles) -> RescaledFiles:
+    """Two epochs that insert all people."""
+    made = RescaledFiles(files)
     made.put(PEOPLE[:25])
     made.put(PEOPLE[25:])
     return made
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:
-    found = table.select(["key", "value"]).to_pylist()
-    return sorted(found, key=lambda row: int(row["key"]["id"]))
+    selected = table.select(["key", "value"]).to_pylist()
+    return sorted(selected, key=lambda row: int(row["key"]["id"]))
 
 
-def ways(acts: Acts) -> Iterator[Checkpoint]:
-    """The state by reference, as it is at once, after an epoch, and after further acts."""
+def ways(rescaled: RescaledFiles) -> Iterator[Checkpoint]:
+    """Yields the state by reference: immediately, after an epoch, and after more rescaled."""
     for partitions in (4, 1, 3):
-        acts.rescale(partitions)
-        yield Checkpoint(acts.location)
-        acts.put([])
-        yield Checkpoint(acts.location)
+        rescaled.rescale(partitions)
+        yield Checkpoint(rescaled.location)
+        rescaled.put([])
+        yield Checkpoint(rescaled.location)
 
 
-def test_all_rows_are_there_whatever_refers_to_what(acts: Acts) -> None:
-    before = Checkpoint(acts.location)
+def test_all_rows_are_present_for_any_references(rescaled: RescaledFiles) -> None:
+    before = Checkpoint(rescaled.location)
     wanted, digest = rows(before.state(0)), before.test_restore(read_only=True).digest
     assert len(wanted) == len(PEOPLE)
-    for there in ways(acts):
+    for there in ways(rescaled):
         assert rows(there.state(0)) == wanted
         assert there.test_restore(read_only=True).digest == digest
-        assert [(of.name, of.keys) for of in there.families(0)] == [("default", len(PEOPLE))]
+        assert [(family.name, family.keys) for family in there.families(0)] == [
+            ("default", len(PEOPLE))
+        ]
         places = there.state(0).select(["partition"]).to_pylist()
-        expected = {place(of, acts.partitions) for of in PEOPLE}
-        assert {of["partition"] for of in places} == expected
+        expected = {place(change, rescaled.partitions) for change in PEOPLE}
+        assert {row["partition"] for row in places} == expected
         assert there.verify().ok, there.verify()
 
 
-def test_a_key_is_found_in_whichever_partition_it_is(acts: Acts) -> None:
-    acts.rescale(6)
-    acts.rescale(3)
-    acts.put(MORE)
-    there = Checkpoint(acts.location)
+def test_a_key_is_found_in_any_partition(rescaled: RescaledFiles) -> None:
+    rescaled.rescale(6)
+    rescaled.rescale(3)
+    rescaled.put(MORE)
+    there = Checkpoint(rescaled.location)
     by_id = {row["key"]["id"]: row for row in rows(there.state(0))}
     assert len(by_id) == 50
     for number in (1, 17, 30, 31, 50):
-        found = there.lookup(0, {"id": number, "name": f"person-{number}"})
-        assert found.select(["key", "value"]).to_pylist() == [by_id[number]]
+        table = there.lookup(0, {"id": number, "name": f"person-{number}"})
+        assert table.select(["key", "value"]).to_pylist() == [by_id[number]]
     assert there.lookup(0, {"id": 51, "name": "person-51"}).num_rows == 0
 
 
-def test_later_changes_count_before_what_is_referred_to(acts: Acts) -> None:
-    acts.rescale(4)
-    acts.put(MORE)
-    found = {
-        row["key"]["id"]: row["value"]["count"] for row in rows(Checkpoint(acts.location).state(0))
+def test_later_changes_override_referenced_rows(rescaled: RescaledFiles) -> None:
+    rescaled.rescale(4)
+    rescaled.put(MORE)
+    counts = {
+        row["key"]["id"]: row["value"]["count"]
+        for row in rows(Checkpoint(rescaled.location).state(0))
     }
-    assert found == {n: n for n in range(1, 31)} | {n: -n for n in range(31, 51)}
-    (diff,) = Checkpoint(acts.location).diff(1, 3)
+    assert counts == {n: n for n in range(1, 31)} | {n: -n for n in range(31, 51)}
+    (diff,) = Checkpoint(rescaled.location).diff(1, 3)
     assert (diff.added, diff.changed, diff.removed) == (10, 10, 0)
-    assert list(Checkpoint(acts.location).diff(1, 2)) == []
+    assert list(Checkpoint(rescaled.location).diff(1, 2)) == []
 
 
-def test_sizes_are_those_of_what_is_referred_to(acts: Acts) -> None:
-    (before,) = Checkpoint(acts.location).skew()
-    acts.rescale(4)
-    (after,) = Checkpoint(acts.location).skew()
-    own_bytes = sum(chain[0].entry["length"] for chain in acts.chains.values())
+def test_sizes_include_referenced_frames(rescaled: RescaledFiles) -> None:
+    (before,) = Checkpoint(rescaled.location).skew()
+    rescaled.rescale(4)
+    (after,) = Checkpoint(rescaled.location).skew()
+    own_bytes = sum(chain[0].entry["length"] for chain in rescaled.chains.values())
     assert after.partitions == 4
-    # Each source is shared by two stores.
+    # Two stores share each source.
     assert 0 <= before.bytes + own_bytes - after.bytes <= 4
-    acts.rescale(2)
-    (again,) = Checkpoint(acts.location).skew()
+    rescaled.rescale(2)
+    (again,) = Checkpoint(rescaled.location).skew()
     assert after.bytes < again.bytes < after.bytes + 2 * own_bytes
 
 
-def test_what_is_referred_to_is_counted_beside_what_a_store_has(
-    acts: Acts, capsys: pytest.CaptureFixture[str]
+def test_referenced_bytes_are_reported_separately(
+    rescaled: RescaledFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = Checkpoint(acts.location).cut()
+    whole = Checkpoint(rescaled.location).cut()
     assert whole.referenced_bytes == 0
     assert "referred to" not in str(whole)
-    acts.rescale(4)
-    cut = Checkpoint(acts.location).cut()
-    own = sum(chain[0].entry["length"] for chain in acts.chains.values())
-    assert cut.info.bytes == own
-    # Each source is divided by two stores.
+    rescaled.rescale(4)
+    cut = Checkpoint(rescaled.location).cut()
+    own_bytes = sum(chain[0].entry["length"] for chain in rescaled.chains.values())
+    assert cut.info.bytes == own_bytes
+    # Two stores divide each source.
     assert cut.referenced_bytes is not None
     assert 0 <= whole.info.bytes - cut.referenced_bytes <= 4
-    assert cut.referenced_bytes == sum(of.referenced_bytes or 0 for of in cut.stores)
-    stores = Checkpoint(acts.location).stores()
-    assert [of.referenced_bytes for of in stores] == [of.referenced_bytes for of in cut.stores]
-    assert _cli.main(["show", str(acts.location)]) == 0
+    assert cut.referenced_bytes == sum(store.referenced_bytes or 0 for store in cut.stores)
+    stores = Checkpoint(rescaled.location).stores()
+    assert [store.referenced_bytes for store in stores] == [
+        store.referenced_bytes for store in cut.stores
+    ]
+    assert _cli.main(["show", str(rescaled.location)]) == 0
     assert re.search(rf"referred to +{cut.referenced_bytes} bytes", capsys.readouterr().out)
-    assert _cli.main(["show", str(acts.location), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["referenced_bytes"] == cut.referenced_bytes
+    assert _cli.main(["show", str(rescaled.location), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["referenced_bytes"] == cut.referenced_bytes
     assert f"{cut.referenced_bytes} bytes" in cut._repr_html_()
-    # Stores that refer to stores that refer lead to all of it.
-    acts.rescale(2)
-    again = Checkpoint(acts.location).cut()
+    # References to snapshots with references are followed.
+    rescaled.rescale(2)
+    again = Checkpoint(rescaled.location).cut()
     assert again.referenced_bytes is not None
-    assert 0 <= whole.info.bytes + own - again.referenced_bytes <= 8
-    acts.bases()
-    assert Checkpoint(acts.location).cut().referenced_bytes == 0
+    assert 0 <= whole.info.bytes + own_bytes - again.referenced_bytes <= 8
+    rescaled.bases()
+    assert Checkpoint(rescaled.location).cut().referenced_bytes == 0
 
 
-def test_a_cut_is_shown_whose_bases_are_damaged(acts: Acts) -> None:
-    (base, *_) = acts.rescale(4)
-    acts.segment_path(base).unlink()
-    cut = Checkpoint(acts.location).cut()
+def test_a_cut_with_corrupted_snapshots_is_shown(rescaled: RescaledFiles) -> None:
+    (base, *_) = rescaled.rescale(4)
+    rescaled.segment_path(base).unlink()
+    cut = Checkpoint(rescaled.location).cut()
     assert cut.referenced_bytes is None
     assert "unknown" in str(cut)
-    assert {of.referenced_bytes for of in Checkpoint(acts.location).stores()} == {None}
+    assert {store.referenced_bytes for store in Checkpoint(rescaled.location).stores()} == {None}
 
 
-def test_a_base_that_refers_is_a_frame_without_rows(acts: Acts) -> None:
-    acts.rescale(4)
-    acts.put(MORE)
-    base, delta = Checkpoint(acts.location).frames(0, 3)
+def test_a_snapshot_with_references_is_a_frame_without_rows(rescaled: RescaledFiles) -> None:
+    rescaled.rescale(4)
+    rescaled.put(MORE)
+    base, delta = Checkpoint(rescaled.location).frames(0, 3)
     assert (base.kind, base.version, base.records, base.keys) == ("snapshot", 3, 0, 0)
     assert (delta.kind, delta.version, delta.parent_version) == ("changelog", 4, 3)
     assert delta.records > 0
 
 
-def test_damage_of_what_is_referred_to_is_found_and_named(acts: Acts) -> None:
-    source = acts.chains[1][0]
-    acts.rescale(4)
-    acts.put([])
+def test_corruption_of_a_referenced_frame_is_named(rescaled: RescaledFiles) -> None:
+    source = rescaled.chains[1][0]
+    rescaled.rescale(4)
+    rescaled.put([])
     at = source.entry["offset"] + source.entry["length"] // 2
-    acts.change(acts.segment_path(source), lambda data: flipped(data, at))
-    report = Checkpoint(acts.location).verify()
+    rescaled.change(rescaled.segment_path(source), lambda data: flipped(data, at))
+    report = Checkpoint(rescaled.location).verify()
     (problem,) = report.problems
-    assert Path(problem.object) == acts.segment_path(source)
+    assert Path(problem.object) == rescaled.segment_path(source)
     assert problem.error_id == "CLEANCUT_FRAME_CORRUPTED"
     assert problem.affects == (1, 2, 3, 4)
-    acts.segment_path(source).unlink()
-    report = Checkpoint(acts.location).verify()
+    rescaled.segment_path(source).unlink()
+    report = Checkpoint(rescaled.location).verify()
     (problem,) = report.problems
     assert (Path(problem.object), problem.error_id) == (
-        acts.segment_path(source),
+        rescaled.segment_path(source),
         "CLEANCUT_FRAME_MISSING",
     )
 
 
-def test_what_is_referred_to_stays_until_nothing_refers_to_it(acts: Acts) -> None:
-    sources = {of.segment for chain in acts.chains.values() for of in chain}
-    wanted = rows(Checkpoint(acts.location).state(0))
+def test_referenced_segments_are_kept_until_the_last_reference(rescaled: RescaledFiles) -> None:
+    sources = {frame.segment for chain in rescaled.chains.values() for frame in chain}
+    wanted = rows(Checkpoint(rescaled.location).state(0))
 
     def there() -> set[str]:
-        return {name for name in sources if (acts.root / name).exists()}
+        return {name for name in sources if (rescaled.root / name).exists()}
 
-    acts.rescale(4)
-    acts.put([])
-    Checkpoint(acts.location).expire(retain_last=1).apply()
+    rescaled.rescale(4)
+    rescaled.put([])
+    Checkpoint(rescaled.location).expire(retain_last=1).apply()
     assert there() == sources
-    assert rows(Checkpoint(acts.location).state(0)) == wanted
-    assert Checkpoint(acts.location).verify().unreferenced == 0
-    acts.savepoint("before", acts.epoch - 1)
-    acts.bases()
-    acts.put([])
-    Checkpoint(acts.location).expire(retain_last=1).apply()
+    assert rows(Checkpoint(rescaled.location).state(0)) == wanted
+    assert Checkpoint(rescaled.location).verify().unreferenced == 0
+    rescaled.savepoint("before", rescaled.epoch - 1)
+    rescaled.bases()
+    rescaled.put([])
+    Checkpoint(rescaled.location).expire(retain_last=1).apply()
     assert there() == sources
-    (acts.root / "savepoints" / "before.cut").unlink()
-    Checkpoint(acts.location).collect_garbage().apply()
+    (rescaled.root / "savepoints" / "before.cut").unlink()
+    Checkpoint(rescaled.location).collect_garbage().apply()
     assert there() == set()
-    assert rows(Checkpoint(acts.location).state(0)) == wanted
-    assert Checkpoint(acts.location).verify().ok
+    assert rows(Checkpoint(rescaled.location).state(0)) == wanted
+    assert Checkpoint(rescaled.location).verify().ok
 
 
-def test_an_expiry_leaves_all_to_an_act_that_has_begun_meanwhile(
-    acts: Acts, monkeypatch: pytest.MonkeyPatch
+def test_an_expiry_stops_if_an_operation_has_begun(
+    rescaled: RescaledFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An act may refer to what it has found in a cut, after others were looked for."""
-    acts.put([])
-    acts.bases()
-    acts.put([])
-    segments = sorted(acts.root.glob("segments/*/*"))
+    """An operation may reference frames of a cut that it read after the expiry had listed
+    references.
+    """
+    rescaled.put([])
+    rescaled.bases()
+    rescaled.put([])
+    segments = sorted(rescaled.root.glob("segments/*/*"))
     delete = expiry._delete
 
     def begun(root: Any, names: Sequence[str]) -> None:
         delete(root, names)
-        note = {"generation": 1, "runId": "act", "host": "h-1", "startedMs": 1_700_000_000_000}
-        acts.write(f"owners/{1:020d}.json", json.dumps(note).encode())
+        note = {"generation": 1, "runId": "r-5", "host": "h-1", "startedMs": 1_700_000_000_000}
+        rescaled.write(f"owners/{1:020d}.json", json.dumps(note).encode())
 
     monkeypatch.setattr(expiry, "_delete", begun)
-    plan = Checkpoint(acts.location).expire(retain_last=1)
+    plan = Checkpoint(rescaled.location).expire(retain_last=1)
     assert plan.segments > 0
     with pytest.raises(RequestError, match="has begun meanwhile") as raised:
         plan.apply()
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
-    assert sorted(acts.root.glob("segments/*/*")) == segments
+    assert sorted(rescaled.root.glob("segments/*/*")) == segments
 
 
 @pytest.mark.parametrize("passes", [1, 2])
-def test_an_act_that_was_fenced_may_yet_commit_what_refers_to_a_cut_that_has_gone(
-    acts: Acts, passes: int
+def test_a_fenced_operation_may_still_commit_references_to_an_expired_cut(
+    rescaled: RescaledFiles, passes: int
 ) -> None:
-    """It looks for a later owner, stands still, and then writes its cut."""
-    seen, of_then = dict(acts.chains), acts.epoch - 1
-    acts.put([])
-    acts.bases()
+    """It checks for a later owner, pauses, and then writes its cut."""
+    seen, of_then = dict(rescaled.chains), rescaled.epoch - 1
+    rescaled.put([])
+    rescaled.bases()
     for _ in range(_MARGIN_EPOCHS + 2):
-        acts.put([])
-    for part in acts.root.glob("*/*/*"):
+        rescaled.put([])
+    for part in rescaled.root.glob("*/*/*"):
         os.utime(part, (1, 1))
-    note = {"generation": 1, "runId": "act", "host": "h-1", "startedMs": 1_700_000_000_000}
-    acts.write(f"owners/{1:020d}.json", json.dumps(note).encode())
-    wanted = rows(Checkpoint(acts.location).state(0))
+    note = {"generation": 1, "runId": "r-5", "host": "h-1", "startedMs": 1_700_000_000_000}
+    rescaled.write(f"owners/{1:020d}.json", json.dumps(note).encode())
+    wanted = rows(Checkpoint(rescaled.location).state(0))
     for _ in range(passes):
-        done = Checkpoint(acts.location).expire(retain_last=1).apply(fence="it was killed")
-    assert of_then not in [of.epoch for of in Checkpoint(acts.location).cuts()]
+        done = Checkpoint(rescaled.location).expire(retain_last=1).apply(fence="it was killed")
+    assert of_then not in [cut.epoch for cut in Checkpoint(rescaled.location).cuts()]
     assert done.segments == 0
-    acts.chains = seen
-    acts.rescale(4)
-    assert Checkpoint(acts.location).verify().ok
-    assert rows(Checkpoint(acts.location).state(0)) == wanted
-    # A run that has ended since has written an epoch: the act's cut is there, or never will be.
-    own_and_end(acts, 4)
-    acts.put([])
-    acts.bases()
-    acts.put([])
-    assert Checkpoint(acts.location).expire(retain_last=1).apply().segments > 0
-    assert Checkpoint(acts.location).verify().unreferenced == 0
+    rescaled.chains = seen
+    rescaled.rescale(4)
+    assert Checkpoint(rescaled.location).verify().ok
+    assert rows(Checkpoint(rescaled.location).state(0)) == wanted
+    # A later run has ended and has written an epoch: the operation's cut exists now or never will.
+    own_and_end(rescaled, 4)
+    rescaled.put([])
+    rescaled.bases()
+    rescaled.put([])
+    assert Checkpoint(rescaled.location).expire(retain_last=1).apply().segments > 0
+    assert Checkpoint(rescaled.location).verify().unreferenced == 0
 
 
-def test_a_state_whose_keys_cannot_be_told_apart_is_refused_and_not_taken_for_damaged(
-    acts: Acts, monkeypatch: pytest.MonkeyPatch
+def test_a_state_with_unknown_key_encoding_is_refused_and_not_corrupted(
+    rescaled: RescaledFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acts.rescale(4)
-    acts.put([])
+    rescaled.rescale(4)
+    rescaled.put([])
 
     def untold(*_: object) -> Any:
         raise error_of("CLEANCUT_COLUMN_UNREADABLE", column="key", type="map", reason="by no hash")
 
     monkeypatch.setattr("cleancut._checkpoint.read.referred.wanted", untold)
-    there = Checkpoint(acts.location)
+    there = Checkpoint(rescaled.location)
     assert there.verify().ok, there.verify()
     for read in (
         lambda: there.state(0),
@@ -359,15 +366,15 @@ def test_a_state_whose_keys_cannot_be_told_apart_is_refused_and_not_taken_for_da
             read()
 
 
-def test_a_cut_names_what_its_bases_refer_to(acts: Acts) -> None:
-    sources = {of.segment for chain in acts.chains.values() for of in chain}
-    acts.rescale(4)
-    cut = CutReader(open_root(acts.location).objects).cut(acts.epoch - 1)
+def test_a_cut_names_the_segments_that_its_snapshots_reference(rescaled: RescaledFiles) -> None:
+    sources = {frame.segment for chain in rescaled.chains.values() for frame in chain}
+    rescaled.rescale(4)
+    cut = CutReader(open_root(rescaled.location).objects).cut(rescaled.epoch - 1)
     assert sources <= cut.named()
 
 
-def test_columns_within_columns_tell_the_partition_of_a_key() -> None:
-    """As those of timers, maps and times to live, whose keys have that of the group in them."""
+def test_nested_columns_determine_the_partition_of_a_key() -> None:
+    """For example keys of timers, maps and TTL, which contain the key of the group."""
     group = {"type": "struct", "fields": [{"name": "k", "type": "long"}, NAME]}
     entry = {"type": "struct", "fields": [{"name": "key", "type": group}, NAME]}
     key = {"fields": [{"name": "expiry", "type": "long"}, {"name": "entry", "type": entry}]}
@@ -402,7 +409,7 @@ def test_a_key_in_another_encoding_is_refused() -> None:
 
 
 @pytest.mark.parametrize("cut_to", range(0, 40, 4))
-def test_a_nested_key_that_ends_too_early_is_damaged(cut_to: int) -> None:
+def test_a_truncated_nested_key_is_corrupted(cut_to: int) -> None:
     """A row with a list of two numbers: 16 bytes, and 32 after them."""
     row = struct_of({"fields": [{"name": "k", "type": LIST}]}, "key")
     raw = (0).to_bytes(8, "little") + (32 | 16 << 32).to_bytes(8, "little")

@@ -1,4 +1,4 @@
-"""A copy of a checkpoint is one at any moment, whatever happens to the pass that makes it."""
+"""A replica is a valid checkpoint at any moment, whatever happens to the pass that writes it."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -31,10 +31,10 @@ def again(cuts: CutFiles, copy: Path) -> ReplicaInfo:
     return Checkpoint(cuts.location).replicate(copy)
 
 
-def all_is_copied(cuts: CutFiles, copy: Path) -> bool:
+def is_complete(cuts: CutFiles, copy: Path) -> bool:
     source, replica = Checkpoint(cuts.location), Checkpoint(copy)
     assert replica.verify().ok, replica.verify()
-    same = [of.epoch for of in source.cuts()] == [of.epoch for of in replica.cuts()]
+    same = [cut.epoch for cut in source.cuts()] == [cut.epoch for cut in replica.cuts()]
     return (
         same
         and source.test_restore(read_only=True).digest
@@ -46,22 +46,22 @@ def grown(cuts: CutFiles) -> None:
     cuts.commit(([put(9, "mary", cuts.epoch, 1.0)], 4), ([], 1))
 
 
-def test_a_copy_has_all_that_a_restart_needs_and_follows(four_cuts: CutFiles, copy: Path) -> None:
+def test_a_replica_has_all_files_for_a_restart_and_follows(four_cuts: CutFiles, copy: Path) -> None:
     four_cuts.savepoint("keep", 1)
     first = again(four_cuts, copy)
     assert (first.epoch, first.lag_epochs, first.lag_ms) == (3, 0, 0)
-    assert all_is_copied(four_cuts, copy)
-    assert [of.name for of in Checkpoint(copy).savepoints()] == ["keep"]
+    assert is_complete(four_cuts, copy)
+    assert [savepoint.name for savepoint in Checkpoint(copy).savepoints()] == ["keep"]
     nothing = again(four_cuts, copy)
     assert (nothing.objects, nothing.bytes, nothing.deleted) == (0, 0, 0)
     grown(four_cuts)
     more = again(four_cuts, copy)
     assert more.epoch == 4
     assert 0 < more.objects < first.objects
-    assert all_is_copied(four_cuts, copy)
+    assert is_complete(four_cuts, copy)
 
 
-def test_what_the_checkpoint_gives_up_goes(four_cuts: CutFiles, copy: Path) -> None:
+def test_expired_cuts_are_deleted_from_the_replica(four_cuts: CutFiles, copy: Path) -> None:
     four_cuts.savepoint("drop", 0)
     again(four_cuts, copy)
     (four_cuts.root / "savepoints/drop.cut").unlink()
@@ -69,14 +69,14 @@ def test_what_the_checkpoint_gives_up_goes(four_cuts: CutFiles, copy: Path) -> N
     (four_cuts.location / "offsets/0").unlink()
     old = four_cuts.root / "segments" / f"{0:020d}" / f"driver-{'0' * 32}.seg"
     assert not old.exists()
-    found = again(four_cuts, copy)
-    assert found.deleted >= 2
-    assert [of.epoch for of in Checkpoint(copy).cuts()] == [1, 2, 3]
+    report = again(four_cuts, copy)
+    assert report.deleted >= 2
+    assert [cut.epoch for cut in Checkpoint(copy).cuts()] == [1, 2, 3]
     assert Checkpoint(copy).savepoints() == []
 
 
-class Dying(Directory):
-    """Dies before one of the changes that it is asked for."""
+class CrashingObjects(Directory):
+    """Crashes before the given change."""
 
     left = 0
 
@@ -99,68 +99,72 @@ def place(copy: Path, kind: type[Directory] = Directory) -> Place:
 
 
 def steps(cuts: CutFiles, copy: Path) -> Iterator[int]:
-    """A pass for each of its changes, which dies before it; ends with one that does not."""
+    """Yields one pass for each of its changes, which crashes before it; the last pass completes."""
     for step in range(1000):
-        Dying.left = step
+        CrashingObjects.left = step
         try:
-            replicate(open_root(cuts.location), place(copy, Dying), str(copy), read_only=False)
+            replicate(
+                open_root(cuts.location), place(copy, CrashingObjects), str(copy), read_only=False
+            )
             return
         except KeyboardInterrupt:
             yield step
 
 
-def what_a_restart_finds(copy: Path, expected: Mapping[int, str]) -> int | None:
-    """The last cut, which is as it was; no more than one epoch was begun after it."""
+def last_cut_of_replica(copy: Path, expected: Mapping[int, str]) -> int | None:
+    """Returns the last cut, which is unchanged; at most one epoch was begun after it."""
     if not (copy / "cleancut" / "cuts").exists():
         return None
     checkpoint = Checkpoint(copy)
     last = checkpoint.cuts()[-1].epoch
     assert checkpoint.test_restore(last, read_only=True).digest == expected[last]
-    offsets = [int(of.name) for of in (copy / "offsets").iterdir()]
+    offsets = [int(file.name) for file in (copy / "offsets").iterdir()]
     assert last <= max(offsets) <= last + 1
     commits = (
-        [int(of.name) for of in (copy / "commits").iterdir()] if (copy / "commits").exists() else []
+        [int(file.name) for file in (copy / "commits").iterdir()]
+        if (copy / "commits").exists()
+        else []
     )
     assert max(commits, default=0) <= last
     return last
 
 
-def test_a_pass_that_dies_at_any_change_leaves_a_checkpoint(
+def test_a_pass_that_crashes_at_any_change_leaves_a_checkpoint(
     four_cuts: CutFiles, copy: Path
 ) -> None:
     source = Checkpoint(four_cuts.location)
     expected = {
-        of.epoch: source.test_restore(of.epoch, read_only=True).digest for of in source.cuts()
+        cut.epoch: source.test_restore(cut.epoch, read_only=True).digest for cut in source.cuts()
     }
-    # The first pass, from nothing each time.
+    # The first pass, each time from an empty replica.
     dead = 0
     for _ in steps(four_cuts, copy):
-        what_a_restart_finds(copy, expected)
+        last_cut_of_replica(copy, expected)
         shutil.rmtree(copy, ignore_errors=True)
         dead += 1
     assert dead > 15
-    assert all_is_copied(four_cuts, copy)
-    # One that goes on, and takes away what was given up; and from where the one before died.
+    assert is_complete(four_cuts, copy)
+    # A pass that continues, deletes expired objects, and starts where the previous one crashed.
     for _ in range(2):
         grown(four_cuts)
     four_cuts.cut_path(0).unlink()
     expected |= {
-        of.epoch: source.test_restore(of.epoch, read_only=True).digest for of in source.cuts()
+        cut.epoch: source.test_restore(cut.epoch, read_only=True).digest for cut in source.cuts()
     }
-    found = [what_a_restart_finds(copy, expected) for _ in steps(four_cuts, copy)]
-    assert found == sorted(found, key=lambda of: of or 0)
-    assert found[0] == 3
-    assert all_is_copied(four_cuts, copy)
+    restarts = [last_cut_of_replica(copy, expected) for _ in steps(four_cuts, copy)]
+    assert restarts == sorted(restarts, key=lambda epoch: epoch or 0)
+    assert restarts[0] == 3
+    assert is_complete(four_cuts, copy)
 
 
-class Sweeping(Directory):
-    """Sweeps the oldest cut, with what it alone leads to, before one of the reads."""
+class ConcurrentCollection(Directory):
+    """Deletes the oldest cut and the objects that it alone references before one of the reads."""
 
     left = 0
     sweep: Callable[[], None]
 
-    def above(self) -> "Sweeping":
-        return Sweeping(self.filesystem, self.root.rpartition("/")[0])
+    def above(self) -> "ConcurrentCollection":
+        return ConcurrentCollection(self.filesystem, self.root.rpartition("/")[0])
 
     def read(self, name: str) -> bytes:
         type(self).left -= 1
@@ -169,7 +173,7 @@ class Sweeping(Directory):
         return super().read(name)
 
 
-def test_a_sweep_at_any_moment_leaves_no_cut_without_its_parts(
+def test_garbage_collection_at_any_read_leaves_complete_cuts(
     four_cuts: CutFiles, copy: Path
 ) -> None:
     source = open_root(four_cuts.location)
@@ -179,29 +183,34 @@ def test_a_sweep_at_any_moment_leaves_no_cut_without_its_parts(
     assert any(name.endswith(".cut") for name in gone)
 
     def sweep() -> None:
-        # Of the cuts after it: only the base of partition 0 leads no further back.
+        # Of the later cuts, only the snapshot of partition 0 ends its chain.
         for epoch in range(3):
             four_cuts.cut_path(epoch).unlink()
         needed = {
-            of.segment
+            frame.segment
             for store in Checkpoint(four_cuts.location).cut().stores
-            for of in store.chain
+            for frame in store.chain
         }
         for path in list((four_cuts.root / "segments").rglob("*.seg")):
             if path.relative_to(four_cuts.root).as_posix() not in needed:
                 path.unlink()
 
-    Sweeping.sweep = staticmethod(sweep)
+    ConcurrentCollection.sweep = staticmethod(sweep)
     swept = 0
     for read in range(1, 200):
-        Sweeping.left = read
-        objects = Sweeping(pyarrow.fs.LocalFileSystem(), f"{four_cuts.location}/cleancut")
+        ConcurrentCollection.left = read
+        objects = ConcurrentCollection(
+            pyarrow.fs.LocalFileSystem(), f"{four_cuts.location}/cleancut"
+        )
         replicate(Root(source.location, objects), place(copy), str(copy), read_only=False)
-        is_over = Sweeping.left > 0
+        is_over = ConcurrentCollection.left > 0
         if not is_over:
             swept += 1
         report = Checkpoint(copy).verify()
-        assert not [of for of in report.problems if "FRAME" in of.error_id], (read, report)
+        assert not [problem for problem in report.problems if "FRAME" in problem.error_id], (
+            read,
+            report,
+        )
         assert Checkpoint(copy).test_restore(read_only=True).rows > 0
         shutil.rmtree(copy)
         for name, data in kept.items():
@@ -213,31 +222,31 @@ def test_a_sweep_at_any_moment_leaves_no_cut_without_its_parts(
 
 
 def refused(cuts: CutFiles, copy: Path) -> str:
-    before = {of: of.read_bytes() for of in copy.rglob("*") if of.is_file()}
-    with pytest.raises(RequestError) as found:
+    before = {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()}
+    with pytest.raises(RequestError) as raised:
         again(cuts, copy)
-    assert found.value.error_id == "CLEANCUT_REPLICA_DIVERGED"
-    assert {of: of.read_bytes() for of in copy.rglob("*") if of.is_file()} == before
-    return str(found.value.params["reason"])
+    assert raised.value.error_id == "CLEANCUT_REPLICA_DIVERGED"
+    assert {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()} == before
+    return str(raised.value.params["reason"])
 
 
-def test_what_is_no_copy_is_left_alone(four_cuts: CutFiles, copy: Path) -> None:
+def test_a_target_that_is_no_replica_is_refused(four_cuts: CutFiles, copy: Path) -> None:
     (copy / "offsets").mkdir(parents=True)
     (copy / "offsets" / "0").write_text("v1", encoding="utf-8")
     assert refused(four_cuts, copy) == "something else is there, which is no copy"
     shutil.rmtree(copy)
     again(four_cuts, copy)
-    # A query that was started on it says so before it does anything.
+    # A query that was started on the replica reports this before it does anything.
     note = copy / "cleancut" / "owners" / f"{9:020d}.json"
     note.parent.mkdir(exist_ok=True)
     note.write_text("{}", encoding="utf-8")
     assert refused(four_cuts, copy) == "a query has been started on it"
     note.unlink()
-    # The next run of each side takes the same number.
+    # The next run of each side has the same generation.
     for side in (four_cuts.location, copy):
-        own = side / "cleancut" / "owners" / f"{4:020d}.json"
-        own.parent.mkdir(exist_ok=True)
-        own.write_text(f'{{"host": "{side}"}}', encoding="utf-8")
+        owner = side / "cleancut" / "owners" / f"{4:020d}.json"
+        owner.parent.mkdir(exist_ok=True)
+        owner.write_text(f'{{"host": "{side}"}}', encoding="utf-8")
     assert refused(four_cuts, copy) == "a query has been started on it"
     shutil.rmtree(copy / "cleancut" / "owners")
     four_cuts.cut_path(3).unlink()
@@ -246,7 +255,7 @@ def test_what_is_no_copy_is_left_alone(four_cuts: CutFiles, copy: Path) -> None:
     assert refused(four_cuts, copy) == "it is a copy of the query other"
 
 
-def test_what_has_no_cuts_is_not_copied(tmp_path: Path, copy: Path) -> None:
+def test_a_checkpoint_without_cuts_is_not_replicated(tmp_path: Path, copy: Path) -> None:
     root = tmp_path / "plain" / "cleancut"
     root.mkdir(parents=True)
     (root / "format.json").write_text(
@@ -257,7 +266,9 @@ def test_what_has_no_cuts_is_not_copied(tmp_path: Path, copy: Path) -> None:
     assert not copy.exists()
 
 
-def test_schemas_are_noted_where_the_copy_has_them(four_cuts: CutFiles, copy: Path) -> None:
+def test_schemas_are_recorded_with_their_path_in_the_replica(
+    four_cuts: CutFiles, copy: Path
+) -> None:
     metadata = four_cuts.location / "state/0/_metadata/v2/3"
     metadata.parent.mkdir(parents=True)
     path = f"file:{four_cuts.location}/state/0/_stateSchema/default/0_x"
@@ -274,7 +285,7 @@ def test_schemas_are_noted_where_the_copy_has_them(four_cuts: CutFiles, copy: Pa
     assert (copy / "state/0/_metadata/v2/3").read_text(encoding="utf-8") == "v2\n" + moved
 
 
-def test_a_pass_notes_how_far_the_copy_is(
+def test_a_pass_records_the_lag_of_the_replica(
     four_cuts: CutFiles, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = Checkpoint(four_cuts.location)
@@ -288,15 +299,21 @@ def test_a_pass_notes_how_far_the_copy_is(
         source.replicate(other)
     grown(four_cuts)
     source.replicate(other)
-    found = {of.location: of for of in source.replicas()}
-    assert {of: at.epoch for of, at in found.items()} == {str(copy): 3, str(other): 4}
-    assert {of: at.lag_epochs for of, at in found.items()} == {str(copy): 1, str(other): 0}
+    replicas = {replica.location: replica for replica in source.replicas()}
+    assert {location: at.epoch for location, at in replicas.items()} == {
+        str(copy): 3,
+        str(other): 4,
+    }
+    assert {location: at.lag_epochs for location, at in replicas.items()} == {
+        str(copy): 1,
+        str(other): 0,
+    }
     cuts = source.cuts()
     later = cuts[-1].written - cuts[-2].written
-    assert found[str(copy)].lag_ms == later.total_seconds() * 1000
-    assert found[str(copy)].written == cuts[-2].written
-    assert found[str(other)].lag_ms == 0
-    # One for each copy, and none of the copy's own.
+    assert replicas[str(copy)].lag_ms == later.total_seconds() * 1000
+    assert replicas[str(copy)].written == cuts[-2].written
+    assert replicas[str(other)].lag_ms == 0
+    # One record per replica, and none in the replica itself.
     assert len(list((four_cuts.root / "replicas").iterdir())) == 2
     assert Checkpoint(copy).replicas() == []
     (four_cuts.root / "replicas/notes.txt").write_text("no note", encoding="utf-8")
@@ -314,7 +331,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
         yield running
 
 
-def test_a_directory_goes_to_a_bucket_and_back(
+def test_a_directory_is_replicated_to_a_bucket_and_back(
     four_cuts: CutFiles, server: S3Server, copy: Path
 ) -> None:
     location = f"s3://bucket/{copy.parent.name}"
@@ -323,10 +340,10 @@ def test_a_directory_goes_to_a_bucket_and_back(
     there = Checkpoint(location, endpoint=server.endpoint, region=region)
     assert there.verify().ok
     assert there.replicate(copy).epoch == 3
-    assert all_is_copied(four_cuts, copy)
+    assert is_complete(four_cuts, copy)
 
 
-def test_who_fences_a_query_takes_its_next_generation(four_cuts: CutFiles) -> None:
+def test_a_fence_takes_the_next_generation(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     first = checkpoint.fence("moved to the other region")
     assert checkpoint.fence("again") == first + 1
@@ -335,12 +352,12 @@ def test_who_fences_a_query_takes_its_next_generation(four_cuts: CutFiles) -> No
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_the_command_copies_and_says_how_far_it_is(
+def test_the_command_replicates_and_prints_the_lag(
     form: list[str], four_cuts: CutFiles, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _cli.main(["replicate", str(four_cuts.location), str(copy), *form]) == _cli.OK
     assert "lag" in capsys.readouterr().out
-    assert all_is_copied(four_cuts, copy)
+    assert is_complete(four_cuts, copy)
     four_cuts.cut_path(3).unlink()
     assert _cli.main(["replicate", str(four_cuts.location), str(copy), *form]) == _cli.REFUSED
     assert "CLEANCUT_REPLICA_DIVERGED" in capsys.readouterr().err
@@ -352,9 +369,9 @@ def test_the_documented_commands_run(four_cuts: CutFiles, copy: Path) -> None:
     _, typed, _ = blocks("docs/guides/recovery.md", "sh")
     there = {"checkpoints/orders": four_cuts.location, "checkpoints/orders-copy": copy}
     for command in commands(typed):
-        asked = [str(there.get(part, part)) for part in command[1:]]
-        assert _cli.main(asked) == _cli.OK, command
-    assert all_is_copied(four_cuts, copy)
+        arguments = [str(there.get(part, part)) for part in command[1:]]
+        assert _cli.main(arguments) == _cli.OK, command
+    assert is_complete(four_cuts, copy)
 
 
 def test_repeated_passes_continue_after_transient_errors(
@@ -394,14 +411,17 @@ def test_repeated_passes_continue_after_transient_errors(
     assert _cli.main(command) == _cli.REFUSED
 
 
-def test_a_copy_continues_its_checkpoint_and_those_that_it_continues(
+def test_a_replica_continues_its_checkpoint_and_its_origins(
     four_cuts: CutFiles, copy: Path, tmp_path: Path
 ) -> None:
     again(four_cuts, copy)
     further = tmp_path / "further"
     Checkpoint(copy).replicate(further)
-    own = {"checkpoint": str(four_cuts.location), "generation": 1}
-    for place, origins in ((copy, [own]), (further, [own, own | {"checkpoint": str(copy)}])):
+    origin = {"checkpoint": str(four_cuts.location), "generation": 1}
+    for place, origins in (
+        (copy, [origin]),
+        (further, [origin, origin | {"checkpoint": str(copy)}]),
+    ):
         assert lineage_of((place / "cleancut" / "origin.json").read_bytes()) == origins
         assert Checkpoint(place).verify().ok
     with pytest.raises(ValueError, match="version 2"):

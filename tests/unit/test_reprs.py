@@ -1,4 +1,4 @@
-"""What every public value shows of itself: a few lines of a terminal's width, without I/O."""
+"""The repr of each public value: a few lines of a terminal's width, without I/O."""
 
 import inspect
 from dataclasses import fields, is_dataclass
@@ -18,8 +18,8 @@ WIDTH, LINES = 100, 13
 
 def public_values() -> list[type]:
     places = (cleancut, cleancut.sinks, cleancut.testing)
-    found = {getattr(place, name) for place in places for name in place.__all__}
-    return sorted(filter(is_dataclass, found), key=lambda of: of.__name__)
+    values = {getattr(place, name) for place in places for name in place.__all__}
+    return sorted(filter(is_dataclass, values), key=lambda value_type: value_type.__name__)
 
 
 def assert_fits(shown: str) -> None:
@@ -27,20 +27,20 @@ def assert_fits(shown: str) -> None:
     assert len(shown.splitlines()) <= LINES
 
 
-@pytest.mark.parametrize("of", public_values(), ids=lambda of: of.__name__)
-def test_a_value_fits_a_line_however_much_it_holds(of: type) -> None:
-    value: Any = object.__new__(of)
-    for field in fields(of):
+@pytest.mark.parametrize("value_type", public_values(), ids=lambda value_type: value_type.__name__)
+def test_a_value_fits_a_line_with_any_content(value_type: type) -> None:
+    value: Any = object.__new__(value_type)
+    for field in fields(value_type):
         object.__setattr__(value, field.name, InfoList(["x" * 200] * 500))
     assert_fits(repr(value))
-    for field in fields(of):
+    for field in fields(value_type):
         object.__setattr__(value, field.name, "x" * 200)
     assert_fits(repr(value))
-    assert repr(value).startswith(f"{of.__name__}(")
+    assert repr(value).startswith(f"{value_type.__name__}(")
     assert repr(value).endswith(")")
 
 
-def test_what_a_checkpoint_returns_fits_a_terminal(four_cuts: CutFiles) -> None:
+def test_results_of_a_checkpoint_fit_a_terminal(four_cuts: CutFiles) -> None:
     checkpoint = Checkpoint(four_cuts.location)
     cut = checkpoint.cut()
     for shown in (checkpoint.cuts(), checkpoint.stores(), checkpoint.history(), cut, cut.stores):
@@ -63,15 +63,15 @@ def test_a_long_list_shows_its_first_rows() -> None:
     assert len(str(stores).splitlines()) == 1002
 
 
-def test_a_slice_of_a_list_is_such_a_list() -> None:
+def test_a_slice_of_a_list_has_its_type() -> None:
     stores = InfoList(StoreInfo(0, at, "default", (1,), 1, 100) for at in range(5))
     part: InfoList[StoreInfo] = stores[1:3]
     assert isinstance(part, InfoList)
-    assert [of["partition"] for of in part.to_dicts()] == [1, 2]
+    assert [row["partition"] for row in part.to_dicts()] == [1, 2]
     assert stores[-1].partition == 4
 
 
-def test_nothing_is_read_to_show_a_checkpoint(
+def test_the_repr_of_a_checkpoint_reads_nothing(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A notebook listed the bucket to show the name of a variable."""

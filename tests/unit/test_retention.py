@@ -1,4 +1,4 @@
-"""Retention of `EpochFiles`: randomized operations against a model, deaths, and concurrency."""
+"""Retention of `EpochFiles`: random operations against a model, crashes, and concurrency."""
 
 import dataclasses
 import random
@@ -39,7 +39,7 @@ SEED = fixed(31)
 
 
 class Place(Directory):
-    """A directory in memory, where others may act between any two steps, or the caller dies."""
+    """A directory in memory that runs another process or crashes between two steps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,43 +77,46 @@ class Place(Directory):
         return made
 
     def seen(self) -> dict[int, Attempt]:
-        """The epochs that readers see, whose files are all there."""
+        """Returns the epochs that readers see, and checks that all of their files exist."""
         there = self.present
-        found = {}
-        for of in published_epochs(self):
-            assert all(file.name in there for file in of.files), f"files of {of.epoch} are gone"
-            found[of.epoch] = of.attempt
-        return found
+        attempts_by_epoch = {}
+        for published in published_epochs(self):
+            names = {file.name for file in published.files}
+            assert names <= set(there), f"files of {published.epoch} are gone"
+            attempts_by_epoch[published.epoch] = published.attempt
+        return attempts_by_epoch
 
 
 class Model:
-    """What should be seen."""
+    """The epochs that readers should see."""
 
     def __init__(self) -> None:
         self.shown: dict[int, Attempt] = {}
         self.hidden: dict[int, Attempt] = {}
 
     def hide(self, after: int) -> None:
-        gone = {epoch: of for epoch, of in self.shown.items() if epoch > after}
+        gone = {epoch: attempt for epoch, attempt in self.shown.items() if epoch > after}
         self.hidden |= gone
-        self.shown = {epoch: of for epoch, of in self.shown.items() if epoch not in gone}
+        self.shown = {epoch: attempt for epoch, attempt in self.shown.items() if epoch not in gone}
 
     def show(self, counts: Callable[[int], bool]) -> None:
-        again = {epoch: of for epoch, of in self.hidden.items() if counts(epoch)}
+        again = {epoch: attempt for epoch, attempt in self.hidden.items() if counts(epoch)}
         self.shown |= again
-        self.hidden = {epoch: of for epoch, of in self.hidden.items() if epoch not in again}
+        self.hidden = {
+            epoch: attempt for epoch, attempt in self.hidden.items() if epoch not in again
+        }
 
     def expire(self, keep: int) -> None:
         last = max(sorted(self.shown)[:-keep], default=-1)
-        self.shown = {epoch: of for epoch, of in self.shown.items() if epoch > last}
-        self.hidden = {epoch: of for epoch, of in self.hidden.items() if epoch > last}
+        self.shown = {epoch: attempt for epoch, attempt in self.shown.items() if epoch > last}
+        self.hidden = {epoch: attempt for epoch, attempt in self.hidden.items() if epoch > last}
 
 
 Act = Callable[["History"], None]
 
 
-def drawn(kind: str, draw: random.Random) -> Act:
-    """An act on a sink, and on what should come of it."""
+def random_operation(kind: str, draw: random.Random) -> Act:
+    """Returns a random operation on a sink and on its model."""
     keep, at = draw.randrange(1, 6), draw.random()
 
     def act(history: "History") -> None:
@@ -129,8 +132,8 @@ def drawn(kind: str, draw: random.Random) -> Act:
                 hide(place, epoch)
                 model.hide(epoch)
             case "show":
-                show(place, lambda of: of <= epoch)
-                model.show(lambda of: of <= epoch)
+                show(place, lambda number: number <= epoch)
+                model.show(lambda number: number <= epoch)
             case "forget":
                 forget(place)
                 model.hidden.clear()
@@ -143,7 +146,7 @@ GOING_BACK = ["hide", "show", "forget"]
 
 
 class History:
-    """Acts on a sink, drawn, and what should come of them."""
+    """Random operations on a sink, and their expected results."""
 
     def __init__(self, seed: str) -> None:
         self.draw = random.Random(seed)
@@ -156,12 +159,12 @@ class History:
         for _ in range(self.draw.randrange(1, 5)):
             made = self.place.publish(self.next, self.draw.choice("abcdef"))
             self.model.shown[self.next] = made.attempt
-            # Acts take numbers, too.
+            # Operations use up numbers, too.
             self.next += self.draw.choice([1, 1, 1, 2])
 
     def act(self) -> None:
         self.done.append(self.draw.choice([*KEEPING, *GOING_BACK]))
-        drawn(self.done[-1], self.draw)(self)
+        random_operation(self.done[-1], self.draw)(self)
 
     def grown(self) -> "History":
         for _ in range(8):
@@ -171,7 +174,7 @@ class History:
         return self
 
     def copy(self) -> "History":
-        """The same, as it stands."""
+        """Returns a copy of the current state."""
         other = History("")
         other.place.present = dict(self.place.present)
         other.model.shown, other.model.hidden = dict(self.model.shown), dict(self.model.hidden)
@@ -179,16 +182,16 @@ class History:
         return other
 
     def hidden(self) -> dict[int, Attempt]:
-        """What can be given back; it is, so that nothing may follow."""
+        """Returns the hidden epochs that can be unhidden, and unhides them; call it last."""
         before = self.place.seen()
         show(self.place, lambda epoch: True)
         after = self.place.seen()
         assert before.items() <= after.items()
-        return {epoch: of for epoch, of in after.items() if epoch not in before}
+        return {epoch: attempt for epoch, attempt in after.items() if epoch not in before}
 
 
 @pytest.mark.parametrize("run", range(draws(30)))
-def test_what_is_seen_is_what_was_published_and_not_taken_back(run: int) -> None:
+def test_readers_see_the_published_epochs_that_are_not_hidden(run: int) -> None:
     history = History(f"{SEED}/{run}")
     for _ in range(30):
         history.publish()
@@ -200,15 +203,15 @@ def test_what_is_seen_is_what_was_published_and_not_taken_back(run: int) -> None
 
 @pytest.mark.parametrize("other", [*KEEPING, *GOING_BACK])
 @pytest.mark.parametrize("kind", [*KEEPING, *GOING_BACK])
-def test_acts_at_once_come_to_one_after_the_other(kind: str, other: str) -> None:
-    """Between any two steps of an act another one is done, as a whole."""
+def test_concurrent_operations_equal_sequential_ones(kind: str, other: str) -> None:
+    """Between any two steps of an operation, another one runs completely."""
     if kind in GOING_BACK and other in GOING_BACK:
         pytest.skip("the query does not run, and they are called one after the other")
     struck = 0
     for run in range(4):
         seed = f"{SEED}/{kind}/{other}/{run}"
         draw = random.Random(seed)
-        acts = [drawn(kind, draw), drawn(other, draw)]
+        acts = [random_operation(kind, draw), random_operation(other, draw)]
         grown = History(seed).grown()
         either = []
         for order in (acts, acts[::-1]):
@@ -217,44 +220,45 @@ def test_acts_at_once_come_to_one_after_the_other(kind: str, other: str) -> None
                 act(plain)
             either.append((plain.model.shown, plain.model.hidden))
         step = 0
-        while (found := interrupted(grown.copy(), acts, step)) is not None:
+        while (states := interrupt(grown.copy(), acts, step)) is not None:
             if "expire" in (kind, other):
-                # How many are the last ones may be asked while some of them are taken back.
-                for of, (one, two) in zip(found, zip(*either, strict=True), strict=True):
-                    assert one.keys() & two.keys() <= of.keys(), step
-                    assert of.keys() <= one.keys() | two.keys(), step
+                # `hide_epochs` may read the last numbers while another call hides some of these
+                # epochs.
+                for state, (one, two) in zip(states, zip(*either, strict=True), strict=True):
+                    assert one.keys() & two.keys() <= state.keys(), step
+                    assert state.keys() <= one.keys() | two.keys(), step
             else:
-                assert found in either, step
+                assert states in either, step
             step += 1
         struck += step
     assert struck > 10
 
 
-def interrupted(history: History, acts: list[Act], step: int) -> Any:
-    """What is seen and what is hidden if another act is done after so many steps of one.
+def interrupt(history: History, acts: list[Act], step: int) -> Any:
+    """Returns the visible and hidden epochs if a second operation runs after a step of the first.
 
-    None if it has not so many.
+    None if the first operation has fewer steps.
     """
     place, at = history.place, history.place.steps + step + 1
-    has_come = False
+    is_reached = False
 
     def between(now: int) -> None:
-        nonlocal has_come
+        nonlocal is_reached
         if now == at:
-            has_come = True
+            is_reached = True
             acts[1](history)
 
     place.before = between
     acts[0](history)
-    return (history.place.seen(), history.hidden()) if has_come else None
+    return (history.place.seen(), history.hidden()) if is_reached else None
 
 
 class Death(BaseException):
-    """Of the process."""
+    """The process crashes."""
 
 
 @pytest.mark.parametrize("kind", [*KEEPING, *GOING_BACK])
-def test_a_death_anywhere_changes_nothing_that_another_call_does_not_mend(
+def test_a_crash_anywhere_is_repaired_by_the_next_call(
     kind: str,
 ) -> None:
     for run in range(2):
@@ -263,7 +267,7 @@ def test_a_death_anywhere_changes_nothing_that_another_call_does_not_mend(
         while died:
             history = grown.copy()
             place, before = history.place, dict(history.model.shown)
-            act = drawn(kind, random.Random(f"{SEED}/{kind}/{run}"))
+            act = random_operation(kind, random.Random(f"{SEED}/{kind}/{run}"))
             at = place.steps + step + 1
             died = False
 
@@ -286,14 +290,16 @@ def test_a_death_anywhere_changes_nothing_that_another_call_does_not_mend(
 
 
 def assert_clean(history: History) -> None:
-    """Only what is seen, or can be given back, is left after all grace periods."""
+    """Checks that only visible and hidden epochs are left after all grace periods."""
     place = history.place
     collect(place, 0)
     until = expired_until(place)
     needed = {*history.model.shown.values(), *history.model.hidden.values()}
-    assert {of for of in attempts(place.names("_files")) if of.epoch <= until} == set()
+    assert {
+        attempt for attempt in attempts(place.names("_files")) if attempt.epoch <= until
+    } == set()
     assert needed <= set(attempts(place.names("_files")))
-    assert all(of.epoch > until for of in taken_back(place.names("_taken_back")))
+    assert all(hidden.epoch > until for hidden in taken_back(place.names("_taken_back")))
     assert len(expiry_numbers(place.names("_expired"))) <= 1
 
 
@@ -310,7 +316,11 @@ def test_expired_files_stay_for_the_grace_period(monkeypatch: pytest.MonkeyPatch
     assert place.present == before
     collect(place, 500)
     gone = before.keys() - place.present.keys()
-    assert gone == {name for of in made[:4] for name in (manifest_name(of.epoch), of.files[0].name)}
+    assert gone == {
+        name
+        for manifest in made[:4]
+        for name in (manifest_name(manifest.epoch), manifest.files[0].name)
+    }
     assert list(place.seen()) == [4, 5]
 
 
@@ -394,7 +404,7 @@ def test_epochs_expire_without_a_session(tmp_path: Path) -> None:
         files.mkdir(parents=True)
         (files / "part-0").write_bytes(b"x")
     sink = EpochFiles(tmp_path)
-    assert [of.epoch for of in sink.expire(retain_last=2)] == [0, 1, 2]
+    assert [manifest.epoch for manifest in sink.expire(retain_last=2)] == [0, 1, 2]
     assert len(sink.paths()) == 4
     assert len(list((tmp_path / "_files").iterdir())) == 5
     assert sink.expire(retain_last=2, grace="0s") == []

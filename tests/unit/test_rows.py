@@ -1,4 +1,4 @@
-"""Rows in Spark's UnsafeRow form come out as the Arrow values that they hold."""
+"""Decodes rows in Spark's UnsafeRow form to Arrow values."""
 
 import contextlib
 from datetime import UTC, date, datetime, time, timedelta
@@ -56,7 +56,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Types made of other types."""
+    """Generates nested types."""
     names = st.sampled_from(["a", "b", "c d", "é"])
     return st.one_of(
         st.builds(lambda e: {"type": "array", "elementType": e, "containsNull": True}, inner),
@@ -73,7 +73,7 @@ types = st.recursive(st.sampled_from(sorted(SCALARS)), nested, max_leaves=6)
 
 
 def values(kind: Any) -> st.SearchStrategy[Any]:
-    """Values of a type, nulls included."""
+    """Generates values of a type, including nulls."""
     if isinstance(kind, str):
         return st.none() | SCALARS[kind]
     if kind["type"] == "array":
@@ -95,12 +95,12 @@ def schemas_and_rows(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, An
 def decoded(schema: dict[str, Any], rows: list[bytes]) -> list[Any]:
     array = struct_of(schema, "key").decode_rows(rows)
     array.validate(full=True)
-    found: list[Any] = plain(array.to_pylist())
-    return found
+    values: list[Any] = plain(array.to_pylist())
+    return values
 
 
 def plain(value: Any) -> Any:
-    """Intervals as plain tuples, so that they compare with those that were written."""
+    """Converts intervals to plain tuples, so that they compare with the written values."""
     match value:
         case pa.MonthDayNano():
             return tuple(value)
@@ -114,7 +114,7 @@ def plain(value: Any) -> Any:
 
 
 @given(schemas_and_rows())
-def test_any_rows_of_any_schema_come_back(
+def test_any_rows_of_any_schema_are_decoded(
     case: tuple[dict[str, Any], list[dict[str, Any]]],
 ) -> None:
     schema, rows = case
@@ -123,7 +123,7 @@ def test_any_rows_of_any_schema_come_back(
 
 @given(st.data())
 def test_rows_cut_short_or_garbled_give_an_error_or_values(data: st.DataObject) -> None:
-    """Never another exception: a row that does not fit is reported as such."""
+    """Never another exception: a row of another layout is reported as such."""
     schema, rows = data.draw(schemas_and_rows().filter(lambda case: case[1] and case[0]["fields"]))
     raw = bytearray(encode_row(schema, rows[0]))
     for place in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=3)):
@@ -133,11 +133,11 @@ def test_rows_cut_short_or_garbled_give_an_error_or_values(data: st.DataObject) 
         struct_of(schema, "key").decode_rows([bytes(raw[:size])])
 
 
-def test_a_key_that_is_null_does_not_fit_a_map() -> None:
+def test_a_map_with_a_null_key_is_refused() -> None:
     kind = {"type": "map", "keyType": "long", "valueType": "long", "valueContainsNull": True}
     schema = struct_type(m=kind)
     raw = bytearray(encode_row(schema, {"m": [(5, 6)]}))
-    # The row's word of nulls, the cell, the size of the keys and their number; then their nulls.
+    # The row's null bits, the cell, the size of the keys and their number; then their null bits.
     raw[32] |= 1
     with pytest.raises(MisfitError, match="a map has a key that is null"):
         struct_of(schema, "key").decode_rows([bytes(raw)])
@@ -169,7 +169,7 @@ def test_the_bytes_of_a_row_are_those_that_spark_writes() -> None:
     assert decoded(schema, [raw]) == [{"a": 7, "b": "ab", "c": None, "d": 2.5}]
 
 
-def test_no_rows_keep_their_type() -> None:
+def test_an_empty_batch_keeps_its_type() -> None:
     schema = struct_type(a="long", b={"type": "array", "elementType": "string"})
     array = struct_of(schema, "key").decode_rows([])
     assert array.type == pa.struct(
@@ -177,8 +177,8 @@ def test_no_rows_keep_their_type() -> None:
     )
 
 
-def test_fields_of_one_name_are_told_apart() -> None:
-    """Such as the buffers of avg(x) beside count(x)."""
+def test_fields_with_equal_names_are_distinguished() -> None:
+    """For example the buffers of avg(x) next to count(x)."""
     names = ["count", "sum", "count", "count_2", "count", "Count"]
     fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in names]
     column = struct_of({"type": "struct", "fields": fields}, "value")
@@ -204,7 +204,7 @@ def test_fields_of_one_name_are_told_apart() -> None:
         ),
     ],
 )
-def test_a_type_of_spark_has_its_type_in_arrow(spark_type: Any, arrow: pa.DataType) -> None:
+def test_a_type_of_spark_maps_to_its_arrow_type(spark_type: Any, arrow: pa.DataType) -> None:
     assert struct_of(struct_type(a=spark_type), "key").arrow.field("a").type == arrow
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints in a bucket: what a directory gives, a bucket gives."""
+"""Checkpoints in a bucket read like checkpoints in a directory."""
 
 import base64
 import hashlib
@@ -35,7 +35,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, server: S3Server) -> None:
-    """Credentials and endpoint as a user's environment has them, and no configuration files."""
+    """Sets credentials and endpoint in the environment, without configuration files."""
     for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
@@ -74,9 +74,7 @@ def test_level_0_in_a_bucket_is_that_of_the_directory(
     assert there.verify().to_dict() == here.verify().to_dict() | {"location": location}
 
 
-def test_a_checkpoint_may_lie_at_the_root_of_a_bucket(
-    server: S3Server, four_cuts: CutFiles
-) -> None:
+def test_a_checkpoint_may_be_the_root_of_a_bucket(server: S3Server, four_cuts: CutFiles) -> None:
     server.client.create_bucket(Bucket="whole-bucket")
     for name, data in four_cuts.objects().items():
         server.client.put_object(Bucket="whole-bucket", Key=name, Body=data)
@@ -110,7 +108,7 @@ def test_an_unknown_option_of_access_is_refused_with_the_nearest() -> None:
         ("http://127.0.0.1:9000", "us-east-1", "path"),
     ],
 )
-def test_what_is_left_open_follows_from_the_endpoint(
+def test_defaults_follow_from_the_endpoint(
     endpoint: str | None, region: str, style: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
@@ -125,16 +123,16 @@ def test_a_region_of_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -> 
     assert meta.region_name == "eu-north-1"
 
 
-def test_listings_of_many_pages_are_whole() -> None:
-    # Straight into the server: two thousand requests would take seconds.
+def test_listings_of_many_pages_are_complete() -> None:
+    # Written directly into the server: two thousand requests would take seconds.
     backend = s3_backends["123456789012"]["aws"]
     for number in range(2003):
         backend.put_object(BUCKET, f"many/cleancut/cuts/{number:020d}.cut", b"")
     assert len(open_s3(f"s3://{BUCKET}/many", "cleancut", S3Access()).list("cuts")) == 2003
 
 
-def _asked(objects: S3Objects) -> list[Any]:
-    """The requests of a listing and a read, as they are signed and before they are sent."""
+def _signed_requests(objects: S3Objects) -> list[Any]:
+    """Returns the requests of a listing and a read, signed but not sent."""
     sent: list[Any] = []
 
     def record(request: Any, **_: object) -> None:
@@ -153,21 +151,21 @@ def _header(request: Any, name: str) -> str | None:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def test_requests_say_who_pays() -> None:
+def test_requests_name_the_payer() -> None:
     where = f"s3://{BUCKET}/q"
-    for asked in _asked(open_s3(where, "cleancut", S3Access({"requester_pays": True}))):
-        assert _header(asked, "x-amz-request-payer") == "requester"
-    for asked in _asked(open_s3(where, "cleancut", S3Access())):
-        assert _header(asked, "x-amz-request-payer") is None
+    for request in _signed_requests(open_s3(where, "cleancut", S3Access({"requester_pays": True}))):
+        assert _header(request, "x-amz-request-payer") == "requester"
+    for request in _signed_requests(open_s3(where, "cleancut", S3Access())):
+        assert _header(request, "x-amz-request-payer") is None
 
 
-def test_a_customers_key_goes_with_reads_and_shows_nowhere(tmp_path: Path) -> None:
+def test_a_customer_key_is_sent_with_reads_and_printed_nowhere(tmp_path: Path) -> None:
     key = bytes(range(32))
     text = base64.b64encode(key).decode()
     (tmp_path / "key").write_text(f"{text}\n", encoding="ascii")
     access = S3Access({"encryption": f"customer:{tmp_path / 'key'}"})
     objects = open_s3(f"s3://{BUCKET}/q", "cleancut", access)
-    listing, reading = _asked(objects)
+    listing, reading = _signed_requests(objects)
     prefix = "x-amz-server-side-encryption-customer"
     assert _header(reading, f"{prefix}-algorithm") == "AES256"
     assert _header(reading, f"{prefix}-key") == text
@@ -178,26 +176,28 @@ def test_a_customers_key_goes_with_reads_and_shows_nowhere(tmp_path: Path) -> No
     assert repr(key) not in repr(objects)
 
 
-def test_a_file_without_a_key_is_named_and_not_shown(tmp_path: Path) -> None:
+def test_a_file_without_a_key_is_named_but_not_printed(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(base64.b64encode(b"sixteen secrets!"))
     with pytest.raises(RequestError, match="16 bytes") as raised:
         S3Access({"encryption": f"customer:{tmp_path / 'key'}"}).of_reads()
     assert "sixteen" not in str(raised.value)
 
 
-def test_an_access_point_is_asked_in_place_of_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_go_to_the_access_point_instead_of_the_bucket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
     objects = open_s3(
         "s3://name/q", "cleancut", S3Access({"region": "eu-west-1", "access_point": arn})
     )
-    for asked in _asked(objects):
-        host = urlsplit(asked.url).hostname
+    for request in _signed_requests(objects):
+        host = urlsplit(request.url).hostname
         assert host == "mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com"
     assert objects.path("x") == "s3://name/q/cleancut/x"
 
 
-def test_each_side_is_asked_with_the_credentials_of_its_profile(
+def test_each_side_uses_the_credentials_of_its_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profiles = tmp_path / "credentials"
@@ -205,8 +205,8 @@ def test_each_side_is_asked_with_the_credentials_of_its_profile(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(profiles))
     for profile, key in ((None, "access"), ("second", "other")):
         objects = open_s3(f"s3://{BUCKET}/q", "cleancut", S3Access({"profile": profile}))
-        for asked in _asked(objects):
-            assert f"Credential={key}/" in (_header(asked, "Authorization") or "")
+        for request in _signed_requests(objects):
+            assert f"Credential={key}/" in (_header(request, "Authorization") or "")
         assert "hidden" not in repr(objects)
     with pytest.raises(RequestError, match="third") as raised:
         Checkpoint(f"s3://{BUCKET}/q", profile="third")
@@ -223,7 +223,9 @@ def test_parts_of_objects_end_where_the_object_ends(server: S3Server) -> None:
         objects.read_range("y", 0, 1)
 
 
-def test_damage_in_a_bucket_is_named_with_its_object(server: S3Server, four_cuts: CutFiles) -> None:
+def test_corruption_in_a_bucket_is_reported_with_its_object(
+    server: S3Server, four_cuts: CutFiles
+) -> None:
     location = server.put("q/damaged", four_cuts.objects())
     name = f"cleancut/{segment_name(1)}"
     server.change(location, name, None)
@@ -249,28 +251,28 @@ def test_the_command_reads_a_bucket(
 
 
 @pytest.mark.parametrize("location", ["s3://", "s3:///q", "s3://b/q", "s3://bucket/a//b"])
-def test_a_location_that_names_no_place_is_refused(location: str) -> None:
+def test_an_invalid_location_is_refused(location: str) -> None:
     with pytest.raises(RequestError) as raised:
         Checkpoint(location)
     assert raised.value.error_id == "CLEANCUT_OBJECT_LOCATION_INVALID"
     assert raised.value.params["location"] == location
 
 
-def test_a_bucket_without_a_checkpoint_is_told(server: S3Server) -> None:
+def test_a_bucket_without_a_checkpoint_is_reported(server: S3Server) -> None:
     with pytest.raises(RequestError) as raised:
         Checkpoint(f"s3://{BUCKET}/nothing")
     assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
     assert f"s3://{BUCKET}/nothing/cleancut/format.json does not exist" in str(raised.value)
 
 
-def test_a_bucket_that_is_not_there_is_told() -> None:
+def test_a_missing_bucket_is_reported() -> None:
     with pytest.raises(RequestError) as raised:
         Checkpoint("s3://no-such-bucket/q")
     assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
     assert "NoSuchBucket" in str(raised.value)
 
 
-def test_missing_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(RequestError) as raised:
@@ -279,7 +281,7 @@ def test_missing_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Unable to locate credentials" in str(raised.value)
 
 
-def test_a_missing_boto3_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_boto3_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(RequestError) as raised:
         Checkpoint("s3://bucket/q")
@@ -287,7 +289,7 @@ def test_a_missing_boto3_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'cleancut[s3]'" in str(raised.value)
 
 
-def test_a_wrong_endpoint_is_told() -> None:
+def test_a_wrong_endpoint_is_reported() -> None:
     with pytest.raises(RequestError) as raised:
         Checkpoint("s3://bucket/q", endpoint="nonsense")
     assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
@@ -298,9 +300,9 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], list[str]]]:
-    """A server that answers each request as a test says, and notes their paths."""
+    """Runs a server that answers requests with the given function, and records their paths."""
     servers: list[Any] = []
-    # boto3 waits up to 20 s between repetitions.
+    # boto3 waits up to 20 s between retries.
     monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda *_: 0)
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", no_delay)
 
@@ -333,7 +335,7 @@ def no_delay(*_: object) -> float:
 
 def refusing(status: int, code: str) -> Answer:
     def answer(request: BaseHTTPRequestHandler) -> None:
-        body = f"<Error><Code>{code}</Code><Message>Told so.</Message></Error>".encode()
+        body = f"<Error><Code>{code}</Code><Message>As specified.</Message></Error>".encode()
         request.send_response(status)
         request.send_header("Content-Length", str(len(body)))
         request.end_headers()
@@ -345,7 +347,7 @@ def refusing(status: int, code: str) -> Answer:
 @pytest.mark.parametrize(
     ("status", "code"), [(500, "InternalError"), (503, "SlowDown"), (429, "TooManyRequests")]
 )
-def test_a_store_that_cannot_answer_is_asked_again_and_then_told(
+def test_a_failing_store_is_retried_and_then_reported(
     answering: Callable[[Answer], list[str]], status: int, code: str
 ) -> None:
     paths = answering(refusing(status, code))
@@ -353,12 +355,12 @@ def test_a_store_that_cannot_answer_is_asked_again_and_then_told(
         Checkpoint("s3://bucket/q")
     assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
     assert raised.value.params["target"] == "s3://bucket/q/cleancut/format.json"
-    assert f"Told so. ({status} {code})" in str(raised.value)
+    assert f"As specified. ({status} {code})" in str(raised.value)
     assert raised.value.params["attempts"] == str(len(paths)) == "5"
 
 
 @pytest.mark.parametrize("what", ["cuts", "segments", "stores"])
-def test_verify_takes_a_failing_store_for_no_damage(
+def test_verify_does_not_report_a_failing_store_as_corruption(
     four_cuts: CutFiles, answering: Callable[[Answer], list[str]], what: str
 ) -> None:
     four_cuts.files.delta(1, [], 0)
@@ -371,7 +373,7 @@ def test_verify_takes_a_failing_store_for_no_damage(
 
 
 def serving(objects: Mapping[str, bytes], failing: Answer, what: str) -> Answer:
-    """Lists and gives objects of `s3://bucket/q`, but fails for those with a part in their name."""
+    """Serves the objects of `s3://bucket/q`, but fails for names that contain the given part."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         path, _, query = request.path.partition("?")
@@ -379,11 +381,11 @@ def serving(objects: Mapping[str, bytes], failing: Answer, what: str) -> Answer:
             return failing(request)
         if query:
             prefix = parse_qs(query)["prefix"][0]
-            found = [name for name in objects if f"q/{name}".startswith(prefix)]
+            names = [name for name in objects if f"q/{name}".startswith(prefix)]
             contents = "".join(
                 f"<Contents><Key>q/{name}</Key><LastModified>2026-01-01T00:00:00Z</LastModified>"
                 f"<Size>{len(objects[name])}</Size></Contents>"
-                for name in found
+                for name in names
             )
             body = f"<ListBucketResult>{contents}</ListBucketResult>".encode()
         else:
@@ -401,19 +403,19 @@ def serving(objects: Mapping[str, bytes], failing: Answer, what: str) -> Answer:
     return answer
 
 
-def test_a_store_that_refuses_is_not_asked_again(
+def test_a_refused_request_is_not_retried(
     answering: Callable[[Answer], list[str]],
 ) -> None:
     paths = answering(refusing(403, "AccessDenied"))
     with pytest.raises(RequestError) as raised:
         Checkpoint("s3://bucket/q")
     assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_REFUSED"
-    assert "Told so. (403 AccessDenied)" in str(raised.value)
+    assert "As specified. (403 AccessDenied)" in str(raised.value)
     assert paths == ["/bucket/q/cleancut/format.json"]
 
 
 def cut_short(times: int, body: bytes) -> Answer:
-    """A connection that breaks within the body, some times."""
+    """Serves bodies whose connection breaks, the given number of times."""
     left = [times]
 
     def answer(request: BaseHTTPRequestHandler) -> None:
@@ -426,14 +428,14 @@ def cut_short(times: int, body: bytes) -> Answer:
     return answer
 
 
-def test_a_body_that_breaks_off_is_read_again(answering: Callable[[Answer], list[str]]) -> None:
+def test_an_interrupted_body_is_read_again(answering: Callable[[Answer], list[str]]) -> None:
     note = json.dumps({"format": "cleancut", "version": 1}).encode()
     paths = answering(cut_short(2, note))
     assert Checkpoint("s3://bucket/q").location == "s3://bucket/q"
     assert len(paths) == 3
 
 
-def test_a_body_that_never_comes_whole_is_told(
+def test_a_repeatedly_interrupted_body_is_reported(
     answering: Callable[[Answer], list[str]],
 ) -> None:
     answering(cut_short(99, b"0123456789"))
@@ -442,7 +444,7 @@ def test_a_body_that_never_comes_whole_is_told(
     assert raised.value.error_id == "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
 
 
-def test_a_store_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_store_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", no_delay)
     with pytest.raises(RetryableError, match="Could not connect") as raised:
         Checkpoint("s3://bucket/q", endpoint="http://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""A checkpoint behind an https endpoint whose certificate is of a private authority."""
+"""A checkpoint at an https endpoint whose certificate is issued by a private authority."""
 
 import datetime
 from collections.abc import Iterator
@@ -51,11 +51,14 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The authority's certificate, beside the certificate and the key of its server."""
+    """Writes the authority's certificate, and the certificate and key of its server."""
     directory = tmp_path_factory.mktemp("tls")
-    own, servers = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    (directory / "ca.pem").write_bytes(_pem(_signed("ca", own, "ca", own)))
-    (directory / "server.pem").write_bytes(_pem(_signed("server", servers, "ca", own)))
+    ca_key, servers = (
+        ec.generate_private_key(ec.SECP256R1()),
+        ec.generate_private_key(ec.SECP256R1()),
+    )
+    (directory / "ca.pem").write_bytes(_pem(_signed("ca", ca_key, "ca", ca_key)))
+    (directory / "server.pem").write_bytes(_pem(_signed("server", servers, "ca", ca_key)))
     (directory / "server.key").write_bytes(
         servers.private_bytes(
             serialization.Encoding.PEM,

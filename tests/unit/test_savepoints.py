@@ -1,4 +1,4 @@
-"""Savepoints that are made and given up beside a query, by this package alone."""
+"""Savepoints that this package creates and drops while a query runs."""
 
 import json
 from pathlib import Path
@@ -22,12 +22,12 @@ def cut_of(files: CutFiles, epoch: int) -> Path:
     return Path(files.location) / f"cleancut/cuts/{epoch:020d}.cut"
 
 
-def test_a_cut_is_kept_under_a_name_until_that_is_given_up(four_cuts: CutFiles) -> None:
+def test_a_savepoint_retains_a_cut_until_it_is_dropped(four_cuts: CutFiles) -> None:
     there = Checkpoint(four_cuts.location)
     assert there.create_savepoint("good", 1) == 1
     assert there.create_savepoint("last") == there.cuts()[-1].epoch
-    assert [of.name for of in there.savepoints()] == ["good", "last"]
-    # Once more changes nothing, another cut under the name is refused.
+    assert [savepoint.name for savepoint in there.savepoints()] == ["good", "last"]
+    # A repeated call changes nothing; another cut under the same name is refused.
     assert there.create_savepoint("good", 1) == 1
     with pytest.raises(RequestError, match="has this name already") as raised:
         there.create_savepoint("good", 2)
@@ -36,7 +36,7 @@ def test_a_cut_is_kept_under_a_name_until_that_is_given_up(four_cuts: CutFiles) 
     assert there.cut(at="good").info.version == 2
     home = Path(four_cuts.location) / "cleancut/savepoints"
     assert sorted(path.name for path in home.iterdir()) == ["good.cut", "last.cut"]
-    # What Hadoop keeps beside its own.
+    # A checksum file that Hadoop writes for each of its files.
     (home / ".good.cut.crc").write_bytes(b"")
     assert there.drop_savepoint("good")
     assert not there.drop_savepoint("good")
@@ -44,7 +44,7 @@ def test_a_cut_is_kept_under_a_name_until_that_is_given_up(four_cuts: CutFiles) 
     assert [path.name for path in home.iterdir()] == ["last.cut"]
 
 
-def test_what_cannot_be_kept_is_refused_and_leaves_nothing(four_cuts: CutFiles) -> None:
+def test_an_invalid_savepoint_is_refused_without_traces(four_cuts: CutFiles) -> None:
     there = Checkpoint(four_cuts.location)
     for name, epoch, reason in [
         ("good", 99, "there is no cut of epoch 99"),
@@ -60,28 +60,28 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(four_cuts: CutFiles) 
     assert there.savepoints() == []
 
 
-class Swept(MemoryObjects):
-    """A driver that sweeps a cut as soon as something is written."""
+class ConcurrentCollection(MemoryObjects):
+    """A driver that deletes a cut as soon as an object is created."""
 
     def create(self, name: str, data: bytes) -> bool:
         created = super().create(name, data)
-        self.data = {name: of for name, of in self.data.items() if not name.startswith("cuts/")}
+        self.data = {at: held for at, held in self.data.items() if not at.startswith("cuts/")}
         return created
 
 
-def test_a_cut_that_is_swept_meanwhile_is_no_savepoint(four_cuts: CutFiles) -> None:
+def test_a_cut_deleted_during_its_savepoint_is_refused(four_cuts: CutFiles) -> None:
     data = {
-        name.removeprefix("cleancut/"): of
-        for name, of in four_cuts.objects().items()
+        name.removeprefix("cleancut/"): content
+        for name, content in four_cuts.objects().items()
         if name.startswith("cleancut/")
     }
-    objects = Swept(data)
+    objects = ConcurrentCollection(data)
     with pytest.raises(RequestError, match="was deleted meanwhile"):
         create_savepoint(Root("memory", objects), "good", 1)
     assert not [name for name in objects.data if name.startswith("savepoints/")]
 
 
-def test_a_file_is_created_whole_and_once(tmp_path: Path) -> None:
+def test_a_file_is_created_completely_and_once(tmp_path: Path) -> None:
     there = Directory(pyarrow.fs.LocalFileSystem(), str(tmp_path))
     assert there.create("a/b", b"one")
     assert not there.create("a/b", b"two")
@@ -92,7 +92,7 @@ def test_a_file_is_created_whole_and_once(tmp_path: Path) -> None:
     assert there.list("a") == {}
 
 
-def test_the_commands_make_and_drop_savepoints(
+def test_the_commands_create_and_drop_savepoints(
     four_cuts: CutFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     location = str(four_cuts.location)
@@ -104,8 +104,8 @@ def test_the_commands_make_and_drop_savepoints(
 
     first = ("savepoint", "create", location, "good", "--epoch", "1")
     assert said(*first) == "savepoint good retains the cut of epoch 1\n"
-    told = json.loads(said(*first, "--json"))
-    assert told == {"savepoint": "good", "epoch": 1}
+    savepoint = json.loads(said(*first, "--json"))
+    assert savepoint == {"savepoint": "good", "epoch": 1}
     assert _cli.main(["savepoint", "create", location, "good", "--epoch", "2"]) == _cli.REFUSED
     assert "has this name already" in capsys.readouterr().err
     assert said("savepoint", "drop", location, "good") == "good is dropped\n"

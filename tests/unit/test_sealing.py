@@ -1,4 +1,4 @@
-"""Sealing an epoch, on a JVM that only notes what it is asked."""
+"""Sealing of an epoch, on a fake JVM that records its calls."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ class Rows:
         return self is other
 
 
-class Found:
+class ScalaOption:
     """An Option of Scala."""
 
     def __init__(self, text: str | None) -> None:
@@ -32,10 +32,10 @@ class Found:
 
 
 class Facade:
-    """Of the JVM.
+    """The JVM side of the seal.
 
-    `steps` is what became of a batch, `kept` what Spark keeps in its place, `output` what an
-    earlier run has sealed.
+    `steps` records what happened to a batch, `kept` is what Spark caches instead, and `output` is
+    the output that an earlier run has sealed.
     """
 
     def __init__(self, kept: Rows | None = None, output: str | None = None) -> None:
@@ -54,8 +54,8 @@ class Facade:
     def close(self, batch: Rows, epoch: int, output: str) -> None:
         self.steps.append(f"close {epoch} {output}")
 
-    def sealedOutput(self, batch: Rows, epoch: int) -> Found:  # noqa: N802
-        return Found(self.output)
+    def sealedOutput(self, batch: Rows, epoch: int) -> ScalaOption:  # noqa: N802
+        return ScalaOption(self.output)
 
     def finish(self, batch: Rows, epoch: int) -> bool:
         self.steps.append(f"finish {epoch}")
@@ -80,7 +80,7 @@ def batch_of(kept: Rows | None = None, output: str | None = None) -> Any:
     return Batch(Rows(), SimpleNamespace(_jvm=jvm))
 
 
-def test_a_batch_is_sealed_before_the_function_and_given_up_behind_it() -> None:
+def test_a_batch_is_sealed_before_the_function_and_released_after_it() -> None:
     batch = batch_of()
 
     @cleancut.sinks.sealed
@@ -94,7 +94,7 @@ def test_a_batch_is_sealed_before_the_function_and_given_up_behind_it() -> None:
     assert (write.__name__, write.__doc__) == ("write", "Writes.")
 
 
-def test_the_function_gets_the_rows_that_spark_could_keep() -> None:
+def test_the_function_gets_the_rows_that_spark_has_cached() -> None:
     kept = Rows()
     batch = batch_of(kept)
 
@@ -107,7 +107,7 @@ def test_the_function_gets_the_rows_that_spark_could_keep() -> None:
     assert cleancut.seal(batch, 8)._jdf is kept
 
 
-def test_a_function_that_fails_gives_the_batch_up() -> None:
+def test_a_failed_function_releases_the_batch() -> None:
     batch = batch_of()
 
     @cleancut.sinks.sealed
@@ -119,11 +119,11 @@ def test_a_function_that_fails_gives_the_batch_up() -> None:
     assert batch.steps[-1] == ("unpersist", batch._jdf)
 
 
-def test_an_epoch_that_was_written_and_sealed_is_finished_without_the_function() -> None:
-    asked: list[int] = []
+def test_a_written_and_sealed_epoch_is_finished_without_the_function() -> None:
+    lookups: list[int] = []
 
     def written(epoch: int) -> bool:
-        asked.append(epoch)
+        lookups.append(epoch)
         return epoch < 8
 
     def write(df: Any, epoch: int) -> None:
@@ -133,12 +133,12 @@ def test_an_epoch_that_was_written_and_sealed_is_finished_without_the_function()
     sealed, other = batch_of(output="rows"), batch_of()
     sink(sealed, 7)
     assert sealed.steps == ["finish 7"]
-    # No run has sealed it, so that its tasks have to run.
+    # No run has sealed it, so its tasks have to run.
     sink(other, 7)
     assert other.steps == ["finish 7", (other._jdf, 7), "write 7", ("unpersist", other._jdf)]
     sink(sealed, 8)
     assert sealed.steps[1:] == [(sealed._jdf, 8), "write 8", ("unpersist", sealed._jdf)]
-    assert asked == [7, 7, 8]
+    assert lookups == [7, 7, 8]
 
 
 def test_a_sink_that_stages_seals_in_two_steps() -> None:
@@ -158,8 +158,8 @@ def test_a_batch_of_spark_connect_cannot_be_sealed() -> None:
     assert raised.value.error_id == "CLEANCUT_SEAL_BATCH_INVALID"
 
 
-def test_what_is_of_spark_connect_is_refused_as_that() -> None:
-    """It failed on an attribute without a word of Connect."""
+def test_an_object_of_spark_connect_is_refused_by_name() -> None:
+    """It failed with an AttributeError that did not mention Connect."""
     given = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
     with pytest.raises(RequestError) as raised:
         EpochRows()(given, 0)

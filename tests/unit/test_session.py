@@ -1,4 +1,4 @@
-"""`configure` fills a builder, or says what stands against it."""
+"""`configure` sets the options of a builder, or reports all conflicts."""
 
 import inspect
 import sys
@@ -59,7 +59,7 @@ def refused(made: Any, error_id: str, **given: Any) -> str:
     return str(raised.value)
 
 
-def test_jar_provider_and_extension_are_set_and_the_builder_comes_back() -> None:
+def test_jar_provider_and_extension_are_set_and_the_builder_is_returned() -> None:
     made = builder()
     assert cleancut.configure(made) is made
     assert options(made) == {"spark.jars": JARS, PROVIDER_KEY: PROVIDER, **ALWAYS}
@@ -71,7 +71,7 @@ def test_options_become_keys() -> None:
     assert options(made)[f"{PREFIX}lockAcquireTimeout"] == "10s"
 
 
-def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
+def test_cuts_are_a_key_and_the_file_manager_is_always_set() -> None:
     made = cleancut.configure(builder(), cuts=True)
     assert options(made) == {
         "spark.jars": JARS,
@@ -84,19 +84,19 @@ def test_cuts_are_a_key_beside_the_file_manager_that_is_always_set() -> None:
 
 
 @pytest.mark.parametrize("mode", ["unaligned", "auto"])
-def test_overtaking_is_refused_where_cuts_are_and_nowhere_else(
+def test_unaligned_mode_is_refused_without_cuts(
     mode: Literal["unaligned", "auto"],
 ) -> None:
-    """Such a query ran aligned, without a word."""
+    """Such a query ran aligned without a warning."""
     text = refused(builder(), "CLEANCUT_CONF_INVALID", mode=mode, cuts=False)
     assert f"mode '{mode}' requires cuts, and cuts is False: set cuts=True" in text
-    # A bucket has cuts in any case.
+    # A bucket always has cuts.
     for given in ({}, {"cuts": True}, {"cuts": "auto"}):
         assert options(cleancut.configure(builder(), mode=mode, **given))[f"{PREFIX}mode"] == mode
     cleancut.configure(builder(), mode="aligned", cuts=False)
 
 
-def test_real_time_mode_takes_the_place_of_the_provider() -> None:
+def test_real_time_mode_replaces_the_provider() -> None:
     made = cleancut.configure(builder(), real_time_mode=True)
     assert options(made) == {
         "spark.jars": JARS,
@@ -105,7 +105,7 @@ def test_real_time_mode_takes_the_place_of_the_provider() -> None:
     }
 
 
-def test_the_key_of_real_time_mode_takes_the_place_of_the_provider(
+def test_the_key_of_real_time_mode_replaces_the_provider(
     installation: Installation,
 ) -> None:
     key = f"{PREFIX}realTimeMode"
@@ -136,7 +136,7 @@ def test_an_option_wins_over_the_key_that_was_set_before() -> None:
     assert options(made)[f"{PREFIX}compressionLevel"] == "3"
 
 
-def test_jars_of_the_user_stay_in_front() -> None:
+def test_jars_of_the_user_stay_first() -> None:
     made = cleancut.configure(builder(**{"spark.jars": "/a.jar,s3a://b/c.jar"}))
     assert options(made)["spark.jars"] == f"/a.jar,s3a://b/c.jar,{JARS}"
 
@@ -150,7 +150,7 @@ def test_each_jar_is_added_once() -> None:
 
 
 def test_jars_of_the_defaults_are_kept(installation: Installation) -> None:
-    """A builder's spark.jars takes the place of the one in spark-defaults.conf."""
+    """A builder's spark.jars replaces the one in spark-defaults.conf."""
     installation.defaults("# comment\nspark.jars   /d.jar,/e.jar\nspark.x=1\n")
     assert options(cleancut.configure(builder()))["spark.jars"] == f"/d.jar,/e.jar,{JARS}"
 
@@ -170,15 +170,13 @@ def test_the_defaults_are_found_where_spark_finds_them(
 @pytest.mark.parametrize(
     "arguments", ["--jars /a.jar", "--jars=/a.jar", "--conf spark.jars=/a.jar"]
 )
-def test_jars_in_submit_args_would_win_and_are_refused(
-    arguments: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jars_in_submit_args_are_refused(arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
     assert f"PYSPARK_SUBMIT_ARGS has jars, which take the place of spark.jars: add {JARS}" in text
 
 
-def test_what_is_missing_of_ours_in_submit_args_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_missing_in_submit_args_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {JAR} pyspark-shell")
     assert f"spark.jars: add {COMMON} to them" in refused(builder(), "CLEANCUT_CONF_INVALID")
 
@@ -198,7 +196,7 @@ def test_jars_in_submit_args_with_ours_are_kept(monkeypatch: pytest.MonkeyPatch)
         ("", EXTENSION),
     ],
 )
-def test_extensions_of_the_user_stay_in_front_and_ours_is_added_once(
+def test_extensions_of_the_user_stay_first_and_ours_is_added_once(
     configured: str, expected: str
 ) -> None:
     made = cleancut.configure(builder(**{EXTENSIONS: configured}))
@@ -209,7 +207,7 @@ def test_extensions_of_the_user_stay_in_front_and_ours_is_added_once(
 def test_extensions_of_defaults_and_submit_args_are_kept(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the builder has takes their place, in a session that this process starts."""
+    """The builder's value replaces both in a session that this process starts."""
     installation.defaults(f"{EXTENSIONS} com.example.D\n")
     assert options(cleancut.configure(builder()))[EXTENSIONS] == f"com.example.D,{EXTENSION}"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf {EXTENSIONS}=com.example.S pyspark-shell")
@@ -290,7 +288,7 @@ def test_the_builder_of_spark_connect_is_refused() -> None:
     assert "that of Spark Connect" in refused(Builder(), "CLEANCUT_CONNECT_UNSUPPORTED")
 
 
-def test_classic_mode_is_taken_by_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explicit_classic_mode_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_API_MODE", "connect")
     cleancut.configure(builder(**{"spark.api.mode": "classic"}))
 
@@ -301,7 +299,7 @@ def test_wrong_versions_are_refused(installation: Installation) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "local[1]", SparkSession, SparkSession.Builder])
-def test_what_is_no_builder_is_a_type_error(wrong: Any) -> None:
+def test_an_argument_other_than_a_builder_is_a_type_error(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"SparkSession\.builder"):
         cleancut.configure(wrong)
 
@@ -314,7 +312,7 @@ def test_all_options_are_keywords_that_need_not_be_given() -> None:
 
 
 class Loader:
-    """The class loader of a JVM, as py4j shows it; it may take jars."""
+    """The class loader of a JVM, as py4j exposes it; it may accept jars."""
 
     def __init__(self, jar: str | None, *, takes: bool) -> None:
         self.jar = jar
@@ -352,7 +350,7 @@ class File:
 
 
 def jvm_of(loader: Loader, java: str = "17") -> SimpleNamespace:
-    """As much of py4j's view of a JVM as is asked for."""
+    """The parts of py4j's view of a JVM that `configure` uses."""
     thread = SimpleNamespace(getContextClassLoader=lambda: loader)
     lang = SimpleNamespace(
         System=SimpleNamespace(getProperty=lambda _: java),
@@ -368,7 +366,9 @@ def in_jvm(monkeypatch: pytest.MonkeyPatch, jvm: SimpleNamespace) -> None:
     )
 
 
-def test_a_jvm_that_takes_no_jar_is_told_how_to_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_accepts_no_jar_is_refused_with_the_start_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     in_jvm(monkeypatch, jvm_of(Loader(None, takes=False)))
     text = refused(builder(), "CLEANCUT_SESSION_RUNNING")
     assert "not on its class path" in text
@@ -377,12 +377,10 @@ def test_a_jvm_that_takes_no_jar_is_told_how_to_be_started(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("jar", [None, JAR, "/opt/spark/jars/" + JAR.rpartition("/")[2]])
-def test_a_jvm_gets_the_jar_unless_it_has_it(
-    jar: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_jvm_without_the_jar_gets_it(jar: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     loader = Loader(jar, takes=jar is None)
     in_jvm(monkeypatch, jvm_of(loader))
-    # Executors get it from there, wherever the driver has it from.
+    # Executors fetch it from there, wherever the driver has it from.
     assert options(cleancut.configure(builder()))["spark.jars"] == JARS
     assert loader.jar == (jar or JAR)
 
@@ -400,8 +398,8 @@ def test_a_jar_of_another_release_on_the_class_path_is_refused(
     assert "/x/cleancut-spark-4.2" in refused(builder(), "CLEANCUT_CONF_INVALID")
 
 
-def test_a_jar_of_an_image_that_lacks_the_other_is_refused(installation: Installation) -> None:
-    """Spark's own class loader does not look for it where `spark.jars` has it."""
+def test_a_jar_in_an_image_without_the_other_is_refused(installation: Installation) -> None:
+    """Spark's own class loader does not look for it in `spark.jars`."""
     image = installation.spark_home / "jars"
     (image / Path(JAR).name).touch()
     text = refused(builder(), "CLEANCUT_CONF_INVALID")

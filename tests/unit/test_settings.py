@@ -1,4 +1,4 @@
-"""Options are checked before Spark starts, by the rules of the JVM side."""
+"""Options are checked before Spark starts, with the rules of the JVM side."""
 
 import inspect
 import re
@@ -16,7 +16,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/configuration.
 
 
 def test_the_options_are_the_keys_of_the_jvm() -> None:
-    """The reference page is made from the JVM's declaration of the keys."""
+    """The reference page is generated from the JVM's declaration of the keys."""
     text = REFERENCE.read_text(encoding="utf-8")
     row = re.compile(r"^\| `([\w.]+)` \| `[^`]+` \| [^|]+ \| ([^|]+) \|", re.MULTILINE)
     keys = {f"{PREFIX}{name}": allowed.strip() for name, allowed in row.findall(text)}
@@ -25,7 +25,7 @@ def test_the_options_are_the_keys_of_the_jvm() -> None:
 
 
 def test_a_removed_key_is_refused_with_the_key_that_replaces_it() -> None:
-    """The removed keys and their successors are those of the JVM, which the reference page has."""
+    """The reference page lists the removed keys of the JVM with their successors."""
     _, _, section = REFERENCE.read_text(encoding="utf-8").partition("## Removed keys")
     row = re.compile(r"^\| `([\w.]+)` \| [\d.]+ \| `([\w.]+)` \|", re.MULTILINE)
     removed = {f"{PREFIX}{old}": f"{PREFIX}{new}" for old, new in row.findall(section)}
@@ -35,8 +35,8 @@ def test_a_removed_key_is_refused_with_the_key_that_replaces_it() -> None:
         assert conf_problems({key: "auto"}) == [f"{key} was removed. Set {successor} instead."]
 
 
-def test_options_of_a_few_words_are_typed_by_these_words() -> None:
-    """A type checker refuses `mode="unalined"`, as the option itself does when it runs."""
+def test_options_with_few_values_are_typed_as_literals() -> None:
+    """A type checker refuses `mode="unalined"`, as does the option itself at run time."""
     for option in OPTIONS:
         words = set(re.split(", | or ", option.rule.allowed)) - {"true", "false"}
         is_list = all(re.fullmatch("[a-z0-9]+", word) for word in words)
@@ -47,7 +47,7 @@ def test_options_of_a_few_words_are_typed_by_these_words() -> None:
             assert option.rule.accepts("auto"), option.name
 
 
-def test_configure_shows_each_option_with_what_it_does() -> None:
+def test_the_docstring_of_configure_describes_each_option() -> None:
     parameters = dict(inspect.signature(configure).parameters)
     assert list(parameters) == ["builder", *(option.name for option in OPTIONS)]
     shown = inspect.getdoc(configure) or ""
@@ -72,7 +72,7 @@ CONFS = {
 }
 
 
-def test_what_is_not_given_is_not_set() -> None:
+def test_absent_options_are_not_set() -> None:
     assert confs_of({}) == CONFS
     assert problems_of({}) == []
 
@@ -130,7 +130,7 @@ def test_a_value_in_range_is_set(given: dict[str, Any], conf: str) -> None:
     assert [text for key, text in confs_of(options).items() if key not in CONFS] == [conf]
 
 
-def test_real_time_mode_is_asked_for_without_the_provider() -> None:
+def test_real_time_mode_is_set_without_the_provider() -> None:
     key = "spark.sql.streaming.stateStore.cleancut.realTimeMode"
     others = {k: v for k, v in CONFS.items() if not k.endswith("providerClass")}
     assert confs_of({"real_time_mode": True}) == others | {key: "true"}
@@ -177,7 +177,7 @@ def test_real_time_mode_is_asked_for_without_the_provider() -> None:
         {"max_connections": 0},
     ],
 )
-def test_a_wrong_way_to_an_object_store_is_told_with_what_is_allowed(
+def test_an_invalid_access_option_is_reported_with_the_allowed_values(
     given: dict[str, Any],
 ) -> None:
     ((name, value),) = given.items()
@@ -186,14 +186,14 @@ def test_a_wrong_way_to_an_object_store_is_told_with_what_is_allowed(
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, "true"])
-def test_a_wrong_switch_is_told_with_what_is_allowed(value: Any) -> None:
+def test_an_invalid_boolean_is_reported_with_the_allowed_values(value: Any) -> None:
     assert problems_of({"real_time_mode": value}) == [
         f"real_time_mode must be true or false, not {value!r}."
     ]
 
 
 @pytest.mark.parametrize("value", [None, 20, -8, True, "3", 1.0, 10**30])
-def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
+def test_an_invalid_level_is_reported_with_the_allowed_range(value: Any) -> None:
     assert problems_of({"compression_level": value}) == [
         f"compression_level must be a whole number from -7 to 19, not {value!r}."
     ]
@@ -215,7 +215,7 @@ def test_a_wrong_level_is_told_with_what_is_allowed(value: Any) -> None:
         timedelta(-1),
     ],
 )
-def test_a_wrong_timeout_is_told_with_what_is_allowed(value: Any) -> None:
+def test_an_invalid_timeout_is_reported_with_the_allowed_range(value: Any) -> None:
     (problem,) = problems_of({"lock_acquire_timeout": value})
     assert problem.startswith(
         "lock_acquire_timeout must be a number with a unit (h, m, s, ms) up to 1h"
@@ -224,7 +224,7 @@ def test_a_wrong_timeout_is_told_with_what_is_allowed(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 512, "512", "1023k", "0g", "1gb", "half", -1])
-def test_a_wrong_bound_is_told_with_what_is_allowed(value: Any) -> None:
+def test_an_invalid_memory_limit_is_reported_with_the_allowed_values(value: Any) -> None:
     (problem,) = problems_of({"max_off_heap_memory": value})
     assert problem.startswith("max_off_heap_memory must be auto, or a number with a unit")
 

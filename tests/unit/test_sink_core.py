@@ -1,4 +1,4 @@
-"""How several sinks take an epoch, and what acts on a checkpoint mean for what is published."""
+"""How several sinks process an epoch, and which published epochs count after operations."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_all_stage_before_one_seal_and_publish_after_it() -> None:
         "a sweeps",
         "b sweeps",
     ]
-    # It runs again in the same run: the tasks have to, for the state.
+    # It runs again in the same run: the tasks have to run for the state.
     assert give(both, side) == [
         "compute",
         "close",
@@ -41,7 +41,7 @@ def test_all_stage_before_one_seal_and_publish_after_it() -> None:
     assert side.closed[0] == side.closed[1]
 
 
-def test_rows_that_a_sink_reads_once_are_not_kept() -> None:
+def test_rows_that_a_sink_reads_once_are_not_cached() -> None:
     steps: list[str] = []
     side = Side(steps)
     once = Target("a", steps)
@@ -52,12 +52,12 @@ def test_rows_that_a_sink_reads_once_are_not_kept() -> None:
     ]
     # It is published, and its tasks have to run.
     assert give(once, side) == ["compute", "close", "record a", "unpersist", "a sweeps"]
-    # Another one reads them, too.
+    # Another sink reads them, too.
     once.shown = None
     assert "compute" in give(fan_out(once, Target("b", steps)), side)
 
 
-def test_what_a_run_has_brought_to_one_of_two_the_next_brings_to_the_other() -> None:
+def test_the_next_run_publishes_to_the_sink_that_lacks_the_epoch() -> None:
     steps: list[str] = []
     side = Side(steps)
     a, b = Target("a", steps), Target("b", steps, fails=True)
@@ -71,7 +71,7 @@ def test_what_a_run_has_brought_to_one_of_two_the_next_brings_to_the_other() -> 
         *("compute", "b stages", "close", "b publishes b staged", "record a, b", "unpersist"),
         *("a sweeps", "b sweeps"),
     ]
-    # Where the seal is an object, nothing is computed.
+    # If the seal is an object, the rows are not computed.
     a.shown, b.shown = "a staged", None
     side.output = side.closed[0]
     assert give(fan_out(a, b), side)[0] == "finish"
@@ -79,13 +79,13 @@ def test_what_a_run_has_brought_to_one_of_two_the_next_brings_to_the_other() -> 
 
 
 @pytest.mark.parametrize("output", ["", "something else", 'cleancut.sinks\n{"a": "a staged"}'])
-def test_what_was_sealed_for_other_sinks_is_computed_again(output: str) -> None:
+def test_an_epoch_sealed_for_other_sinks_is_computed_again(output: str) -> None:
     steps: list[str] = []
     side = Side(steps, output)
     assert "compute" in give(fan_out(Target("a", steps), Target("b", steps)), side)
 
 
-def test_a_fan_out_takes_sinks_alone() -> None:
+def test_a_fan_out_accepts_only_sinks() -> None:
     def write(rows: Any, epoch: int) -> None: ...
 
     sinks: list[Any] = [Target("a", []), write]
@@ -94,7 +94,7 @@ def test_a_fan_out_takes_sinks_alone() -> None:
     assert raised.value.error_id == "CLEANCUT_SINK_REFUSED"
 
 
-def test_a_sink_is_given_once_to_a_fan_out() -> None:
+def test_a_fan_out_refuses_a_duplicate_sink() -> None:
     for sinks in ([], [Target("a", []), Target("a", [])]):
         with pytest.raises(RequestError) as raised:
             fan_out(*sinks)
@@ -102,26 +102,26 @@ def test_a_sink_is_given_once_to_a_fan_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("acts", "kept"),
+    ("operations", "kept"),
     [
         ([], None),
-        # Acts that do not go back have the result of the last epoch.
+        # Operations that do not roll back have the result of the last epoch.
         ([(5, 4)], 4),
         ([(5, 1), (6, 1)], 1),
-        # One that was undone, before anything was published.
+        # A rollback that was undone before anything was published.
         ([(6, 1), (8, 4)], 4),
-        # One that went back to what an earlier one had made.
+        # A rollback to the result of an earlier rollback.
         ([(6, 1), (8, 6)], 1),
-        # One that was not done, before another one.
+        # A rollback that was not completed, before another one.
         ([(6, 1), (7, 4), (8, 4)], 4),
     ],
 )
-def test_how_far_a_query_has_gone_back(acts: list[tuple[int, int]], kept: int | None) -> None:
-    assert kept_until([Act(*act) for act in acts]) == kept
+def test_the_target_epoch_of_rollbacks(operations: list[tuple[int, int]], kept: int | None) -> None:
+    assert kept_until([Act(*operation) for operation in operations]) == kept
 
 
-def test_what_counts_after_several_acts() -> None:
-    # 0 1 2, back to 0, 5 6, back to 5, 9: then 0 5 9 count; and 0 1 2 if that is undone to 2.
+def test_the_epochs_that_count_after_several_operations() -> None:
+    # 0 1 2, back to 0, 5 6, back to 5, 9: then 0 5 9 count, or 0 1 2 if that is undone to 2.
     acts = [Act(4, 0), Act(8, 5)]
     assert [epoch for epoch in (0, 1, 2, 5, 6, 9) if counts(epoch, 9, acts)] == [0, 5, 9]
     assert [epoch for epoch in (0, 1, 2) if counts(epoch, 2, acts)] == [0, 1, 2]
@@ -138,7 +138,7 @@ def test_what_counts_after_several_acts() -> None:
         ({"keys": "k", "keep_undo": -1}, "a number of epochs"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], problem: str) -> None:
+def test_contradictory_options_are_refused(options: dict[str, Any], problem: str) -> None:
     for kind in (PostgresSink, SqlSink):
         with pytest.raises(RequestError, match=problem) as raised:
             kind("sqlite:///x", "t", **options)
@@ -146,7 +146,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], pr
 
 
 @pytest.mark.parametrize("made", [SqlSink, SqlLedger])
-def test_a_database_whose_sql_no_test_has_run_on_is_refused(made: Any) -> None:
+def test_an_untested_database_is_refused(made: Any) -> None:
     """Its statements were guesses, which only failed when the first epoch was published."""
     with pytest.raises(RequestError, match="PostgreSQL are supported, and oracle is not") as raised:
         made("oracle+oracledb://writer:secret@h/d", "t")
@@ -156,7 +156,7 @@ def test_a_database_whose_sql_no_test_has_run_on_is_refused(made: Any) -> None:
         made(url, "t")
 
 
-def test_names_of_staging_tables_tell_query_and_epoch() -> None:
+def test_names_of_staging_tables_contain_query_and_epoch() -> None:
     names, other = StagingNames("PostgresSink t q-1"), StagingNames("PostgresSink t q-2")
     for epoch in (0, 7, 10**15):
         name = names.fresh(epoch, "0123456789abcdef")

@@ -1,4 +1,4 @@
-"""How sinks classify failures: of the server, of the function that a user gives, and of Spark."""
+"""How sinks classify failures of the server, of the user's function, and of Spark."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ POSTGRES = PostgresDatabase("postgresql://writer@host/shop")
 
 
 class DriverError(Exception):
-    """As the driver of PostgreSQL raises it."""
+    """The exception of the PostgreSQL driver."""
 
     def __init__(self, text: str, sqlstate: str | None) -> None:
         super().__init__(text)
@@ -36,7 +36,7 @@ DriverError.__module__ = "adbc_driver_manager"
 
 
 class LostExecutorError(Exception):
-    """As PySpark raises it for a job that failed."""
+    """The exception that PySpark raises for a failed job."""
 
 
 LostExecutorError.__module__ = "pyspark.errors.exceptions.captured"
@@ -52,7 +52,7 @@ LostExecutorError.__module__ = "pyspark.errors.exceptions.captured"
     ],
     ids=repr,
 )
-def test_what_a_function_raises_passes_through(failure: Exception, tmp_path: Path) -> None:
+def test_exceptions_of_a_function_pass_through(failure: Exception, tmp_path: Path) -> None:
     calls: list[int] = []
 
     @exactly_once(ledger=SqlLedger(f"sqlite:///{tmp_path}/db", "totals", retry_for_s=5))
@@ -84,7 +84,7 @@ def test_a_statement_that_the_database_refuses_is_a_request_error(tmp_path: Path
     assert raised.value.error_id == "CLEANCUT_SINK_REFUSED"
 
 
-def test_an_exception_of_spark_is_not_one_of_the_server() -> None:
+def test_an_exception_of_spark_is_no_failure_of_the_server() -> None:
     failure = LostExecutorError("gone")
 
     def once() -> None:
@@ -117,9 +117,9 @@ PERMANENT = {"42P01": "undefined table", "23505": "unique violation", "28P01": "
 
 @pytest.mark.parametrize("state", [*TRANSIENT, *PERMANENT])
 def test_states_of_postgresql(state: str) -> None:
-    found = POSTGRES.verdict(DriverError({**TRANSIENT, **PERMANENT}[state], state))
-    assert (found in ("again", "lost")) == (state in TRANSIENT)
-    assert found != "foreign"
+    verdict = POSTGRES.verdict(DriverError({**TRANSIENT, **PERMANENT}[state], state))
+    assert (verdict in ("again", "lost")) == (state in TRANSIENT)
+    assert verdict != "foreign"
 
 
 def of_sqlalchemy(original: Exception) -> Exception:
@@ -135,7 +135,7 @@ class PsycopgError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("url", "original", "found"),
+    ("url", "original", "verdict"),
     [
         ("postgresql+psycopg://h/d", Exception("deadlock detected"), "again"),
         ("postgresql+psycopg://h/d", Exception("connection refused"), "lost"),
@@ -154,11 +154,11 @@ class PsycopgError(Exception):
     ],
     ids=str,
 )
-def test_failures_that_sqlalchemy_wraps(url: str, original: Exception, found: str) -> None:
-    assert SqlDatabase(url).verdict(of_sqlalchemy(original)) == found
+def test_failures_that_sqlalchemy_wraps(url: str, original: Exception, verdict: str) -> None:
+    assert SqlDatabase(url).verdict(of_sqlalchemy(original)) == verdict
 
 
-def test_failures_that_are_none_of_the_database() -> None:
+def test_other_failures_are_no_failures_of_the_database() -> None:
     import sqlalchemy
 
     assert SqlDatabase("sqlite:///d").verdict(KeyError("connection refused")) == "foreign"
@@ -179,8 +179,7 @@ def kafka_error(code: str, *, is_retriable: bool = False) -> Exception:
 class Producer:
     """A transactional producer whose commits fail in turn.
 
-    Attributes:
-        notes: the last record of each key that was committed.
+    Attributes: notes: the last record of each key that was committed.
     """
 
     notes: ClassVar[dict[Any, Any]] = {}
@@ -237,7 +236,7 @@ def test_brokers_that_are_away_within_a_commit_are_unreachable() -> None:
     assert raised.value.error_id == "CLEANCUT_SINK_UNREACHABLE"
 
 
-def test_a_run_that_was_paused_in_a_transaction_and_followed_is_fenced() -> None:
+def test_a_run_paused_in_a_transaction_is_fenced_by_its_successor() -> None:
     """The broker has ended its transaction, which was open for too long."""
     sink: Any = KafkaSink("broker:9092", topic="t", options={"transaction.timeout.ms": 1})
     connected(sink, Producer)
@@ -259,8 +258,8 @@ def test_a_run_that_was_paused_in_a_transaction_and_followed_is_fenced() -> None
     assert raised.value.error_id == "CLEANCUT_FENCED"
 
 
-def test_a_transaction_that_ended_while_brokers_were_away_is_begun_again() -> None:
-    """The broker has ended it by its timeout; the epoch is not too large."""
+def test_a_transaction_that_ended_while_brokers_were_away_is_repeated() -> None:
+    """The broker ended it by its timeout; the epoch is not too large."""
     failures = [kafka_error("_TIMED_OUT", is_retriable=True), kafka_error("INVALID_TXN_STATE")]
     kafka = confluent_kafka()
     with pytest.raises(kafka.KafkaException) as raised:
@@ -272,7 +271,7 @@ def test_a_transaction_that_ended_while_brokers_were_away_is_begun_again() -> No
 
 
 class Flaky(SqlDatabase):
-    """A database that is reached at the third attempt."""
+    """A database that accepts a connection at the third attempt."""
 
     attempts = 0
 

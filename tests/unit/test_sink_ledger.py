@@ -1,4 +1,4 @@
-"""The ledger of a database, on SQLite: who may write, what is published, and how it goes back."""
+"""The ledger of a database, on SQLite: which run may write, what is published, and rollbacks."""
 
 import functools
 import shutil
@@ -32,7 +32,7 @@ BATCH = Batch(0, query_id="q-1", run_id="r-1", checkpoint="file:/ckpt", planned_
 
 @dataclass(frozen=True)
 class Side:
-    """Of a query: an epoch of a run, its generation, and acts."""
+    """An epoch of a run of a query, with its generation and operations."""
 
     batch: Batch
     owner: int | None = None
@@ -62,38 +62,41 @@ def begin(
 
 
 def publish(ledger: SqlLedger, *batches: Batch) -> None:
-    def work(batch: Batch, of: Transaction) -> None:
-        assert ledger.lock(of, batch) is None
-        ledger.publish(of, batch, "", 3)
+    def work(batch: Batch, transaction: Transaction) -> None:
+        assert ledger.lock(transaction, batch) is None
+        ledger.publish(transaction, batch, "", 3)
 
     for batch in batches:
         ledger.within(functools.partial(work, batch))
 
 
-def found(ledger: SqlLedger, batch: Batch) -> LedgerEpoch | None:
-    epoch: LedgerEpoch | None = ledger.within(lambda of: ledger.find(of, batch))
+def find(ledger: SqlLedger, batch: Batch) -> LedgerEpoch | None:
+    epoch: LedgerEpoch | None = ledger.within(lambda transaction: ledger.find(transaction, batch))
     return epoch
 
 
 def epochs(ledger: SqlLedger, query: str = "q-1") -> list[int]:
-    published: list[LedgerEpoch] = ledger.within(lambda of: ledger.published(of, query))
+    published: list[LedgerEpoch] = ledger.within(
+        lambda transaction: ledger.published(transaction, query)
+    )
     return [epoch.epoch for epoch in published]
 
 
-def test_an_epoch_is_noted_once_and_found_by_each_later_run(ledger: SqlLedger) -> None:
+def test_an_epoch_is_recorded_once_and_found_by_each_later_run(ledger: SqlLedger) -> None:
     begin(ledger, run(0))
     publish(ledger, run(0), run(5))
     assert epochs(ledger) == [0, 5]
-    again = found(ledger, run(5, "r-9"))
+    again = find(ledger, run(5, "r-9"))
     assert again is not None
     assert (again.run_id, again.rows, again.incarnation) == ("r-1", 3, 0)
-    assert found(ledger, run(6)) is None
+    assert find(ledger, run(6)) is None
     other = replace(run(5), planned_ms=9)
-    assert refusal(lambda: found(ledger, other)).error_id == "CLEANCUT_SINK_EPOCH_CONFLICT"
-    # One that was left out and comes after later ones is of a query that was set back.
-    assert refusal(lambda: found(ledger, run(3))).error_id == "CLEANCUT_SINK_REFUSED"
-    # Another query numbers its epochs itself.
-    assert found(ledger, replace(run(3), query_id="q-2")) is None
+    assert refusal(lambda: find(ledger, other)).error_id == "CLEANCUT_SINK_EPOCH_CONFLICT"
+    # A skipped epoch that comes after later ones belongs to a query whose checkpoint was set to an
+    # older state.
+    assert refusal(lambda: find(ledger, run(3))).error_id == "CLEANCUT_SINK_REFUSED"
+    # Another query has its own epoch numbers.
+    assert find(ledger, replace(run(3), query_id="q-2")) is None
 
 
 def test_a_run_writes_nothing_once_another_one_has_begun(ledger: SqlLedger) -> None:
@@ -104,26 +107,26 @@ def test_a_run_writes_nothing_once_another_one_has_begun(ledger: SqlLedger) -> N
     assert isinstance(error, FencedError)
     assert error.error_id == "CLEANCUT_FENCED"
     assert "run r-2" in str(error)
-    # Nor does it come back, as with another sink in the same driver.
+    # Nor can the earlier run write again, as with another sink in the same driver.
     assert isinstance(refusal(lambda: begin(ledger, run(1))), FencedError)
     begin(ledger, run(1, "r-2"))
     publish(ledger, run(1, "r-2"))
     assert epochs(ledger) == [0, 1]
 
 
-def test_the_generation_of_the_query_decides_who_is_older(ledger: SqlLedger) -> None:
+def test_the_generation_of_the_query_decides_which_run_is_older(ledger: SqlLedger) -> None:
     begin(ledger, run(0, "new"), 7)
     assert isinstance(refusal(lambda: begin(ledger, run(0, "old"), 6)), FencedError)
     begin(ledger, run(0, "newer"), 8)
 
 
-def test_what_is_in_a_transaction_that_fails_is_not_there(ledger: SqlLedger) -> None:
+def test_a_failed_transaction_leaves_nothing(ledger: SqlLedger) -> None:
     begin(ledger, run(0))
 
-    def work(of: Transaction) -> None:
-        ledger.lock(of, run(0))
-        ledger.publish(of, run(0), "", 1)
-        of.run("SELECT * FROM nowhere")
+    def work(transaction: Transaction) -> None:
+        ledger.lock(transaction, run(0))
+        ledger.publish(transaction, run(0), "", 1)
+        transaction.run("SELECT * FROM nowhere")
 
     error = refusal(lambda: ledger.within(work))
     assert error.error_id == "CLEANCUT_SINK_REFUSED"
@@ -131,25 +134,25 @@ def test_what_is_in_a_transaction_that_fails_is_not_there(ledger: SqlLedger) -> 
     assert epochs(ledger) == []
 
 
-def test_epochs_are_undone_with_their_query(ledger: SqlLedger) -> None:
+def test_epochs_are_undone_with_a_rollback_of_the_query(ledger: SqlLedger) -> None:
     begin(ledger, run(0))
     publish(ledger, *map(run, range(4)))
     undone: list[int] = []
 
-    def undo(of: Transaction, published: Sequence[LedgerEpoch]) -> None:
+    def undo(transaction: Transaction, published: Sequence[LedgerEpoch]) -> None:
         undone.extend(epoch.epoch for epoch in published)
 
-    # An act that goes back to the last epoch is none that goes back.
+    # An operation that continues from the last epoch is no rollback.
     begin(ledger, run(5, "r-2"), None, Act(4, 3), undo=undo)
     assert undone == []
     begin(ledger, run(9, "r-3"), None, Act(7, 1), undo=undo)
     assert undone == [2, 3]
     publish(ledger, run(9, "r-3"))
     assert epochs(ledger) == [0, 1, 9]
-    last = found(ledger, run(9, "r-3"))
+    last = find(ledger, run(9, "r-3"))
     assert last is not None
     assert last.incarnation == 7
-    # To undo that would want rows again that are gone.
+    # An undo would require rows that are already deleted.
     error = refusal(lambda: begin(ledger, run(12, "r-4"), None, Act(11, 3), undo=undo))
     assert error.error_id == "CLEANCUT_SINK_ROWS_MISSING"
     assert "`cleancut rollback file:/ckpt --to-epoch 1 --apply`" in str(error)
@@ -166,7 +169,7 @@ def test_epochs_are_undone_with_their_query(ledger: SqlLedger) -> None:
 def test_a_rollback_that_is_undone_before_anything_was_published_is_refused(
     ledger: SqlLedger,
 ) -> None:
-    """The rows of the epochs between would be missing without a word."""
+    """The rows of the epochs between would be missing without an error."""
     begin(ledger, run(0))
     publish(ledger, *map(run, range(4)))
     begin(ledger, run(6, "r-2"), None, Act(5, 1), undo=lambda *_: None)
@@ -174,16 +177,16 @@ def test_a_rollback_that_is_undone_before_anything_was_published_is_refused(
     both = (Act(5, 1), Act(8, 3))
     error = refusal(lambda: begin(ledger, run(9, "r-3"), None, *both, undo=lambda *_: None))
     assert error.error_id == "CLEANCUT_SINK_ROWS_MISSING"
-    # The same act again, as after a run that died before it published anything.
+    # The same operation again, as after a run that crashed before it published anything.
     begin(ledger, run(6, "r-4"), None, Act(5, 1), undo=None)
     assert epochs(ledger) == [0, 1]
 
 
-def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger) -> None:
+def test_a_sink_without_undo_names_the_epochs_and_changes_nothing(ledger: SqlLedger) -> None:
     begin(ledger, run(0))
     publish(ledger, *map(run, range(4)))
 
-    def unable(of: Transaction, published: Sequence[LedgerEpoch]) -> None:
+    def unable(transaction: Transaction, published: Sequence[LedgerEpoch]) -> None:
         raise UndoRefusedError("it has no epoch_column")
 
     for undo, reason in ((None, "which rows"), (unable, "no epoch_column")):
@@ -195,27 +198,27 @@ def test_who_cannot_undo_says_which_epochs_and_changes_nothing(ledger: SqlLedger
         assert "from epoch 1" in str(error)
         assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(error)
         assert epochs(ledger) == [0, 1, 2, 3]
-    # As the error says: after somebody has taken the rows back.
+    # As the error says: after the rows were deleted by hand.
     assert ledger.mark_unpublished("q-1", after=1) == 2
     begin(ledger, run(7, "r-2"), 2, Act(6, 1))
     publish(ledger, run(7, "r-2"))
     assert epochs(ledger) == [0, 1, 7]
 
 
-def test_only_some_epochs_are_remembered(
+def test_a_limited_number_of_epochs_is_recorded(
     ledger: SqlLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cleancut.sinks._ledgers.ledger.KEPT_EPOCHS", 3)
     begin(ledger, run(0))
     publish(ledger, *map(run, range(6)))
     assert epochs(ledger) == [3, 4, 5]
-    assert refusal(lambda: found(ledger, run(1))).error_id == "CLEANCUT_SINK_REFUSED"
+    assert refusal(lambda: find(ledger, run(1))).error_id == "CLEANCUT_SINK_REFUSED"
     error = refusal(lambda: begin(ledger, run(9, "r-2"), None, Act(7, 0), undo=lambda *_: None))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "from 3 on" in str(error)
 
 
-def test_secrets_are_masked_wherever_they_stand() -> None:
+def test_secrets_are_masked_everywhere() -> None:
     dsn = "postgresql://me:s3cr%40t@db:5432/x?sslpassword=abc&a=1"
     assert "s3cr" not in masked(dsn)
     assert masked(r"host=db password='it\'s' user=x") == "host=db password=*** user=x"
@@ -223,12 +226,12 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     database = SqlDatabase("mysql+pymysql://me:s3cr%40t@db/x")
     assert set(database.secrets()) == {"s3cr%40t", "s3cr@t"}
     assert "s3cr" not in scrubbed("cannot log in with s3cr@t\n at s3cr%40t", database.secrets())
-    for told in (repr(database), database.label, repr(PostgresLedger(dsn, "n"))):
-        assert "s3cr" not in told
+    for text in (repr(database), database.label, repr(PostgresLedger(dsn, "n"))):
+        assert "s3cr" not in text
 
 
-class Unsteady:
-    """A database that fails some times."""
+class FlakyDatabase:
+    """A database whose transactions fail a given number of times."""
 
     label, lock = "there", ""
 
@@ -247,10 +250,10 @@ class Unsteady:
         return ["secret"]
 
 
-def test_a_transaction_is_begun_again_until_the_deadline() -> None:
-    database: Any = Unsteady("lost", "again")
+def test_a_transaction_is_retried_until_the_deadline() -> None:
+    database: Any = FlakyDatabase("lost", "again")
 
-    def work(of: Any) -> str:
+    def work(transaction: Any) -> str:
         if database.verdicts:
             raise OSError("my secret is out")
         return "done"
@@ -266,7 +269,7 @@ def test_a_transaction_is_begun_again_until_the_deadline() -> None:
     assert refusal(lambda: within(database, 5, work, "sink")).error_id == "CLEANCUT_SINK_REFUSED"
 
 
-def test_a_function_writes_no_epoch_whose_rows_it_does_not_have(ledger: SqlLedger) -> None:
+def test_a_function_writes_no_epoch_without_its_rows(ledger: SqlLedger) -> None:
     write = exactly_once(ledger=ledger)(lambda *_: None)
     begin(ledger, run(0))
     error = refusal(lambda: write.publish("", run(0)))
@@ -276,7 +279,7 @@ def test_a_function_writes_no_epoch_whose_rows_it_does_not_have(ledger: SqlLedge
 
 
 def test_a_table_has_one_ledger_however_its_name_is_spelled(tmp_path: Path) -> None:
-    """The key was the name as it was given: an epoch was published once for each spelling."""
+    """The key was the name as given: an epoch was published once for each spelling."""
 
     def publish_to(table: str, run_id: str) -> bool:
         sink = SqlSink(f"sqlite:///{tmp_path}/db", table, retry_for_s=5)
@@ -286,8 +289,8 @@ def test_a_table_has_one_ledger_however_its_name_is_spelled(tmp_path: Path) -> N
         if sink.published(batch) is not None:
             return False
         ledger = sink._ledger
-        ledger.within(lambda of: ledger.lock(of, batch))
-        ledger.within(lambda of: ledger.publish(of, batch, "handle", 1))
+        ledger.within(lambda transaction: ledger.lock(transaction, batch))
+        ledger.within(lambda transaction: ledger.publish(transaction, batch, "handle", 1))
         assert [epoch.epoch for epoch in sink.epochs("q-1")] == [0]
         return True
 
@@ -297,7 +300,7 @@ def test_a_table_has_one_ledger_however_its_name_is_spelled(tmp_path: Path) -> N
     assert published == [True, False, False]
 
 
-def test_records_under_the_former_key_of_a_table_are_taken_over(tmp_path: Path) -> None:
+def test_records_under_the_former_key_of_a_table_are_migrated(tmp_path: Path) -> None:
     former = SqlLedger(f"sqlite:///{tmp_path}/db", "SqlSink counts", retry_for_s=5)
     begin(former, run(0))
     publish(former, run(0), run(1))
@@ -306,13 +309,13 @@ def test_records_under_the_former_key_of_a_table_are_taken_over(tmp_path: Path) 
     sink.begin(side, cast(Any, None))
     assert [epoch.epoch for epoch in sink.epochs("q-1")] == [0, 1]
     assert epochs(former) == []
-    # An older run is fenced, by whichever name.
+    # An older run is fenced under each name.
     assert isinstance(
         refusal(lambda: sink.begin(cast(Any, Side(run(2))), cast(Any, None))), FencedError
     )
 
 
-def test_a_database_that_was_restored_is_written_by_no_run_but_to_accept_the_loss(
+def test_a_restored_database_is_written_only_after_the_loss_is_accepted(
     ledger: SqlLedger, tmp_path: Path
 ) -> None:
     """The same run, and the next one; an older generation is fenced as before."""
@@ -322,10 +325,10 @@ def test_a_database_that_was_restored_is_written_by_no_run_but_to_accept_the_los
     publish(ledger, *(run(epoch) for epoch in range(3, 6)))
     shutil.copy(tmp_path / "backup", tmp_path / "db")
     published = {"orders": EpochRanges(((0, 5),)), "another": EpochRanges(((0, 9),))}
-    same, next_run = (replace(run(6, of), recorded=published) for of in ("r-1", "r-2"))
+    same, next_run = (replace(run(6, run_id), recorded=published) for run_id in ("r-1", "r-2"))
     for step in (
-        lambda: found(ledger, same),
-        lambda: ledger.within(lambda of: ledger.lock(of, same)),
+        lambda: find(ledger, same),
+        lambda: ledger.within(lambda transaction: ledger.lock(transaction, same)),
         lambda: begin(ledger, next_run, 3),
     ):
         refused = refusal(step)
@@ -355,7 +358,7 @@ def test_the_ledger_of_a_query_is_lost_if_the_checkpoint_records_its_epochs(
     begin(ledger, replace(run(5), recorded={"another": EpochRanges(((0, 4),))}))
 
 
-def test_a_query_that_was_moved_owns_its_ledger_whatever_its_generation(ledger: SqlLedger) -> None:
+def test_a_moved_query_owns_its_ledger_with_any_generation(ledger: SqlLedger) -> None:
     for generation in range(1, 8):
         begin(ledger, run(0, f"old-{generation}"), generation)
     publish(ledger, run(0, "old-7"))
@@ -372,7 +375,9 @@ def test_a_query_that_was_moved_owns_its_ledger_whatever_its_generation(ledger: 
         moved, run_id="new-2", checkpoint="/third", lineage=(*moved.lineage, Origin("file:///new"))
     )
     begin(ledger, further, None)
-    [(locations,)] = ledger.within(lambda of: of.run("SELECT checkpoint FROM cleancut_runs"))
+    [(locations,)] = ledger.within(
+        lambda transaction: transaction.run("SELECT checkpoint FROM cleancut_runs")
+    )
     assert decode_checkpoints(locations) == ("/ckpt", "file:///new", "/third")
     stranger = replace(run(4, "other"), checkpoint="hdfs://other/q")
     refused = refusal(lambda: begin(ledger, stranger, 99))
@@ -390,7 +395,7 @@ def test_epochs_that_were_published_after_a_copy_are_refused(ledger: SqlLedger) 
     copied = replace(
         run(5, "r-2"), checkpoint="/copy", lineage=(Origin("file:/ckpt", generation=1, epoch=1),)
     )
-    refused = refusal(lambda: begin(ledger, copied, 1, undo=lambda of, epochs: None))
+    refused = refusal(lambda: begin(ledger, copied, 1, undo=lambda transaction, epochs: None))
     assert refused.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(refused)
     assert "`mark_unpublished(after=1)`" in str(refused)

@@ -1,4 +1,4 @@
-"""The parameters that messages of sinks name exist: `(keep_undo)`, `(order_by)`."""
+"""The parameters that messages of sinks name exist, such as `(keep_undo)` and `(order_by)`."""
 
 import ast
 import inspect
@@ -17,26 +17,32 @@ WORDS = re.compile("[a-z]{2,} [a-z]{2,}")
 
 
 def parameters() -> set[str]:
-    """Those of all public sinks and ledgers, and of their public methods."""
-    found: set[str] = set()
+    """Returns the parameters of all public sinks and ledgers, and of their public methods."""
+    names: set[str] = set()
     for public in (getattr(sinks, name) for name in sinks.__all__):
         made = [public] if callable(public) else []
-        methods = [of for name, of in vars(public).items() if name[0] != "_" and callable(of)]
+        methods = [
+            method for name, method in vars(public).items() if name[0] != "_" and callable(method)
+        ]
         for function in made + (methods if inspect.isclass(public) else []):
-            found |= set(inspect.signature(function).parameters)
-    return found
+            names |= set(inspect.signature(function).parameters)
+    return names
 
 
 def messages() -> Iterator[tuple[str, str]]:
-    """The texts in the code of sinks that are more than one word, but for docstrings."""
+    """Returns texts of more than one word in the code of sinks, without docstrings."""
     for path in sorted(set(PACKAGE.rglob("*.py")) - {LUA}):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docs = {
-            id(of.value)
-            for of in ast.walk(tree)
-            if isinstance(of, ast.Expr) and isinstance(of.value, ast.Constant)
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
-        texts = [of for of in ast.walk(tree) if isinstance(of, ast.Constant) and id(of) not in docs]
+        texts = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and id(node) not in docs
+        ]
         for text in texts:
             if isinstance(text.value, str) and WORDS.search(text.value):
                 yield path.name, text.value

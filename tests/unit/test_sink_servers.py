@@ -1,4 +1,4 @@
-"""What sinks for Kafka, MariaDB and Redis do without a server: keys, notes, verdicts, refusals."""
+"""Sinks for Kafka, MariaDB and Redis without a server: keys, records, verdicts and refusals."""
 
 import sys
 from collections.abc import Callable
@@ -22,7 +22,7 @@ SECRET = "t0p:s€cret"
 
 
 def side(batch: Batch = BATCH, *acts: Act) -> Any:
-    """Of a query, what begins a run."""
+    """A query that begins a run."""
     return Side(batch, done=acts)
 
 
@@ -36,7 +36,7 @@ def side(batch: Batch = BATCH, *acts: Act) -> Any:
         ("latest", [], "latest"),
     ],
 )
-def test_a_key_is_put_together_of_columns(template: str, values: list[str], key: str) -> None:
+def test_a_key_is_assembled_from_columns(template: str, values: list[str], key: str) -> None:
     assert KeyTemplate.parse(template).key(values) == key
 
 
@@ -49,14 +49,12 @@ def test_a_key_is_put_together_of_columns(template: str, values: list[str], key:
         (["x", None], "a row has no b"),
     ],
 )
-def test_a_key_that_could_be_that_of_two_rows_is_refused(
-    values: list[str | None], problem: str
-) -> None:
+def test_an_ambiguous_key_is_refused(values: list[str | None], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         KeyTemplate.parse("{a}::{b}").key(values)
 
 
-def test_rows_become_what_the_scripts_read() -> None:
+def test_rows_are_encoded_for_the_scripts() -> None:
     template = KeyTemplate.parse("k:{a}")
     hashes = RowPlan(template, "", "hash", ("a", "b"), deletes=True)
     assert hashes.parts(["1", "1", None, False]) == ["k:1", 2, "a", "1"]
@@ -72,18 +70,18 @@ def test_rows_become_what_the_scripts_read() -> None:
 def written(
     rules: StoredLedger[LedgerDocument], note: LedgerDocument, batch: Batch
 ) -> LedgerDocument:
-    """A note after an epoch, as another process reads it."""
+    """Returns the record after an epoch, as another process reads it."""
     assert rules.lock(note, batch) is None
     rules.publish(note, batch, f"handle {batch.epoch}", 3)
     return LedgerDocument.decode(note.encode(), "there")
 
 
-def test_a_note_is_read_as_it_was_written() -> None:
+def test_a_record_is_read_as_written() -> None:
     rules, note = document_ledger("RedisSink k"), LedgerDocument()
     rules.begin(note, side(), 1, None)
     for epoch in range(3):
         note = written(rules, note, replace(BATCH, epoch=epoch, planned_ms=epoch))
-    assert [(of.epoch, of.handle, of.rows) for of in rules.published(note, "q-1")] == [
+    assert [(epoch.epoch, epoch.handle, epoch.rows) for epoch in rules.published(note, "q-1")] == [
         (epoch, f"handle {epoch}", 3) for epoch in range(3)
     ]
     later = replace(BATCH, epoch=5, run_id="r-2")
@@ -92,11 +90,11 @@ def test_a_note_is_read_as_it_was_written() -> None:
         note,
         side(later, Act(4, 0)),
         2,
-        lambda _, epochs: undone.extend(of.epoch for of in epochs),
+        lambda _, epochs: undone.extend(epoch.epoch for epoch in epochs),
     )
     note = LedgerDocument.decode(note.encode(), "there")
     assert undone == [1, 2]
-    assert [of.epoch for of in rules.published(note, "q-1")] == [0]
+    assert [epoch.epoch for epoch in rules.published(note, "q-1")] == [0]
     assert rules.lock(note, later) is None
     with pytest.raises(FencedError):
         rules.lock(note, replace(BATCH, epoch=3))
@@ -105,23 +103,23 @@ def test_a_note_is_read_as_it_was_written() -> None:
     assert (note.run.last, note.run.acts) == (-1, (Act(4, 0),))
 
 
-def test_a_note_keeps_the_last_epochs_only() -> None:
+def test_a_record_keeps_only_the_last_epochs() -> None:
     rules, note = document_ledger("RedisSink k"), LedgerDocument()
     rules.begin(note, side(), 0, None)
     for epoch in range(150):
         rules.publish(note, replace(BATCH, epoch=epoch), "", 1)
-    assert [of.epoch for of in rules.published(note, "q-1")] == list(range(50, 150))
+    assert [epoch.epoch for epoch in rules.published(note, "q-1")] == list(range(50, 150))
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"formatVersion":2}', b"\xff", b"nil"])
-def test_a_note_that_is_damaged_is_told_with_its_place(body: bytes) -> None:
+def test_a_corrupted_record_is_reported_with_its_location(body: bytes) -> None:
     with pytest.raises(CorruptedError, match="published data at there") as raised:
         LedgerDocument.decode(body, "there")
     assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 
 
 @pytest.mark.parametrize(
-    ("code", "statement", "found"),
+    ("code", "statement", "verdict"),
     [
         (1213, "", "again"),
         (1020, "", "again"),
@@ -133,34 +131,34 @@ def test_a_note_that_is_damaged_is_told_with_its_place(body: bytes) -> None:
         (None, "", None),
     ],
 )
-def test_what_mariadb_says_is_a_conflict_a_loss_or_an_error(
-    code: object, statement: str, found: str | None
+def test_errors_of_mariadb_are_classified(
+    code: object, statement: str, verdict: str | None
 ) -> None:
-    assert mysql_verdict(code, statement) == found
+    assert mysql_verdict(code, statement) == verdict
 
 
-def test_what_kafka_says_is_a_conflict_a_loss_or_an_error() -> None:
+def test_errors_of_kafka_are_classified() -> None:
     from confluent_kafka import KafkaError, KafkaException
 
-    def of(code: int, told: str = "") -> str:
-        return verdict(KafkaException(KafkaError(code, told)))
+    def verdict_of(code: int, message: str = "") -> str:
+        return verdict(KafkaException(KafkaError(code, message)))
 
-    assert of(KafkaError._FENCED) == "again"
-    assert of(KafkaError._ALL_BROKERS_DOWN) == "lost"
-    assert of(KafkaError._TIMED_OUT) == "lost"
-    assert of(KafkaError._TIMED_OUT, "SASL authentication error: no") == "error"
-    assert of(KafkaError.TOPIC_AUTHORIZATION_FAILED) == "error"
-    assert of(KafkaError.MSG_SIZE_TOO_LARGE) == "error"
+    assert verdict_of(KafkaError._FENCED) == "again"
+    assert verdict_of(KafkaError._ALL_BROKERS_DOWN) == "lost"
+    assert verdict_of(KafkaError._TIMED_OUT) == "lost"
+    assert verdict_of(KafkaError._TIMED_OUT, "SASL authentication error: no") == "error"
+    assert verdict_of(KafkaError.TOPIC_AUTHORIZATION_FAILED) == "error"
+    assert verdict_of(KafkaError.MSG_SIZE_TOO_LARGE) == "error"
     assert verdict(ValueError("anything")) == "foreign"
 
 
-def test_secrets_are_known_whatever_they_are_called() -> None:
+def test_secrets_are_recognized_in_all_options() -> None:
     options = {
         "sasl.password": SECRET,
         "ssl.key.password": "pass",
         "ssl.key.pem": "-----",
         "sasl.oauthbearer.client.secret": "shh",
-        "client.id": "told",
+        "client.id": "chosen",
         "linger.ms": 5,
     }
     cluster = KafkaCluster("b:1", options, "notes")
@@ -179,7 +177,7 @@ def test_secrets_are_known_whatever_they_are_called() -> None:
         ("confluent_kafka", "kafka", lambda: KafkaSink("h:1", topic="t")),
     ],
 )
-def test_a_package_that_is_not_installed_is_told_with_its_extra(
+def test_a_missing_package_is_reported_with_its_extra(
     package: str, extra: str, make: Callable[[], EpochSink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == package]:
@@ -191,6 +189,6 @@ def test_a_package_that_is_not_installed_is_told_with_its_extra(
     assert f"cleancut[{extra}]" in str(raised.value)
 
 
-def test_what_a_sink_is_told_goes_together_or_is_refused() -> None:
+def test_contradictory_options_of_a_sink_are_refused() -> None:
     with pytest.raises(CleancutError, match=r"sets these options itself: acks, transactional\.id"):
         KafkaSink("h:1", topic="t", options={"acks": 1, "transactional.id": "x"})

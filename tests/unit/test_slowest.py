@@ -1,4 +1,4 @@
-"""What `make test` shows in the end."""
+"""The summary at the end of `make test`."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ REPORT = """<testsuites><testsuite name="pytest" tests="2">
 
 @pytest.fixture
 def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run whose stages have left their notes, after an earlier run of ScalaTest."""
+    """A run whose stages have written their records, after an earlier run of ScalaTest."""
     monkeypatch.setattr(slowest, "_ROOT", tmp_path)
     for name in (*slowest._SCALA, "stages"):
         (tmp_path / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Epochs as spans, at a collector that takes OTLP over HTTP."""
+"""Epochs as spans, at a collector that accepts OTLP over HTTP."""
 
 import re
 import subprocess
@@ -29,55 +29,55 @@ QUERY = {"query": "q", "location": "s3://bucket/q"}
 MS = 1_000_000
 
 
-def told(history: History, *epochs: int) -> list[EpochInfo]:
+def record_epochs(history: History, *epochs: int) -> list[EpochInfo]:
     history.write([record(epoch) for epoch in epochs])
     return recorded(history.root, epochs[0])
 
 
 def by_name(spans: Sequence[Span]) -> dict[str, Span]:
-    return {of.name: of for of in spans}
+    return {span.name: span for span in spans}
 
 
-def test_an_epoch_is_the_parts_that_it_was_made_of(history: History) -> None:
-    """As record 41 of the vectors has it: 2300 ms until its cut, 40 of them in the commit."""
-    (info,) = told(history, 41)
+def test_an_epoch_has_spans_of_its_phases(history: History) -> None:
+    """Record 41 of the vectors: 2300 ms until its cut, 40 ms of them in the commit."""
+    (info,) = record_epochs(history, 41)
     spans = list(spans_of(info))
-    assert len({of.id for of in spans}) == len(spans)
+    assert len({span.id for span in spans}) == len(spans)
     written_ms = round(info.written.timestamp() * 1000)
     (root, *parts) = spans
     assert (root.parent, root.begin_ms, root.end_ms) == (None, written_ms - 2300, written_ms + 9)
     assert root.attributes["cleancut.slow.kind"] == "straggler"
     assert root.attributes["cleancut.in_flight_rows"] == 12
-    # Each lies within that which it is part of.
-    known = {of.id: of for of in spans}
-    for of in parts:
-        assert of.parent is not None
-        around = known[of.parent]
-        assert around.begin_ms <= of.begin_ms <= of.end_ms <= around.end_ms, of
+    # Each span is within its parent.
+    known = {span.id: span for span in spans}
+    for span in parts:
+        assert span.parent is not None
+        around = known[span.parent]
+        assert around.begin_ms <= span.begin_ms <= span.end_ms <= around.end_ms, span
     named = by_name(spans)
     commit = named["commit"]
     assert (commit.begin_ms, commit.end_ms) == (written_ms - 40, written_ms)
-    phases = [of for of in spans if of.parent == "commit"]
-    assert [of.end_ms - of.begin_ms for of in phases] == [
-        info.timings[f"{of.name.removeprefix('commit: ')}Ms"] for of in phases
+    phases = [span for span in spans if span.parent == "commit"]
+    assert [span.end_ms - span.begin_ms for span in phases] == [
+        info.timings[f"{span.name.removeprefix('commit: ')}Ms"] for span in phases
     ]
     cut = named["write of the cut"]
     assert (cut.begin_ms, cut.end_ms) == (written_ms, written_ms + 9)
 
 
-def test_the_slowest_stores_are_parts_of_their_operators(history: History) -> None:
-    (info,) = told(history, 41)
+def test_the_slowest_stores_are_children_of_their_operators(history: History) -> None:
+    (info,) = record_epochs(history, 41)
     assert info.slowest
     spans = list(spans_of(info))
-    stores = [of for of in spans if of.name.startswith("store ")]
+    stores = [span for span in spans if span.name.startswith("store ")]
     assert len(stores) == len(info.slowest)
     longest: dict[int, int] = {}
-    for of in info.slowest:
-        longest[of.operator] = max(longest.get(of.operator, 0), of.ms)
+    for store in info.slowest:
+        longest[store.operator] = max(longest.get(store.operator, 0), store.ms)
     for span in spans:
         if span.parent == "" and span.name.startswith("operator "):
             assert span.end_ms - span.begin_ms == longest.pop(int(span.name.split()[1]))
-            # When they began is not known.
+            # Their start times are unknown.
             assert span.attributes["cleancut.begin"] == "assumed"
     assert longest == {}
     first, info_of_first = stores[0], info.slowest[0]
@@ -87,8 +87,8 @@ def test_the_slowest_stores_are_parts_of_their_operators(history: History) -> No
     assert first.attributes["host.name"] == info_of_first.host
 
 
-def test_what_nobody_measured_is_no_span(history: History) -> None:
-    (info,) = told(history, 41)
+def test_unmeasured_phases_have_no_span(history: History) -> None:
+    (info,) = record_epochs(history, 41)
     bare = replace(
         info, duration_ms=None, commit_ms=None, cut_ms=None, slowest=None, slow=None, requests=None
     )
@@ -98,17 +98,17 @@ def test_what_nobody_measured_is_no_span(history: History) -> None:
 
 
 def received(bodies: Sequence[bytes]) -> Iterator[tuple[dict[str, str], Any]]:
-    """The spans with what is told of where they are from."""
+    """Yields the spans with the attributes of their resource."""
     for body in bodies:
-        for of in ExportTraceServiceRequest.FromString(body).resource_spans:
-            where = {at.key: at.value.string_value for at in of.resource.attributes}
-            for scope in of.scope_spans:
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            where = {at.key: at.value.string_value for at in resource.resource.attributes}
+            for scope in resource.scope_spans:
                 for span in scope.spans:
                     yield where, span
 
 
 def test_a_collector_gets_a_trace_of_each_epoch(history: History) -> None:
-    epochs = told(history, 41, 42)
+    epochs = record_epochs(history, 41, 42)
     with collector("/v1/traces") as (url, bodies):
         sender = SpanSender(url)
         sender.send(epochs, QUERY)
@@ -117,27 +117,27 @@ def test_a_collector_gets_a_trace_of_each_epoch(history: History) -> None:
         sender.close()
         again.close()
     (first, second) = bodies
-    found = list(received([first]))
-    assert {where["service.name"] for where, _ in found} == {"cleancut"}
-    assert {where["cleancut.location"] for where, _ in found} == {"s3://bucket/q"}
+    sent = list(received([first]))
+    assert {where["service.name"] for where, _ in sent} == {"cleancut"}
+    assert {where["cleancut.location"] for where, _ in sent} == {"s3://bucket/q"}
     traces: dict[bytes, list[Any]] = {}
-    for _, span in found:
+    for _, span in sent:
         traces.setdefault(span.trace_id, []).append(span)
     assert len(traces) == 2
     for info, spans in zip(epochs, traces.values(), strict=True):
         assert len({span.span_id for span in spans}) == len(spans)
-        wanted = list(spans_of(info))
-        ids = {of.id: span.span_id for of, span in zip(wanted, spans, strict=True)}
-        for of, span in zip(wanted, spans, strict=True):
-            assert span.name == of.name
-            assert span.parent_span_id == (b"" if of.parent is None else ids[of.parent])
+        expected = list(spans_of(info))
+        ids = {one.id: span.span_id for one, span in zip(expected, spans, strict=True)}
+        for one, span in zip(expected, spans, strict=True):
+            assert span.name == one.name
+            assert span.parent_span_id == (b"" if one.parent is None else ids[one.parent])
             times = (span.start_time_unix_nano, span.end_time_unix_nano)
-            assert times == (of.begin_ms * MS, of.end_ms * MS)
+            assert times == (one.begin_ms * MS, one.end_ms * MS)
             attributes = {
                 at.key: at.value.string_value or at.value.int_value for at in span.attributes
             }
-            assert attributes == of.attributes
-    # What is sent twice is the same.
+            assert attributes == one.attributes
+    # A repeated export has the same ids.
     repeated = {(span.trace_id, span.span_id) for _, span in received([second])}
     assert repeated == {(span.trace_id, span.span_id) for span in next(iter(traces.values()))}
 
@@ -148,11 +148,11 @@ def test_the_documented_command_is_one() -> None:
     assert (parsed.otlp, parsed.spans) == ("http://collector:4318", True)
 
 
-def test_a_collector_that_is_away_gets_them_afterwards(
+def test_an_unreachable_collector_receives_the_spans_later(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cleancut._metrics.span_sender._TIMEOUT_S", 0.2)
-    epochs = told(history, 41, 42, 43)
+    epochs = record_epochs(history, 41, 42, 43)
     with collector("/v1/traces") as (url, bodies):
         pass
     sender = SpanSender(url)
@@ -173,8 +173,8 @@ def test_a_collector_that_is_away_gets_them_afterwards(
     assert numbers == [41, 42, 43]
 
 
-def test_the_command_sends_what_drivers_note_behind_its_first_look(cuts: CutFiles) -> None:
-    """To a collector that takes figures, too: they come beside, and are not these."""
+def test_the_command_exports_epochs_recorded_after_its_first_scan(cuts: CutFiles) -> None:
+    """To a collector that also receives metrics, which are sent separately."""
     notes = History(cuts.root)
     notes.write([record(epoch) for epoch in range(3)])
     with collector("/v1/traces") as (url, bodies):
@@ -187,7 +187,7 @@ def test_the_command_sends_what_drivers_note_behind_its_first_look(cuts: CutFile
             until = time.monotonic() + PATIENCE_S
             while not bodies:
                 assert time.monotonic() < until
-                # Of what was there at its first look it tells nothing.
+                # Epochs that were recorded before its first scan are not exported.
                 notes.write([record(commit(cuts))])
                 time.sleep(0.3)
             process.terminate()
@@ -195,10 +195,10 @@ def test_the_command_sends_what_drivers_note_behind_its_first_look(cuts: CutFile
         finally:
             process.kill()
             process.wait()
-    found = list(received(bodies))
-    assert {where["cleancut.query"] for where, _ in found} == {QUERY_ID}
-    first = found[0][1].attributes[0].value.int_value
-    sent = recorded(notes.root, first)[: sum(not span.parent_span_id for _, span in found)]
-    assert (first >= 3, sent[0].epoch) == (True, first)
-    wanted = [of.name for info in sent for of in spans_of(info)]
-    assert [span.name for _, span in found] == wanted
+    sent = list(received(bodies))
+    assert {where["cleancut.query"] for where, _ in sent} == {QUERY_ID}
+    first = sent[0][1].attributes[0].value.int_value
+    epochs = recorded(notes.root, first)[: sum(not span.parent_span_id for _, span in sent)]
+    assert (first >= 3, epochs[0].epoch) == (True, first)
+    wanted = [span.name for info in epochs for span in spans_of(info)]
+    assert [span.name for _, span in sent] == wanted

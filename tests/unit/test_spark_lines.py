@@ -1,4 +1,4 @@
-"""Every place that lists the lines of Spark lists the same."""
+"""Each list of supported Spark versions in the repository is the same."""
 
 import ast
 import re
@@ -35,10 +35,10 @@ def test_the_build_makes_a_jar_for_each_line() -> None:
 
 
 def test_a_release_publishes_the_jar_of_each_line() -> None:
-    found = re.search(r"^RELEASED := (.*)$", read("Makefile"), re.MULTILINE)
-    assert found is not None
+    match = re.search(r"^RELEASED := (.*)$", read("Makefile"), re.MULTILINE)
+    assert match is not None
     older = [f"spark{line.replace('.', '')}" for line in SPARK[:-1]]
-    assert sorted(found[1].split()) == sorted(["core", "spark43", *older])
+    assert sorted(match[1].split()) == sorted(["core", "spark43", *older])
 
 
 def test_the_jar_of_each_line_knows_its_line_and_the_others() -> None:
@@ -53,32 +53,34 @@ def test_the_jar_of_each_line_knows_its_line_and_the_others() -> None:
 
 
 def shims(sources: str) -> dict[str, list[Path]]:
-    """By the path below a folder of shims: the folders that have it."""
-    found: dict[str, list[Path]] = {}
+    """Returns the folders of shims by the relative path of the shim."""
+    shims: dict[str, list[Path]] = {}
     for folder in (ROOT / SPARK_MODULE / sources / "scala-shims").iterdir():
         for path in folder.rglob("*.scala"):
-            found.setdefault(str(path.relative_to(folder)), []).append(folder)
-    return found
+            shims.setdefault(str(path.relative_to(folder)), []).append(folder)
+    return shims
 
 
 def versions(folder: Path) -> list[str]:
-    """The Spark versions of a folder of shims, as `project/SparkVersions.scala` has them."""
-    found = re.fullmatch(r"spark-(\d+\.\d+)(?:-(\d+\.\d+))?", folder.name)
-    assert found, folder
-    first, last = SPARK.index(found[1]), SPARK.index(found[2] or found[1])
+    """Returns the Spark versions of a folder of shims, as `project/SparkVersions.scala` parses
+    them.
+    """
+    match = re.fullmatch(r"spark-(\d+\.\d+)(?:-(\d+\.\d+))?", folder.name)
+    assert match, folder
+    first, last = SPARK.index(match[1]), SPARK.index(match[2] or match[1])
     assert first <= last
     return list(SPARK[first : last + 1])
 
 
 @pytest.mark.parametrize("sources", ["main", "test"])
-def test_no_shim_is_there_twice_for_a_version(sources: str) -> None:
+def test_no_shim_exists_twice_for_a_version(sources: str) -> None:
     assert shims(sources)
     for path, folders in shims(sources).items():
         covered = [version for folder in folders for version in versions(folder)]
         assert len(covered) == len(set(covered)), path
 
 
-def test_shims_that_shared_code_uses_are_there_for_each_version() -> None:
+def test_shims_used_by_shared_code_exist_for_each_version() -> None:
     sources = (ROOT / SPARK_MODULE / "main/scala").rglob("*.scala")
     shared = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     used = {
@@ -93,7 +95,7 @@ def test_shims_that_shared_code_uses_are_there_for_each_version() -> None:
         ), path
 
 
-def test_pip_installs_these_lines_and_no_other() -> None:
+def test_pip_installs_these_versions_and_no_other() -> None:
     project = tomllib.loads(read("pyproject.toml"))["project"]
     (wanted,) = (r for r in map(Requirement, project["dependencies"]) if r.name == "pyspark")
     for line in SPARK:
@@ -105,18 +107,18 @@ def test_pip_installs_these_lines_and_no_other() -> None:
     assert not wanted.specifier.contains("3.5.9")
 
 
-def test_the_jars_know_which_of_it_they_can() -> None:
+def test_the_jars_know_their_features() -> None:
     for line in SPARK:
-        (own,) = (
+        (source,) = (
             folder / path
             for path, folders in shims("main").items()
             for folder in folders
             if path.endswith("/stored/StoreOperations.scala") and line in versions(folder)
         )
         can = str(STATE_FOR_SPARK.has(line)).lower()
-        assert f"CanWriteForSpark: Boolean = {can}" in own.read_text(encoding="utf-8")
+        assert f"CanWriteForSpark: Boolean = {can}" in source.read_text(encoding="utf-8")
 
 
-def test_the_documents_name_them() -> None:
+def test_the_documents_list_them() -> None:
     for name in ("README.md", "docs/concepts/limits.md", "CHANGELOG.md"):
         assert all(line in read(name) for line in SPARK), name

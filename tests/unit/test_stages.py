@@ -1,4 +1,4 @@
-"""`make test` runs all of its stages, reports each, and fails if one did not succeed."""
+"""`make test` runs all of its stages, reports each, and fails if one of them fails."""
 
 import os
 import subprocess
@@ -40,8 +40,8 @@ def test_a_stage_that_did_not_end_is_a_failure(tmp_path: Path) -> None:
     assert "did not end" in text
 
 
-def test_all_stages_run_whichever_fails(tmp_path: Path) -> None:
-    """With compilers and tests that fail, each stage still has its result."""
+def test_all_stages_run_if_any_fails(tmp_path: Path) -> None:
+    """If compilers and tests fail, each stage still has a result."""
     fails = ["SBT=false", "PYTEST=false", f"STAGE={ROOT}/project/stage"]
     variables = [*fails, f"CLEANCUT_STAGES={tmp_path}", "SETUP_DONE=yes"]
     (tmp_path / "began").touch()

@@ -1,4 +1,4 @@
-"""State is read as far as it is asked for, and never otherwise than as a whole."""
+"""State is read in batches on demand, and each batch is consistent with the complete state."""
 
 from pathlib import Path
 from random import Random
@@ -13,16 +13,18 @@ from cleancut._storage import directory
 from tests.support.draws import draws
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
-from tests.unit.drawn_states import DrawnCheckpoint, Rows
+from tests.unit.random_states import RandomCheckpoint, Rows
 from tests.vectors.cut_encoder import Placed
 from tests.vectors.frame_cases import FAMILY, identity_of, put, version_id
 from tests.vectors.frame_encoder import Change, encode_frame
 
 
-def found(batches: pa.RecordBatchReader | pa.Table) -> list[tuple[int, int, int]]:
-    """The rows in the order in which they came: partition, key and value."""
+def flat_rows(batches: pa.RecordBatchReader | pa.Table) -> list[tuple[int, int, int]]:
+    """Returns the rows in order: partition, key and value."""
     table = batches.read_all() if isinstance(batches, pa.RecordBatchReader) else batches
-    return [(of["partition"], of["key"]["id"], of["value"]["count"]) for of in table.to_pylist()]
+    return [
+        (row["partition"], row["key"]["id"], row["value"]["count"]) for row in table.to_pylist()
+    ]
 
 
 def expected(of_partitions: list[Rows]) -> list[tuple[int, int, int]]:
@@ -30,7 +32,7 @@ def expected(of_partitions: list[Rows]) -> list[tuple[int, int, int]]:
 
 
 def by_key(rows: list[tuple[int, int, int]]) -> dict[tuple[int, int], list[int]]:
-    """The values of each key, in their order."""
+    """Returns the values of each key in order."""
     values: dict[tuple[int, int], list[int]] = {}
     for partition, key, value in rows:
         values.setdefault((partition, key), []).append(value)
@@ -39,11 +41,11 @@ def by_key(rows: list[tuple[int, int, int]]) -> dict[tuple[int, int], list[int]]
 
 @pytest.mark.parametrize("has_cuts", [True, False])
 @pytest.mark.parametrize("seed", range(draws(40)))
-def test_whatever_is_asked_for_is_a_part_of_the_whole(
+def test_each_selection_is_a_part_of_the_complete_state(
     seed: int, has_cuts: bool, tmp_path: Path
 ) -> None:
     draw = Random(seed)
-    drawn = DrawnCheckpoint(tmp_path / "checkpoint", draw, has_cuts=has_cuts)
+    drawn = RandomCheckpoint(tmp_path / "checkpoint", draw, has_cuts=has_cuts)
     checkpoint = Checkpoint(drawn.location)
     assert checkpoint.verify().problems == ()
     for version, families in drawn.expected.items():
@@ -58,7 +60,7 @@ def check(
     def read(**options: object) -> list[tuple[int, int, int]]:
         given: dict[str, Any] = {"version": version, "family": family, **options}
         batches = checkpoint.state_batches(0, **given)
-        return found(batches)
+        return flat_rows(batches)
 
     whole = read()
     assert by_key(whole) == by_key(expected(partitions))
@@ -75,7 +77,7 @@ def check(
 
 @pytest.fixture
 def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The lengths of all parts of objects that are read."""
+    """Records the lengths of all byte ranges that are read."""
     lengths: list[int] = []
     read_range = directory.Directory.read_range
 
@@ -89,7 +91,9 @@ def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def large(cuts: CutFiles, *, partitions: int = 2) -> int:
-    """Writes partitions of a few MB: a base in many blocks, and a small delta; returns the size."""
+    """Writes partitions of a few MB, each a base of many blocks and a small delta; returns the
+    size.
+    """
     rows = [put(number, f"customer {number}", number, 0.5) for number in range(20_000)]
     for partition in range(partitions):
         base = encoded(
@@ -128,7 +132,7 @@ def test_a_few_rows_cost_a_small_part_of_the_state(cuts: CutFiles, read_bytes: l
     assert sum(read_bytes) >= size * 0.9
 
 
-def test_a_reader_that_is_left_early_has_read_little(cuts: CutFiles, read_bytes: list[int]) -> None:
+def test_an_abandoned_reader_has_read_little(cuts: CutFiles, read_bytes: list[int]) -> None:
     size = large(cuts)
     reader = Checkpoint(cuts.location).state_batches(0)
     batch = reader.read_next_batch()
@@ -153,7 +157,7 @@ def test_columns_are_chosen_by_name(two_partitions: CheckpointFiles) -> None:
         checkpoint.state_batches(0, columns=[])
 
 
-def test_what_cannot_be_asked_for_is_refused_before_anything_is_read(
+def test_invalid_selections_are_refused_before_any_read(
     two_partitions: CheckpointFiles,
 ) -> None:
     checkpoint = Checkpoint(two_partitions.location)
@@ -167,7 +171,7 @@ def test_what_cannot_be_asked_for_is_refused_before_anything_is_read(
         checkpoint.state(0, partition="1")  # type: ignore[arg-type]
 
 
-def test_damage_behind_the_first_batch_is_told_where_it_is_met(cuts: CutFiles) -> None:
+def test_corruption_after_the_first_batch_is_reported_when_reached(cuts: CutFiles) -> None:
     large(cuts, partitions=1)
     (segment,) = cuts.root.glob("segments/*/*")
     cuts.change(segment, lambda data: data[:1_000_000] + b"\xff" * 8 + data[1_000_008:])
@@ -179,14 +183,14 @@ def test_damage_behind_the_first_batch_is_told_where_it_is_met(cuts: CutFiles) -
     assert raised.value.params["path"] == str(segment)
 
 
-def test_a_count_of_keys_that_is_wrong_is_damage(files: CheckpointFiles) -> None:
+def test_a_wrong_key_count_is_corruption(files: CheckpointFiles) -> None:
     files.delta(1, [put(1, "ada", 3, 1.5)], 1)
     files.delta(2, [put(2, "lin", 1, 0.5)], 3)
     with pytest.raises(CorruptedError, match="has 2 live keys after it, and its trailer says 3"):
         Checkpoint(files.location).state(0)
 
 
-def test_a_frame_that_another_version_has_led_to_is_damage(cuts: CutFiles) -> None:
+def test_a_frame_of_another_predecessor_is_corruption(cuts: CutFiles) -> None:
     identity = identity_of(2, parent=(0, None), families=[FAMILY]) | {"partition": 0}
     other = encode_frame("delta", identity, [[put(2, "lin", 1, 0.5)]], 1).joined()
     cuts.chains[0] = [

@@ -1,4 +1,4 @@
-"""Checkpoints that a query has really written, kept in the repository, are read as ever."""
+"""Reads checkpoints that real queries have written, which are stored in the repository."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ def paged() -> Checkpoint:
 
 
 def counted(files: Iterable[int]) -> dict[str, tuple[int, int]]:
-    """Number and sum of the values by key, after some files; tests/checkpoints tells of them."""
+    """Returns number and sum of the values by key after some files; see tests/checkpoints."""
     totals: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for file in files:
         for value in range(60):
@@ -39,9 +39,7 @@ def counted(files: Iterable[int]) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_a_release_has_left_for_a_query_is_sound_and_has_its_rows(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_checkpoint_of_a_release_is_intact_and_has_its_rows(name: str, tmp_path: Path) -> None:
     checkpoint, kind = Checkpoint(unpacked(name, tmp_path)), kind_of(name)
     report = checkpoint.verify()
     assert report.ok, report.problems
@@ -64,16 +62,16 @@ def test_every_epoch_of_cuts_with_pages_has_its_rows(paged: Checkpoint) -> None:
         assert set(table.column("partition").to_pylist()) == {0, 1, 2}
 
 
-def test_cuts_with_pages_are_sound(paged: Checkpoint) -> None:
+def test_cuts_with_pages_are_intact(paged: Checkpoint) -> None:
     report = paged.verify()
-    # It was kept for its state: no query is to continue from it.
+    # It is stored for its state, so no query continues from it.
     assert [problem.error_id for problem in report.problems] == ["CLEANCUT_METADATA_MISSING"]
     assert (report.spark_files, report.stores) == (0, 3)
     assert report.loadable == 3 * report.cuts
     assert report.pages > 1
 
 
-def test_the_cuts_tell_their_runs(paged: Checkpoint) -> None:
+def test_the_cuts_name_their_runs(paged: Checkpoint) -> None:
     cuts = paged.cuts()
     first = PAGED_RUNS[0]
     assert [cut.generation for cut in cuts] == [1 if cut.epoch < first else 2 for cut in cuts]

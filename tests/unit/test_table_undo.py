@@ -1,4 +1,4 @@
-"""What `keep_undo` keeps of a table whose columns change, on SQLite without Spark."""
+"""Undo records of a table whose columns change, on SQLite without Spark."""
 
 import secrets
 import sqlite3
@@ -24,7 +24,7 @@ Row = tuple[Any, ...]
 
 
 class Shop:
-    """A database with the table `counts`, whose rows have a key each."""
+    """A database with the table `counts`, whose rows have one key each."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "shop.db"
@@ -41,7 +41,7 @@ class Shop:
     def publish(
         self, epoch: int, rows: Mapping[int, int], *acts: Act, table: str = "counts"
     ) -> None:
-        """One epoch in a run of its own, by a sink that is made for it."""
+        """Publishes one epoch in a separate run with a new sink."""
         made: Any = SqlSink(f"sqlite:///{self._path}", table, keys="k", keep_undo=9)
         batch = replace(BATCH, epoch=epoch, run_id=f"r-{epoch}", planned_ms=epoch)
         made.begin(Side(batch, done=acts), None)
@@ -50,7 +50,11 @@ class Shop:
     def _staged(self, sink: Any, rows: Mapping[int, int], batch: Batch) -> str:
         columns = sink._checked(SimpleNamespace(schema=SCHEMA), batch)
         name = sink._names().fresh(batch.epoch, secrets.token_hex(8))
-        sink._ledger.within(lambda of: sink._statements(of).make_staging(of, name, columns))
+        sink._ledger.within(
+            lambda transaction: sink._statements(transaction).make_staging(
+                transaction, name, columns
+            )
+        )
         table = pa.table({"k": list(rows), "v": list(rows.values())})
         (report,) = stage_partition(
             sink._database, name, sink.name, batch.epoch, iter(table.to_batches())
@@ -70,7 +74,7 @@ def shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path)
 
 
-def test_a_new_column_of_the_table_is_kept_too(shop: Shop) -> None:
+def test_undo_includes_a_new_column(shop: Shop) -> None:
     shop.publish(0, {1: 10})
     shop.run("ALTER TABLE counts ADD COLUMN note VARCHAR(20)")
     shop.run("ALTER TABLE counts ADD COLUMN amount NUMERIC(10, 2)")
@@ -79,7 +83,7 @@ def test_a_new_column_of_the_table_is_kept_too(shop: Shop) -> None:
     assert shop.run("SELECT k, v, note, amount FROM counts ORDER BY k") == [
         *((1, 20, "mine", 1.5), (2, 20, None, None)),
     ]
-    # The query is rolled back: what epoch 1 replaced comes back, with its new columns.
+    # The query is rolled back: the rows that epoch 1 replaced are restored with their new columns.
     shop.run("UPDATE counts SET note = 'changed since'")
     shop.publish(3, {3: 30}, Act(2, 0))
     assert shop.run("SELECT k, v, note, amount FROM counts ORDER BY k") == [
@@ -87,7 +91,7 @@ def test_a_new_column_of_the_table_is_kept_too(shop: Shop) -> None:
     ]
 
 
-def test_a_column_that_is_added_within_a_run_is_kept_too(shop: Shop) -> None:
+def test_undo_includes_a_column_added_within_a_run(shop: Shop) -> None:
     sink = SqlSink(f"sqlite:///{shop._path}", "counts", keys="k", keep_undo=9)
     batches: Sequence[Batch] = [replace(BATCH, epoch=epoch) for epoch in range(2)]
     made: Any = sink
@@ -98,7 +102,7 @@ def test_a_column_that_is_added_within_a_run_is_kept_too(shop: Shop) -> None:
     assert shop.run("SELECT k, v, note FROM counts") == [(1, 20, None)]
 
 
-def test_a_column_that_is_dropped_is_no_longer_kept(shop: Shop) -> None:
+def test_undo_excludes_a_dropped_column(shop: Shop) -> None:
     shop.run("CREATE TABLE counts (k BIGINT PRIMARY KEY, v BIGINT, note TEXT)")
     shop.publish(0, {1: 10})
     shop.run("ALTER TABLE counts DROP COLUMN note")
@@ -108,7 +112,7 @@ def test_a_column_that_is_dropped_is_no_longer_kept(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("table", ["counts", "main.counts"])
-def test_kept_rows_are_found_by_an_index(table: str, shop: Shop) -> None:
+def test_undo_records_have_an_index(table: str, shop: Shop) -> None:
     shop.publish(0, {1: 10}, table=table)
     shop.publish(1, {1: 20}, table=table)
     undo = shop.undo_table()

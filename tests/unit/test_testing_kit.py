@@ -1,4 +1,4 @@
-"""The kit for tests of queries, as far as it goes without a JVM."""
+"""The parts of the test kit for queries that need no JVM."""
 
 import json
 import pickle
@@ -27,13 +27,13 @@ def rows(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
 ANSWER = rows(("a", 1), ("a", 2), ("b", 1), ("b", 1))
 
 
-def counts(found: list[dict[str, Any]]) -> tuple[int, int, int, int]:
-    compared = compare_rows(found, ANSWER, key=["k"], order="n")
+def counts(actual: list[dict[str, Any]]) -> tuple[int, int, int, int]:
+    compared = compare_rows(actual, ANSWER, key=["k"], order="n")
     return compared.lost, compared.duplicated, compared.unexpected, compared.out_of_order
 
 
 @pytest.mark.parametrize(
-    ("found", "lost", "doubled", "unexpected", "out_of_order"),
+    ("actual", "lost", "duplicated", "unexpected", "out_of_order"),
     [
         (rows(("a", 1), ("b", 1), ("a", 2), ("b", 1)), 0, 0, 0, 1),
         (rows(("a", 1), ("a", 2), ("b", 1)), 1, 0, 0, 0),
@@ -43,26 +43,26 @@ def counts(found: list[dict[str, Any]]) -> tuple[int, int, int, int]:
         ([], 4, 0, 0, 0),
     ],
 )
-def test_what_is_lost_doubled_unexpected_and_out_of_order_is_counted(
-    found: list[dict[str, Any]], lost: int, doubled: int, unexpected: int, out_of_order: int
+def test_lost_duplicated_unexpected_and_unordered_rows_are_counted(
+    actual: list[dict[str, Any]], lost: int, duplicated: int, unexpected: int, out_of_order: int
 ) -> None:
-    assert counts(found) == (lost, doubled, unexpected, out_of_order)
+    assert counts(actual) == (lost, duplicated, unexpected, out_of_order)
 
 
-def test_equal_rows_pass_in_any_order_if_none_is_asked_for() -> None:
+def test_equal_rows_pass_in_any_order_by_default() -> None:
     compared = assert_same_rows(ANSWER[::-1], ANSWER)
     assert (compared.is_same, compared.expected, compared.found) == (True, 4, 4)
 
 
 @pytest.mark.parametrize(
-    "found", [ANSWER[1:], [*ANSWER, ANSWER[0]], rows(("c", 1), *[("a", 1)] * 3)]
+    "actual", [ANSWER[1:], [*ANSWER, ANSWER[0]], rows(("c", 1), *[("a", 1)] * 3)]
 )
-def test_rows_that_differ_fail_and_are_shown(found: list[dict[str, Any]]) -> None:
+def test_different_rows_fail_and_are_printed(actual: list[dict[str, Any]]) -> None:
     with pytest.raises(AssertionError, match=r"\d lost, \d duplicated.*(?s:.*)'k': '[abc]'"):
-        assert_same_rows(found, ANSWER)
+        assert_same_rows(actual, ANSWER)
 
 
-def test_order_is_only_asked_of_the_rows_of_a_key() -> None:
+def test_order_is_checked_only_within_a_key() -> None:
     answer = rows(("a", 1), ("b", 7), ("a", 2))
     assert assert_same_rows(answer, answer, key=["k"], order="n").out_of_order == 0
     with pytest.raises(AssertionError, match="1 out of order"):
@@ -89,11 +89,11 @@ def test_rows_may_be_a_table_of_arrow() -> None:
     assert assert_same_rows(pa.Table.from_pylist(ANSWER), ANSWER).expected == 4
 
 
-def test_the_last_row_of_each_key_is_what_an_update_has_come_to() -> None:
+def test_last_rows_has_the_last_update_of_each_key() -> None:
     assert last_rows(ANSWER, key=["k"]) == rows(("a", 2), ("b", 1))
 
 
-def test_an_input_is_that_of_its_seed_and_file_alone(tmp_path: Path) -> None:
+def test_an_input_depends_only_on_its_seed_and_file(tmp_path: Path) -> None:
     first, again, other = (
         SkewedInput(tmp_path / name, seed=seed) for name, seed in (("a", 3), ("b", 3), ("c", 4))
     )
@@ -109,24 +109,24 @@ def test_an_input_is_that_of_its_seed_and_file_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hot", [0.0, 0.5, 1.0])
-def test_the_hot_key_has_its_part_of_the_rows(hot: float, tmp_path: Path) -> None:
-    found = SkewedInput(tmp_path, seed=1, rows=2000, hot=hot).rows_of(0)
-    part = sum(row["key"] == 0 for row in found) / len(found)
+def test_the_hot_key_has_its_share_of_the_rows(hot: float, tmp_path: Path) -> None:
+    rows = SkewedInput(tmp_path, seed=1, rows=2000, hot=hot).rows_of(0)
+    part = sum(row["key"] == 0 for row in rows) / len(rows)
     assert part == pytest.approx(hot + (1 - hot) / 50, abs=0.03)
 
 
 @pytest.mark.parametrize("wrong", [{"rows": 0}, {"keys": 0}, {"hot": 1.5}])
-def test_an_input_that_cannot_be_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+def test_an_impossible_input_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="There is no such input"):
         SkewedInput(tmp_path, seed=1, **wrong)
 
 
-def test_a_row_cannot_take_less_than_no_time() -> None:
+def test_a_negative_delay_is_refused() -> None:
     with pytest.raises(ValueError, match="-1 ms"):
         slow("k", per_row_ms=-1)
 
 
-def test_a_block_holds_whoever_comes_until_it_is_released(tmp_path: Path) -> None:
+def test_a_block_holds_its_callers_until_it_is_released(tmp_path: Path) -> None:
     block = Block(tmp_path / "block", timeout_s=PATIENCE_S)
     passed = threading.Event()
 
@@ -145,7 +145,7 @@ def test_a_block_holds_whoever_comes_until_it_is_released(tmp_path: Path) -> Non
     block.wait()
 
 
-def test_a_block_that_nobody_releases_or_reaches_says_so(tmp_path: Path) -> None:
+def test_a_block_that_is_not_released_or_not_reached_fails(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError, match=r"was not released in 0\.05 s"):
         Block(tmp_path / "one", timeout_s=0.05).wait()
     with pytest.raises(TimeoutError, match="was not reached"):

@@ -24,8 +24,8 @@ BANNED_CALLS = {
     r"\bUUID\.randomUUID\b": "take ids from the injected Clock",
 }
 
-# The speed of the machine decides about such a test. Waits poll for a condition (`Patience`,
-# `tests/support/patience.py`).
+# The speed of the machine decides the result of such a test. Waits poll for a condition
+# (`Patience`, `tests/support/patience.py`).
 TIMED_TESTS = {
     r"assert.*\b(monotonic|perf_counter|nanoTime|monotonicNs)\(\) - .*<": "a timed assertion",
     r"\bdeadline=(?!None)": "a time limit of Hypothesis",
@@ -36,7 +36,7 @@ TIMED_TESTS = {
     r"monotonic\(\) \+ \d": "the limit is PATIENCE_S",
     r"\b(timeout|timeout_s|within_s)=(?!600)\d\d": "the limit is PATIENCE_S",
 }
-# A limit that is the subject of the test, or that a failure of the test does not wait for.
+# A limit that is the subject of the test, or a wait that no failure of the test waits for.
 TIMED_EXCEPTIONS = {
     "jvm/spark/src/test/scala/io/cleancut/testkit/Patience.scala",
     "jvm/spark/src/test/scala/io/cleancut/objectstore/AtomicRenameSuite.scala",
@@ -53,7 +53,7 @@ FOREIGN_TEXT = {
 
 
 def tracked(*suffixes: str) -> list[Path]:
-    """All files of the project with one of the suffixes, new ones included."""
+    """Returns all files of the project with one of the suffixes, including new ones."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -86,25 +86,28 @@ def matches(paths: list[Path], banned: dict[str, str]) -> Iterator[str]:
 
 
 def python_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of each function, what it says of its parameters left out."""
+    """Yields name and length in lines of each function, without its docstring."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            told = ast.get_docstring(node, clean=False) or ""
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1 - told.count("\n")
+            docstring = ast.get_docstring(node, clean=False) or ""
+            yield (
+                node.name,
+                (node.end_lineno or node.lineno) - node.lineno + 1 - docstring.count("\n"),
+            )
 
 
 def scala_functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length in lines of each `def` in formatted code.
+    """Yields name and length in lines of each `def` in formatted code.
 
-    A body is indented deeper than its `def`; at the same depth stand only the brackets that close
-    the parameter list or the body.
+    A body is indented deeper than its `def`; at the same depth are only the brackets that close the
+    parameter list or the body.
     """
     lines = source.splitlines()
     for start, line in enumerate(lines):
-        found = re.match(r"( *)(?:[\w\[\]]+ )*def (\w+|`.+?`|\W+)", line)
-        if found is None:
+        definition = re.match(r"( *)(?:[\w\[\]]+ )*def (\w+|`.+?`|\W+)", line)
+        if definition is None:
             continue
-        depth, end = len(found[1]), start
+        depth, end = len(definition[1]), start
         for number, following in enumerate(lines[start + 1 :], start + 1):
             indent = len(following) - len(following.lstrip())
             if following.strip() and indent <= depth and following.lstrip()[0] not in ")}|":
@@ -113,7 +116,7 @@ def scala_functions(source: str) -> Iterator[tuple[str, int]]:
                 end = number
             if following.startswith(" " * depth + "}"):
                 break
-        yield found[2], end - start + 1
+        yield definition[2], end - start + 1
 
 
 def test_no_file_is_longer_than_the_hard_stop() -> None:
@@ -128,13 +131,13 @@ def test_no_file_is_longer_than_the_hard_stop() -> None:
 def test_no_function_is_longer_than_the_hard_stop(
     suffix: str, functions: Callable[[str], Iterator[tuple[str, int]]]
 ) -> None:
-    found = [
+    sizes = [
         (named(path), name, size)
         for path in tracked(suffix)
         for name, size in functions(path.read_text(encoding="utf-8"))
     ]
-    assert found
-    assert [entry for entry in found if entry[2] > MAX_FUNCTION_LINES] == []
+    assert sizes
+    assert [entry for entry in sizes if entry[2] > MAX_FUNCTION_LINES] == []
 
 
 def test_no_test_depends_on_the_speed_of_the_machine() -> None:
@@ -169,9 +172,9 @@ def test_pure_packages_know_neither_spark_nor_hadoop() -> None:
     assert list(matches(pure, {r"\borg\.apache\.(spark|hadoop)\b": reason})) == []
 
 
-def test_spark_private_code_lies_in_its_packages() -> None:
+def test_spark_private_code_is_in_its_packages() -> None:
     below = "jvm/spark/src/main/scala/org/apache/spark/sql/"
-    # What a server of Spark Connect holds is private to a package of its own.
+    # The private classes of a Spark Connect server are in a separate package.
     homes = (f"{below}execution/streaming/state/cleancut/", f"{below}connect/cleancut/")
     outside = [
         named(path)
@@ -182,7 +185,7 @@ def test_spark_private_code_lies_in_its_packages() -> None:
     assert outside == []
 
 
-def test_time_sleep_and_chance_come_from_the_clock_alone() -> None:
+def test_time_sleep_and_random_numbers_come_from_the_clock() -> None:
     main = [
         path
         for path in tracked(".scala")
@@ -191,7 +194,7 @@ def test_time_sleep_and_chance_come_from_the_clock_alone() -> None:
     assert list(matches([path for path in main if named(path) != CLOCK], BANNED_CALLS)) == []
 
 
-def test_the_project_speaks_of_itself_alone() -> None:
+def test_the_project_names_no_other_tracker() -> None:
     this = Path(__file__).resolve()
     texts = [path for path in tracked("") if path != this and is_text(path)]
     assert list(matches(texts, FOREIGN_TEXT)) == []
@@ -206,7 +209,7 @@ def test_every_key_is_read_into_the_settings() -> None:
     assert [key for key in declared if f"Keys.{key}.read" not in settings] == []
 
 
-def test_function_lengths_are_measured_right() -> None:
+def test_function_lengths_are_measured_correctly() -> None:
     scala = "\n".join(
         [
             "class A {",

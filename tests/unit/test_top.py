@@ -1,4 +1,4 @@
-"""The terminal's view of a checkpoint."""
+"""The terminal view of a checkpoint."""
 
 import os
 import pty
@@ -36,10 +36,10 @@ def text_of(view: TopView, height: int | None = None) -> str:
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The rows that are shown; all columns are right below their names."""
+    """Returns the printed rows, and checks that all columns are right-aligned with their names."""
     lines = text.splitlines()
     at = next(at for at, line in enumerate(lines) if re.match(r" *epoch", line) and "ms" in line)
-    ends = [(of.group().rstrip("▲▼"), of.end()) for of in re.finditer(r"\S+", lines[at])]
+    ends = [(word.group().rstrip("▲▼"), word.end()) for word in re.finditer(r"\S+", lines[at])]
     rows = [line for line in lines[at + 1 :] if re.match(r" *\d", line)]
     starts = [0, *(end for _, end in ends)]
     return [
@@ -56,21 +56,21 @@ def test_a_stored_checkpoint_is_shown_once_in_a_pipe(
     assert (status, err) == (_cli.OK, "")
     history = Checkpoint(ROOTS).history()
     last = history[-5:]
-    wanted = sorted(last, key=lambda of: -of.requests.total.requests)  # type: ignore[union-attr]
+    wanted = sorted(last, key=lambda e: -e.requests.total.requests)  # type: ignore[union-attr]
     rows = table(out)
     assert [row["requests"] for row in rows] == [
-        str(of.requests.total.requests) for of in wanted if of.requests
+        str(epoch.requests.total.requests) for epoch in wanted if epoch.requests
     ]
-    by_epoch = {of.epoch: of for of in last}
+    by_epoch = {epoch.epoch: epoch for epoch in last}
     for row in rows:
-        own = by_epoch[int(row["epoch"])]
-        assert row["ms"] == str(own.duration_ms)
-        assert row["gate"] == str(own.commit_ms)
-        assert row["cut"] == ("" if own.cut_ms is None else str(own.cut_ms))
-        assert row["written"] == f"{own.written:%H:%M:%S}"
-        assert row["bytes"] == f"{own.segment_bytes:,}"
+        epoch = by_epoch[int(row["epoch"])]
+        assert row["ms"] == str(epoch.duration_ms)
+        assert row["gate"] == str(epoch.commit_ms)
+        assert row["cut"] == ("" if epoch.cut_ms is None else str(epoch.cut_ms))
+        assert row["written"] == f"{epoch.written:%H:%M:%S}"
+        assert row["bytes"] == f"{epoch.segment_bytes:,}"
     assert f"generation {history[-1].generation}" in out
-    known = [of.duration_ms for of in history if of.duration_ms is not None]
+    known = [epoch.duration_ms for epoch in history if epoch.duration_ms is not None]
     assert f"up to {max(known)} ms, the last {known[-1]}" in out
     assert max(map(len, out.splitlines())) <= 100
 
@@ -89,7 +89,7 @@ def test_rows_are_sorted_by_the_column_that_keys_choose(cuts: CutFiles) -> None:
         view.press("s")
     assert (view.sort, view.is_ascending) == ("align", True)
     rows = table(text_of(view))
-    # What only one tells comes first, either way round.
+    # A value that only one row has comes first in both directions.
     assert [row["align"] for row in rows] == ["800", "", "", "", ""]
     view.press("r")
     assert table(text_of(view))[0]["align"] == "800"
@@ -98,7 +98,7 @@ def test_rows_are_sorted_by_the_column_that_keys_choose(cuts: CutFiles) -> None:
     assert view.sort == "align"
 
 
-def test_new_epochs_come_and_rows_fit_the_height(cuts: CutFiles) -> None:
+def test_new_epochs_appear_and_rows_fit_the_height(cuts: CutFiles) -> None:
     view = TopView(open_root(cuts.location))
     view.look()
     for _ in range(12):
@@ -109,7 +109,7 @@ def test_new_epochs_come_and_rows_fit_the_height(cuts: CutFiles) -> None:
     assert len(shown.splitlines()) <= 16
 
 
-def test_the_last_slow_epoch_is_told_with_its_reason(
+def test_the_last_slow_epoch_is_shown_with_its_reason(
     cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
@@ -118,12 +118,12 @@ def test_the_last_slow_epoch_is_told_with_its_reason(
     history.write([record(0), record(1)])
     view = TopView(open_root(cuts.location))
     view.look()
-    told = " ".join(text_of(view).split())
-    assert f"slow was 1 straggler: {record(1)['slow']['detail']}" in told
+    shown = " ".join(text_of(view).split())
+    assert f"slow was 1 straggler: {record(1)['slow']['detail']}" in shown
     gate = record(2)
     gate["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
     history.write([gate])
-    # Notes come once a minute, and are not looked for with each look.
+    # History is written once per minute, and is not read in each scan.
     view.look()
     assert "slow was 1" in text_of(view)
     now += 30
@@ -134,7 +134,7 @@ def test_the_last_slow_epoch_is_told_with_its_reason(
     assert len(shown.splitlines()) <= 18
 
 
-def test_a_store_that_fails_is_told_below_what_was_seen(cuts: CutFiles) -> None:
+def test_a_failing_store_is_reported_below_the_last_values(cuts: CutFiles) -> None:
     view = TopView(open_root(cuts.location))
     view.look()
     epoch = commit(cuts)
@@ -151,7 +151,7 @@ def test_a_store_that_fails_is_told_below_what_was_seen(cuts: CutFiles) -> None:
     assert table(text_of(view))[0]["epoch"] == "3"
 
 
-def test_before_the_first_cut_it_says_so(
+def test_a_checkpoint_without_cuts_is_reported(
     files: CheckpointFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cuts = CutFiles(files)
@@ -163,7 +163,7 @@ def test_before_the_first_cut_it_says_so(
     assert err.startswith("[CLEANCUT_CHECKPOINT_NOT_FOUND]")
 
 
-def test_in_a_terminal_it_goes_on_until_a_key_ends_it(files: CheckpointFiles) -> None:
+def test_in_a_terminal_it_runs_until_a_key_is_pressed(files: CheckpointFiles) -> None:
     cuts = CutFiles(files)
     for _ in range(3):
         commit(cuts)
@@ -182,7 +182,7 @@ def test_in_a_terminal_it_goes_on_until_a_key_ends_it(files: CheckpointFiles) ->
         seen += read_until(master, "written▼")
         os.write(master, b"q")
         assert process.wait(PATIENCE_S) == _cli.OK
-        # The terminal is as it was: lines again, with echo.
+        # The terminal is restored: line mode with echo.
         assert termios.tcgetattr(slave)[3] == before[3]
     finally:
         process.kill()
@@ -192,10 +192,10 @@ def test_in_a_terminal_it_goes_on_until_a_key_ends_it(files: CheckpointFiles) ->
 
 
 def read_until(master: int, wanted: str) -> str:
-    """What a terminal is told, without how; until it has some text."""
-    found, until = "", time.monotonic() + PATIENCE_S
-    while wanted not in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", found):
-        assert time.monotonic() < until, found
+    """Reads the output of a terminal, without escape sequences, until it contains some text."""
+    screen, until = "", time.monotonic() + PATIENCE_S
+    while wanted not in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen):
+        assert time.monotonic() < until, screen
         if select.select([master], [], [], 1.0)[0]:
-            found += os.read(master, 65_536).decode(errors="replace")
-    return found
+            screen += os.read(master, 65_536).decode(errors="replace")
+    return screen

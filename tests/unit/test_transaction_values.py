@@ -1,4 +1,4 @@
-"""Values that `Transaction.run` binds: on SQLite, and as they are sent to PostgreSQL."""
+"""Values that `Transaction.run` binds: on SQLite, and as sent to PostgreSQL."""
 
 import datetime
 import uuid
@@ -18,7 +18,7 @@ ON_SQLITE = [
     *(None, True, 7, -(2**63), 1.5, "ä ''", b"\x00\xff"),
     *(Decimal("12345678901234567890.123456"), MOMENT, MOMENT.date()),
 ]
-# By each value, how it stands in the statement, and what is bound.
+# By value: its form in the statement, and the bound parameters.
 ON_POSTGRES: list[tuple[Any, str, list[Any]]] = [
     (None, "NULL", []),
     (True, "CAST($1 AS boolean)", [True]),
@@ -41,30 +41,30 @@ ON_POSTGRES: list[tuple[Any, str, list[Any]]] = [
 
 
 @pytest.mark.parametrize("value", ON_SQLITE, ids=repr)
-def test_values_come_back_from_sqlite(value: Any, tmp_path: Path) -> None:
+def test_values_round_trip_through_sqlite(value: Any, tmp_path: Path) -> None:
     kinds = {Decimal: "TEXT", bytes: "BLOB"}
     with SqlDatabase(f"sqlite:///{tmp_path}/db").transaction() as opened:
         opened.run(f"CREATE TABLE held (v {kinds.get(type(value), '')})")
         opened.run("INSERT INTO held VALUES (:v)", v=value)
-        ((found,),) = opened.run("SELECT v FROM held WHERE v IS :v", v=value)
+        ((stored,),) = opened.run("SELECT v FROM held WHERE v IS :v", v=value)
     if isinstance(value, (Decimal, datetime.date)):
-        found = (
-            type(value)(found) if isinstance(value, Decimal) else type(value).fromisoformat(found)
+        stored = (
+            type(value)(stored) if isinstance(value, Decimal) else type(value).fromisoformat(stored)
         )
-    assert found == value
+    assert stored == value
 
 
 class Cursor:
-    """Notes what it is told."""
+    """Records the statement that it executes."""
 
     description = None
 
     def execute(self, sql: str, bound: Any) -> None:
-        self.told = sql, list(bound or ())
+        self.executed = sql, list(bound or ())
 
 
 @pytest.mark.parametrize(("value", "place", "bound"), ON_POSTGRES, ids=str)
 def test_values_have_the_type_of_the_server(value: Any, place: str, bound: list[Any]) -> None:
     cursor: Any = Cursor()
     _PostgresTransaction(None, cursor).run("INSERT INTO t VALUES (:v, ':v', 1::int)", v=value)
-    assert cursor.told == (f"INSERT INTO t VALUES ({place}, ':v', 1::int)", bound)
+    assert cursor.executed == (f"INSERT INTO t VALUES ({place}, ':v', 1::int)", bound)

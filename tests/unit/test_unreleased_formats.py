@@ -24,8 +24,8 @@ ROOT = LOCATION / "cleancut"
 
 
 def one(pattern: str) -> Path:
-    (found,) = ROOT.glob(pattern)
-    return found
+    (path,) = ROOT.glob(pattern)
+    return path
 
 
 def read_as_cut(path: Path, data: bytes) -> object:
@@ -62,16 +62,16 @@ def test_an_object_is_refused_by_its_first_bytes(kind: str) -> None:
     pattern, read = READERS[kind]
     path = one(pattern)
     data = path.read_bytes()
-    # The second has nothing but damage after the magic.
-    for found in (data, data[:4] + bytes(60)):
+    # The second object has only zeros after the magic.
+    for content in (data, data[:4] + bytes(60)):
         with pytest.raises(RequestError) as raised:
-            read(path, found)
+            read(path, content)
         assert raised.value.error_id == "CLEANCUT_FORMAT_UNKNOWN"
         assert raised.value.params["path"] == str(path)
         assert "written before release 0.1.0" in str(raised.value)
 
 
-def test_a_checkpoint_is_refused_with_what_keeps_its_state() -> None:
+def test_a_checkpoint_is_refused_with_the_command_that_keeps_its_state() -> None:
     reads: list[Callable[[], object]] = [
         lambda: open_root(LOCATION),
         lambda: Checkpoint(LOCATION).state(0),

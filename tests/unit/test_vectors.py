@@ -27,10 +27,10 @@ def load(path: Path) -> Any:
 
 
 def request_of(vector: dict[str, Any]) -> FrameRequest:
-    asked = vector["request"]
-    store = StoreId(asked["operator"], asked["partition"], asked["store"])
+    fields = vector["request"]
+    store = StoreId(fields["operator"], fields["partition"], fields["store"])
     return FrameRequest(
-        "dir/object", store, FrameName(asked["version"], asked["id"], asked["kind"])
+        "dir/object", store, FrameName(fields["version"], fields["id"], fields["kind"])
     )
 
 
@@ -40,7 +40,7 @@ def read(path: Path) -> Frame:
 
 
 def described(frame: Frame) -> dict[str, Any]:
-    """A frame in the shape of the vectors."""
+    """Returns a frame in the shape of the vectors."""
     blocks = [
         [
             {
@@ -59,7 +59,7 @@ def described(frame: Frame) -> dict[str, Any]:
 
 
 def rows_of(state: State) -> dict[str, dict[str, list[str]]]:
-    """The rows of a state in the shape of the vectors."""
+    """Returns the rows of a state in the shape of the vectors."""
     return {
         str(family): {key.hex(): [value.hex() for value in values] for key, values in rows.items()}
         for family, rows in state.rows.items()
@@ -67,7 +67,7 @@ def rows_of(state: State) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def test_vectors_of_every_kind_are_there() -> None:
+def test_vectors_of_every_kind_exist() -> None:
     vectors = [load(path) for path in FRAMES]
     assert {vector["frame"]["codec"] for vector in vectors if "frame" in vector} == {"none", "zstd"}
     assert {vector["layer"] for vector in vectors if "error" in vector} == {
@@ -79,7 +79,7 @@ def test_vectors_of_every_kind_are_there() -> None:
 
 
 @pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
-def test_a_frame_decodes_to_what_its_vector_says(path: Path) -> None:
+def test_a_frame_decodes_to_the_content_of_its_vector(path: Path) -> None:
     vector = load(path)
     if "error" in vector:
         with pytest.raises(CleancutError) as raised:
@@ -107,7 +107,7 @@ def test_a_frame_decodes_to_what_its_vector_says(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
-def test_damage_is_found_no_later_than_its_layer(path: Path) -> None:
+def test_corruption_is_found_no_later_than_in_its_layer(path: Path) -> None:
     vector = load(path)
     if vector.get("layer") == "state":
         read(path)
@@ -117,7 +117,7 @@ def test_damage_is_found_no_later_than_its_layer(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STORES, ids=lambda path: path.stem)
-def test_a_directory_reads_as_its_vector_says(path: Path, tmp_path: Path) -> None:
+def test_a_directory_reads_as_its_vector(path: Path, tmp_path: Path) -> None:
     vector = load(path)
     store = StoreId(**vector["store"])
     directory = tmp_path / store.directory
@@ -127,14 +127,14 @@ def test_a_directory_reads_as_its_vector_says(path: Path, tmp_path: Path) -> Non
     names = [name for file in vector["files"] if (name := parse_frame_name(file)) is not None]
     objects = Directory(pyarrow.fs.LocalFileSystem(), str(tmp_path))
     reader = StoreReader(objects, Listing(store, dict.fromkeys(names, 0)))
-    for asked in vector["reads"]:
-        if "error" in asked:
+    for read in vector["reads"]:
+        if "error" in read:
             with pytest.raises(CleancutError) as raised:
-                reader.load(asked["version"], asked.get("id"))
-            assert raised.value.error_id == asked["error"]
+                reader.load(read["version"], read.get("id"))
+            assert raised.value.error_id == read["error"]
             assert str(tmp_path) in str(raised.value)
         else:
-            assert rows_of(reader.load(asked["version"], asked.get("id"))) == asked["rows"]
+            assert rows_of(reader.load(read["version"], read.get("id"))) == read["rows"]
 
 
 @pytest.mark.parametrize("vector", LAYOUT["frames"], ids=lambda vector: vector["name"])
@@ -145,7 +145,7 @@ def test_a_frame_name_is_built_and_parsed(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUT["foreignFiles"])
-def test_a_foreign_file_is_passed_over(name: str) -> None:
+def test_a_foreign_file_is_ignored(name: str) -> None:
     assert parse_frame_name(name) is None
 
 
@@ -157,12 +157,12 @@ def test_a_store_directory_is_built_and_parsed(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("directory", LAYOUT["foreignDirectories"])
-def test_a_foreign_directory_is_passed_over(directory: str) -> None:
+def test_a_foreign_directory_is_ignored(directory: str) -> None:
     assert parse_store_directory(directory) is None
 
 
 def test_the_encoder_still_writes_these_vectors() -> None:
-    """But for compressed bytes, which differ between releases of zstd."""
+    """Except compressed bytes, which differ between releases of zstd."""
     made = generate.contents()
     kept = {
         path.relative_to(VECTORS).as_posix(): path.read_text(encoding="utf-8")

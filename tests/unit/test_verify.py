@@ -1,4 +1,4 @@
-"""verify finds what is wrong, all of it, and nothing else."""
+"""`verify` reports each problem of a checkpoint, and no other."""
 
 import random
 from pathlib import Path
@@ -25,7 +25,7 @@ def flip(path: Path, place: int = -50) -> None:
     path.write_bytes(bytes(data))
 
 
-def found(report: VerifyReport) -> list[tuple[str, str, tuple[int, ...]]]:
+def problems_of(report: VerifyReport) -> list[tuple[str, str, tuple[int, ...]]]:
     return [(Path(p.object).name, p.error_id, p.affects) for p in report.problems]
 
 
@@ -46,34 +46,34 @@ def verify(files: CheckpointFiles) -> VerifyReport:
     return Checkpoint(files.location).verify()
 
 
-def test_a_sound_checkpoint_has_no_problems(chain: CheckpointFiles) -> None:
+def test_an_intact_checkpoint_has_no_problems(chain: CheckpointFiles) -> None:
     report = verify(chain)
     assert report.ok
     assert (report.stores, report.frames, report.loadable, report.retired) == (1, 7, 6, 0)
     assert report.bytes == sum(path.stat().st_size for path in chain.directory(0, 0).iterdir())
 
 
-def test_a_damaged_delta_affects_what_builds_on_it(chain: CheckpointFiles) -> None:
+def test_a_corrupted_delta_affects_later_versions(chain: CheckpointFiles) -> None:
     flip(chain.directory(0, 0) / name_of(2))
     report = verify(chain)
     assert not report.ok
-    assert found(report) == [(name_of(2), DAMAGED, (2, 3))]
+    assert problems_of(report) == [(name_of(2), DAMAGED, (2, 3))]
     assert report.loadable == 4
 
 
-def test_a_damaged_delta_beside_a_base_affects_nothing(chain: CheckpointFiles) -> None:
+def test_a_corrupted_delta_next_to_a_base_affects_nothing(chain: CheckpointFiles) -> None:
     flip(chain.directory(0, 0) / name_of(4))
-    assert found(verify(chain)) == [(name_of(4), DAMAGED, ())]
+    assert problems_of(verify(chain)) == [(name_of(4), DAMAGED, ())]
 
 
-def test_a_damaged_base_affects_what_builds_on_it(chain: CheckpointFiles) -> None:
+def test_a_corrupted_base_affects_later_versions(chain: CheckpointFiles) -> None:
     flip(chain.directory(0, 0) / name_of(4, "base"))
-    assert found(verify(chain)) == [(name_of(4, "base"), DAMAGED, (4, 5, 6))]
+    assert problems_of(verify(chain)) == [(name_of(4, "base"), DAMAGED, (4, 5, 6))]
 
 
 def test_a_missing_delta_is_named(chain: CheckpointFiles) -> None:
     (chain.directory(0, 0) / name_of(5)).unlink()
-    assert found(verify(chain)) == [(name_of(5), MISSING, (6,))]
+    assert problems_of(verify(chain)) == [(name_of(5), MISSING, (6,))]
 
 
 def test_exchanged_frames_are_both_named(chain: CheckpointFiles) -> None:
@@ -81,7 +81,7 @@ def test_exchanged_frames_are_both_named(chain: CheckpointFiles) -> None:
     data = second.read_bytes()
     second.write_bytes(third.read_bytes())
     third.write_bytes(data)
-    assert found(verify(chain)) == [
+    assert problems_of(verify(chain)) == [
         (name_of(2), MISPLACED, (2,)),
         (name_of(3), MISPLACED, (3,)),
     ]
@@ -90,44 +90,44 @@ def test_exchanged_frames_are_both_named(chain: CheckpointFiles) -> None:
 def test_a_frame_of_another_partition_is_named(chain: CheckpointFiles) -> None:
     other = chain.delta(1, [put(9, "x", 9, 9.0)], 1, partition=1)
     other.write_bytes((chain.directory(0, 0) / name_of(1)).read_bytes())
-    assert found(verify(chain)) == [(name_of(1), MISPLACED, (1,))]
+    assert problems_of(verify(chain)) == [(name_of(1), MISPLACED, (1,))]
 
 
 def test_a_base_that_differs_from_its_deltas_is_named(chain: CheckpointFiles) -> None:
     chain.base(4, [put(3, "lin", 3, 3.0), put(2, "grace", 2, 99.0)])
     report = verify(chain)
-    assert found(report) == [(name_of(4, "base"), DAMAGED, (4, 5, 6))]
+    assert problems_of(report) == [(name_of(4, "base"), DAMAGED, (4, 5, 6))]
     assert "not those of the deltas" in report.problems[0].message
 
 
-def test_a_count_that_does_not_come_out_is_named(chain: CheckpointFiles) -> None:
+def test_a_wrong_count_is_named(chain: CheckpointFiles) -> None:
     chain.delta(6, [put(1, "ada", 4, 4.0)], 4)
     report = verify(chain)
-    assert found(report) == [(name_of(6), DAMAGED, (6,))]
+    assert problems_of(report) == [(name_of(6), DAMAGED, (6,))]
     assert "3 live keys after it, and its trailer says 4" in report.problems[0].message
 
 
-def test_what_retention_has_left_behind_is_no_damage(chain: CheckpointFiles) -> None:
+def test_remains_of_retention_are_no_problem(chain: CheckpointFiles) -> None:
     (chain.directory(0, 0) / name_of(1)).unlink()
     report = verify(chain)
     assert report.ok
     assert (report.loadable, report.retired) == (3, 2)
 
 
-def test_missing_frames_are_damage_where_nothing_loads(chain: CheckpointFiles) -> None:
+def test_missing_frames_are_a_problem_if_nothing_loads(chain: CheckpointFiles) -> None:
     (chain.directory(0, 0) / name_of(1)).unlink()
     (chain.directory(0, 0) / name_of(4, "base")).unlink()
     report = verify(chain)
-    assert found(report) == [(name_of(1), MISSING, (2, 3, 4, 5, 6))]
+    assert problems_of(report) == [(name_of(1), MISSING, (2, 3, 4, 5, 6))]
     assert (report.loadable, report.retired) == (0, 0)
 
 
-def test_attempts_that_do_not_count_are_checked_too(chain: CheckpointFiles) -> None:
+def test_discarded_attempts_are_checked_too(chain: CheckpointFiles) -> None:
     directory = chain.directory(0, 0)
     retry = "f" * 32
     data = (directory / name_of(6)).read_bytes()
     (directory / name_of(6, own_id=retry)).write_bytes(data)
-    assert found(verify(chain)) == [(name_of(6, own_id=retry), MISPLACED, (6,))]
+    assert problems_of(verify(chain)) == [(name_of(6, own_id=retry), MISPLACED, (6,))]
 
 
 def add_later_attempt_at_version_5(files: CheckpointFiles) -> None:
@@ -139,14 +139,14 @@ def add_later_attempt_at_version_5(files: CheckpointFiles) -> None:
     (directory / name_of(5, own_id=new.decode())).write_bytes(resealed(data.replace(old, new)))
 
 
-def test_an_attempt_that_others_build_on_is_loaded(chain: CheckpointFiles) -> None:
+def test_an_attempt_with_successors_is_loaded(chain: CheckpointFiles) -> None:
     add_later_attempt_at_version_5(chain)
     report = verify(chain)
     assert report.ok
     assert (report.frames, report.loadable) == (8, 6)
 
 
-def test_a_frame_that_vanishes_while_verifying_is_reported(
+def test_a_frame_deleted_during_verification_is_reported(
     chain: CheckpointFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_later_attempt_at_version_5(chain)
@@ -160,7 +160,7 @@ def test_a_frame_that_vanishes_while_verifying_is_reported(
 
 
 def resealed(frame: bytes) -> bytes:
-    """The checksums of an empty frame made good again."""
+    """Recomputes the checksums of an empty frame."""
     size = int.from_bytes(frame[8:12], "little")
     crc = crc32(frame[:12] + frame[16 : 16 + size])
     head = frame[:12] + crc.to_bytes(4, "little") + frame[16 : 16 + size]

@@ -1,4 +1,4 @@
-"""verify finds what is wrong with cuts, segments and the frames in them, and nothing else."""
+"""`verify` reports each problem of cuts, segments and their frames, and no other."""
 
 import random
 from dataclasses import replace
@@ -29,7 +29,7 @@ def verify(files: CutFiles | CheckpointFiles) -> VerifyReport:
     return Checkpoint(files.location).verify()
 
 
-def found(report: VerifyReport, root: Path) -> list[tuple[str, str, tuple[int, ...]]]:
+def problems_of(report: VerifyReport, root: Path) -> list[tuple[str, str, tuple[int, ...]]]:
     return [
         (Path(p.object).relative_to(root).as_posix(), p.error_id, p.affects)
         for p in report.problems
@@ -41,7 +41,7 @@ def flip_frame(cuts: CutFiles, stored: Stored) -> None:
     cuts.change(cuts.segment_path(stored), lambda data: flipped(data, place))
 
 
-def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
+def test_an_intact_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
     report = verify(four_cuts)
     assert report.ok, report
     assert (report.cuts, report.segments, report.unreferenced) == (4, 5, 0)
@@ -50,26 +50,26 @@ def test_a_sound_checkpoint_has_no_problems(four_cuts: CutFiles) -> None:
     assert 0 < report.bytes < sum(tables)
 
 
-def test_a_damaged_frame_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
+def test_a_corrupted_frame_affects_later_versions(four_cuts: CutFiles) -> None:
     stored = four_cuts.chains[1][1]
     flip_frame(four_cuts, stored)
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(stored.segment, CORRUPTED, (2, 3, 4))]
+    assert problems_of(report, four_cuts.root) == [(stored.segment, CORRUPTED, (2, 3, 4))]
     assert "operator=0 partition=1" in report.problems[0].message
     assert f"offset={stored.entry['offset']}" in report.problems[0].message
     assert (report.frames, report.loadable) == (8, 5)
 
 
-def test_a_damaged_base_affects_what_builds_on_it(four_cuts: CutFiles) -> None:
+def test_a_corrupted_base_affects_later_versions(four_cuts: CutFiles) -> None:
     base = four_cuts.chains[0][0]
     flip_frame(four_cuts, base)
-    assert found(verify(four_cuts), four_cuts.root) == [(base.segment, CORRUPTED, (4,))]
+    assert problems_of(verify(four_cuts), four_cuts.root) == [(base.segment, CORRUPTED, (4,))]
 
 
-def test_a_damaged_cut_affects_its_version_alone(four_cuts: CutFiles) -> None:
+def test_a_corrupted_cut_affects_only_its_version(four_cuts: CutFiles) -> None:
     four_cuts.change(four_cuts.cut_path(1), lambda data: flipped(data, 50))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(cut_name(1), CUT_CORRUPTED, (2,))]
+    assert problems_of(report, four_cuts.root) == [(cut_name(1), CUT_CORRUPTED, (2,))]
     assert (report.cuts, report.loadable) == (3, 6)
 
 
@@ -86,13 +86,13 @@ def test_exchanged_segments_are_both_named(four_cuts: CutFiles) -> None:
 
 def test_a_frame_of_another_partition_is_named(four_cuts: CutFiles) -> None:
     foreign = delta_of(5, [put(9, "x", 9, 9.0)], 4, partition=1)
-    own = delta_of(5, [], 3, partition=0)
-    frames = [replace(own, data=foreign.data), foreign]
+    delta = delta_of(5, [], 3, partition=0)
+    frames = [replace(delta, data=foreign.data), foreign]
     stored = four_cuts.segment(4, frames)
     for partition in (0, 1):
         four_cuts.chains[partition] = [*four_cuts.chains[partition], stored[partition]]
     four_cuts.cut(4)
-    misplaced, keys_differ = found(verify(four_cuts), four_cuts.root)
+    misplaced, keys_differ = problems_of(verify(four_cuts), four_cuts.root)
     assert misplaced == (stored[0].segment, MISPLACED, (5,))
     assert keys_differ == (stored[1].segment, CORRUPTED, (5,))
 
@@ -101,28 +101,28 @@ def test_a_base_that_differs_from_its_deltas_is_named(four_cuts: CutFiles) -> No
     base = four_cuts.base(1, [put(4, "emmy", 2, -8.0)])
     four_cuts.commit(([], 3), ([], 1))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [(base.segment, CORRUPTED, (5,))]
+    assert problems_of(report, four_cuts.root) == [(base.segment, CORRUPTED, (5,))]
     assert "not those of the deltas" in report.problems[0].message
 
 
-def test_a_base_in_place_of_a_delta_is_compared_with_it(four_cuts: CutFiles) -> None:
-    """The cut names a base of its own version, and the delta lies in a segment unnamed."""
+def test_a_base_that_replaces_a_delta_is_compared_with_it(four_cuts: CutFiles) -> None:
+    """The cut names a base of its own version, and its segment still has the delta."""
     four_cuts.segment(4, [delta_of(5, [put(4, "emmy", 3, 9.0)], 1, partition=1)])
     four_cuts.segment(4, [delta_of(5, [], 3, partition=0)], number=3)
     four_cuts.epoch = 5
     four_cuts.base(0, [put(1, "ada", 4, 2.5), put(3, "lin", 1, 0.25), put(2, "grace", 1, 0.5)])
     wrong = four_cuts.base(1, [put(4, "emmy", 3, -9.0)], number=4)
     four_cuts.cut(4)
-    assert found(verify(four_cuts), four_cuts.root) == [(wrong.segment, CORRUPTED, (5,))]
+    assert problems_of(verify(four_cuts), four_cuts.root) == [(wrong.segment, CORRUPTED, (5,))]
 
 
-def test_frames_that_no_cut_names_are_checked_too(four_cuts: CutFiles) -> None:
+def test_unreferenced_frames_are_checked_too(four_cuts: CutFiles) -> None:
     (stored,) = four_cuts.segment(4, [delta_of(5, [put(9, "x", 9, 9.0)], 1)], writer="3")
     report = verify(four_cuts)
     assert report.ok
     assert (report.unreferenced, report.segments, report.frames, report.stores) == (1, 6, 10, 2)
     flip_frame(four_cuts, stored)
-    assert found(verify(four_cuts), four_cuts.root) == [(stored.segment, CORRUPTED, ())]
+    assert problems_of(verify(four_cuts), four_cuts.root) == [(stored.segment, CORRUPTED, ())]
 
 
 def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
@@ -135,7 +135,7 @@ def test_savepoints_are_verified_as_cuts_are(four_cuts: CutFiles) -> None:
     assert verify(four_cuts).loadable == 8
     four_cuts.change(path, lambda data: flipped(data, 50))
     report = verify(four_cuts)
-    assert found(report, four_cuts.root) == [("savepoints/before.cut", CUT_CORRUPTED, ())]
+    assert problems_of(report, four_cuts.root) == [("savepoints/before.cut", CUT_CORRUPTED, ())]
     assert (report.savepoints, report.loadable) == (1, 6)
 
 
@@ -148,13 +148,13 @@ def test_both_levels_are_verified_in_one_report(files: CheckpointFiles) -> None:
     flip_frame(cuts, cuts.chains[0][0])
     path = next(files.directory(0, 1).glob("*2-*"))
     path.write_bytes(path.read_bytes()[:-1])
-    assert found(verify(files), files.root) == [
+    assert problems_of(verify(files), files.root) == [
         (path.relative_to(files.root).as_posix(), CORRUPTED, (2, 3)),
         (cuts.chains[0][0].segment, CORRUPTED, (3, 4)),
     ]
 
 
-def test_what_retention_deletes_meanwhile_is_no_damage(
+def test_a_concurrent_deletion_by_retention_is_no_problem(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epochs = Root.epochs
@@ -173,10 +173,10 @@ def test_what_retention_deletes_meanwhile_is_no_damage(
     assert report.cuts == 3
 
 
-def test_segments_that_go_with_their_cut_are_no_damage(
+def test_segments_deleted_with_their_cut_are_no_problem(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sweep takes a cut and its segment between the reading of cuts and that of frames."""
+    """Garbage collection deletes a cut and its segment between the reads of cuts and frames."""
     four_cuts.base(0, [put(1, "ada", 4, 2.5)])
 
     def late(*arguments: object) -> object:
@@ -191,7 +191,7 @@ def test_segments_that_go_with_their_cut_are_no_damage(
     assert report.loadable == 6
 
 
-def test_stores_are_read_in_groups_that_fit(
+def test_stores_are_read_in_groups_of_limited_size(
     four_cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = verify(four_cuts)
@@ -213,10 +213,10 @@ def test_every_flipped_byte_of_a_checkpoint_is_found(four_cuts: CutFiles) -> Non
     assert verify(four_cuts).ok
 
 
-def test_a_report_tells_of_cuts_where_there_are_some(four_cuts: CutFiles) -> None:
+def test_a_report_counts_cuts(four_cuts: CutFiles) -> None:
     report = str(verify(four_cuts))
     assert "4 cuts, 3 pages, 5 segments (0 unreferenced), 2 state stores" in report
 
 
-def test_a_report_of_level_0_tells_of_none(two_partitions: CheckpointFiles) -> None:
+def test_a_report_of_level_0_counts_no_cuts(two_partitions: CheckpointFiles) -> None:
     assert ": sound; 2 state stores" in str(verify(two_partitions))

@@ -1,4 +1,4 @@
-"""verify finds what is wrong with Spark's own files, without which no query goes on."""
+"""`verify` reports each problem of Spark's own files, without which no query can continue."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def bucket(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     return server
 
 
-def found(location: object) -> list[tuple[str, str]]:
+def problems_of(location: object) -> list[tuple[str, str]]:
     report = Checkpoint(str(location)).verify()
     root = str(location).removesuffix("/")
     return [(p.object.removeprefix(f"{root}/"), p.error_id) for p in report.problems]
@@ -58,14 +58,14 @@ def named(name: str) -> list[tuple[str, str]]:
 
 
 def with_side_file(path: Path) -> None:
-    """As Hadoop's local file system writes one: a checksum of each 512 bytes."""
+    """Writes a checksum of each 512 bytes, as Hadoop's local file system does."""
     data = path.read_bytes()
     sums = [crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
     side = b"crc\0" + pack(f">i{len(sums)}I", 512, *sums)
     Path(side_file_of(str(path))).write_bytes(side)
 
 
-def test_what_a_query_writes_is_sound(four_cuts: CutFiles) -> None:
+def test_the_files_of_a_query_are_intact(four_cuts: CutFiles) -> None:
     report = Checkpoint(four_cuts.location).verify()
     assert report.ok, report
     assert report.spark_files == 3 + 3 * 4
@@ -78,31 +78,29 @@ def test_a_deleted_last_cut_is_named(four_cuts: CutFiles) -> None:
     (four_cuts.location / "commits/3").write_bytes(b"v1\n{}")
     last.unlink()
     name = str(last.relative_to(four_cuts.location))
-    assert (name, CORRUPTED) in found(four_cuts.location)
+    assert (name, CORRUPTED) in problems_of(four_cuts.location)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(name: str, four_cuts: CutFiles) -> None:
     (four_cuts.location / name).unlink()
-    # An entry of the commit log that lies in a cut is written anew.
-    assert found(four_cuts.location) == named(name)
+    # An entry of the commit log that a cut contains is written again.
+    assert problems_of(four_cuts.location) == named(name)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_emptied_file_is_named(name: str, four_cuts: CutFiles) -> None:
     (four_cuts.location / name).write_bytes(b"")
-    assert found(four_cuts.location) == [(name, CORRUPTED)]
+    assert problems_of(four_cuts.location) == [(name, CORRUPTED)]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found_by_the_checksums_beside_the_file(
-    name: str, four_cuts: CutFiles
-) -> None:
+def test_a_flipped_bit_is_found_by_the_checksum_file(name: str, four_cuts: CutFiles) -> None:
     path = four_cuts.location / name
     with_side_file(path)
-    assert found(four_cuts.location) == []
+    assert problems_of(four_cuts.location) == []
     path.write_bytes(flipped(path.read_bytes(), path.stat().st_size // 2))
-    assert found(four_cuts.location) == [(name, CORRUPTED)]
+    assert problems_of(four_cuts.location) == [(name, CORRUPTED)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +109,7 @@ def test_a_flipped_bit_is_found_by_the_checksums_beside_the_file(
 )
 def test_exchanged_entries_are_both_named(one: str, other: str, four_cuts: CutFiles) -> None:
     exchange(four_cuts.location / one, four_cuts.location / other)
-    assert found(four_cuts.location) == [(one, CORRUPTED), (other, CORRUPTED)]
+    assert problems_of(four_cuts.location) == [(one, CORRUPTED), (other, CORRUPTED)]
 
 
 def test_exchanged_operators_are_both_named(four_cuts: CutFiles) -> None:
@@ -119,15 +117,15 @@ def test_exchanged_operators_are_both_named(four_cuts: CutFiles) -> None:
     shutil.copytree(home / "0", home / "1")
     path = home / "1/_metadata/metadata"
     path.write_text(path.read_text().replace('"operatorId": 0', '"operatorId": 1'))
-    assert found(four_cuts.location) == []
+    assert problems_of(four_cuts.location) == []
     exchange(home / "0/_metadata/metadata", path)
     names = [f"state/{operator}/_metadata/metadata" for operator in (0, 1)]
-    assert found(four_cuts.location) == [(name, CORRUPTED) for name in names]
+    assert problems_of(four_cuts.location) == [(name, CORRUPTED) for name in names]
 
 
 def test_the_id_of_another_query_is_named(four_cuts: CutFiles) -> None:
     (four_cuts.location / "metadata").write_text('{"id":"another"}', encoding="utf-8")
-    assert found(four_cuts.location) == [("metadata", CORRUPTED)]
+    assert problems_of(four_cuts.location) == [("metadata", CORRUPTED)]
 
 
 def test_entries_that_retention_has_deleted_are_not_missed(four_cuts: CutFiles) -> None:
@@ -143,25 +141,25 @@ def test_a_compacted_log_of_a_source_needs_no_older_entries(four_cuts: CutFiles)
     (log / "2.compact").write_text('v1\n{"batchId":0}\n{"batchId":2}', encoding="utf-8")
     for number in (0, 1, 2):
         (log / f"{number}").unlink()
-    assert found(four_cuts.location) == []
+    assert problems_of(four_cuts.location) == []
     (log / "2.compact").write_text('v1\n{"batchId":0}\n{"batchId":3}', encoding="utf-8")
-    assert found(four_cuts.location) == [("sources/0/2.compact", CORRUPTED)]
+    assert problems_of(four_cuts.location) == [("sources/0/2.compact", CORRUPTED)]
 
 
-def test_files_of_another_state_store_are_left_alone(four_cuts: CutFiles) -> None:
+def test_files_of_another_state_store_are_ignored(four_cuts: CutFiles) -> None:
     (four_cuts.location / "state/0/0/1.zip").write_bytes(b"")
-    assert found(four_cuts.location) == []
+    assert problems_of(four_cuts.location) == []
 
 
-def test_state_alone_is_told_to_have_no_query(four_cuts: CutFiles) -> None:
+def test_state_without_a_query_is_reported(four_cuts: CutFiles) -> None:
     for name in ("offsets", "commits", "sources", "state"):
         shutil.rmtree(four_cuts.location / name)
     (four_cuts.location / "metadata").unlink()
-    assert found(four_cuts.location) == [("metadata", MISSING)]
+    assert problems_of(four_cuts.location) == [("metadata", MISSING)]
 
 
 def written(server: S3Server, four_cuts: CutFiles, prefix: str) -> str:
-    """The checkpoint in a bucket, as Cleancut's client writes it."""
+    """Writes the checkpoint to a bucket like Cleancut's client."""
     for name, data in four_cuts.objects().items():
         key = f"{prefix}/{name}"
         metadata = {"cleancut-place": place_of(key), "cleancut-crc32c": f"{crc32c(data):08x}"}
@@ -175,15 +173,15 @@ def test_flipped_and_exchanged_objects_of_a_bucket_are_named(
 ) -> None:
     prefix = f"state/0/{name.replace('/', '-')}"
     location = written(bucket, four_cuts, prefix)
-    assert found(location) == []
+    assert problems_of(location) == []
     other = FILES[FILES.index(name) - 1]
     copy(bucket, f"{prefix}/{other}", f"{prefix}/{name}")
-    assert found(location) == [(name, CORRUPTED)]
+    assert problems_of(location) == [(name, CORRUPTED)]
     data = (four_cuts.location / name).read_bytes()
     metadata = {"cleancut-crc32c": f"{crc32c(data):08x}"}
     body = flipped(data, len(data) - 1)
     bucket.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{name}", Body=body, Metadata=metadata)
-    assert found(location) == [(name, CORRUPTED)]
+    assert problems_of(location) == [(name, CORRUPTED)]
 
 
 def test_exchanged_segments_of_a_bucket_are_both_named(
@@ -193,16 +191,16 @@ def test_exchanged_segments_of_a_bucket_are_both_named(
     first, second = sorted(name for name in four_cuts.objects() if "/segments/" in name)[:2]
     for source, target in ((first, "kept"), (second, first), ("kept", second)):
         copy(bucket, f"exchanged/q/{source}", f"exchanged/q/{target}")
-    assert {name for name, _ in found(location)} == {first, second}
+    assert {name for name, _ in problems_of(location)} == {first, second}
 
 
-def test_a_copy_of_a_bucket_at_another_prefix_is_sound(
+def test_a_copy_of_a_bucket_at_another_prefix_is_intact(
     bucket: S3Server, four_cuts: CutFiles
 ) -> None:
     written(bucket, four_cuts, "here/q")
     for name in four_cuts.objects():
         copy(bucket, f"here/q/{name}", f"state/3/there/{name}")
-    assert found(f"s3://{BUCKET}/state/3/there") == []
+    assert problems_of(f"s3://{BUCKET}/state/3/there") == []
 
 
 @pytest.mark.parametrize("place", ["directory", "bucket"])
@@ -218,8 +216,8 @@ def test_lost_metadata_is_restored_from_a_cut(
     assert main(["verify", location]) == 1
     assert f"restore-metadata {location}" in capsys.readouterr().out
     assert main(["restore-metadata", location]) == 0
-    assert found(location) == []
-    # What is there stays.
+    assert problems_of(location) == []
+    # Existing files are kept.
     assert main(["restore-metadata", location, "--json"]) == 0
     if place == "directory":
         assert path.read_text(encoding="utf-8") == before
@@ -227,7 +225,7 @@ def test_lost_metadata_is_restored_from_a_cut(
         assert main(["restore-metadata", location]) == 1
 
 
-def test_metadata_that_no_cut_knows_cannot_be_restored(two_partitions: CheckpointFiles) -> None:
+def test_metadata_without_a_cut_cannot_be_restored(two_partitions: CheckpointFiles) -> None:
     with pytest.raises(CleancutError) as refused:
         Checkpoint(two_partitions.location).restore_metadata()
     assert refused.value.error_id == "CLEANCUT_STATE_NOT_FOUND"
@@ -262,12 +260,12 @@ def test_a_join_of_format_1_has_no_files_with_schemas() -> None:
         "state/0/0/left-keyToNumValues/_metadata/schema",
     ],
 )
-def test_a_place_is_the_name_below_the_checkpoint_whatever_that_is_called(name: str) -> None:
+def test_an_object_has_one_name_at_any_checkpoint_location(name: str) -> None:
     for prefix in ("", "q/", "state/0/q/", "sources/1/2/", "state/3/0/q/", "offsets/"):
         assert place_of(prefix + name) == name
 
 
-def test_the_checksum_is_castagnolis() -> None:
+def test_the_checksum_is_crc32c() -> None:
     assert crc32c(b"123456789") == 0xE3069283
 
 

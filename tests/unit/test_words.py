@@ -1,4 +1,4 @@
-"""The count of words that the field does not use."""
+"""The count of words that Spark's and Flink's documentation does not use."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ from tests.support import words
         ("a.md", "The lock is released after the commit.\n", 0, 0),
     ],
 )
-def test_prose_and_variables_are_counted_and_code_is_not(
+def test_prose_and_variables_are_counted_but_code_is_not(
     tmp_path: Path, name: str, text: str, banned: int, names: int
 ) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    found = [match for prose in words.texts_of(path) for match in words.BANNED.findall(prose)]
-    assert len(found) == banned
+    matches = [match for prose in words.texts_of(path) for match in words.BANNED.findall(prose)]
+    assert len(matches) == banned
     assert len(list(words.names_of(path))) == names
 
 

@@ -38,17 +38,21 @@ class ChainCase:
         expected = {"doc": self.doc, "cut": self.cut, "epoch": self.epoch, "objects": objects}
         if self.error is None:
             return expected | {"chains": [described(chain) for chain in self.chains]}
-        told = {"error": self.error}
+        error_field = {"error": self.error}
         readable = [described(chain) for chain in self.readable]
-        return expected | told | ({"readable": readable} if readable else {})
+        return expected | error_field | ({"readable": readable} if readable else {})
 
 
 def described(chain: Chain) -> dict[str, Any]:
     operator, partition, store = chain[0].store
     before, after = ("kind", "version", "id"), ("offset", "length", "crc")
     frames = [
-        [*(of.entry[name] for name in before), of.segment, *(of.entry[name] for name in after)]
-        for of in chain
+        [
+            *(frame.entry[name] for name in before),
+            frame.segment,
+            *(frame.entry[name] for name in after),
+        ]
+        for frame in chain
     ]
     return {"operator": operator, "partition": partition, "store": store, "frames": frames}
 
@@ -94,107 +98,140 @@ class _Four(Little):
 
 
 def _pages_and_windows() -> Iterator[ChainCase]:
-    def made(name: str, doc: str, of: _Four, cut: str) -> ChainCase:
-        return ChainCase(name, doc, cut, 3, of.objects, of.both)
+    def made(name: str, doc: str, checkpoint: _Four, cut: str) -> ChainCase:
+        return ChainCase(name, doc, cut, 3, checkpoint.objects, checkpoint.both)
 
-    of = _Four()
-    cut = of.paged_cut(3, [], of.window(0))
-    yield made("no-page", "All frames are in the window.", of, cut)
-    of = _Four()
-    cut = of.paged_cut(3, of.two_pages(), of.window(1))
-    yield made("pages-of-different-epochs", "A window of more epochs than one page needs.", of, cut)
-    of = _Four()
-    page = of.page(3, *of.both)
-    yield made("no-window", "A page of the cut's own epoch.", of, of.paged_cut(3, [page], []))
-    of = _Four()
-    page = of.page(1, *(of.chain(at, 1) for at in (0, 1)))
-    cut = of.paged_cut(3, [page], of.window(2), name="savepoints/before-1.cut")
-    yield made("savepoint", "A savepoint whose cut is gone.", of, cut)
-    of = _Four()
-    cut = of.paged_cut(0, [], [], store_count=0)
-    yield ChainCase("no-store", "A cut of no store.", cut, 0, of.objects)
+    checkpoint = _Four()
+    cut = checkpoint.paged_cut(3, [], checkpoint.window(0))
+    yield made("no-page", "All frames are in the window.", checkpoint, cut)
+    checkpoint = _Four()
+    cut = checkpoint.paged_cut(3, checkpoint.two_pages(), checkpoint.window(1))
+    yield made(
+        "pages-of-different-epochs", "A window of more epochs than one page needs.", checkpoint, cut
+    )
+    checkpoint = _Four()
+    page = checkpoint.page(3, *checkpoint.both)
+    yield made(
+        "no-window",
+        "A page of the cut's own epoch.",
+        checkpoint,
+        checkpoint.paged_cut(3, [page], []),
+    )
+    checkpoint = _Four()
+    page = checkpoint.page(1, *(checkpoint.chain(at, 1) for at in (0, 1)))
+    cut = checkpoint.paged_cut(3, [page], checkpoint.window(2), name="savepoints/before-1.cut")
+    yield made("savepoint", "A savepoint whose cut is gone.", checkpoint, cut)
+    checkpoint = _Four()
+    cut = checkpoint.paged_cut(0, [], [], store_count=0)
+    yield ChainCase("no-store", "A cut of no store.", cut, 0, checkpoint.objects)
 
 
 def _bases() -> Iterator[ChainCase]:
-    of = _Four()
-    late = of.segment(1, base(2), base(2, FOUR), writer="17", number=2)
+    checkpoint = _Four()
+    late = checkpoint.segment(1, base(2), base(2, FOUR), writer="17", number=2)
     three, four = late.frames
-    window = [of.epochs[0].part(0), of.epochs[1].part(1), late.part(1, counted=[four])]
-    window += [of.epochs[2].part(2), of.epochs[3].part(3), late.part(3, counted=[three])]
-    chains = [[three, *of.chain(0, since=2)], [four, *of.chain(1, since=2)]]
+    window = [
+        checkpoint.epochs[0].part(0),
+        checkpoint.epochs[1].part(1),
+        late.part(1, counted=[four]),
+    ]
+    window += [
+        checkpoint.epochs[2].part(2),
+        checkpoint.epochs[3].part(3),
+        late.part(3, counted=[three]),
+    ]
+    chains = [[three, *checkpoint.chain(0, since=2)], [four, *checkpoint.chain(1, since=2)]]
     doc = "A base that a later cut has adopted: its segment is there under two epochs."
-    cut = of.paged_cut(3, [], window)
-    yield ChainCase("late-base", doc, cut, 3, dict(of.objects), chains)
-    page = of.page(2, of.chain(0, 2), chains[1][:-1])
-    cut = of.paged_cut(3, [page], [of.epochs[3].part(3), late.part(3, counted=[three])])
+    cut = checkpoint.paged_cut(3, [], window)
+    yield ChainCase("late-base", doc, cut, 3, dict(checkpoint.objects), chains)
+    page = checkpoint.page(2, checkpoint.chain(0, 2), chains[1][:-1])
+    cut = checkpoint.paged_cut(
+        3, [page], [checkpoint.epochs[3].part(3), late.part(3, counted=[three])]
+    )
     doc = "A late base that takes the place of frames of the page."
-    yield ChainCase("late-base-over-a-page", doc, cut, 3, dict(of.objects), chains)
-    of = _Four()
-    newer, older = of.segment(2, base(3), writer="17"), of.segment(0, base(1), number=2)
-    page = of.page(2, newer.frames, of.chain(1, 2))
-    cut = of.paged_cut(3, [page], [*of.window(3), older.part(3)])
+    yield ChainCase("late-base-over-a-page", doc, cut, 3, dict(checkpoint.objects), chains)
+    checkpoint = _Four()
+    newer, older = (
+        checkpoint.segment(2, base(3), writer="17"),
+        checkpoint.segment(0, base(1), number=2),
+    )
+    page = checkpoint.page(2, newer.frames, checkpoint.chain(1, 2))
+    cut = checkpoint.paged_cut(3, [page], [*checkpoint.window(3), older.part(3)])
     doc = "A late base below that of the page: nothing comes of it."
-    chains = [[*newer.frames, of.epochs[3].frames[0]], of.chain(1)]
-    yield ChainCase("late-base-below-that-of-the-page", doc, cut, 3, of.objects, chains)
-    of = _Four()
-    beside = of.segment(3, base(4), writer="17")
-    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), beside.part(3)])
+    chains = [[*newer.frames, checkpoint.epochs[3].frames[0]], checkpoint.chain(1)]
+    yield ChainCase("late-base-below-that-of-the-page", doc, cut, 3, checkpoint.objects, chains)
+    checkpoint = _Four()
+    beside = checkpoint.segment(3, base(4), writer="17")
+    cut = checkpoint.paged_cut(3, checkpoint.two_pages(), [*checkpoint.window(1), beside.part(3)])
     doc = "A base and a delta of one version: the base."
-    yield ChainCase("base-beside-its-delta", doc, cut, 3, of.objects, [beside.frames, of.chain(1)])
-    of = _Four()
-    twice = of.segment(1, base(2), writer="17")
-    window = [*of.window(0), twice.part(3)]
+    yield ChainCase(
+        "base-beside-its-delta",
+        doc,
+        cut,
+        3,
+        checkpoint.objects,
+        [beside.frames, checkpoint.chain(1)],
+    )
+    checkpoint = _Four()
+    twice = checkpoint.segment(1, base(2), writer="17")
+    window = [*checkpoint.window(0), twice.part(3)]
     window.insert(2, twice.part(1))
-    chains = [[*twice.frames, *of.chain(0, since=2)], of.chain(1)]
+    chains = [[*twice.frames, *checkpoint.chain(0, since=2)], checkpoint.chain(1)]
     doc = "The very same base counts under two epochs."
-    cut = of.paged_cut(3, [], window)
-    yield ChainCase("base-counted-twice", doc, cut, 3, of.objects, chains)
+    cut = checkpoint.paged_cut(3, [], window)
+    yield ChainCase("base-counted-twice", doc, cut, 3, checkpoint.objects, chains)
 
 
 def _attempts() -> Iterator[ChainCase]:
     def case(name: str, doc: str, uncounted: bool) -> ChainCase:
-        of = _Four()
+        checkpoint = _Four()
         won, lost = delta(5, attempt=2), delta(5)
-        last = of.segment(4, lost, won, delta(5, FOUR), base(5, FOUR))
+        last = checkpoint.segment(4, lost, won, delta(5, FOUR), base(5, FOUR))
         kept = [last.frames[1], last.frames[2]]
         left = [last.frames[0], last.frames[3]]
         part = last.part(4, uncounted=left) if uncounted else last.part(4, counted=kept)
-        chains = [[*of.chain(0), kept[0]], [*of.chain(1), kept[1]]]
-        cut = of.paged_cut(4, of.two_pages(), [*of.window(1), part])
-        return ChainCase(name, doc, cut, 4, of.objects, chains)
+        chains = [[*checkpoint.chain(0), kept[0]], [*checkpoint.chain(1), kept[1]]]
+        cut = checkpoint.paged_cut(4, checkpoint.two_pages(), [*checkpoint.window(1), part])
+        return ChainCase(name, doc, cut, 4, checkpoint.objects, chains)
 
     doc = "An attempt that lost and a base that nobody adopted, told as those that do not count."
     yield case("uncounted", doc, True)
     yield case("counted", "The same, told by those that count.", False)
-    of = _Four()
-    lost = of.segment(3, delta(4, attempt=2), delta(9, FOUR), writer="17")
-    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), lost.part(3, counted=[])])
+    checkpoint = _Four()
+    lost = checkpoint.segment(3, delta(4, attempt=2), delta(9, FOUR), writer="17")
+    cut = checkpoint.paged_cut(
+        3, checkpoint.two_pages(), [*checkpoint.window(1), lost.part(3, counted=[])]
+    )
     doc = "Nothing of a segment counts, whatever versions it has."
-    yield ChainCase("counted-none", doc, cut, 3, of.objects, of.both)
-    of = _Four()
-    window = [of.epochs[1].part(1, uncounted=[]), *of.window(2)]
-    cut = of.paged_cut(3, of.two_pages(), window)
-    yield ChainCase("uncounted-none", "All of a segment counts.", cut, 3, of.objects, of.both)
-    of = _Four()
-    empty = of.segment(3, writer="17")
-    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), empty.part(3)])
-    yield ChainCase("empty-segment", "A segment without frames.", cut, 3, of.objects, of.both)
+    yield ChainCase("counted-none", doc, cut, 3, checkpoint.objects, checkpoint.both)
+    checkpoint = _Four()
+    window = [checkpoint.epochs[1].part(1, uncounted=[]), *checkpoint.window(2)]
+    cut = checkpoint.paged_cut(3, checkpoint.two_pages(), window)
+    yield ChainCase(
+        "uncounted-none", "All of a segment counts.", cut, 3, checkpoint.objects, checkpoint.both
+    )
+    checkpoint = _Four()
+    empty = checkpoint.segment(3, writer="17")
+    cut = checkpoint.paged_cut(3, checkpoint.two_pages(), [*checkpoint.window(1), empty.part(3)])
+    yield ChainCase(
+        "empty-segment", "A segment without frames.", cut, 3, checkpoint.objects, checkpoint.both
+    )
 
 
 def _other_stores() -> Iterator[ChainCase]:
     def newer(name: str, doc: str, key: StoreKey, frames: list[list[Placed]]) -> ChainCase:
-        of = _Four()
-        window = of.window(1)
-        pages = of.two_pages()
-        own: Chain = []
+        checkpoint = _Four()
+        window = checkpoint.window(1)
+        pages = checkpoint.two_pages()
+        new_chain: Chain = []
         for epoch, placed in enumerate(frames, start=4 - len(frames)):
-            written = of.segment(epoch, *placed, writer="5")
-            own += written.frames
+            written = checkpoint.segment(epoch, *placed, writer="5")
+            new_chain += written.frames
             window.append(written.part(epoch))
         window.sort(key=lambda part: int(part["epoch"]))
-        cut = of.paged_cut(3, pages, window, store_count=3)
-        chains = sorted([*of.both, own], key=lambda chain: chain[0].store)
-        return ChainCase(name, doc, cut, 3, of.objects, chains)
+        cut = checkpoint.paged_cut(3, pages, window, store_count=3)
+        chains = sorted([*checkpoint.both, new_chain], key=lambda chain: chain[0].store)
+        return ChainCase(name, doc, cut, 3, checkpoint.objects, chains)
 
     doc = "A store begins with a base above its page."
     yield newer("store-newer-than-all-pages", doc, FIVE, [[base(3, FIVE)], [delta(4, FIVE)]])
@@ -204,78 +241,82 @@ def _other_stores() -> Iterator[ChainCase]:
     between: StoreKey = (0, 3, "left-keyToNumValues")
     doc = "Two stores of one partition, the newer in the range of the first page."
     yield newer("store-within-a-page", doc, between, [[base(4, between)]])
-    of = _Four()
-    noise = of.segment(3, delta(4, CHANNEL), base(9, CHANNEL), writer="17")
-    told = of.segment(3, base(4, CHANNEL), writer="17", number=3)
-    window = [*of.window(1), noise.part(3), told.part(3, counted=told.frames)]
-    cut = of.paged_cut(3, of.two_pages(), window, in_flight=[told.frames])
-    chains = [told.frames, *of.both]
+    checkpoint = _Four()
+    noise = checkpoint.segment(3, delta(4, CHANNEL), base(9, CHANNEL), writer="17")
+    in_flight = checkpoint.segment(3, base(4, CHANNEL), writer="17", number=3)
+    window = [*checkpoint.window(1), noise.part(3), in_flight.part(3, counted=in_flight.frames)]
+    cut = checkpoint.paged_cut(3, checkpoint.two_pages(), window, in_flight=[in_flight.frames])
+    chains = [in_flight.frames, *checkpoint.both]
     doc = "Frames of channels in tables are passed over; those in flight are told."
-    yield ChainCase("channels", doc, cut, 3, of.objects, chains)
+    yield ChainCase("channels", doc, cut, 3, checkpoint.objects, chains)
     yield _ranges_of_pages()
 
 
 def _ranges_of_pages() -> ChainCase:
-    of = Little()
+    little = Little()
     keys: list[StoreKey] = [(0, 2, "a"), (0, 2, "b"), (0, 10, "a"), (1, 0, "a"), (1, 0, "b")]
     keys += [(10, 0, "a")]
-    begun = of.segment(0, *(delta(1, key) for key in reversed(keys)))
-    then = of.segment(1, *(delta(2, key) for key in keys))
+    begun = little.segment(0, *(delta(1, key) for key in reversed(keys)))
+    then = little.segment(1, *(delta(2, key) for key in keys))
     chains = [[one, two] for one, two in zip(reversed(begun.frames), then.frames, strict=True)]
-    pages = [of.page(1, *chains[:1], number=1), of.page(0, chains[1][:1], number=2)]
-    pages += [of.page(1, *chains[2:4], number=3), of.page(0, chains[4][:1], number=4)]
-    pages += [of.page(1, *chains[5:], number=5)]
-    cut = of.paged_cut(1, pages, [then.part(1)], store_count=6)
+    pages = [little.page(1, *chains[:1], number=1), little.page(0, chains[1][:1], number=2)]
+    pages += [little.page(1, *chains[2:4], number=3), little.page(0, chains[4][:1], number=4)]
+    pages += [little.page(1, *chains[5:], number=5)]
+    cut = little.paged_cut(1, pages, [then.part(1)], store_count=6)
     doc = "Pages that begin within a partition and within an operator."
-    return ChainCase("ranges-of-pages", doc, cut, 1, of.objects, chains)
+    return ChainCase("ranges-of-pages", doc, cut, 1, little.objects, chains)
 
 
 def _seals() -> Iterator[ChainCase]:
-    def seal(of: _Four, last: Segment, **fields: Any) -> str:
+    def seal(checkpoint: _Four, last: Segment, **fields: Any) -> str:
         name = SEALED.format(4, 7)
         fields = {"commit": "", "name": name} | fields
-        return of.paged_cut(4, [], [last.part(4)], **fields)
+        return checkpoint.paged_cut(4, [], [last.part(4)], **fields)
 
-    of = _Four()
-    of.paged_cut(3, of.two_pages(), of.window(1))
-    last = of.segment(4, delta(5), base(5, FOUR))
-    chains = [[*of.chain(0), last.frames[0]], [last.frames[1]]]
+    checkpoint = _Four()
+    checkpoint.paged_cut(3, checkpoint.two_pages(), checkpoint.window(1))
+    last = checkpoint.segment(4, delta(5), base(5, FOUR))
+    chains = [[*checkpoint.chain(0), last.frames[0]], [last.frames[1]]]
     doc = "A seal: a delta behind the chain of the cut before, and a base."
-    yield ChainCase("seal", doc, seal(of, last), 4, of.objects, chains)
-    of = _Four()
-    of.cut(3, *of.both)
-    last = of.segment(4, delta(5), delta(5, FOUR), base(5, CHANNEL))
-    chains = [last.frames[2:], [*of.chain(0), last.frames[0]], [*of.chain(1), last.frames[1]]]
-    cut = seal(of, last, in_flight=[last.frames[2:]])
+    yield ChainCase("seal", doc, seal(checkpoint, last), 4, checkpoint.objects, chains)
+    checkpoint = _Four()
+    checkpoint.cut(3, *checkpoint.both)
+    last = checkpoint.segment(4, delta(5), delta(5, FOUR), base(5, CHANNEL))
+    chains = [
+        last.frames[2:],
+        [*checkpoint.chain(0), last.frames[0]],
+        [*checkpoint.chain(1), last.frames[1]],
+    ]
+    cut = seal(checkpoint, last, in_flight=[last.frames[2:]])
     doc = "A seal behind a cut of one page, with in-flight rows."
-    yield ChainCase("seal-with-rows-in-flight", doc, cut, 4, of.objects, chains)
-    of = _Four()
+    yield ChainCase("seal-with-rows-in-flight", doc, cut, 4, checkpoint.objects, chains)
+    checkpoint = _Four()
     name = SEALED.format(4, 8)
-    cut = of.paged_cut(4, [], [], name=name, store_count=0, commit="", claim=True)
-    yield ChainCase("claim", "A claim seals nothing.", cut, 4, of.objects)
+    cut = checkpoint.paged_cut(4, [], [], name=name, store_count=0, commit="", claim=True)
+    yield ChainCase("claim", "A claim seals nothing.", cut, 4, checkpoint.objects)
 
 
 def _damaged(
     name: str,
     doc: str,
-    of: _Four,
+    checkpoint: _Four,
     cut: str,
     error: str = CUT_CORRUPTED,
     readable: Sequence[Chain] = (),
 ) -> ChainCase:
-    return ChainCase(name, doc, cut, 3, dict(of.objects), error=error, readable=readable)
+    return ChainCase(name, doc, cut, 3, dict(checkpoint.objects), error=error, readable=readable)
 
 
 def _damaged_pages() -> Iterator[ChainCase]:
-    def case(name: str, doc: str, change: Any, **told: Any) -> ChainCase:
+    def case(name: str, doc: str, change: Any, **fields: Any) -> ChainCase:
         """The first page is changed, and what the cut tells of it; the second can be read."""
-        of = _Four()
-        first, second = of.two_pages()
-        data = change(of.objects.pop(first["name"]))
+        checkpoint = _Four()
+        first, second = checkpoint.two_pages()
+        data = change(checkpoint.objects.pop(first["name"]))
         if data is not None:
-            of.objects[first["name"]] = data
-        cut = of.paged_cut(3, [first | told, second], of.window(1))
-        return _damaged(name, doc, of, cut, readable=[of.chain(1)])
+            checkpoint.objects[first["name"]] = data
+        cut = checkpoint.paged_cut(3, [first | fields, second], checkpoint.window(1))
+        return _damaged(name, doc, checkpoint, cut, readable=[checkpoint.chain(1)])
 
     yield case("page-missing", "A page is gone.", lambda _: None)
     yield case("page-flipped", "A flipped bit in a page.", lambda data: flipped(data, 60))
@@ -286,43 +327,46 @@ def _damaged_pages() -> Iterator[ChainCase]:
     yield case("page-of-more-stores", "Another number of stores.", lambda data: data, stores=2)
     doc = "The page begins with another store than the cut says."
     yield case("page-of-another-first-store", doc, lambda data: data, partition=2)
-    of = _Four()
-    first, second = of.two_pages()
+    checkpoint = _Four()
+    first, second = checkpoint.two_pages()
     swap = {name: first[name] for name in ("length", "crc")}
     one, other = first["name"], second["name"]
-    of.objects[one], of.objects[other] = of.objects[other], of.objects[one]
+    checkpoint.objects[one], checkpoint.objects[other] = (
+        checkpoint.objects[other],
+        checkpoint.objects[one],
+    )
     pages = [first | {n: second[n] for n in swap}, second | swap]
-    cut = of.paged_cut(3, pages, of.window(1))
+    cut = checkpoint.paged_cut(3, pages, checkpoint.window(1))
     doc = "Two pages under each other's name, with their checksums."
-    yield _damaged("pages-exchanged", doc, of, cut)
-    of = _Four()
-    wide = of.page(1, of.chain(0, 1), of.chain(1, 1))
-    second = of.page(0, of.chain(1, 0), number=2)
-    cut = of.paged_cut(3, [wide, second], of.window(1))
+    yield _damaged("pages-exchanged", doc, checkpoint, cut)
+    checkpoint = _Four()
+    wide = checkpoint.page(1, checkpoint.chain(0, 1), checkpoint.chain(1, 1))
+    second = checkpoint.page(0, checkpoint.chain(1, 0), number=2)
+    cut = checkpoint.paged_cut(3, [wide, second], checkpoint.window(1))
     doc = "A page has the first store of the next."
-    yield _damaged("page-into-the-next", doc, of, cut, readable=[of.chain(1)])
-    of = _Four()
-    name, data = page_name(2), encode_page(page_body([of.chain(0, 2)]).joined(), version=2)
-    of.objects[name] = data
-    pages = [page_element(name, data, THREE, 1), of.two_pages()[1]]
-    of.objects[name] = data
-    cut = of.paged_cut(3, pages, of.window(1))
+    yield _damaged("page-into-the-next", doc, checkpoint, cut, readable=[checkpoint.chain(1)])
+    checkpoint = _Four()
+    name, data = page_name(2), encode_page(page_body([checkpoint.chain(0, 2)]).joined(), version=2)
+    checkpoint.objects[name] = data
+    pages = [page_element(name, data, THREE, 1), checkpoint.two_pages()[1]]
+    checkpoint.objects[name] = data
+    cut = checkpoint.paged_cut(3, pages, checkpoint.window(1))
     doc = "A page of format version 2."
-    yield _damaged("page-of-a-later-version", doc, of, cut, UNKNOWN, [of.chain(1)])
+    yield _damaged("page-of-a-later-version", doc, checkpoint, cut, UNKNOWN, [checkpoint.chain(1)])
 
 
 def _damaged_tables() -> Iterator[ChainCase]:
-    def case(name: str, doc: str, change: Any, **told: Any) -> ChainCase:
+    def case(name: str, doc: str, change: Any, **fields: Any) -> ChainCase:
         """The segment of epoch 1 is changed, or what the cut tells of it."""
-        of = _Four()
-        segment = of.epochs[1]
-        data = change(of.objects.pop(segment.name))
+        checkpoint = _Four()
+        segment = checkpoint.epochs[1]
+        data = change(checkpoint.objects.pop(segment.name))
         if data is not None:
-            of.objects[segment.name] = data
-        window = [segment.part(1) | told, *of.window(2)]
+            checkpoint.objects[segment.name] = data
+        window = [segment.part(1) | fields, *checkpoint.window(2)]
         # The page of partition 3 is newer, so that it needs no table but the last.
-        cut = of.paged_cut(3, of.two_pages(), window)
-        return _damaged(name, doc, of, cut, readable=[of.chain(0)])
+        cut = checkpoint.paged_cut(3, checkpoint.two_pages(), window)
+        return _damaged(name, doc, checkpoint, cut, readable=[checkpoint.chain(0)])
 
     def same(data: bytes) -> bytes:
         return data
@@ -341,10 +385,10 @@ def _damaged_tables() -> Iterator[ChainCase]:
     yield case("trailer-flipped", doc, lambda data: flipped(data, size - 1))
     yield case("table-of-other-checksum", "Another checksum.", same, crc=1)
     joined = sound.parts.joined()
-    for name, told in {"shorter": footer - 1, "longer": footer + 1}.items():
-        crc = crc32(joined[-told:])
+    for name, claimed in {"shorter": footer - 1, "longer": footer + 1}.items():
+        crc = crc32(joined[-claimed:])
         doc = f"A table and trailer that are {name} than the trailer says."
-        yield case(f"footer-{name}", doc, same, footer=told, crc=crc)
+        yield case(f"footer-{name}", doc, same, footer=claimed, crc=crc)
     longer = b"\0" + joined
     doc = "A segment whose length its trailer does not tell."
     yield case("segment-of-other-length", doc, lambda _: longer, length=size + 1)
@@ -390,28 +434,28 @@ def _crafted_tables() -> Iterator[tuple[str, str, SegmentParts]]:
 
 def _broken_chains() -> Iterator[ChainCase]:
     def window(name: str, doc: str, change: Any, readable: Any = lambda _: ()) -> ChainCase:
-        of = _Four()
-        pages = of.two_pages()
-        cut = of.paged_cut(3, pages, change(of, of.window(1)))
-        return _damaged(name, doc, of, cut, readable=readable(of))
+        checkpoint = _Four()
+        pages = checkpoint.two_pages()
+        cut = checkpoint.paged_cut(3, pages, change(checkpoint, checkpoint.window(1)))
+        return _damaged(name, doc, checkpoint, cut, readable=readable(checkpoint))
 
-    def three(of: _Four) -> list[Chain]:
-        return [of.chain(0)]
+    def three(checkpoint: _Four) -> list[Chain]:
+        return [checkpoint.chain(0)]
 
-    def four(of: _Four) -> list[Chain]:
-        return [of.chain(1)]
+    def four(checkpoint: _Four) -> list[Chain]:
+        return [checkpoint.chain(1)]
 
     def uncounted(epoch: int, at: int) -> Any:
-        def change(of: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            segment = of.epochs[epoch]
+        def change(checkpoint: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            segment = checkpoint.epochs[epoch]
             parts[epoch - 1] = segment.part(epoch, uncounted=[segment.frames[at]])
             return parts
 
         return change
 
     def more(epoch: int, *frames: Placed, writer: str = "17") -> Any:
-        def change(of: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            added = of.segment(epoch, *frames, writer=writer).part(epoch)
+        def change(checkpoint: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            added = checkpoint.segment(epoch, *frames, writer=writer).part(epoch)
             return sorted([*parts, added], key=lambda part: int(part["epoch"]))
 
         return change
@@ -422,7 +466,7 @@ def _broken_chains() -> Iterator[ChainCase]:
     yield window("window-too-short", doc, lambda _, parts: parts[1:], three)
     newer = more(3, delta(4, FIVE))
     doc = "A store begins with a delta of version 4."
-    yield window("without-a-base", doc, newer, lambda of: of.both)
+    yield window("without-a-base", doc, newer, lambda checkpoint: checkpoint.both)
     attempts = more(3, delta(4, attempt=2))
     yield window("two-deltas", "Two deltas of one version count.", attempts, four)
     bases = more(3, base(4, attempt=2), base(4, attempt=3))
@@ -432,7 +476,7 @@ def _broken_chains() -> Iterator[ChainCase]:
     early = more(3, delta(5, FIVE))
     yield window("delta-of-the-future", "A delta of the next epoch.", early)
 
-    def moved(of: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def moved(checkpoint: _Four, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [parts[0], *(part | {"epoch": 3} for part in parts[1:])]
 
     yield window("delta-of-the-past", "Deltas adopted an epoch too late.", moved)
@@ -440,19 +484,23 @@ def _broken_chains() -> Iterator[ChainCase]:
 
 def _wrong_counts() -> Iterator[ChainCase]:
     for name, count in {"store-count-too-low": 1, "store-count-too-high": 3}.items():
-        of = _Four()
-        cut = of.paged_cut(3, of.two_pages(), of.window(1), store_count=count)
+        checkpoint = _Four()
+        cut = checkpoint.paged_cut(
+            3, checkpoint.two_pages(), checkpoint.window(1), store_count=count
+        )
         doc = f"A cut of two stores that says {count}."
-        yield _damaged(name, doc, of, cut, readable=of.both)
-    of = _Four()
-    told = of.segment(3, base(4, CHANNEL), writer="17")
-    fields: dict[str, Any] = {"in_flight": [told.frames], "store_count": 3}
-    cut = of.paged_cut(3, of.two_pages(), [*of.window(1), told.part(3)], **fields)
+        yield _damaged(name, doc, checkpoint, cut, readable=checkpoint.both)
+    checkpoint = _Four()
+    in_flight = checkpoint.segment(3, base(4, CHANNEL), writer="17")
+    fields: dict[str, Any] = {"in_flight": [in_flight.frames], "store_count": 3}
+    cut = checkpoint.paged_cut(
+        3, checkpoint.two_pages(), [*checkpoint.window(1), in_flight.part(3)], **fields
+    )
     doc = "A cut that counts its channel, too."
-    case = _damaged("store-count-with-channels", doc, of, cut)
-    yield replace(case, readable=[told.frames, *of.both])
-    of = _Four()
-    of.paged_cut(3, of.two_pages(), of.window(1))
-    of.objects[cut_name(2)] = of.objects[cut_name(3)]
+    case = _damaged("store-count-with-channels", doc, checkpoint, cut)
+    yield replace(case, readable=[in_flight.frames, *checkpoint.both])
+    checkpoint = _Four()
+    checkpoint.paged_cut(3, checkpoint.two_pages(), checkpoint.window(1))
+    checkpoint.objects[cut_name(2)] = checkpoint.objects[cut_name(3)]
     doc = "The cut of another epoch."
-    yield replace(_damaged("cut-of-another-epoch", doc, of, cut_name(2)), epoch=2)
+    yield replace(_damaged("cut-of-another-epoch", doc, checkpoint, cut_name(2)), epoch=2)

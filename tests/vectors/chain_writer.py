@@ -31,8 +31,10 @@ class Segment:
 
     def part(self, epoch: int, **offsets: Sequence[Stored]) -> dict[str, Any]:
         """Its element in the window of a cut: `counted` or `uncounted` are frames of it."""
-        told = {name: [frame.entry["offset"] for frame in of] for name, of in offsets.items()}
-        return window_element(epoch, self.name, self.parts, **told)
+        counted = {
+            name: [frame.entry["offset"] for frame in frames] for name, frames in offsets.items()
+        }
+        return window_element(epoch, self.name, self.parts, **counted)
 
 
 @dataclass
@@ -84,13 +86,15 @@ def delta(version: int, key: StoreKey = THREE, *, attempt: int = 1) -> Placed:
     parent = (version - 1, version_id(version - 1) if version > 1 else None)
     own_id = version_id(version + 0x4000 * (attempt - 1))
     families = [FAMILY] if version == 1 else []
-    of = _identity(key, identity_of(version, parent=parent, families=families, own_id=own_id))
-    data = encode_frame("delta", of, [], 0, "none").joined()
-    return Placed(of, "delta", data, attempt=attempt)
+    identity = _identity(key, identity_of(version, parent=parent, families=families, own_id=own_id))
+    data = encode_frame("delta", identity, [], 0, "none").joined()
+    return Placed(identity, "delta", data, attempt=attempt)
 
 
 def base(version: int, key: StoreKey = THREE, *, attempt: int = 1) -> Placed:
     """A base without rows."""
     own_id = version_id(version + 0x4000 * (attempt - 1))
-    of = _identity(key, identity_of(version, families=[FAMILY], own_id=own_id))
-    return Placed(of, "base", encode_frame("base", of, [], 0, "none").joined(), attempt=attempt)
+    identity = _identity(key, identity_of(version, families=[FAMILY], own_id=own_id))
+    return Placed(
+        identity, "base", encode_frame("base", identity, [], 0, "none").joined(), attempt=attempt
+    )

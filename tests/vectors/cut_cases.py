@@ -256,14 +256,18 @@ def _crafted_parts() -> Iterator[ObjectCase]:
 
 
 def _wrong_sinks() -> Iterator[tuple[str, str, Any]]:
-    def of(*epochs: Any) -> list[Any]:
+    def sinks_of(*epochs: Any) -> list[Any]:
         return [{"name": "table counts", "epochs": list(epochs)}]
 
-    yield "sinks-without-epochs", "A sink without published epochs.", of()
-    yield "sinks-twice", "A sink is there twice.", of([0, 1]) * 2
-    yield "sinks-out-of-order", "Ranges of epochs that overlap.", of([0, 3], [3, 4])
-    yield "sinks-of-a-later-epoch", "A published epoch after that of the cut.", of([0, EPOCH + 1])
-    yield "sinks-range-of-three", "A range of three numbers.", of([0, 1, 2])
+    yield "sinks-without-epochs", "A sink without published epochs.", sinks_of()
+    yield "sinks-twice", "A sink is there twice.", sinks_of([0, 1]) * 2
+    yield "sinks-out-of-order", "Ranges of epochs that overlap.", sinks_of([0, 3], [3, 4])
+    yield (
+        "sinks-of-a-later-epoch",
+        "A published epoch after that of the cut.",
+        sinks_of([0, EPOCH + 1]),
+    )
+    yield "sinks-range-of-three", "A range of three numbers.", sinks_of([0, 1, 2])
 
 
 def _wrong_costs() -> Iterator[tuple[str, str, Any]]:

@@ -125,9 +125,9 @@ def costs(**fields: Any) -> dict[str, Any]:
 
 def channel(partition: int, **fields: Any) -> dict[str, Any]:
     """What was decided of a channel: of 50 rows 20 stay, unless told."""
-    found = {"operator": 0, "partition": partition, "store": "cleancut-channel-0"}
-    found |= {"rows": 50, "sum": "00000000000000ff", "rowsInFlight": 20}
-    return found | {"sumInFlight": "fedcba9876543210"} | fields
+    fields_of_channel = {"operator": 0, "partition": partition, "store": "cleancut-channel-0"}
+    fields_of_channel |= {"rows": 50, "sum": "00000000000000ff", "rowsInFlight": 20}
+    return fields_of_channel | {"sumInFlight": "fedcba9876543210"} | fields
 
 
 def channels() -> list[dict[str, Any]]:

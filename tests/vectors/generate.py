@@ -34,7 +34,7 @@ def contents() -> dict[str, str]:
         "locations.json": location_cases.LOCATIONS,
         "history/record.json": history_cases.RECORD,
     }
-    files |= {f"dataflow/{name}.json": of for name, of in flow_cases.RECORDS.items()}
+    files |= {f"dataflow/{name}.json": record for name, record in flow_cases.RECORDS.items()}
     hexes: dict[str, bytes] = {}
     sound = [source.case() for source in frame_cases.sources()]
     for frame in [*sound, *damage_cases.cases()]:

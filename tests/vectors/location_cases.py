@@ -24,7 +24,7 @@ def _accepted() -> list[dict[str, str]]:
     draw = random.Random(_SEED)
     named = ["a b", "+", "@home", "12:30", ".hidden", "...", "a%20b", "%", "ümlaut", "a=b/c d", " "]
     prefixes = ["", *named, *("/".join(_prefix(draw)) for _ in range(_COUNT))]
-    return [{"location": f"s3://bucket/{of}", "prefix": of} for of in prefixes] + [
+    return [{"location": f"s3://bucket/{prefix}", "prefix": prefix} for prefix in prefixes] + [
         {"location": "s3://bucket", "prefix": ""},
         {"location": "s3://bucket/a b/", "prefix": "a b"},
         {"location": f"s3://bucket/{'x' * 511}", "prefix": "x" * 511},
@@ -33,7 +33,7 @@ def _accepted() -> list[dict[str, str]]:
 
 def _refused() -> list[str]:
     draw = random.Random(_SEED + 1)
-    found = ["//a", "/a//", "/a//b", "/./a", "/a/.", "/..", "/a/../b", f"/{'x' * 512}"]
+    refused = ["//a", "/a//", "/a//b", "/./a", "/a/.", "/..", "/a/../b", f"/{'x' * 512}"]
     for _ in range(_COUNT):
         segments = _prefix(draw)
         at = draw.randrange(len(segments))
@@ -41,8 +41,8 @@ def _refused() -> list[str]:
             segments.insert(at, draw.choice(_SEGMENTS))
         else:
             segments[at] += draw.choice(_REFUSED_CHARACTERS) + "x"
-        found.append("/" + "/".join(segments))
-    return [f"s3://bucket{of}" for of in found]
+        refused.append("/" + "/".join(segments))
+    return [f"s3://bucket{prefix}" for prefix in refused]
 
 
 LOCATIONS: dict[str, Any] = {"accepted": _accepted(), "refused": _refused()}

@@ -140,25 +140,25 @@ def _crafted_names() -> Iterator[ObjectCase]:
 def _crafted_stores() -> Iterator[ObjectCase]:
     three, four = BODY.stores
 
-    def of(*stores: PageStore, **told: Any) -> PageBody:
-        return replace(BODY, stores=stores, **told)
+    def body_of(*stores: PageStore, **fields: Any) -> PageBody:
+        return replace(BODY, stores=stores, **fields)
 
-    yield _made("stores-none", "No store.", of())
-    yield _made("stores-one-more", "Another number of stores.", of(three, four, told_stores=3))
-    beyond = of(three, four, told_stores=2**40)
+    yield _made("stores-none", "No store.", body_of())
+    yield _made("stores-one-more", "Another number of stores.", body_of(three, four, told_stores=3))
+    beyond = body_of(three, four, told_stores=2**40)
     yield _made("stores-beyond-the-end", "A number of stores beyond all bytes.", beyond)
-    yield _made("store-twice", "A store stands there twice.", of(three, three))
-    yield _made("stores-out-of-order", "The stores are exchanged.", of(four, three))
-    names = of(replace(three, key=(0, 3, "a")), replace(four, key=(0, 3, "B")))
+    yield _made("store-twice", "A store stands there twice.", body_of(three, three))
+    yield _made("stores-out-of-order", "The stores are exchanged.", body_of(four, three))
+    names = body_of(replace(three, key=(0, 3, "a")), replace(four, key=(0, 3, "B")))
     yield _made("names-out-of-order", "Stores by their names, but upper case last.", names)
     channel = replace(four, key=(0, 4, "cleancut-channel-0"))
-    yield _made("store-is-a-channel", "A channel.", of(three, channel))
+    yield _made("store-is-a-channel", "A channel.", body_of(three, channel))
     text = replace(three, name=b"\xff\xfe")
-    yield _made("store-name-not-text", "A name that is no UTF-8.", of(text, four))
-    yield _made("chain-empty", "A store without frames.", of(three, replace(four, frames=[])))
-    fewer = of(three, replace(four, told=EPOCH))
+    yield _made("store-name-not-text", "A name that is no UTF-8.", body_of(text, four))
+    yield _made("chain-empty", "A store without frames.", body_of(three, replace(four, frames=[])))
+    fewer = body_of(three, replace(four, frame_count=EPOCH))
     yield _made("frames-one-less", "A frame more than the store has.", fewer)
-    more = of(three, replace(four, told=2**40))
+    more = body_of(three, replace(four, frame_count=2**40))
     yield _made("frames-beyond-the-end", "A number of frames beyond all bytes.", more)
 
 

@@ -38,18 +38,18 @@ class PageFrame:
 
 @dataclass(frozen=True)
 class PageStore:
-    """A store of a page; `told` is the number of its frames, if it is not the right one."""
+    """A store of a page; `frame_count` replaces the right number of frames in a wrong page."""
 
     key: StoreKey
     frames: Sequence[PageFrame]
-    told: int | None = None
+    frame_count: int | None = None
     name: bytes | None = None
 
     def joined(self) -> bytes:
         operator, partition, store = self.key
-        told = len(self.frames) if self.told is None else self.told
+        count = len(self.frames) if self.frame_count is None else self.frame_count
         name = store.encode() if self.name is None else self.name
-        return struct.pack("<qi", operator, partition) + text(name) + uvarint(told)
+        return struct.pack("<qi", operator, partition) + text(name) + uvarint(count)
 
     def with_frame(self, at: int, **fields: Any) -> "PageStore":
         """The same with a frame that is another."""

@@ -155,8 +155,8 @@ def _damaged() -> Iterator[CheckpointCase]:
         [Read(6, error=MISSING)],
     )
 
-    def made(name: str, doc: str, of: Placed) -> CheckpointCase:
-        objects, _ = act(of)
+    def made(name: str, doc: str, placed: Placed) -> CheckpointCase:
+        objects, _ = act(placed)
         doc += " All checksums hold."
         return CheckpointCase(f"refers-{name}", doc, OBJECTS | objects, [Read(6, error=CORRUPTED)])
 

@@ -48,8 +48,8 @@ def encode_row(schema: Mapping[str, Any], values: Mapping[str, Any]) -> bytes:
 
 def cell_width(kind: Any) -> int:
     """Bytes of a cell within an array; within a row it always has 8."""
-    found = FIXED.get(kind) if isinstance(kind, str) else None
-    return struct.calcsize(found[0]) if found else 8
+    format_of = FIXED.get(kind) if isinstance(kind, str) else None
+    return struct.calcsize(format_of[0]) if format_of else 8
 
 
 def nanos_of_day(value: time) -> int:
@@ -123,8 +123,8 @@ def _encode_array(element: Any, values: Sequence[Any]) -> bytes:
 
 
 def _decimal_type(kind: Any) -> tuple[int, int] | None:
-    found = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind) if isinstance(kind, str) else None
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.fullmatch(r"decimal\((\d+),(\d+)\)", kind) if isinstance(kind, str) else None
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _unscaled(value: Decimal, scale: int) -> int:

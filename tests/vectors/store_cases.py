@@ -27,17 +27,17 @@ class Read:
     version_id: str | None = None
 
     def expectation(self) -> dict[str, Any]:
-        asked: dict[str, Any] = {"version": self.version}
+        request: dict[str, Any] = {"version": self.version}
         if self.version_id is not None:
-            asked["id"] = self.version_id
+            request["id"] = self.version_id
         if self.error is not None:
-            return asked | {"error": self.error}
+            return request | {"error": self.error}
         rows: dict[str, dict[str, list[str]]] = {}
         for row in self.rows:
             if row.value is not None:
                 values = rows.setdefault(str(row.family), {}).setdefault(row.key.hex(), [])
                 values.append(row.value.hex())
-        return asked | {"rows": rows}
+        return request | {"rows": rows}
 
 
 @dataclass(frozen=True)

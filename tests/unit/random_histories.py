@@ -1,4 +1,4 @@
-"""Random histories of many stores, and the cuts that stand for them."""
+"""Random histories of many stores, and the cuts that reference them."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ Chain = list[Stored]
 
 @dataclass
 class History:
-    """What a query with losing attempts, late bases and rows in flight has left.
+    """The objects of a random query with losing attempts, late bases and in-flight rows.
 
     Attributes:
-        chance: draws all.
-        epochs: how many there are.
+        chance: the source of all random choices.
+        epochs: the number of epochs.
         objects: segments, by name.
         chains: by epoch, the chain of each store.
-        counting: by epoch, the frames that its cut adopts, needless ones among them.
+        counting: by epoch, the frames that its cut adopts, including unnecessary ones.
         in_flight: by epoch, the chains of channels.
     """
 
@@ -65,52 +65,58 @@ class History:
             channel = (0, self.chance.randint(0, 3), CHANNEL)
             others.append(self.frame(channel, epoch + 1, "base"))
         stored = self._written(epoch, [*won, *others])
-        own = {id(frame): placed for frame, placed in stored}
-        adopted = [own[id(frame)] for frame in won]
-        spare = [own[id(frame)] for frame in others]
-        flying = [[of] for of in spare if of.store[2] == CHANNEL and self.chance.random() < 0.7]
-        self._offered += [
-            of for of in spare if of.entry["kind"] == "base" and of.store[2] != CHANNEL
+        placed_by_id = {id(frame): placed for frame, placed in stored}
+        adopted = [placed_by_id[id(frame)] for frame in won]
+        spare = [placed_by_id[id(frame)] for frame in others]
+        flying = [
+            [frame] for frame in spare if frame.store[2] == CHANNEL and self.chance.random() < 0.7
         ]
-        late = [of for of in self._offered if self.chance.random() < 0.3]
-        self._offered = [of for of in self._offered if of not in late]
-        chains = {key: [*before.get(key, []), of] for key, of in zip(alive, adopted, strict=True)}
+        self._offered += [
+            frame for frame in spare if frame.entry["kind"] == "base" and frame.store[2] != CHANNEL
+        ]
+        late = [frame for frame in self._offered if self.chance.random() < 0.3]
+        self._offered = [frame for frame in self._offered if frame not in late]
+        chains = {
+            key: [*before.get(key, []), frame] for key, frame in zip(alive, adopted, strict=True)
+        }
         taken: dict[tuple[StoreKey, int], Stored] = {}
-        for of in late:
-            # Of several bases of one version a cut adopts one, and never another after it.
-            chain, version = chains[of.store], of.entry["version"]
+        for frame in late:
+            # If a version has several bases, a cut adopts one of them, and no other base after it.
+            chain, version = chains[frame.store], frame.entry["version"]
             base = chain[0].entry["version"] if chain[0].entry["kind"] == "base" else 0
-            if (of.store, version) in taken or version <= base:
+            if (frame.store, version) in taken or version <= base:
                 continue
-            taken[of.store, version] = of
-            chains[of.store] = [of, *(f for f in chain if f.entry["version"] > version)]
+            taken[frame.store, version] = frame
+            chains[frame.store] = [frame, *(f for f in chain if f.entry["version"] > version)]
         self.chains.append(chains)
         self.counting.append([*adopted, *taken.values()])
         self.in_flight.append(flying)
 
     def _written(self, epoch: int, frames: list[Placed]) -> list[tuple[Placed, Stored]]:
-        found: list[tuple[Placed, Stored]] = []
+        written: list[tuple[Placed, Stored]] = []
         by_writer: dict[str, list[Placed]] = {}
         for frame in self.chance.sample(frames, len(frames)):
             by_writer.setdefault(self.chance.choice(WRITERS), []).append(frame)
-        for writer, own in by_writer.items():
-            name, parts, stored = write_segment(epoch, own, writer=writer)
+        for writer, of_writer in by_writer.items():
+            name, parts, stored = write_segment(epoch, of_writer, writer=writer)
             self.objects[name] = parts.joined()
             self._segments[name] = Segment(name, parts, stored)
-            found += zip(own, stored, strict=True)
-        return found
+            written += zip(of_writer, stored, strict=True)
+        return written
 
     def all_chains(self, epoch: int) -> list[list[Stored]]:
-        """Those of stores and channels, in the order of their stores."""
+        """Sorts the chains of stores and channels by store."""
         chains = [*self.chains[epoch].values(), *self.in_flight[epoch]]
-        return sorted(chains, key=lambda of: of[0].store)
+        return sorted(chains, key=lambda chain: chain[0].store)
 
     def cut(self, epoch: int) -> dict[str, bytes]:
-        """A cut with pages of any epochs, and all that it names but segments."""
+        """Encodes a cut with pages of random epochs, and all objects that it references except
+        segments.
+        """
         objects: dict[str, bytes] = {}
         pages, oldest = self._pages(epoch, objects)
         first = self.chance.randint(0, oldest + 1)
-        window = [part for of in range(first, epoch + 1) for part in self._window(of)]
+        window = [part for at_epoch in range(first, epoch + 1) for part in self._window(at_epoch)]
         chains = self.chains[epoch]
         body = cut_body(
             epoch, pages, window, store_count=len(chains), in_flight=self.in_flight[epoch]
@@ -118,27 +124,29 @@ class History:
         return objects | {cut_name(epoch): encode_cut(body)}
 
     def _pages(self, epoch: int, objects: dict[str, bytes]) -> tuple[list[dict[str, Any]], int]:
-        """Pages that begin with any stores, and the oldest of their epochs; -1 without any."""
+        """Encodes pages with random first stores; also returns their oldest epoch, or -1 without
+        pages.
+        """
         stores = sorted(self.chains[epoch])
         count = self.chance.randint(0, min(4, len(stores)))
         firsts = sorted(self.chance.sample(stores, count))
         pages, epochs = [], []
         for number, first in enumerate(firsts):
             births = [at for at in range(epoch + 1) if first in self.chains[at]]
-            of = self.chance.choice(births)
+            birth = self.chance.choice(births)
             low = first if number else (-1, 0, "")
             high = firsts[number + 1] if number + 1 < count else (99, 0, "")
-            chains = [self.chains[of][k] for k in sorted(self.chains[of]) if low <= k < high]
-            name, data, element = write_page(of, chains, number=number + 1)
+            chains = [self.chains[birth][k] for k in sorted(self.chains[birth]) if low <= k < high]
+            name, data, element = write_page(birth, chains, number=number + 1)
             objects[name] = data
             pages.append(element)
-            epochs.append(of)
+            epochs.append(birth)
         return pages, min(epochs, default=-1)
 
     def _window(self, epoch: int) -> list[dict[str, Any]]:
         counting = self.counting[epoch]
         names = {frame.segment for frame in counting}
-        # A segment may be there of which nothing counts.
+        # The window may name a segment of which no frame counts.
         of_epoch = [name for name in self._segments if f"/{epoch:020d}/" in name]
         names |= {name for name in of_epoch if self.chance.random() < 0.5}
         parts = []
@@ -146,8 +154,10 @@ class History:
             segment = self._segments[name]
             counted = [frame for frame in segment.frames if frame in counting]
             left = [frame for frame in segment.frames if frame not in counting]
-            # Frames of channels count never, whatever is said of them.
-            said = [of for of in left if of.store[2] != CHANNEL or self.chance.random() < 0.5]
+            # Frames of channels never count, whatever the window says.
+            said = [
+                frame for frame in left if frame.store[2] != CHANNEL or self.chance.random() < 0.5
+            ]
             if self.chance.random() < 0.5:
                 parts.append(segment.part(epoch, counted=counted))
             elif said or self.chance.random() < 0.5:
@@ -157,8 +167,8 @@ class History:
         return parts
 
 
-def drawn(seed: int) -> History:
-    """A history by its seed."""
+def random_history(seed: int) -> History:
+    """Builds the history of a seed."""
     chance = random.Random(seed)
     epochs = chance.randint(1, 9)
     keys = [

@@ -1,4 +1,4 @@
-"""Whatever a query has been through, a cut leads to the chains of its stores."""
+"""After any history, a cut leads to the chains of its stores."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,8 @@ from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._format.layout import StoreId
 from cleancut._format.placed import Chain, placed_frame
 from tests.support.draws import draws
-from tests.unit.drawn_histories import CHANNEL, drawn
 from tests.unit.memory_objects import MemoryObjects
+from tests.unit.random_histories import CHANNEL, random_history
 from tests.vectors.cut_writer import Stored
 
 HISTORIES = draws(160)
@@ -16,7 +16,7 @@ HISTORIES = draws(160)
 def test_cuts_lead_to_the_chains_of_their_stores() -> None:
     seen: set[tuple[str, bool]] = set()
     for seed in range(HISTORIES):
-        history = drawn(seed)
+        history = random_history(seed)
         for epoch in {history.epochs - 1, history.chance.randrange(history.epochs)}:
             expected = dict(map(placed, history.all_chains(epoch)))
             objects = MemoryObjects(history.objects | history.cut(epoch))
@@ -29,39 +29,41 @@ def test_cuts_lead_to_the_chains_of_their_stores() -> None:
             seen.add(("channels", any(store.store == CHANNEL for store in cut.chains)))
             for store, chain in one_by_one(objects, epoch, list(cut.chains)).items():
                 assert chain == expected[store], (seed, epoch, store)
-            for operator, name in {(of.operator, of.store) for of in cut.chains}:
+            for operator, name in {
+                (store_key.operator, store_key.store) for store_key in cut.chains
+            }:
                 again = CutReader(objects).cut(epoch).chains_of(operator, name)
                 assert again == {
-                    of.partition: chain
-                    for of, chain in expected.items()
-                    if (of.operator, of.store) == (operator, name)
+                    store_key.partition: chain
+                    for store_key, chain in expected.items()
+                    if (store_key.operator, store_key.store) == (operator, name)
                 }, (seed, epoch)
     assert len(seen) == 6
 
 
 def placed(chain: Sequence[Stored]) -> tuple[StoreId, Chain]:
-    """The chain of a store as a reader has it."""
+    """Returns the chain of a store as a reader has it."""
     store = StoreId(*chain[0].store)
     return store, tuple(
         placed_frame(
             store,
-            (of.entry["version"], of.entry["id"], of.entry["kind"]),
-            of.segment,
-            (of.entry["offset"], of.entry["length"], of.entry["crc"]),
+            (frame.entry["version"], frame.entry["id"], frame.entry["kind"]),
+            frame.segment,
+            (frame.entry["offset"], frame.entry["length"], frame.entry["crc"]),
         )
-        for of in chain
+        for frame in chain
     )
 
 
 def one_by_one(
     objects: MemoryObjects, epoch: int, stores: list[StoreId]
 ) -> dict[StoreId, Chain | None]:
-    """Chains by readers that have read nothing else, each no more than it needs."""
-    found = {}
+    """Reads each chain with a new reader, which reads no more objects than the chain needs."""
+    chains = {}
     for store in stores:
         cut = CutReader(objects).cut(epoch)
         objects.read_names.clear()
-        found[store] = cut.chain(store)
+        chains[store] = cut.chain(store)
         assert len([name for name in objects.read_names if name.startswith("pages/")]) <= 1
         assert len(objects.read_names) == len(set(objects.read_names))
-    return found
+    return chains

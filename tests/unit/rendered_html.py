@@ -1,4 +1,6 @@
-"""What a notebook makes of HTML: its tables and drawings, and that nothing in it runs or loads."""
+"""Parses the HTML of a notebook cell: tables and drawings, and the absence of scripts and loaded
+files.
+"""
 
 import re
 from html.parser import HTMLParser
@@ -8,7 +10,7 @@ from xml.etree.ElementTree import Element
 _RUNS_OR_LOADS = re.compile(r"<script|<iframe|\son\w+=|\ssrc=|\shref=|url\(|@import|javascript:")
 
 
-class Shown:
+class RenderedHtml:
     """One output.
 
     Attributes:
@@ -20,8 +22,8 @@ class Shown:
     """
 
     def __init__(self, html: str) -> None:
-        found = _RUNS_OR_LOADS.search(html)
-        assert not found, found
+        script = _RUNS_OR_LOADS.search(html)
+        assert not script, script
         parser = _Tables()
         parser.feed(html)
         parser.close()
@@ -29,9 +31,9 @@ class Shown:
         self.rows = [tuple(row) for row in parser.rows]
         self.words = " ".join(parser.words)
         self.styles = "".join(re.findall(r"<style>(.*?)</style>", html, re.DOTALL))
-        # Each is XML as it stands, so every name and value in it is escaped.
+        # Each drawing is valid XML, so all names and values in it are escaped.
         self.drawings: list[Element] = [
-            ElementTree.fromstring(of) for of in re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+            ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL)
         ]
 
     def column(self, name: str) -> list[str]:
@@ -39,17 +41,17 @@ class Shown:
         at = self.names.index(name)
         return [row[at] for row in self.rows]
 
-    def spoken(self) -> list[Element]:
-        """The drawings that a screen reader speaks of: each has a name; the others are hidden."""
-        spoken = [of for of in self.drawings if of.get("role") == "img"]
-        for drawing in spoken:
+    def labelled_drawings(self) -> list[Element]:
+        """Returns the named drawings, which a screen reader announces; all others are hidden."""
+        labelled = [drawing for drawing in self.drawings if drawing.get("role") == "img"]
+        for drawing in labelled:
             title = drawing.find("title")
             assert title is not None
             assert drawing.get("aria-label") == title.text
             assert title.text
-        hidden = [of for of in self.drawings if of not in spoken]
-        assert all(of.get("aria-hidden") == "true" for of in hidden)
-        return spoken
+        hidden = [drawing for drawing in self.drawings if drawing not in labelled]
+        assert all(drawing.get("aria-hidden") == "true" for drawing in hidden)
+        return labelled
 
 
 class _Tables(HTMLParser):

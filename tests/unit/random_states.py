@@ -1,4 +1,4 @@
-"""Checkpoints whose states are drawn: their frames, and what must be read out of them."""
+"""Checkpoints with random states: their frames, and the rows that a reader must return."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,8 @@ Rows = list[tuple[int, int]]
 
 
 @dataclass
-class DrawnStore:
-    """One partition: the rows that are live, by family and key, and how they change."""
+class RandomStore:
+    """One partition: its live rows by family and key, and random changes to them."""
 
     draw: Random
     rows: dict[int, dict[int, list[int]]] = field(default_factory=lambda: {0: {}, 1: {}})
@@ -37,7 +37,7 @@ class DrawnStore:
         return sum(map(len, self.rows.values()))
 
     def changed_families(self) -> bool:
-        """Now and then the third family comes or goes, with all its rows."""
+        """Sometimes adds or removes the third family with all its rows."""
         if self.draw.random() > 0.3:
             return False
         if self.rows.pop(2, None) is None:
@@ -45,7 +45,7 @@ class DrawnStore:
         return True
 
     def changes(self) -> Iterator[Change]:
-        """Changes, of which several may be of one key."""
+        """Returns changes; several may have the same key."""
         for _ in range(self.draw.choice((0, 1, 5, 30))):
             family, key = self.draw.choice(sorted(self.rows)), self.draw.randrange(KEYS)
             rows, self.counter = self.rows[family], self.counter + 1
@@ -60,7 +60,7 @@ class DrawnStore:
                 yield replace(put(key, "x", self.counter, 0.5), family=family)
 
     def all_rows(self) -> Iterator[Change]:
-        """What a base holds."""
+        """Returns the records of a base."""
         for family, rows in self.rows.items():
             for key, values in rows.items():
                 for at, value in enumerate(values):
@@ -68,10 +68,10 @@ class DrawnStore:
                     yield replace(change(key, "x", value, 0.5), family=family)
 
     def totals(self, rows: Sequence[Change]) -> dict[int, tuple[int, int]]:
-        """Keys and bytes of each family, where these are all rows."""
+        """Returns keys and bytes of each family if all rows are live."""
         return {
-            family: (len(own), sum(row_size(of) for of in rows if of.family == family))
-            for family, own in self.rows.items()
+            family: (len(family_rows), sum(row_size(row) for row in rows if row.family == family))
+            for family, family_rows in self.rows.items()
         }
 
     def blocks(self, changes: Sequence[Change]) -> list[Sequence[Change]]:
@@ -80,20 +80,25 @@ class DrawnStore:
 
 
 def in_blocks_of_hashes(draw: Random, changes: Sequence[Change]) -> list[Sequence[Change]]:
-    """The rows of a base as an index wants them: a family in a block, by hashes, keys whole."""
-    ordered = sorted(changes, key=lambda of: (of.family, key_hash(of.key)))
-    keys = [list(own) for _, own in groupby(ordered, lambda of: (of.family, key_hash(of.key)))]
+    """Returns the rows of a base as an index requires: blocks of one family, by hash, with complete
+    keys.
+    """
+    ordered = sorted(changes, key=lambda change: (change.family, key_hash(change.key)))
+    keys = [
+        list(block)
+        for _, block in groupby(ordered, lambda change: (change.family, key_hash(change.key)))
+    ]
     blocks: list[list[Change]] = []
-    for own in keys:
-        fits = blocks and blocks[-1][0].family == own[0].family and draw.random() < 0.6
+    for changes_of_hash in keys:
+        fits = blocks and blocks[-1][0].family == changes_of_hash[0].family and draw.random() < 0.6
         if fits:
-            blocks[-1] += own
+            blocks[-1] += changes_of_hash
         else:
-            blocks.append(own)
+            blocks.append(changes_of_hash)
     return list(blocks)
 
 
-class DrawnCheckpoint:
+class RandomCheckpoint:
     """A checkpoint of some epochs, with cuts or at level 0.
 
     Attributes:
@@ -104,7 +109,7 @@ class DrawnCheckpoint:
         self.location, self._draw, self._has_cuts = location, draw, has_cuts
         self._files = CheckpointFiles(location)
         self._cuts = CutFiles(self._files)
-        self._stores = [DrawnStore(draw) for _ in range(draw.randint(1, 3))]
+        self._stores = [RandomStore(draw) for _ in range(draw.randint(1, 3))]
         self.expected: dict[int, dict[str, list[Rows]]] = {}
         for epoch in range(draw.randint(1, 7)):
             self._commit(epoch)
@@ -112,10 +117,12 @@ class DrawnCheckpoint:
     def _commit(self, epoch: int) -> None:
         version = epoch + 1
         for partition, store in enumerate(self._stores):
-            told = store.changed_families() or version == 1
-            self._add(version, partition, "delta", list(store.changes()), told=told)
+            lists_families = store.changed_families() or version == 1
+            self._add(
+                version, partition, "delta", list(store.changes()), lists_families=lists_families
+            )
             if self._draw.random() < 0.3:
-                self._add(version, partition, "base", list(store.all_rows()), told=True)
+                self._add(version, partition, "base", list(store.all_rows()), lists_families=True)
         if self._has_cuts:
             self._cuts.cut(epoch)
         self.expected[version] = {
@@ -124,14 +131,20 @@ class DrawnCheckpoint:
         }
 
     def _add(
-        self, version: int, partition: int, kind: str, changes: list[Change], *, told: bool
+        self,
+        version: int,
+        partition: int,
+        kind: str,
+        changes: list[Change],
+        *,
+        lists_families: bool,
     ) -> None:
         store = self._stores[partition]
         parent = (version - 1, version_id(version - 1) if version > 1 else None)
         identity = identity_of(
             version,
             parent=parent if kind == "delta" else None,
-            families=store.families if told else [],
+            families=store.families if lists_families else [],
         ) | {"partition": partition}
         blocks, index = store.blocks(changes), NO_TOTALS
         if kind == "base" and self._draw.random() < 0.7:
@@ -151,5 +164,5 @@ class DrawnCheckpoint:
         self._cuts.chains[partition] = [*before, stored]
 
 
-def rows_of(store: DrawnStore, family: int) -> Rows:
+def rows_of(store: RandomStore, family: int) -> Rows:
     return [(key, value) for key, values in store.rows[family].items() for value in values]
