@@ -165,31 +165,24 @@ campaign-kills: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
 campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a cluster whose processes are killed, five queries a seed; and each sink, killed RUNS times
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py tests/chaos/test_sinks_killed.py $(ARGS)
 
-# All stages run, whichever fails, and the last one reports each. First what needs no jar, next to
-# building them, then what needs one. The tests wait as much as they compute, so that both languages
-# run concurrently.
+# All stages run, whichever fails, and the last one reports each. The tests wait as much as they
+# compute, so that both languages run concurrently, and next to them what needs no jar.
 test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
 test:  ## check and all tests; installs what it needs, and ends with the results and times of all stages
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
 	$(STAGE) setup $(MAKE) setup
 	@status=0; \
-	  $(MAKE) --jobs=2 --keep-going prepared test-without-jar || status=1; \
-	  $(MAKE) --jobs=2 --keep-going test-spark test-scala || status=1; \
+	  $(MAKE) --jobs=3 --keep-going test-without-jar test-spark test-scala || status=1; \
 	  $(PYTHON) -m tests.support.slowest $(CLEANCUT_STAGES) || status=1; \
 	  exit $$status
 
 REPORT = --junitxml=target/stages/$@.xml
 
-.PHONY: prepared compiled test-without-jar test-scala test-spark
-prepared: compiled
-	$(MAKE) $(TEST_CLASSES)
-
-# A failed check leaves the jars to the tests that need them; jars of an older build do not count.
-BUILT_JARS = touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS) $(CLEANCUT_STAGES)/jars
+.PHONY: compiled test-without-jar test-scala test-spark
+# Jars of an older build do not count.
 compiled:
-	$(STAGE) $@ $(SBT) $(SBT_JARS) spark43/forklessFiles $(SBT_CHECK) \
-	  || { $(SBT) $(SBT_JARS) spark43/forklessFiles && $(BUILT_JARS); exit 1; }
-	@$(BUILT_JARS)
+	$(STAGE) $@ $(SBT) $(SBT_JARS) spark43/forklessFiles
+	@touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS)
 
 test-without-jar:
 	@status=0; \
@@ -197,17 +190,16 @@ test-without-jar:
 	  $(STAGE) $@ $(PYTEST) tests/unit --numprocesses=2 $(REPORT) $(ARGS) || status=1; \
 	  exit $$status
 
-# sbt stops at the first task that fails, so the older Spark version is tested again after a failure.
+# sbt stops at the first task that fails, so the remaining ones run in a second launch.
 test-scala: export CLEANCUT_JARS_ARE_MADE := yes
-test-scala:
-	$(STAGE) $@ $(SBT) $(SBT_UNIT) || { $(STAGE) test-scala-4.2 $(SBT) $(SBT_OLDER); exit 1; }
+test-scala: compiled
+	$(STAGE) $@ $(SBT) $(SBT_UNIT) $(SBT_CHECK) || { \
+	  $(STAGE) test-scala-4.2 $(SBT) $(SBT_OLDER); $(STAGE) check-scala $(SBT) $(SBT_CHECK); exit 1; }
 
 # Three processes, each with whole files, and first those that kill: these tests wait more than they
-# compute. The jars exist by now: as a prerequisite they would make this start at times only after
-# the tests in Scala.
-test-spark:
-	@test -e $(CLEANCUT_STAGES)/jars || { \
-	  echo "not run: the jars were not built" | tee $(CLEANCUT_STAGES)/$@.status; exit 1; }
+# compute.
+test-spark: compiled
+	$(STAGE) test-classes $(MAKE) $(TEST_CLASSES)
 	$(STAGE) $@ $(PYTEST) tests/chaos tests/spark -m 'not long' \
 	  --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
 

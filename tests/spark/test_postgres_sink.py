@@ -288,8 +288,11 @@ def test_the_password_is_told_to_nobody(
             give(other, spark.sql("SELECT 1 AS k"), 7)
         texts += traceback.format_exception(raised.value)
     # A task that cannot reach its server, as one that runs elsewhere.
-    other = PostgresSink(server.dsn, table)
-    other._database = PostgresSink(server.dsn.replace("127.0.0.1", "127.0.0.9"), table)._database
+    other, elsewhere = (
+        PostgresSink(dsn, table, retry_for_s=1.0)
+        for dsn in (server.dsn, server.dsn.replace("127.0.0.1", "127.0.0.9"))
+    )
+    other._database = elsewhere._database
     with pytest.raises(Exception, match="CLEANCUT_SINK_UNREACHABLE") as failed:
         give(other, spark.sql("SELECT 1 AS k"), 8)
     texts += traceback.format_exception(failed.value)
