@@ -233,7 +233,7 @@ def refused(cuts: CutFiles, copy: Path) -> str:
 def test_a_target_that_is_no_replica_is_refused(four_cuts: CutFiles, copy: Path) -> None:
     (copy / "offsets").mkdir(parents=True)
     (copy / "offsets" / "0").write_text("v1", encoding="utf-8")
-    assert refused(four_cuts, copy) == "something else is there, which is no copy"
+    assert refused(four_cuts, copy) == "it contains other objects than a replica"
     shutil.rmtree(copy)
     again(four_cuts, copy)
     # A query that was started on the replica reports this before it does anything.

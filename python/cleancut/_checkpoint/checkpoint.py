@@ -22,7 +22,7 @@ from cleancut._checkpoint.read.cut_info import (
 from cleancut._checkpoint.read.epoch_history import EpochHistory
 from cleancut._checkpoint.read.history import History, NamedState, NoVersion
 from cleancut._checkpoint.read.prices import PRICES, DailyCosts, PriceList, daily_costs
-from cleancut._checkpoint.read.recorded import told_epochs
+from cleancut._checkpoint.read.recorded import read_history
 from cleancut._checkpoint.read.root import objects_at, open_root
 from cleancut._checkpoint.replicate.followed import (
     ReplicaStatus,
@@ -119,7 +119,7 @@ class Checkpoint(Operations):
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
             CorruptedError: a cut is corrupted, or CLEANCUT_HISTORY_CORRUPTED.
         """
-        return EpochHistory(told_epochs(self._root, since, restore_test_times(self._root)))
+        return EpochHistory(read_history(self._root, since, restore_test_times(self._root)))
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
         """Estimates the cost of the query per day, from the epochs whose cuts are retained.
@@ -484,7 +484,7 @@ class Checkpoint(Operations):
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_FORMAT_UNKNOWN.
-            CorruptedError: a frame that the version needs is corrupted, misplaced or missing.
+            CorruptedError: a required frame is corrupted, misplaced or missing.
         """
         _require_numbers(operator=operator, version=version)
         stored = History(self._root).at(operator, store, version)
@@ -532,7 +532,7 @@ class Checkpoint(Operations):
         return InfoList(restore_tests(self._root))
 
     def create_savepoint(self, name: str, epoch: int | None = None) -> int:
-        """Creates a savepoint: retains a cut, and all that it needs, under a name.
+        """Creates a savepoint: retains a cut, and all objects that it references, under a name.
 
         The query may run, anywhere. A savepoint is one small object, whatever the size of state.
 
@@ -554,18 +554,18 @@ class Checkpoint(Operations):
     def drop_savepoint(self, name: str) -> bool:
         """Drops a savepoint. Returns whether it existed.
 
-        The next garbage collection, of the query or by `collect_garbage`, deletes what only the
-        savepoint needed.
+        The next garbage collection, of the query or by `collect_garbage`, deletes objects that only
+        the savepoint referenced.
         """
         return drop_savepoint(self._root, name)
 
     def expire(
         self, *, retain_last: int | None = None, retain_for: timedelta | str | None = None
     ) -> Expiry:
-        """Plans to delete old cuts of a stopped query, and all that only these need.
+        """Plans to delete old cuts of a stopped query, and objects that only these reference.
 
-        The last cut is always retained, and all that a savepoint needs. At least one argument is
-        required; with both, a cut is retained if either holds.
+        The last cut is always retained, and everything that a savepoint references. At least one
+        argument is required; with both, a cut is retained if either holds.
 
             checkpoint.expire(retain_last=10, retain_for="7d").apply()
 
@@ -587,7 +587,7 @@ class Checkpoint(Operations):
     def collect_garbage(self) -> Expiry:
         """Plans to delete objects of a stopped query that no cut and no savepoint references.
 
-        Such are segments of failed task attempts and of killed operations, and those of dropped
+        These are segments of failed task attempts and of killed operations, and those of dropped
         savepoints. All cuts are retained.
 
         Returns:
@@ -608,7 +608,7 @@ class Checkpoint(Operations):
     ) -> ReplicaInfo:
         """Copies what is new in the checkpoint to a replica, in one pass.
 
-        The query may run, anywhere. Repeated passes keep the replica a few cuts behind; each copies
+        The query may run, anywhere. Repeated passes keep the replica close to it; each copies
         new objects and deletes those that the checkpoint has deleted. Objects are copied before the
         cut that references them, so the replica is a valid checkpoint at any time, even if a pass
         is killed. A query that starts on it continues after its last cut, and from then on passes

@@ -253,12 +253,12 @@ def _add_comparisons(commands: Any) -> None:
     skew = add_reader(commands, "skew", "show the distribution of state over partitions")
     _add_at(skew)
     skew.set_defaults(run=_skew)
-    flying = add_reader(commands, "in-flight", "show the in-flight rows of an unaligned cut")
-    _add_operator(flying)
-    flying.add_argument("--side", type=int, default=0, help="1 is the right side of a join")
-    _add_at(flying)
-    flying.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
-    flying.set_defaults(run=_in_flight)
+    reading = add_reader(commands, "in-flight", "show the in-flight rows of an unaligned cut")
+    _add_operator(reading)
+    reading.add_argument("--side", type=int, default=0, help="1 is the right side of a join")
+    _add_at(reading)
+    reading.add_argument("--limit", type=_row_count, default=_DEFAULT_LIMIT, help="rows to show")
+    reading.set_defaults(run=_in_flight)
 
 
 def _add_at(parser: Any) -> None:

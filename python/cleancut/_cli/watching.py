@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo, request_count
-from cleancut._checkpoint.read.epochs_seen import EpochsSeen
-from cleancut._checkpoint.read.noted import NotedEpochs
+from cleancut._checkpoint.read.epochs_seen import WatchedEpochs
+from cleancut._checkpoint.read.noted import RecordedEpochs
 from cleancut._checkpoint.read.prices import PRICES, daily_costs
 from cleancut._checkpoint.read.root import Root, open_root
 from cleancut._checkpoint.replicate.followed import RestoreTestStatus, last_restore_test
@@ -101,7 +101,7 @@ def _top(parsed: argparse.Namespace) -> int:
     view.sort, view.is_ascending = parsed.sort, parsed.ascending
     console = Console()
     if parsed.once or not console.is_terminal:
-        view.look()
+        view.scan()
         _console_of_pipe(console).print(view.shown())
         return OK
     with _keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -129,18 +129,18 @@ class TopView:
     def __init__(self, root: Root, *, rows: int = _ROWS) -> None:
         self._root = root
         self._rows = rows
-        self._seen = EpochsSeen(root, first=max(rows, _COURSE))
+        self._seen = WatchedEpochs(root, first=max(rows, _COURSE))
         self._tested: RestoreTestStatus | None = None
-        self._noted: NotedEpochs | None = None
+        self._noted: RecordedEpochs | None = None
         self._noted_s = 0.0
         self._slow: EpochInfo | None = None
         self._trouble = ""
         self.sort = "epoch"
         self.is_ascending = False
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Reads what has come. Raises as `EpochsSeen.look` does."""
-        for _ in self._seen.look():
+        for _ in self._seen.scan():
             pass
         self._tested = last_restore_test(self._root.proofs())
         self._look_for_slow()
@@ -150,18 +150,18 @@ class TopView:
         """Looks for the last slow epoch, from the first that is shown on."""
         if self._noted is None and self._seen.epochs:
             first = self._seen.epochs[0]
-            self._noted = NotedEpochs(self._root.objects, (first.generation, first.epoch - 1))
+            self._noted = RecordedEpochs(self._root.objects, (first.generation, first.epoch - 1))
         elif time.monotonic() - self._noted_s < _NOTES_EVERY_S:
             return
         self._noted_s = time.monotonic()
         if self._noted is not None:
-            slow = [of for of in self._noted.look() if of.slow is not None]
+            slow = [of for of in self._noted.scan() if of.slow is not None]
             self._slow = slow[-1] if slow else self._slow
 
     def try_to_look(self) -> None:
         """The same; an error is shown below the table, and the next look tries again."""
         try:
-            self.look()
+            self.scan()
         except (CleancutError, OSError) as error:
             self._trouble = first_line(error)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from cleancut._checkpoint.read.cut_reader import CutReader, chain_bytes
 from cleancut._checkpoint.read.epoch_info import EpochInfo
-from cleancut._checkpoint.read.epochs_seen import EpochsSeen
-from cleancut._checkpoint.read.noted import NotedEpochs
+from cleancut._checkpoint.read.epochs_seen import WatchedEpochs
+from cleancut._checkpoint.read.noted import RecordedEpochs
 from cleancut._checkpoint.read.prices import PRICES, PriceList, daily_costs
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
@@ -61,8 +61,8 @@ class CheckpointScan:
         self._on_noted = noted
         self._clock = clock
         self._counts = Counts()
-        self._seen = EpochsSeen(root)
-        self._noted: NotedEpochs | None = None
+        self._seen = WatchedEpochs(root)
+        self._noted: RecordedEpochs | None = None
         self._query_id = ""
         self._owners = _Owners(root, clock)
         self._sizes: Sequence[Sample] = ()
@@ -82,7 +82,7 @@ class CheckpointScan:
             OSError: the same for a file system.
         """
         counts = self._seen.last is not None
-        for cut in self._seen.look():
+        for cut in self._seen.scan():
             if counts:
                 self._counts.epoch()
             if counts and cut.costs is not None:
@@ -110,8 +110,8 @@ class CheckpointScan:
         """New epochs of the history after the first cut of the first scan, where counters start."""
         if self._noted is None and self._seen.epochs:
             last = self._seen.epochs[-1]
-            self._noted = NotedEpochs(self._root.objects, (last.generation, last.epoch))
-        epochs = [] if self._noted is None else self._noted.look()
+            self._noted = RecordedEpochs(self._root.objects, (last.generation, last.epoch))
+        epochs = [] if self._noted is None else self._noted.scan()
         for info in epochs:
             if info.slow is not None:
                 self._counts.slow(info.slow.kind)

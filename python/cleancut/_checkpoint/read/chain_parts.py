@@ -14,7 +14,7 @@ from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.objects import Objects
 from cleancut.errors import CleancutError
 
-# Cuts that follow each other name the same pages and segments. A page has some 40,000 frames.
+# Consecutive cuts reference the same pages and segments. A page has some 40,000 frames.
 _KEPT_FRAMES = 1 << 19
 
 Page = dict[StoreId, Chain]
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class _Kept(Generic[Key, Value]):
-    """What was asked for last, up to a number of frames."""
+    """A cache of the last requested values, limited by their number of frames."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -48,7 +48,7 @@ class _Kept(Generic[Key, Value]):
 
 
 class ChainParts:
-    """Reads pages and tables, and keeps those that were asked for last. Threads may share it."""
+    """Reads pages and tables, and caches the last ones. Threads may share it."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -60,29 +60,29 @@ class ChainParts:
         return self._objects.path(part.segment if isinstance(part, Table) else str(part.name))
 
     def page(self, part: PageRef) -> Page:
-        """A page, all of it compared with its reference in the cut.
+        """Reads a page and compares it with its reference in the cut.
 
         Raises:
-            CorruptedError: CLEANCUT_CUT_CORRUPTED, it is missing or damaged.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED, it is missing or corrupted.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        found = self._pages.get(part)
-        if found is None:
-            found = self._read_page(part)
-            self._pages.put(part, found, sum(map(len, found.values())))
-        return found
+        page = self._pages.get(part)
+        if page is None:
+            page = self._read_page(part)
+            self._pages.put(part, page, sum(map(len, page.values())))
+        return page
 
     def frames(self, table: Table) -> list[PlacedFrame]:
-        """The frames of a segment that are there by its table, whether they count or not.
+        """All frames in the table of a segment, whether they count or not.
 
         Raises:
-            CorruptedError: CLEANCUT_CUT_CORRUPTED, the segment is missing, or its table is damaged.
+            CorruptedError: CLEANCUT_CUT_CORRUPTED, the segment is missing or its table corrupted.
         """
-        found = self._tables.get(table)
-        if found is None:
-            found = self._read_table(table, self.path(table))
-            self._tables.put(table, found, len(found))
-        return found
+        frames = self._tables.get(table)
+        if frames is None:
+            frames = self._read_table(table, self.path(table))
+            self._tables.put(table, frames, len(frames))
+        return frames
 
     def _read_page(self, part: PageRef) -> Page:
         path = self.path(part)

@@ -1,4 +1,4 @@
-"""What a checkpoint tells about its cuts."""
+"""Descriptions of cuts, savepoints and their content."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,21 +28,21 @@ from cleancut._provider import PROVIDER_CLASS
 
 @dataclass(frozen=True, repr=False)
 class CutInfo(Brief):
-    """One cut: a committed epoch, and all that makes up the state after it.
+    """One cut: a committed epoch, and references to the state after it.
 
     Attributes:
         epoch: Spark's batch id.
         version: the state version of all stores, `epoch + 1`.
-        generation: of the driver that wrote it; each start of the query has a higher one.
+        generation: generation of the driver that wrote it; each run of the query has a higher one.
         run_id: Spark's id of the run.
-        written: when it was written, in UTC.
-        mode: "unaligned" where the cut has rows in flight, else "aligned".
-        stores: the number of state stores.
-        frames: the number of frames that make up their state.
-        segments: the number of objects that these lie in.
-        bytes: the size of these frames.
-        provider: Spark's name of the class that keeps the state, where it is not Cleancut's: such
-            a cut has no state. None where it is, or Spark has noted none.
+        written: time at which it was written, in UTC.
+        mode: "unaligned" if the cut has in-flight rows, else "aligned".
+        stores: number of state stores.
+        frames: number of frames that make up their state.
+        segments: number of objects that contain these frames.
+        bytes: size of these frames.
+        provider: Spark's name of the provider class, if it is not Cleancut's: such a cut has no
+            state. None if it is Cleancut's or unknown.
     """
 
     epoch: int
@@ -59,14 +59,14 @@ class CutInfo(Brief):
 
     @classmethod
     def _chart_(cls, infos: Sequence["CutInfo"]) -> str:
-        """The cuts by when they were written, as high as they are large."""
-        unaligned = sum(of.mode == "unaligned" for of in infos)
+        """A timeline of the cuts, with their sizes."""
+        unaligned = sum(info.mode == "unaligned" for info in infos)
         what = (
-            f"{len(infos)} cuts, of epochs {tables.ranges([of.epoch for of in infos])}, "
-            f"by when they were written (UTC); the largest has {max(of.bytes for of in infos)} "
+            f"{len(infos)} cuts, of epochs {tables.ranges([info.epoch for info in infos])}, "
+            f"by when they were written (UTC); the largest has {max(info.bytes for info in infos)} "
             f"bytes. Unaligned, and marked by a dot: {unaligned or 'none'}."
         )
-        return html.figure(charts.timeline([of._mark() for of in infos], what), what)
+        return html.figure(charts.timeline([info._mark() for info in infos], what), what)
 
     def _mark(self) -> charts.Mark:
         return charts.Mark(
@@ -80,14 +80,14 @@ class CutInfo(Brief):
 
 @dataclass(frozen=True, repr=False)
 class SavepointInfo(Brief):
-    """A cut that is kept by a name, whatever becomes of the others.
+    """A cut that is retained under a name.
 
     Attributes:
-        name: what it is called.
+        name: name of the savepoint.
         epoch: Spark's batch id.
         version: the state version of all stores, `epoch + 1`.
-        written: when the cut was written, in UTC.
-        stores: the number of state stores.
+        written: time at which the cut was written, in UTC.
+        stores: number of state stores.
     """
 
     name: str
@@ -99,14 +99,14 @@ class SavepointInfo(Brief):
 
 @dataclass(frozen=True, repr=False)
 class FrameLocation(Brief):
-    """A frame that a cut names.
+    """A frame that a cut references.
 
     Attributes:
         kind: "changelog" (the changes of one epoch) or "snapshot" (all live rows).
         version: the state version after the frame.
         id: the id of that version of the store.
-        segment: the object that it lies in, by its name below the root.
-        offset: where it begins there, in bytes.
+        segment: name of the object that contains it, below the root.
+        offset: its first byte in that object.
         length: its length in bytes.
         crc: CRC-32 of its bytes.
     """
@@ -145,10 +145,11 @@ class StoreCutInfo(Brief):
         partition: Spark's partition id.
         store: Spark's name of the store.
         id: the id of the version.
-        chain: the frames that make it up.
-        bytes: the size of these frames.
-        referenced_bytes: the size of what its base refers to, in bytes; of what stores divide among
-            them, its share. 0 where it has rows of its own, None where that cannot be read.
+        chain: the frames that make up the version.
+        bytes: size of these frames.
+        referenced_bytes: size of the frames of other stores that its snapshot references, in bytes.
+            Stores that divide a frame have equal shares of it. 0 if the store has rows of its own,
+            None if the size cannot be read.
     """
 
     operator: int
@@ -162,27 +163,27 @@ class StoreCutInfo(Brief):
 
 @dataclass(frozen=True, repr=False)
 class CutDetails(Brief):
-    """All that a cut says.
+    """The content of a cut.
 
     Attributes:
         path: full path of the object.
-        info: what `Checkpoint.cuts` tells of it.
-        query_id: Spark's id of the query, where it is known.
-        token: tells it from a cut that another driver made of the same epoch.
-        watermark_ms: the watermark of the epoch, in milliseconds since 1970; None without one, and
-            before the first event time.
-        next_watermark_ms: the watermark of the epoch after it, likewise.
-        offsets: where each source stood at the end of the epoch: by its number, or its name where
-            Spark knows one; None where it has not begun.
+        info: the description that `Checkpoint.cuts` returns.
+        query_id: Spark's id of the query, if it is known.
+        token: random token that identifies the driver's attempt to write the cut of this epoch.
+        watermark_ms: the watermark of the epoch, in milliseconds since 1970; None without a
+            watermark, and before the first event time.
+        next_watermark_ms: the watermark of the next epoch, in milliseconds since 1970, or None.
+        offsets: the end offset of each source, by its number, or by its name if Spark knows one;
+            None if the source has not started.
         offsets_entry: Spark's entry of the offset log.
         commit_entry: Spark's entry of the commit log.
         timings: milliseconds by phase of the commit.
-        costs: what the epoch cost; None where an older release wrote the cut.
+        costs: cost of the epoch; None if an older release wrote the cut.
         shuffle_inputs: the capture of each shuffle input in the epoch.
-        segments: the objects that the frames lie in, by their names below the root.
+        segments: names of the objects that contain the frames, below the root.
         stores: the state stores, by operator, partition and name.
-        referenced_bytes: size of what the first snapshots of its chains reference, in addition to
-            `info.bytes`; None if it cannot be read.
+        referenced_bytes: size of the frames that the first snapshots of the chains reference, in
+            addition to `info.bytes`; None if it cannot be read.
     """
 
     path: str
@@ -225,8 +226,10 @@ class CutDetails(Brief):
         size = f"{info.bytes} bytes, {info.frames} frames, {info.segments} segments"
         facts += [("size", size)]
         if self.referenced_bytes != 0:
-            told = "unknown" if self.referenced_bytes is None else f"{self.referenced_bytes} bytes"
-            facts += [("referred to", told)]
+            referenced = (
+                "unknown" if self.referenced_bytes is None else f"{self.referenced_bytes} bytes"
+            )
+            facts += [("referred to", referenced)]
         if self.costs is not None:
             used = self.costs.all
             written = f"{used.segment_bytes} bytes, {used.frames} frames, {used.segments} segments"
@@ -239,7 +242,7 @@ class CutDetails(Brief):
 
 
 def cut_info(cut: StoredCut) -> CutInfo:
-    """Describes a cut in a line."""
+    """Describes a cut."""
     return CutInfo(
         epoch=cut.epoch,
         version=cut.version,
@@ -256,13 +259,13 @@ def cut_info(cut: StoredCut) -> CutInfo:
 
 
 def other_provider(cut: StoredCut) -> str | None:
-    """The class that keeps the state of the query, where it is another than Cleancut's."""
+    """The provider class of the query, if it is not Cleancut's."""
     provider = provider_of(cut.offsets)
     return None if provider == PROVIDER_CLASS else provider
 
 
 def epoch_infos(cuts: Iterable[StoredCut]) -> Iterator[EpochInfo]:
-    """What epochs cost, given their cuts in order."""
+    """The costs of epochs, given their cuts in order."""
     before = None
     for cut in cuts:
         if before is not None:
@@ -290,17 +293,17 @@ def _epoch_info(cut: StoredCut, following: StoredCut | None) -> EpochInfo:
 
 
 def savepoint_info(name: str, cut: StoredCut) -> SavepointInfo:
-    """Describes a savepoint in a line."""
+    """Describes a savepoint."""
     return SavepointInfo(name, cut.epoch, cut.version, moment(cut.written_ms), cut.store_count)
 
 
 def cut_details(cut: StoredCut, referred: Mapping[StoreId, int] | None) -> CutDetails:
-    """Describes a cut whole.
+    """Describes all content of a cut.
 
     Args:
         cut: the cut.
-        referred: the stores that refer to others, each with the size of that; None where it cannot
-            be read.
+        referred: the stores that reference frames of other stores, each with the size of these
+            frames; None if it cannot be read.
     """
     return CutDetails(
         path=cut.path,

@@ -1,4 +1,4 @@
-"""Reads frames out of segments, and versions out of the chains of a cut."""
+"""Reads frames from segments, and assembles versions from the chains of a cut."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, mapped, read_ranges, windows
 from cleancut.errors import CleancutError, error_of
 
-# What is read ahead of its decoding.
+# Maximum size of frames that are read before they are decoded.
 WINDOW_BYTES = 64 << 20
 
 Parts = Mapping[Range, bytes | None]
@@ -39,7 +39,7 @@ class LoadedState(NamedTuple):
 
 @dataclass(frozen=True)
 class CutReader:
-    """Reads cuts and what they name."""
+    """Reads cuts and the objects that they reference."""
 
     objects: Objects
 
@@ -53,14 +53,14 @@ class CutReader:
 
     @cached_property
     def parts(self) -> ChainParts:
-        """Reads what leads to the chains of the cuts."""
+        """Reads the pages and segment tables that define the chains of cuts."""
         return ChainParts(self.objects)
 
     def cut(self, epoch: int) -> StoredCut:
         """Reads a cut.
 
         Raises:
-            FileNotFoundError: the epoch has none.
+            FileNotFoundError: the epoch has no cut.
             CorruptedError: CLEANCUT_CUT_CORRUPTED.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
@@ -81,10 +81,10 @@ class CutReader:
         return StoredCut(**vars(read_cut(data, path, epoch)), parts=self.parts)
 
     def states(self, cut: StoredCut, chains: Iterable[Chain]) -> Iterator[LoadedState]:
-        """The states that some chains of a cut lead to, in their order.
+        """Reads the states that some chains of a cut define, in the order of the chains.
 
         Raises:
-            CorruptedError: a frame is damaged, misplaced or missing, or does not fit its chain.
+            CorruptedError: a frame is corrupted, misplaced or missing, or does not fit its chain.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         for group in windows(chains, chain_bytes, WINDOW_BYTES):
@@ -102,19 +102,19 @@ class CutReader:
         return state
 
     def read(self, frames: Iterable[PlacedFrame]) -> Parts:
-        """The bytes of frames, which `frame` takes."""
+        """Reads the bytes of frames, for `frame`."""
         return read_ranges(self.objects, map(range_of, frames))
 
     def frame(self, placed: PlacedFrame, parts: Parts, cut: CutRef | None) -> Frame:
-        """Decodes one frame and checks that it is the one that was named.
+        """Decodes one frame and checks that it is the referenced one.
 
         Args:
             placed: the frame.
-            parts: what `read` returned.
-            cut: the one that names the frame; None where it was found in a segment's table.
+            parts: the result of `read`.
+            cut: the cut that references the frame; None for a frame from a segment's table.
 
         Raises:
-            CorruptedError: the frame is damaged, misplaced or missing.
+            CorruptedError: the frame is corrupted, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         data = parts[range_of(placed)]
@@ -129,14 +129,14 @@ class CutReader:
         return read_frame(data, request)
 
     def newest_first(self, cut: StoredCut, chain: Chain, parts: Parts) -> Iterator[LiveFrame]:
-        """The frames of a chain from its end, each compared with the one before when that comes.
+        """The frames of a chain from its end, each compared with its parent when that is read.
 
-        A base that refers to the chain of one store, all of it, has its place taken by that.
+        If a snapshot references the whole chain of one store, the frames of that chain replace it.
 
         Args:
-            cut: the one whose chain it is.
+            cut: the cut of the chain.
             chain: the frames.
-            parts: what was read ahead.
+            parts: the bytes that were read ahead.
 
         Raises:
             CorruptedError: a frame does not fit the chain.
@@ -160,20 +160,20 @@ class CutReader:
         sources, spread = frame.sources, frame.identity.spread
 
         def newest_first(chain: Chain) -> Iterator[LiveFrame]:
-            parts = self.read(of for of in chain if of.name.kind == "delta")
+            parts = self.read(placed for placed in chain if placed.name.kind == "delta")
             return self.newest_first(cut, chain, parts)
 
         if len(sources) == 1 and spread is None:
             yield from newest_first(sources[0])
             return
         live = [
-            LiveState(of[0].store, cut.path, of[-1].name.version, newest_first(of))
-            for of in sources
+            LiveState(source[0].store, cut.path, source[-1].name.version, newest_first(source))
+            for source in sources
         ]
         yield ReferredBase(frame.request, frame.identity, live)
 
     def sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
-        """The size of the frames of each chain of a cut, in bytes: of what bases refer to, too.
+        """The size of the frames of each chain of a cut, with referenced frames, in bytes.
 
         Raises as `referred_sizes` does.
         """
@@ -185,44 +185,46 @@ class CutReader:
         }
 
     def referred_sizes(self, cut: StoredCut) -> Mapping[StoreId, int]:
-        """The stores of a cut that refer to others, each with the size of that, in bytes.
+        """The stores of a cut that reference others, with the size of these frames in bytes.
 
-        Stores that divide the rows of one source among them have equal shares of it.
+        Stores that divide the rows of one source have equal shares of its size.
 
         Raises:
-            CorruptedError: a base is damaged, misplaced or missing.
+            CorruptedError: a snapshot is corrupted, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        versions = {of.version for of in cut.referred}
+        versions = {base.version for base in cut.referred}
         if not versions:
             return {}
         chains = {
-            of: chain for of, chain in cut.chains.items() if chain[0].name.version in versions
+            base: chain for base, chain in cut.chains.items() if chain[0].name.version in versions
         }
         sources = self._all_sources(chain[0] for chain in chains.values())
         reached = {
-            store: found
+            store: frames
             for store, chain in chains.items()
-            if (found := _frames_behind(chain[0], sources))
+            if (frames := _referenced_frames(chain[0], sources))
         }
-        users = Counter(frame for found in reached.values() for frame in found)
+        users = Counter(frame for frames in reached.values() for frame in frames)
         return {
-            store: sum(frame.length // users[frame] for frame in found)
-            for store, found in reached.items()
+            store: sum(frame.length // users[frame] for frame in frames)
+            for store, frames in reached.items()
         }
 
     def _all_sources(self, bases: Iterable[PlacedFrame]) -> Mapping[PlacedFrame, Sequence[Chain]]:
-        """What bases refer to, and what the bases of that refer to, each read once."""
+        """The sources of snapshots, and the sources of these, each read once."""
         sources: dict[PlacedFrame, Sequence[Chain]] = {}
         unread = set(bases)
         while unread:
-            found = dict(zip(unread, mapped(self._sources, unread), strict=True))
-            sources |= found
-            unread = {chain[0] for of in found.values() for chain in of} - sources.keys()
+            sources_of = dict(zip(unread, mapped(self._sources, unread), strict=True))
+            sources |= sources_of
+            unread = {
+                chain[0] for chains in sources_of.values() for chain in chains
+            } - sources.keys()
         return sources
 
     def _sources(self, placed: PlacedFrame) -> Sequence[Chain]:
-        """The chains that a base refers to; none of a frame that has rows of its own."""
+        """The chains that a snapshot references; empty for a frame that has rows of its own."""
         if placed.name.kind != "base":
             return ()
         missing = partial(self._missing, placed, None)
@@ -232,20 +234,20 @@ class CutReader:
         return frame.sources if frame.is_referring else ()
 
     def request(self, placed: PlacedFrame) -> FrameRequest:
-        """What is asked for where a frame is read."""
+        """The identity that the frame must have."""
         path = self.objects.path(placed.segment)
         return FrameRequest(path, placed.store, placed.name, placed.offset)
 
     def append(self, state: State, frame: Frame, cut: CutRef | None) -> None:
-        """Brings a state to the version of the next frame of a chain.
+        """Advances a state by the next frame of a chain.
 
         Args:
-            state: starts as version 0.
-            frame: the next of the chain.
-            cut: the one whose chain it is; None of one that a base refers to.
+            state: the state; an empty one has version 0.
+            frame: the next frame of the chain.
+            cut: the cut of the chain; None for a chain that a snapshot references.
 
         Raises:
-            CorruptedError: another frame must come next, or it does not fit the state.
+            CorruptedError: another frame must come next, or the frame does not fit the state.
         """
         if not follows(frame, state):
             raise _broken(cut, frame.identity, state.version)
@@ -271,7 +273,7 @@ class CutReader:
 
 
 def follows(frame: Frame, state: State) -> bool:
-    """Whether a frame applies to a state; a base applies to version 0 alone."""
+    """Whether a frame applies to a state; a snapshot applies to version 0 only."""
     return _parent(frame.identity) == (state.version, state.version_id)
 
 
@@ -286,20 +288,20 @@ def _broken(cut: CutRef | None, identity: Identity, expected: int) -> CleancutEr
 
 
 def range_of(placed: PlacedFrame) -> Range:
-    """Where a frame lies."""
+    """The location of a frame."""
     return Range(placed.segment, placed.offset, placed.length)
 
 
-def _frames_behind(
+def _referenced_frames(
     base: PlacedFrame, sources: Mapping[PlacedFrame, Sequence[Chain]]
 ) -> set[PlacedFrame]:
-    """The frames of all chains that a base leads to."""
-    found: set[PlacedFrame] = set()
+    """The frames of all chains that a snapshot references, directly or indirectly."""
+    frames: set[PlacedFrame] = set()
     for chain in sources[base]:
-        if chain[0] not in found:
-            found |= _frames_behind(chain[0], sources)
-        found.update(chain)
-    return found
+        if chain[0] not in frames:
+            frames |= _referenced_frames(chain[0], sources)
+        frames.update(chain)
+    return frames
 
 
 def chain_bytes(chain: Chain) -> int:

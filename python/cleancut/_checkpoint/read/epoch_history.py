@@ -1,4 +1,4 @@
-"""The epochs of a query as a list that can be drawn."""
+"""The epochs of a query as a list with a plot."""
 
 from typing import TYPE_CHECKING
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 
 class EpochHistory(InfoList[EpochInfo]):
-    """What each epoch cost, by their epochs; a slice is such a list."""
+    """The cost of each epoch, ordered by epoch. A slice is an `EpochHistory` too."""
 
     def plot(self, prices: PriceList = PRICES[0]) -> "Figure":
-        """Draws it: what epochs took by phase, rows in flight, and requests with their costs.
+        """Plots the durations of epochs by phase, in-flight rows, and requests with their cost.
 
         Args:
-            prices: by which requests are made dollars.
+            prices: price list that converts requests to dollars.
 
         Returns:
-            A figure of matplotlib, which shows itself in a notebook; `savefig` writes it to a file.
+            A figure of matplotlib, which a notebook displays; `savefig` writes it to a file.
 
         Raises:
             RequestError: CLEANCUT_DEPENDENCY_MISSING, without the extra `cleancut[plot]`.
-            ValueError: there is no epoch.
+            ValueError: there are no epochs.
         """
         return plot_epochs(self, prices)

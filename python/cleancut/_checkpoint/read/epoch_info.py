@@ -1,4 +1,4 @@
-"""What the epochs of a query cost: requests, bytes and time."""
+"""The cost of epochs: requests, bytes and time."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from cleancut._format.cut.costs import Costs, RequestsByKind, StoreTimes
 
 
 def request_count(requests: RequestsByKind | None) -> int | None:
-    """Requests of all kinds; None where nobody has counted them."""
+    """Number of requests of all kinds; None if they were not counted."""
     return None if requests is None else requests.total.requests
 
 
-# In the order in which drivers ask for them.
+# In the order in which drivers check them.
 SLOW_KINDS = (
     "executor-lost",
     "driver-pause",
@@ -36,13 +36,13 @@ SLOW_KINDS = (
 
 @dataclass(frozen=True, repr=False)
 class SlowEpoch(Brief):
-    """Why an epoch took twice as long as others of its run, and 200 ms longer.
+    """The reason why an epoch took more than twice its run's median, and 200 ms longer.
 
     Attributes:
-        kind: what explains half of it or more: "executor-lost", "driver-pause", "retries",
+        kind: the cause of at least half of the delay: "executor-lost", "driver-pause", "retries",
             "upload", "straggler", "commit", "input", or "unknown".
-        typical_ms: the median of the epochs before it, in milliseconds.
-        detail: in words, with the figures that say so.
+        typical_ms: median duration of the epochs before it, in milliseconds.
+        detail: explanation with figures.
     """
 
     kind: str
@@ -55,41 +55,42 @@ class SlowEpoch(Brief):
 
 @dataclass(frozen=True, repr=False)
 class EpochInfo(Brief):
-    """What one committed epoch cost. What its cut does not tell is None: an older release wrote it.
+    """The cost of one committed epoch. Values are None if an older release wrote its cut.
 
     Attributes:
         epoch: Spark's batch id.
-        generation: of the driver that committed it; each start of the query has a higher one.
-        written: when its cut was put together, in UTC.
-        duration_ms: milliseconds from when the first task opened a store until then, by the
-            driver's clock, and at least `commit_ms`; None too where no task did.
-        commit_ms: milliseconds of these between the end of the sink and then; `timings` has its
+        generation: generation of the driver that committed it. Each start of the query has a
+            higher one.
+        written: time at which its cut was assembled, in UTC.
+        duration_ms: milliseconds from the first open store to the assembled cut, by the driver's
+            clock, and at least `commit_ms`; also None if no task opened a store.
+        commit_ms: milliseconds from the end of the sink to the assembled cut; `timings` has the
             parts.
-        cut_ms: milliseconds that writing the cut took afterwards, which the next cut of the same
-            run tells; None until there is one.
-        stores: the number of state stores.
-        frames: frames that were made durable, whether they count or not.
-        frame_bytes: their size.
-        segments: objects that these frames were put into.
-        segment_bytes: the size of these objects.
-        requests: by kind, of the driver and the executors, repetitions included; see `Costs`.
-        retries: those that repeat one that failed.
-        failures: calls that ended with an error.
-        bytes_sent: in bodies of requests.
-        bytes_received: in bodies of answers.
-        slowest: the stores that took longest.
-        mode: "unaligned" where rows are in flight after the epoch, else "aligned".
-        in_flight_rows: how many.
-        alignment_ms: the longest that an operator's first channel to arrive waited for its last,
-            by the driver's clock; None too where no channel could be captured.
-        barrier_to_capture_ms: the longest that an overtaken channel took from the driver's order
-            until it had arrived, by the driver's clock; None too where none was overtaken.
-        operators: how each operator was cut whose channels could be captured.
-        timings: milliseconds by phase, as docs/FORMAT.md names them.
-        costs: the same figures for the driver and the executors apart.
+        cut_ms: milliseconds that the write of the cut took. The next cut of the same run records
+            it; None until then.
+        stores: number of state stores.
+        frames: number of frames made durable, whether they count or not.
+        frame_bytes: size of these frames in bytes.
+        segments: number of objects that contain these frames.
+        segment_bytes: size of these objects in bytes.
+        requests: requests by kind, of the driver and the executors, including retries; see `Costs`.
+        retries: number of requests that repeated a failed one.
+        failures: number of calls that ended with an error.
+        bytes_sent: bytes in request bodies.
+        bytes_received: bytes in response bodies.
+        slowest: the slowest stores.
+        mode: "unaligned" if the cut has in-flight rows, else "aligned".
+        in_flight_rows: number of in-flight rows in the cut.
+        alignment_ms: longest time between an operator's first and last shuffle input to arrive, by
+            the driver's clock; also None if no shuffle input could be captured.
+        barrier_to_capture_ms: longest time from the driver's order to overtake a shuffle input
+            until the input arrived, by the driver's clock; also None if none was overtaken.
+        operators: the capture of each operator whose shuffle inputs could be captured.
+        timings: milliseconds by phase; docs/FORMAT.md lists the phases.
+        costs: the same figures, for the driver and the executors separately.
         restore_tested: time of the last restore test of its cut, in UTC; None if there is none.
-        slow: why it took longer than others of its run; None where it did not, and where nobody
-            judged.
+        slow: reason why it took longer than other epochs of its run; None if it did not, or if it
+            was not checked.
     """
 
     epoch: int
@@ -131,10 +132,10 @@ def epoch_info(
     cut_ms: int | None,
     channels: Iterable[ShuffleInputInfo],
 ) -> EpochInfo:
-    """Draws together what a cut tells of its epoch."""
+    """Combines the values that a cut records about its epoch."""
     used = None if costs is None else costs.all
     operators = operator_cuts(channels)
-    in_flight_rows = sum(of.in_flight_rows for of in operators)
+    in_flight_rows = sum(operator.in_flight_rows for operator in operators)
     total = None if used is None else used.requests.total
     return EpochInfo(
         epoch=epoch,
@@ -156,8 +157,8 @@ def epoch_info(
         slowest=None if costs is None else costs.slowest,
         mode="unaligned" if in_flight_rows else "aligned",
         in_flight_rows=in_flight_rows,
-        alignment_ms=longest(of.alignment_ms for of in operators),
-        barrier_to_capture_ms=longest(of.barrier_to_capture_ms for of in operators),
+        alignment_ms=longest(operator.alignment_ms for operator in operators),
+        barrier_to_capture_ms=longest(operator.barrier_to_capture_ms for operator in operators),
         operators=operators,
         timings=timings,
         costs=costs,

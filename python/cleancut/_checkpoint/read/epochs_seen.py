@@ -1,4 +1,4 @@
-"""The epochs of a checkpoint that somebody watches: each cut is read once."""
+"""The epochs of a watched checkpoint: each cut is read once."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -10,18 +10,17 @@ from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
 
-# Of those that lie there at the first look: enough for a pace.
+# Number of existing cuts that the first scan reads: enough for a pace.
 _FIRST_CUTS = 20
 _KEPT_EPOCHS = 200
 
 
-class EpochsSeen:
-    """What each epoch was like, from some before the first look on.
+class WatchedEpochs:
+    """The description of each epoch, from some epochs before the first scan.
 
     Attributes:
-        epochs: the last of them, by their numbers. Of the last of all it is not known yet what the
-            write of its cut took.
-        last: the last cut; None before there is one.
+        epochs: the last epochs, in order. The write duration of the very last cut is not known yet.
+        last: the last cut; None until there is one.
     """
 
     def __init__(self, root: Root, *, first: int = _FIRST_CUTS) -> None:
@@ -31,29 +30,29 @@ class EpochsSeen:
         self.epochs: deque[EpochInfo] = deque(maxlen=_KEPT_EPOCHS)
         self.last: StoredCut | None = None
 
-    def look(self) -> Iterator[StoredCut]:
-        """Reads the cuts that have come since the last look, with one listing.
+    def scan(self) -> Iterator[StoredCut]:
+        """Reads the cuts that were written since the last scan, with one listing.
 
-        Each is given when it has been read, so that one that is damaged takes away none before it.
+        Each cut is returned as soon as it is read, so a corrupted cut does not hide earlier ones.
 
         Raises:
-            CleancutError: the store cannot be asked, or a cut is damaged.
-            OSError: likewise of a file system.
+            CleancutError: the object store fails, or a cut is corrupted.
+            OSError: the file system fails.
         """
         is_first = self.last is None
         seen = -1 if self.last is None else self.last.epoch
         new = [epoch for epoch in self._root.epochs() if epoch > seen]
         for epoch in new[-self._first :] if is_first else new:
-            # One that the query has given up since the listing is none.
+            # The query may have deleted the cut since the listing.
             with suppress(FileNotFoundError):
                 cut = self._reader.cut(epoch)
                 self._take(cut)
                 yield cut
 
     def _take(self, cut: StoredCut) -> None:
-        *before, own = epoch_infos([cut] if self.last is None else [self.last, cut])
-        for of in before:
-            # It is known only now what the write of its cut took.
-            self.epochs[-1] = of
-        self.epochs.append(own)
+        *before, current = epoch_infos([cut] if self.last is None else [self.last, cut])
+        for info in before:
+            # Only the next cut records the write duration of a cut.
+            self.epochs[-1] = info
+        self.epochs.append(current)
         self.last = cut

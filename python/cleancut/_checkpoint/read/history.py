@@ -1,4 +1,4 @@
-"""Which versions a checkpoint has, and where each is read from: a cut, or the files of level 0."""
+"""The versions of a checkpoint and their source: a cut, or the per-store files of level 0."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ from cleancut._format.placed import Chain
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, error_of
 
-# A cut of many partitions takes some memory, and so does a state.
+# Limits memory: a cut of many partitions is large, and so is a state.
 _CUTS_AT_ONCE = 4
 STORES_AT_ONCE = 4
 _FIRST_WINDOW_BYTES = 1 << 20
@@ -40,10 +40,10 @@ class StoredVersion(Protocol):
         """The states of some partitions, in their order."""
 
     def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
-        """The same, to be read from their newest frames back, as far as is asked for."""
+        """The same states, read lazily from their newest frames back."""
 
     def keyed(self, partition: int) -> LiveState:
-        """That of one partition, for one of its keys: deltas are read at once, a base is not."""
+        """The state of one partition, for a key: reads the changelogs, and not the snapshot."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class CutVersion:
 
     def live(self, partitions: Iterable[int]) -> Iterator[LiveState]:
         chains = (self.chains[partition] for partition in partitions)
-        # The first rows are not to wait for much, and many small partitions not for each other.
+        # Limits the delay of the first rows, and reads many small partitions together.
         for group in windows(chains, chain_bytes, WINDOW_BYTES, first=_FIRST_WINDOW_BYTES):
             fits = len(group) > 1 or chain_bytes(group[0]) <= _FIRST_WINDOW_BYTES
-            parts = self.reader.read(of for chain in group for of in chain) if fits else {}
+            parts = self.reader.read(frame for chain in group for frame in chain) if fits else {}
             for chain in group:
                 frames = self.reader.newest_first(self.cut, chain, parts)
                 yield LiveState(chain[0].store, self.cut.path, self.version, frames)
@@ -94,7 +94,7 @@ class ListedVersion:
         return sorted(self.readers)
 
     def load(self, partitions: Iterable[int]) -> Iterator[LoadedState]:
-        # A chain is found frame by frame, so only different stores can be read at once.
+        # A chain is resolved frame by frame, so only different stores can be read concurrently.
         return mapped(self._loaded, partitions, ahead=STORES_AT_ONCE)
 
     def _loaded(self, partition: int) -> LoadedState:
@@ -112,7 +112,7 @@ class ListedVersion:
 
 @dataclass(frozen=True)
 class NoVersion:
-    """A state that does not have the stores that are asked for."""
+    """A state without the requested stores."""
 
     version: int = 0
     partitions: Sequence[int] = ()
@@ -130,7 +130,7 @@ class NoVersion:
 
 
 class _Wanted(NamedTuple):
-    """A version, as it was asked for: by its own number or by that of its epoch."""
+    """A requested version, by its number or by its epoch."""
 
     what: Literal["version", "epoch"]
     number: int | None
@@ -144,11 +144,11 @@ class _Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class StoreHistory:
-    """What there is of one store.
+    """All versions of one store.
 
     Attributes:
         store: the store.
-        files: reads what level 0 has of it; None where it has nothing.
+        files: reader of its files of level 0; None if it has none.
         chains: its chain in each cut.
     """
 
@@ -168,8 +168,8 @@ class NamedState:
     """All stores of one state, whose cut is read once.
 
     Attributes:
-        history: the look at the checkpoint.
-        epoch: at level 0, the epoch after which the state is; None is the last.
+        history: the listed checkpoint.
+        epoch: at level 0, the epoch of the state; None is the last.
         cut: the cut; None at level 0.
     """
 
@@ -179,19 +179,22 @@ class NamedState:
 
     @cached_property
     def sizes(self) -> Mapping[StoreId, int]:
-        """The stores, each with the bytes of its frames; at level 0, of all that are there.
+        """The stores, each with the bytes of its frames; at level 0, of all its files.
 
         Raises:
-            CorruptedError: what leads to the chains is damaged.
+            CorruptedError: a page or a segment table of the cut is corrupted.
         """
         if self.cut is None:
-            return {of: sum(own.sizes.values()) for of, own in self.history.listings.items()}
+            return {
+                store: sum(listing.sizes.values())
+                for store, listing in self.history.listings.items()
+            }
         return self.history.reader.sizes(self.cut)
 
     @property
     def names(self) -> set[tuple[int, str]]:
-        """The operators of the stores, with the stores' names."""
-        return {(of.operator, of.store) for of in self.sizes}
+        """The operators of the stores, with the names of the stores."""
+        return {(store.operator, store.store) for store in self.sizes}
 
     def of(self, operator: int, store: str) -> StoredVersion:
         """One operator's stores of one name. Raises as `History.at` does."""
@@ -201,7 +204,7 @@ class NamedState:
 
 
 class History:
-    """One look at a checkpoint; what it finds is not looked for again."""
+    """One scan of a checkpoint. Listings and cuts are read at most once."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -215,7 +218,7 @@ class History:
 
     @cached_property
     def listings(self) -> Mapping[StoreId, Listing]:
-        """The stores of level 0, without what lies there of versions that only a cut can have."""
+        """The stores of level 0, without files of versions that only a cut can commit."""
         listings = self._root.listings()
         if not self.epochs:
             return listings
@@ -224,28 +227,28 @@ class History:
         return {store: listing for store, listing in before.items() if listing.sizes}
 
     def cuts(self) -> Iterator[StoredCut]:
-        """All cuts, by their epochs, each read when its turn comes.
+        """All cuts, ordered by epoch, each read lazily.
 
         Raises:
-            CorruptedError: one is damaged.
+            CorruptedError: a cut is corrupted.
         """
-        found = mapped(self._cut_or_none, self.epochs, ahead=_CUTS_AT_ONCE)
-        return (cut for cut in found if cut is not None)
+        cuts = mapped(self._cut_or_none, self.epochs, ahead=_CUTS_AT_ONCE)
+        return (cut for cut in cuts if cut is not None)
 
     def stores(self) -> Sequence[StoreHistory]:
         """All stores, in their order.
 
         Raises:
-            CorruptedError: a cut is damaged.
+            CorruptedError: a cut is corrupted.
         """
         chains = self._chains(None)
         stores = sorted({*self.listings, *chains})
         return [self._history(store, chains.get(store, {})) for store in stores]
 
     def referred_sizes(self, cut: StoredCut | None) -> Mapping[StoreId, int] | None:
-        """The stores of a cut that refer to others, each with the size of that, in bytes.
+        """The stores of a cut that reference others, with the size of these frames in bytes.
 
-        None where it cannot be read: of what is damaged, all else is to be shown.
+        None if it cannot be read, so that the rest of a corrupted checkpoint can be shown.
         """
         try:
             return {} if cut is None else self.reader.referred_sizes(cut)
@@ -253,7 +256,7 @@ class History:
             return None
 
     def last_cut(self) -> StoredCut | None:
-        """The last cut; None where there is none. Raises CorruptedError, it is damaged."""
+        """The last cut; None if there is none. Raises CorruptedError if it is corrupted."""
         return self._cut_or_none(self.epochs[-1]) if self.epochs else None
 
     def store(self, store: StoreId) -> StoreHistory:
@@ -261,11 +264,11 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: a cut is damaged.
+            CorruptedError: a cut is corrupted.
         """
         chains = self._chains(store)
         if store not in self.listings and store not in chains:
-            available = "; ".join(str(found.store) for found in self.stores()) or "no state yet"
+            available = "; ".join(str(history.store) for history in self.stores()) or "no state yet"
             raise self.not_found(f"state store {store}", available)
         return self._history(store, chains.get(store, {}))
 
@@ -274,11 +277,11 @@ class History:
         chains: dict[StoreId, dict[CutRef, Chain]] = {}
         for cut in self.cuts():
             if only is None:
-                found = cut.chains
+                chains_of_cut = cut.chains
             else:
-                own = cut.chain(only)
-                found = {} if own is None else {only: own}
-            for store, chain in found.items():
+                chain_of_store = cut.chain(only)
+                chains_of_cut = {} if chain_of_store is None else {only: chain_of_store}
+            for store, chain in chains_of_cut.items():
                 chains.setdefault(store, {})[cut.ref] = chain
         return chains
 
@@ -292,7 +295,7 @@ class History:
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: it is damaged.
+            CorruptedError: it is corrupted.
         """
         available = f"cuts of epochs {ranges(self.epochs)}" if self.epochs else "no cuts"
         wanted = "cut" if epoch is None else f"cut of epoch {epoch}"
@@ -303,17 +306,17 @@ class History:
         return cut
 
     def savepoint(self, savepoint: str) -> StoredCut:
-        """The cut that a savepoint keeps.
+        """The cut of a savepoint.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: it is damaged.
+            CorruptedError: it is corrupted.
         """
         savepoints = self._root.savepoints()
         if savepoint in savepoints:
             with suppress(FileNotFoundError):
                 return self.reader.savepoint(savepoint)
-        available = ", ".join(found for found in savepoints if found != savepoint)
+        available = ", ".join(existing for existing in savepoints if existing != savepoint)
         what = f"the savepoints {available}" if available else "no savepoints"
         raise self.not_found(f"savepoint {savepoint}", what)
 
@@ -331,13 +334,14 @@ class History:
         Args:
             operator: Spark's operator id.
             store: Spark's name of the store.
-            version: None is that of the last cut; without cuts the last that all partitions have.
-            epoch: the epoch whose result is wanted, in place of the version after it.
+            version: the version; None is that of the last cut, or without cuts the last version of
+                all partitions.
+            epoch: the epoch of the state, instead of its version.
             partition: as in `of`.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: the version's cut is damaged.
+            CorruptedError: the version's cut is corrupted.
         """
         last = self.epochs[-1] if self.epochs else None
         of_version = last if version is None else version - 1
@@ -355,8 +359,8 @@ class History:
         """The state after an epoch or of a savepoint; None is the last.
 
         Raises:
-            RequestError: CLEANCUT_STATE_NOT_FOUND, there is no such cut, and nothing of level 0.
-            CorruptedError: the cut is damaged.
+            RequestError: CLEANCUT_STATE_NOT_FOUND, neither such a cut nor a file of level 0 exists.
+            CorruptedError: the cut is corrupted.
         """
         is_listed = name not in self.epochs and not (name is None and self.epochs)
         if is_listed and self.listings and not isinstance(name, str):
@@ -366,17 +370,17 @@ class History:
     def of(
         self, cut: StoredCut, operator: int, store: str, *, partition: int | None = None
     ) -> StoredVersion:
-        """The version that a cut stands for of one operator's stores of one name.
+        """The version of one operator's stores of one name in a cut.
 
         Args:
             cut: the cut.
             operator: Spark's operator id.
             store: Spark's name of the store.
-            partition: look for this partition alone, if it is there.
+            partition: read only the chain of this partition, if it exists.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
-            CorruptedError: what leads to the chains is damaged.
+            CorruptedError: a page or a segment table of the cut is corrupted.
         """
         if partition is not None:
             chain = cut.chain(StoreId(operator, partition, store))
@@ -389,9 +393,9 @@ class History:
 
     def _listed(self, operator: int, store: str, wanted: "_Wanted") -> ListedVersion:
         readers = {
-            found.partition: StoreReader(self._root.objects, listing)
-            for found, listing in self.listings.items()
-            if (found.operator, found.store) == (operator, store)
+            store_id.partition: StoreReader(self._root.objects, listing)
+            for store_id, listing in self.listings.items()
+            if (store_id.operator, store_id.store) == (operator, store)
         }
         if not readers and self.epochs:
             self._require(self._of_cuts, wanted, f"operator={operator} store={store}")
@@ -405,7 +409,7 @@ class History:
         return ListedVersion(readers, wanted.version)
 
     def _require(self, versions: Iterable[int], wanted: "_Wanted", where: str) -> None:
-        """Checks that a version is there, in the words in which it was asked for."""
+        """Checks that a version exists; the error names it as the caller requested it."""
         available = (version - (wanted.what == "epoch") for version in versions)
         self.require(available, wanted.number, wanted.what, where)
 
@@ -417,12 +421,12 @@ class History:
         listings = [reader.listing for reader in readers]
         common = set.intersection(*(set(listing.versions) for listing in listings))
         if not common:
-            available = (f"{found.store} {ranges(found.versions)}" for found in listings)
+            available = (f"{listing.store} {ranges(listing.versions)}" for listing in listings)
             raise self.not_found("version that all partitions have", "; ".join(available))
         return max(common)
 
     def require(self, available: Iterable[int], wanted: int | None, what: str, where: str) -> None:
-        """Checks that a number is among those that there are.
+        """Checks that a number is available.
 
         Raises:
             RequestError: CLEANCUT_STATE_NOT_FOUND.
@@ -432,7 +436,7 @@ class History:
             raise self.not_found(f"{what} {wanted} of {where}", f"{what} {ranges(numbers)}")
 
     def not_found(self, wanted: str, available: str) -> CleancutError:
-        """The error for what the checkpoint does not have."""
+        """The error for a version, a store or a cut that the checkpoint does not have."""
         return error_of(
             "CLEANCUT_STATE_NOT_FOUND",
             location=self._root.location,
@@ -440,8 +444,8 @@ class History:
             available=available,
         )
 
-    def _no_store(self, operator: int, store: str, found: Iterable[StoreId]) -> CleancutError:
-        stores = sorted({(store_id.operator, store_id.store) for store_id in found})
+    def _no_store(self, operator: int, store: str, existing: Iterable[StoreId]) -> CleancutError:
+        stores = sorted({(store_id.operator, store_id.store) for store_id in existing})
         available = "; ".join(f"operator={number} store={name}" for number, name in stores)
         wanted = f"state store operator={operator} store={store}"
         return self.not_found(wanted, available or "no state yet")

@@ -1,4 +1,4 @@
-"""What one listing of a store's directory tells about its versions."""
+"""The versions of a store, by one listing of its directory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ class Listing:
     """The frames of one store.
 
     Attributes:
-        store: whose frames they are.
-        sizes: the size in bytes of each frame.
+        store: the store.
+        sizes: size of each frame in bytes.
     """
 
     store: StoreId
@@ -21,12 +21,12 @@ class Listing:
 
     @cached_property
     def ids(self) -> Mapping[int, list[str]]:
-        """The ids of each version, ascending: several where more than one attempt committed."""
+        """The ids of each version, ascending: several if more than one attempt committed."""
         ids: dict[int, list[str]] = {}
         for name in sorted(self.sizes):
-            found = ids.setdefault(name.version, [])
-            if name.version_id not in found:
-                found.append(name.version_id)
+            ids_of_version = ids.setdefault(name.version, [])
+            if name.version_id not in ids_of_version:
+                ids_of_version.append(name.version_id)
         return ids
 
     @property
@@ -35,7 +35,7 @@ class Listing:
         return tuple(self.ids)
 
     def frame_of(self, version: int, version_id: str) -> FrameName | None:
-        """What to read for a version: its base where there is one, else its delta."""
+        """The frame to read for a version: its snapshot if there is one, else its changelog."""
         base = FrameName(version, version_id, "base")
         delta = FrameName(version, version_id, "delta")
         return next((name for name in (base, delta) if name in self.sizes), None)
@@ -45,6 +45,6 @@ class Listing:
         return f"{self.store.directory}/{name}"
 
     def before(self, version: int) -> "Listing":
-        """The same without a version and those after it."""
+        """The listing without a version and later ones."""
         sizes = {name: size for name, size in self.sizes.items() if name.version < version}
         return Listing(self.store, sizes)

@@ -1,9 +1,8 @@
 """The live rows of one version of a store, found from its newest frame back.
 
-What a frame says of a key holds unless a newer one has said something. So deltas are held in memory
-one at a time, with the keys that they name, and the base, which names all the others, is read piece
-by piece: memory is bounded by what has changed since the base. Who stops early has read no more
-than what led to the rows so far.
+A newer frame overrides older ones, key by key. So memory holds one changelog at a time and the keys
+that changed since the snapshot, and the snapshot is read in portions. A caller that stops early has
+read only the frames that lead to the rows so far.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,31 +20,31 @@ Row = tuple[bytes, bytes]
 
 
 class LiveFrame(Protocol):
-    """A frame, or what stands for one."""
+    """A frame, or a snapshot whose rows are read from the frames that it references."""
 
     @property
     def request(self) -> FrameRequest:
-        """Which frame it is."""
+        """The identity that the frame must have."""
 
     @property
     def identity(self) -> Identity:
-        """What its header says."""
+        """The identity in its header."""
 
     @property
     def is_base(self) -> bool: ...
 
     @property
     def keys(self) -> int:
-        """The number of live keys after it, once its blocks were read."""
+        """The number of live keys after the frame, available after its blocks were read."""
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks in their order."""
+        """All blocks in order."""
 
     def blocks_from_the_end(self) -> Iterator[Block]:
-        """The same, the last first."""
+        """All blocks in reverse order."""
 
     def blocks_of(self, family: int, key: bytes) -> Iterator[Block]:
-        """The blocks of a base that may have a key."""
+        """The blocks of a snapshot that may contain a key."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class LiveState:
         store: the store.
         place: the object that errors about its rows name.
         version: the state version.
-        newest_first: its frames, each found when its turn comes.
+        newest_first: its frames, each read when it is reached.
     """
 
     store: StoreId
@@ -67,14 +66,16 @@ class LiveState:
 
     @cached_property
     def families(self) -> Sequence[Family]:
-        """All column families; reads headers only, back to the last that tells them."""
-        return next((of.identity.families for of in self._frames() if of.identity.families), ())
+        """All column families. Reads headers only, back to the first one that lists families."""
+        return next(
+            (frame.identity.families for frame in self._frames() if frame.identity.families), ()
+        )
 
     def rows(self, family: Family) -> Iterator[Row]:
         """The rows of a family, each a key and a value; a list's values keep their order.
 
         Raises:
-            CorruptedError: a frame is damaged, misplaced or missing, or the number of keys is
+            CorruptedError: a frame is corrupted, misplaced or missing, or the number of keys is
                 wrong.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
@@ -83,7 +84,7 @@ class LiveState:
                 yield key, value
 
     def all_rows(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """Those of all families, each with the id of its own; raises likewise."""
+        """The rows of all families, each with its family id; raises as `rows` does."""
         fold = _Fold(self.families)
         for frame in self._frames():
             yield from fold.rows_of(frame)
@@ -94,36 +95,36 @@ class LiveState:
             raise newest.request.damaged(f"{detail}, and its trailer says {newest.keys}")
 
     def values(self, family: Family, key: bytes) -> list[bytes]:
-        """What one key has, in the order of a list's values; nothing where it is not there.
+        """The values of one key, in the order of a list's values; empty if it does not exist.
 
-        Of a base with an index only the blocks are read that may have the key.
+        Of a snapshot with an index only the blocks are read that may contain the key.
 
         Raises:
-            CorruptedError: a frame is damaged, misplaced or missing.
+            CorruptedError: a frame is corrupted, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         wanted = (family.family_id, key)
-        # The newest first.
-        found: list[bytes] = []
+        # Collected from the newest to the oldest.
+        values: list[bytes] = []
         for frame in self._frames():
-            families = {of.family_id for of in frame.identity.families}
+            families = {item.family_id for item in frame.identity.families}
             if families and family.family_id not in families:
                 break
             if frame.is_base:
                 blocks = list(frame.blocks_of(family.family_id, key))[::-1]
             else:
                 blocks = list(frame.blocks_from_the_end())
-            newer = len(found)
-            for record in (of for block in blocks for of in reversed(block.records)):
+            newer = len(values)
+            for record in (item for block in blocks for item in reversed(block.records)):
                 if record[:2] != wanted:
                     continue
                 if record.value is not None:
-                    found.append(record.value)
+                    values.append(record.value)
                 if not record.is_merge:
-                    return found[::-1]
-            if frame.is_base and len(found) > newer:
+                    return values[::-1]
+            if frame.is_base and len(values) > newer:
                 raise frame.request.damaged(LIST_WITHOUT_START)
-        return found[::-1]
+        return values[::-1]
 
     def _frames(self) -> Iterator[LiveFrame]:
         at = 0
@@ -138,7 +139,7 @@ class LiveState:
 
 
 class _Fold:
-    """What newer frames have said of each key.
+    """The changes of each key in newer frames.
 
     Attributes:
         live: the number of live keys so far, over all families.
@@ -147,13 +148,15 @@ class _Fold:
     def __init__(self, families: Iterable[Family]) -> None:
         self.live = 0
         self._lists = {family.family_id for family in families if family.is_multi_valued}
-        # By family: keys of which all is said; values to come behind what an older frame says.
+        # By family: keys that are resolved; merged values to append to an older value.
         self._said: dict[int, set[bytes]] = {family.family_id: set() for family in families}
-        self._behind: dict[int, dict[bytes, list[bytes]]] = {of: {} for of in self._said}
+        self._behind: dict[int, dict[bytes, list[bytes]]] = {
+            family_id: {} for family_id in self._said
+        }
         self._in_base: set[tuple[int, bytes]] = set()
 
     def rows_of(self, frame: LiveFrame) -> Iterator[tuple[int, bytes, bytes]]:
-        """The rows that an older frame adds to those of the newer ones."""
+        """The rows that an older frame adds to those of the newer frames."""
         if frame.is_base:
             self._forget_families_but(frame.identity.families)
             for block in frame.blocks():
@@ -165,17 +168,19 @@ class _Fold:
                 yield from self._delta_rows(reversed(block.records), frame)
 
     def rest(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """The values behind those of the base, or of keys that had none."""
+        """Merged values of keys that are in the snapshot, or that had no value before."""
         for family_id, behind in self._behind.items():
             for key, values in behind.items():
                 self.live += (family_id, key) not in self._in_base
                 yield from ((family_id, key, value) for value in reversed(values))
 
     def _forget_families_but(self, families: Sequence[Family]) -> None:
-        """A family that was gone in between has none of the rows from before."""
+        """Drops families that a frame does not list: rows from before their removal are gone."""
         if families:
             there = {family.family_id for family in families}
-            self._said = {of: said for of, said in self._said.items() if of in there}
+            self._said = {
+                family_id: said for family_id, said in self._said.items() if family_id in there
+            }
 
     def _base_rows(
         self, records: Iterable[Record], frame: LiveFrame
@@ -186,7 +191,7 @@ class _Fold:
                 continue
             if not is_merge:
                 self.live += 1
-            # Of other keys, the number of live keys shows whether each has a put.
+            # For other keys, the number of live keys shows whether each has a put.
             if key in self._behind[family_id]:
                 if is_merge and (family_id, key) not in self._in_base:
                     raise frame.request.damaged(LIST_WITHOUT_START)
@@ -213,4 +218,4 @@ class _Fold:
             if value is not None:
                 values.append(value)
             self.live += bool(values)
-            yield from ((family_id, key, found) for found in reversed(values))
+            yield from ((family_id, key, item) for item in reversed(values))

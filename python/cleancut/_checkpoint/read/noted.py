@@ -1,4 +1,4 @@
-"""What drivers note of the epochs of a checkpoint that somebody watches: each file is read once."""
+"""The recorded history of a watched checkpoint: each file is read once."""
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._checkpoint.read.recorded import rows_of, spans
@@ -6,12 +6,12 @@ from cleancut._format.layout import HISTORY
 from cleancut._storage.objects import Place
 
 
-class NotedEpochs:
-    """The epochs that are noted behind one, as their notes come.
+class RecordedEpochs:
+    """The epochs that drivers record after a given one.
 
     Args:
-        root: that of the query.
-        after: the generation and the number of the epoch.
+        root: the root of the checkpoint.
+        after: the generation and the number of the given epoch.
     """
 
     def __init__(self, root: Place, after: tuple[int, int]) -> None:
@@ -19,31 +19,31 @@ class NotedEpochs:
         self._after = after
         self._read: set[str] | None = None
 
-    def look(self) -> list[EpochInfo]:
-        """Those that were noted since the last look, in their order; one listing.
+    def scan(self) -> list[EpochInfo]:
+        """Returns the epochs that were recorded since the last scan, in order; one listing.
 
-        A file that cannot be read is told of once: the next look goes on behind it.
+        An unreadable file is reported once; the next scan continues after it.
 
         Raises:
-            RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote some.
+            RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote a file.
             CorruptedError: CLEANCUT_HISTORY_CORRUPTED.
-            OSError: the file system cannot be asked.
+            OSError: the file system fails.
         """
         listed = spans(self._root.list(HISTORY))
         if self._read is None:
-            # Of what lies there already only what may reach behind that epoch.
+            # Of the existing files, only those that may have later epochs are read.
             self._read = {name for name, (_, last) in listed.items() if last <= self._after[1]}
         self._read &= listed.keys()
-        found: dict[tuple[int, int], EpochInfo] = {}
+        by_key: dict[tuple[int, int], EpochInfo] = {}
         try:
-            for name in sorted(listed.keys() - self._read, key=lambda of: listed[of]):
+            for name in sorted(listed.keys() - self._read, key=lambda file: listed[file]):
                 self._read.add(name)
                 for info in rows_of(self._root, name):
-                    found.setdefault((info.generation, info.epoch), info)
+                    by_key.setdefault((info.generation, info.epoch), info)
         except FileNotFoundError:
-            # It is part of another one by now, which the next listing has. What lies behind it
-            # waits for that, so that nothing is taken for seen that was not.
+            # The file was compacted into another one, which the next listing has. Later files wait
+            # for it, so that no epoch is skipped.
             self._read.remove(name)
-        new = sorted(key for key in found if key > self._after)
+        new = sorted(key for key in by_key if key > self._after)
         self._after = max([self._after, *new])
-        return [found[key] for key in new]
+        return [by_key[key] for key in new]

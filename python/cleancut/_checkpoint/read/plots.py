@@ -1,4 +1,4 @@
-"""Drawings of a history by matplotlib, for papers and tickets."""
+"""Plots of a history by matplotlib, for papers and tickets."""
 
 import io
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ _MS = 1000
 
 
 def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
-    """Draws what epochs took, what they left in flight, and what they asked of the store.
+    """Plots the durations, in-flight rows and requests of epochs.
 
     Args:
-        epochs: by their numbers.
-        prices: by which requests are made dollars.
+        epochs: the epochs, in order.
+        prices: price list that converts requests to dollars.
 
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
-        ValueError: there is no epoch.
+        ValueError: there are no epochs.
     """
     extra_package("matplotlib.figure", feature="plot()", package="matplotlib", extra="plot")
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
         raise ValueError("there is no epoch to draw")
 
     class Drawn(Figure):
-        """A figure that a notebook shows without pyplot, which would keep it."""
+        """A figure that a notebook displays without pyplot, which would retain it."""
 
         def _repr_png_(self) -> bytes:
             png = io.BytesIO()
@@ -53,37 +53,39 @@ def plot_epochs(epochs: Sequence[EpochInfo], prices: PriceList) -> "Figure":
 
 
 def _times(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
-    """Phases on top of each other: tasks, gate, and the write of the cut."""
-    at = [of.epoch for of in epochs]
-    gates = [(of.commit_ms or 0) / _MS for of in epochs]
-    whole = [(of.duration_ms or 0) / _MS for of in epochs]
+    """Stacked phases: tasks, commit, and the write of the cut."""
+    at = [info.epoch for info in epochs]
+    gates = [(info.commit_ms or 0) / _MS for info in epochs]
+    whole = [(info.duration_ms or 0) / _MS for info in epochs]
     tasks = [max(all_s - gate, 0.0) for all_s, gate in zip(whole, gates, strict=True)]
-    cuts = [(of.cut_ms or 0) / _MS for of in epochs]
+    cuts = [(info.cut_ms or 0) / _MS for info in epochs]
     bottom = [0.0] * len(at)
     for name, seconds in (("tasks and sink", tasks), ("gate", gates), ("write of the cut", cuts)):
         axes.bar(at, seconds, bottom=bottom, label=name, width=0.8)
-        bottom = [below + own for below, own in zip(bottom, seconds, strict=True)]
+        bottom = [below + height for below, height in zip(bottom, seconds, strict=True)]
     axes.set_ylabel("seconds")
     axes.set_title("What each epoch took")
     axes.legend(loc="upper left")
 
 
 def _rows(axes: "Axes", epochs: Sequence[EpochInfo]) -> None:
-    axes.step([of.epoch for of in epochs], [of.in_flight_rows for of in epochs], where="mid")
-    axes.set_ylim(bottom=0, top=None if any(of.in_flight_rows for of in epochs) else 1)
+    axes.step(
+        [info.epoch for info in epochs], [info.in_flight_rows for info in epochs], where="mid"
+    )
+    axes.set_ylim(bottom=0, top=None if any(info.in_flight_rows for info in epochs) else 1)
     axes.set_ylabel("rows")
-    axes.set_title("Rows in flight after it")
+    axes.set_title("In-flight rows after each epoch")
 
 
 def _requests(axes: "Axes", epochs: Sequence[EpochInfo], prices: PriceList) -> None:
-    """Requests as bars, where they are known, and what they cost as a line on its own axis."""
-    known = [(of.epoch, of.requests) for of in epochs if of.requests is not None]
+    """Requests as bars, if they are known, and their cost as a line on its own axis."""
+    known = [(info.epoch, info.requests) for info in epochs if info.requests is not None]
     at = [epoch for epoch, _ in known]
-    axes.bar(at, [of.total.requests for _, of in known], label="requests", width=0.8)
+    axes.bar(at, [info.total.requests for _, info in known], label="requests", width=0.8)
     axes.set_ylabel("requests")
-    axes.set_title(f"Requests, and what they cost at {prices.name}")
+    axes.set_title(f"Requests and their cost at {prices.name}")
     dollars = axes.twinx()
-    micros = [request_costs(of, prices) * 1e6 for _, of in known]
+    micros = [request_costs(info, prices) * 1e6 for _, info in known]
     dollars.plot(at, micros, color="black", linewidth=1, marker=".", label="millionths of a dollar")
     dollars.set_ylim(bottom=0)
     dollars.set_ylabel("millionths of a dollar")

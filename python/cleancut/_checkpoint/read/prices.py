@@ -1,4 +1,4 @@
-"""What a query's requests and bytes cost in a day, by the price lists of object stores."""
+"""The cost per day of a query's requests and bytes, by the price lists of object stores."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ _GB = 10**9
 
 BillingClass = Literal["A", "B", "free"]
 
-# How stores bill each kind of request: writes and listings as class A, reads as class B (the words
-# are R2's; S3 has the same two groups), removals not at all.
+# Billing class of each kind of request. The names are R2's; S3 has the same two groups. Deletes are
+# free.
 CLASSES: Mapping[str, BillingClass] = {
     "put": "A",
     "create": "A",
@@ -41,11 +41,11 @@ class PriceList(Brief):
     """The published unit prices of one object store, in US dollars.
 
     Attributes:
-        name: of the store.
-        as_of: the day on which they were looked up.
-        class_a_per_million: writes and listings, for each million.
-        class_b_per_million: reads, for each million.
-        gb_month: a gigabyte (10^9 bytes) stored for a month.
+        name: name of the object store.
+        as_of: date of the prices.
+        class_a_per_million: price of a million writes and listings.
+        class_b_per_million: price of a million reads.
+        gb_month: price of a gigabyte (10^9 bytes) stored for a month.
     """
 
     name: str
@@ -55,8 +55,8 @@ class PriceList(Brief):
     gb_month: float
 
 
-# What estimates take unless they are given other lists. Free tiers, discounts, and that R2 bills
-# whole millions, are left out.
+# Default price lists of estimates. They exclude free tiers, discounts, and R2's rounding to whole
+# millions.
 PRICES: tuple[PriceList, ...] = (
     # PUT, COPY, POST and LIST $0.005 per 1,000; GET and HEAD $0.0004 per 1,000.
     PriceList("AWS S3 Standard, us-east-1", date(2026, 11, 20), 5.00, 0.40, 0.023),
@@ -66,19 +66,19 @@ PRICES: tuple[PriceList, ...] = (
 
 @dataclass(frozen=True, repr=False)
 class DailyCost(Brief):
-    """An estimate of what one query costs in a day at one object store.
+    """An estimate of the cost of one query per day at one object store.
 
     Attributes:
-        store: whose prices they are.
-        as_of: the day of these prices.
-        epochs_per_day: the pace of the epochs that were looked at, kept up all day.
-        class_a_per_day: writes and listings.
-        class_b_per_day: reads.
-        free_per_day: removals.
-        stored_bytes: of the query's state and cuts, as they lie there now.
-        requests_usd: US dollars a day for requests.
-        storage_usd: US dollars a day for what is stored.
-        usd: US dollars a day for both.
+        store: name of the object store.
+        as_of: date of the prices.
+        epochs_per_day: number of epochs per day, at the average pace of the past epochs.
+        class_a_per_day: number of writes and listings.
+        class_b_per_day: number of reads.
+        free_per_day: number of deletes.
+        stored_bytes: current size of the query's state and cuts.
+        requests_usd: US dollars per day for requests.
+        storage_usd: US dollars per day for storage.
+        usd: US dollars per day for both.
     """
 
     store: str
@@ -94,7 +94,7 @@ class DailyCost(Brief):
 
 
 class DailyCosts(InfoList[DailyCost]):
-    """Estimates by several price lists, which show themselves with what they are made of."""
+    """Estimates by several price lists; the printed form states their basis."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}\n{_NOTE}"
@@ -104,7 +104,7 @@ class DailyCosts(InfoList[DailyCost]):
 
 
 def _named(billing: BillingClass) -> str:
-    return ", ".join(kind for kind, found in CLASSES.items() if found == billing)
+    return ", ".join(kind for kind, billed in CLASSES.items() if billed == billing)
 
 
 _NOTE = (
@@ -118,13 +118,13 @@ _NOTE = (
 def daily_costs(
     epochs: Iterable[EpochInfo], stored_bytes: int, prices: Sequence[PriceList]
 ) -> DailyCosts | None:
-    """Estimates the costs of a day.
+    """Estimates the cost per day.
 
-    Only epochs count that follow another of the same run: what lies between two runs has neither a
-    pace nor costs that are known.
+    Only epochs that follow another epoch of the same run count: the time between two runs has no
+    known pace and no known cost.
 
     Returns:
-        None where there is no such epoch, or none that tells its costs.
+        The estimates; None if no such epoch has recorded its costs.
     """
     seconds, count, requests = 0.0, 0, RequestsByKind()
     before: EpochInfo | None = None
@@ -139,22 +139,27 @@ def daily_costs(
     a_day = _DAY_S / seconds
     by_class = _by_class(requests)
     return DailyCosts(
-        _daily_cost(one, count * a_day, {of: n * a_day for of, n in by_class.items()}, stored_bytes)
+        _daily_cost(
+            one,
+            count * a_day,
+            {billing: n * a_day for billing, n in by_class.items()},
+            stored_bytes,
+        )
         for one in prices
     )
 
 
 def request_costs(requests: RequestsByKind, prices: PriceList) -> float:
-    """What requests cost, in US dollars."""
+    """The cost of requests in US dollars."""
     return _dollars(_by_class(requests), prices)
 
 
 def _by_class(requests: RequestsByKind) -> Mapping[BillingClass, int]:
-    found: dict[BillingClass, int] = {"A": 0, "B": 0, "free": 0}
+    counts: dict[BillingClass, int] = {"A": 0, "B": 0, "free": 0}
     for kind, counted in requests.items():
-        # A kind that a later release counts is taken for the dearest.
-        found[CLASSES.get(kind, "A")] += counted.requests
-    return found
+        # An unknown kind, from a later release, has the price of the most expensive class.
+        counts[CLASSES.get(kind, "A")] += counted.requests
+    return counts
 
 
 def _dollars(by_class: Mapping[BillingClass, float], prices: PriceList) -> float:

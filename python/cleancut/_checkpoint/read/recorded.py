@@ -1,4 +1,4 @@
-"""What drivers have noted of epochs, which outlives their cuts; docs/FORMAT.md, "History"."""
+"""The history that drivers record; it outlives the cuts. See docs/FORMAT.md, "History"."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,23 +22,23 @@ from cleancut.errors import error_of
 
 VERSION = 1
 
-# What a rival has put together meanwhile is in another file.
+# A concurrent driver may compact files between the listing and the read.
 _LOOKS = 3
 
 
-def told_epochs(
+def read_history(
     root: Root, since: int | datetime | None, tested: Mapping[int, datetime]
 ) -> list[EpochInfo]:
-    """What kept cuts tell of their epochs, and what is noted of these and of others.
+    """The history of epochs: what retained cuts contain, completed by recorded epochs.
 
     Args:
-        root: that of the query.
+        root: the root of the checkpoint.
         since: see `Checkpoint.history`.
         tested: time of the last restore test, by epoch.
 
     Raises:
-        RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release noted some.
-        CorruptedError: a cut is damaged, or CLEANCUT_HISTORY_CORRUPTED.
+        RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release recorded an epoch.
+        CorruptedError: a cut is corrupted, or CLEANCUT_HISTORY_CORRUPTED.
     """
     if isinstance(since, datetime) and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
@@ -46,31 +46,33 @@ def told_epochs(
     first = since if since is not None or not kept else kept[0].epoch
     if first is None:
         return []
-    told = {info.epoch: info for info in recorded(root.objects, first)}
+    by_epoch = {info.epoch: info for info in recorded(root.objects, first)}
     for info in kept:
         if _is_since(info, first):
-            told[info.epoch] = _with_note(info, told.get(info.epoch))
-    return [replace(told[epoch], restore_tested=tested.get(epoch)) for epoch in sorted(told)]
+            by_epoch[info.epoch] = _with_note(info, by_epoch.get(info.epoch))
+    return [
+        replace(by_epoch[epoch], restore_tested=tested.get(epoch)) for epoch in sorted(by_epoch)
+    ]
 
 
 def _with_note(info: EpochInfo, note: EpochInfo | None) -> EpochInfo:
-    """What a cut tells, with what it could not know."""
+    """Adds the recorded values that a cut cannot contain."""
     if note is None or note.generation != info.generation:
         return info
     return replace(info, slow=note.slow, cut_ms=note.cut_ms if info.cut_ms is None else info.cut_ms)
 
 
 def recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
-    """What is noted of epochs, by their epochs: of each that which holds.
+    """The recorded epochs, in order, without those that a rollback replaced.
 
-    An epoch that was gone back before, and run again by a later driver, is told as that one ran it.
+    An epoch that was rolled back and run again has the values of the later driver.
 
     Args:
-        root: that of the query.
-        since: the first epoch, or when the first of them was committed, in UTC.
+        root: the root of the checkpoint.
+        since: the first epoch, or the earliest commit time, in UTC.
 
     Raises:
-        RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote some.
+        RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote a file.
         CorruptedError: CLEANCUT_HISTORY_CORRUPTED.
     """
     for _ in range(_LOOKS - 1):
@@ -82,14 +84,14 @@ def recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
 
 
 def _recorded(root: Place, since: int | datetime) -> list[EpochInfo]:
-    found: list[EpochInfo] = []
+    epochs: list[EpochInfo] = []
     for name in _files(root, since):
         infos = list(rows_of(root, name))
-        found += infos
+        epochs += infos
         # Files are listed from the last to the first.
         if isinstance(since, datetime) and all(info.written < since for info in infos):
             break
-    return [info for info in _holding(found) if _is_since(info, since)]
+    return [info for info in _holding(epochs) if _is_since(info, since)]
 
 
 def _is_since(info: EpochInfo, since: int | datetime) -> bool:
@@ -106,27 +108,29 @@ def _files(root: Place, since: int | datetime) -> list[str]:
 
 
 def spans(names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """The first and the last epoch of each file of a history, by their names."""
-    found = {name: parse_history_name(name) for name in names}
-    return {name: span for name, span in found.items() if span is not None}
+    """The first and the last epoch of each history file, by file name."""
+    spans_by_name = {name: parse_history_name(name) for name in names}
+    return {name: span for name, span in spans_by_name.items() if span is not None}
 
 
-def _holding(found: Iterable[EpochInfo]) -> list[EpochInfo]:
-    """Of what was run again, what ran last: a later generation takes the place of all behind it."""
+def _holding(number: Iterable[EpochInfo]) -> list[EpochInfo]:
+    """Drops replaced epochs: a later generation replaces all epochs from its first one on."""
     latest: dict[tuple[int, int], EpochInfo] = {}
-    for info in found:
+    for info in number:
         latest.setdefault((info.generation, info.epoch), info)
     held: list[EpochInfo] = []
     until: int | None = None
     for generation in sorted({generation for generation, _ in latest}, reverse=True):
-        of = sorted(epoch for found, epoch in latest if found == generation)
-        held += [latest[generation, epoch] for epoch in of if until is None or epoch < until]
-        until = of[0] if until is None else min(until, of[0])
+        epochs_of_run = sorted(epoch for number, epoch in latest if number == generation)
+        held += [
+            latest[generation, epoch] for epoch in epochs_of_run if until is None or epoch < until
+        ]
+        until = epochs_of_run[0] if until is None else min(until, epochs_of_run[0])
     return sorted(held, key=lambda info: info.epoch)
 
 
 def rows_of(root: Place, name: str) -> Iterator[EpochInfo]:
-    """What a file has of epochs. Raises as `recorded` does, and FileNotFoundError."""
+    """The epochs in a file. Raises as `recorded` does, and FileNotFoundError."""
     data = root.read(name)
     try:
         column = pq.read_table(pa.BufferReader(data), columns=["record"]).column("record")
@@ -171,7 +175,7 @@ def _info(fields: dict[str, Any]) -> EpochInfo:
     )
 
 
-# The public names of kinds that records store under another name.
+# The public names of kinds that are stored under another name.
 _PUBLIC_KINDS = {"gate": "commit"}
 
 

@@ -1,4 +1,4 @@
-"""What a base has that refers to others: the rows of chains of other stores, or some of them.
+"""Reads snapshots that reference chains of other stores, or a part of their rows.
 
 docs/FORMAT.md, *A base that refers to others*.
 """
@@ -23,18 +23,18 @@ from cleancut.errors import CleancutError, error_of
 
 Wanted = Callable[[bytes], bool]
 
-# Rows of a block that is put together here.
+# Maximum number of rows in an assembled block.
 _BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class ReferredBase:
-    """Such a base as it is read for its rows, in the place of a frame.
+    """A snapshot whose rows are read from the chains that it references.
 
     Attributes:
-        request: which frame it is.
-        header: what its own header says.
-        sources: what it refers to.
+        request: the identity that the frame must have.
+        header: the identity in its own header.
+        sources: the states that it references.
     """
 
     request: FrameRequest
@@ -44,7 +44,7 @@ class ReferredBase:
 
     @cached_property
     def identity(self) -> Identity:
-        """What the header would say if the rows were its own."""
+        """The identity of a snapshot that contained the rows itself."""
         families: dict[str, Family] = {}
         for source in self.sources:
             join(families, source.families, self.header.spread)
@@ -52,39 +52,42 @@ class ReferredBase:
 
     @property
     def keys(self) -> int:
-        """The number of its keys, once its blocks were read."""
+        """The number of its keys, available after its blocks were read."""
         return int(vars(self)["_keys"])
 
     def blocks(self) -> Iterator[Block]:
-        """Its rows. Raises as those of a frame do."""
+        """The rows. Raises as the blocks of a frame do."""
         records = self._records()
         while chunk := list(islice(records, _BLOCK_ROWS)):
             yield Block(0, 0, chunk)
 
     def blocks_from_the_end(self) -> Iterator[Block]:
-        """The same, the last first."""
+        """The rows in reverse order."""
         return iter(list(self.blocks())[::-1])
 
     def blocks_of(self, family: int, key: bytes) -> Iterator[Block]:
         """The rows of one key."""
         for source in self.sources:
-            for of in source.families:
-                own = self._own(of)
-                if own is None or own[0].family_id != family:
+            for source_family in source.families:
+                match = self._own(source_family)
+                if match is None or match[0].family_id != family:
                     continue
-                # The key may be in no source, so its partition may be any.
-                if wanted(self.header, of)(key):
-                    values = enumerate(source.values(of, key))
-                    yield Block(0, 0, [Record(family, key, of, at > 0) for at, of in values])
+                # The key may be in no source, so every partition is possible.
+                if wanted(self.header, source_family)(key):
+                    values = enumerate(source.values(source_family, key))
+                    yield Block(0, 0, [Record(family, key, value, at > 0) for at, value in values])
 
     def _records(self) -> Iterator[Record]:
         keys = 0
         for source in self.sources:
-            own = {of.family_id: self._own(of) for of in source.families}
-            # The values of a list need not come one after the other.
+            targets = {
+                source_family.family_id: self._own(source_family)
+                for source_family in source.families
+            }
+            # The values of a list may be interleaved with other keys.
             begun: set[tuple[int, bytes]] = set()
             for family_id, key, value in source.all_rows():
-                known = own.get(family_id)
+                known = targets.get(family_id)
                 if known is None or not known[1](key):
                     continue
                 is_merge = known[0].is_multi_valued and (family_id, key) in begun
@@ -94,79 +97,82 @@ class ReferredBase:
                 yield Record(known[0].family_id, key, value, is_merge)
         vars(self)["_keys"] = keys
 
-    def _own(self, of: Family) -> tuple[Family, Wanted] | None:
-        """The family that one of a source becomes here, and which of its keys do."""
-        found = next((own for own in self.identity.families if own.name == of.name), None)
-        return None if found is None else (found, wanted(self.header, of, self.request))
+    def _own(self, family: Family) -> tuple[Family, Wanted] | None:
+        """The family that a source's family becomes here, and the filter of its keys."""
+        match = next(
+            (candidate for candidate in self.identity.families if candidate.name == family.name),
+            None,
+        )
+        return None if match is None else (match, wanted(self.header, family, self.request))
 
 
 def fill(state: State, frame: Frame, sources: Iterable[State]) -> None:
-    """Makes an empty state that of a base which refers to others.
+    """Fills an empty state with the rows of a snapshot that references others.
 
-    Where it cannot be told to which partition keys belong, the state has the rows of the sources
-    whole, and says so.
+    If the partition of keys cannot be computed, the state gets all rows of the sources and its
+    `inexact` is set.
 
     Args:
-        state: at version 0.
-        frame: the base.
-        sources: what its sources lead to.
+        state: a state at version 0.
+        frame: the snapshot.
+        sources: the states that it references.
     """
     families: dict[str, Family] = {}
     for source in sources:
         join(families, source.families.values(), frame.identity.spread)
         state.inexact = state.inexact or source.inexact
-        for of in source.families.values():
-            own = families.get(of.name)
-            if own is None:
+        for source_family in source.families.values():
+            target = families.get(source_family.name)
+            if target is None:
                 continue
-            rows = state.rows.setdefault(own.family_id, {})
+            rows = state.rows.setdefault(target.family_id, {})
             try:
-                is_wanted = wanted(frame.identity, of, frame.request)
+                is_wanted = wanted(frame.identity, source_family, frame.request)
             except CleancutError as error:
                 state.inexact, is_wanted = error, lambda _: True
-            for key, values in source.rows[of.family_id].items():
+            for key, values in source.rows[source_family.family_id].items():
                 if is_wanted(key):
                     if key in rows:
                         raise frame.request.damaged("two of its sources have the same key")
                     rows[key] = values
-    state.families = {of.family_id: of for of in families.values()}
+    state.families = {source_family.family_id: source_family for source_family in families.values()}
     state.version, state.version_id = frame.identity.name.version, frame.identity.name.version_id
 
 
 def join(into: dict[str, Family], families: Iterable[Family], spread: Spread | None) -> None:
-    """Adds the families of a source: the first keep their ids, and each further one has the next.
+    """Adds the families of a source. The first source keeps its ids; new families get the next ids.
 
     Args:
-        into: those that there are, by their names.
-        families: of the source.
-        spread: says which are left out, if any are.
+        into: the families so far, by name.
+        families: the families of the source.
+        spread: lists the families to include; None includes all.
     """
     is_first = not into
-    for of in sorted(families, key=lambda of: of.family_id):
-        if of.name in into or (spread is not None and of.name not in spread.keys):
+    for family in sorted(families, key=lambda family: family.family_id):
+        if family.name in into or (spread is not None and family.name not in spread.keys):
             continue
-        number = max((own.family_id for own in into.values()), default=-1) + 1
-        into[of.name] = of if is_first else replace(of, family_id=number)
+        number = max((existing.family_id for existing in into.values()), default=-1) + 1
+        into[family.name] = family if is_first else replace(family, family_id=number)
 
 
 def wanted(identity: Identity, family: Family, request: FrameRequest | None = None) -> Wanted:
-    """Which keys of a family of a source a base has.
+    """The filter of a source family's keys that a snapshot includes.
 
     Args:
-        identity: of the base.
-        family: of the source.
-        request: of the base, if all keys that follow are in the source. The returned function then
-            raises CLEANCUT_FRAME_CORRUPTED for a key that no base with this source would have.
+        identity: identity of the snapshot.
+        family: a family of the source.
+        request: request of the snapshot, if all keys are read from the source. The filter then
+            raises CLEANCUT_FRAME_CORRUPTED for a key that no snapshot of this source would include.
 
     Raises:
-        RequestError: CLEANCUT_COLUMN_UNREADABLE, it cannot be told.
+        RequestError: CLEANCUT_COLUMN_UNREADABLE, the partition of keys cannot be computed.
     """
     spread = identity.spread
     if spread is None:
         return lambda _: True
     columns = [tuple(place) for place in spread.keys[family.name]]
     if family.encoding != UNSAFE_ROW:
-        raise _untold(family, f"the state encoding {family.encoding}")
+        raise _unknown_partition(family, f"the state encoding {family.encoding}")
     key = struct_of(family.key_schema, "key")
     for place in columns:
         _require(key, place)
@@ -184,19 +190,19 @@ def wanted(identity: Identity, family: Family, request: FrameRequest | None = No
                 partition=identity.store.partition,
                 store=identity.store.store,
             ) from error
-        partition, own = partition_of(cells, spread.partitions), identity.store.partition
-        if request is not None and (partition - own) % spread.source_partitions:
+        partition, own_partition = partition_of(cells, spread.partitions), identity.store.partition
+        if request is not None and (partition - own_partition) % spread.source_partitions:
             raise request.damaged(
                 f"a key of partition {partition} of {spread.partitions} is in a source that has "
-                f"rows of partition {own}: no store would have it"
+                f"rows of partition {own_partition}: no store would have it"
             )
-        return partition == own
+        return partition == own_partition
 
     return is_wanted
 
 
 def _require(row: Struct, place: tuple[int, ...]) -> None:
-    """Raises ValueError where there is no such column."""
+    """Raises ValueError if there is no such column."""
     at, *rest = place
     if at >= len(row.fields):
         raise ValueError(f"no column {at}")
@@ -213,12 +219,12 @@ def _at(cells: Sequence[Cell], place: tuple[int, ...]) -> Cell:
     return _at(cells[at].fields, tuple(rest)) if rest else cells[at]
 
 
-def _untold(family: Family, kind: str) -> CleancutError:
+def _unknown_partition(family: Family, kind: str) -> CleancutError:
     return error_of(
         "CLEANCUT_COLUMN_UNREADABLE",
         column=f"key of the family {family.name}",
         type=kind,
-        reason="the state was rescaled by reference, and this package cannot tell the partition "
-        "of such a key; let the query run until its stores have bases of their own, or read it "
+        reason="the state was rescaled by reference, and this package cannot compute the partition "
+        "of such a key. Run the query until its stores have their own snapshots, or read the state "
         "through Spark",
     )

@@ -1,4 +1,4 @@
-"""Finds and lists the objects of one checkpoint, wherever it lies."""
+"""Opens and lists the objects of one checkpoint."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class Root:
 
     Attributes:
         location: the checkpoint location as it was given.
-        objects: what lies in the directory.
+        objects: the objects in that directory.
     """
 
     location: str
@@ -58,32 +58,32 @@ class Root:
 
     @property
     def checkpoint(self) -> Place:
-        """What lies at the checkpoint location: Spark's own files, beside this directory."""
+        """The objects at the checkpoint location, where Spark's own files are."""
         return self.objects.above()
 
     def epochs(self) -> list[int]:
         """The epochs that have a cut, ascending; one listing."""
-        found = (parse_cut_name(name) for name in self.objects.list(CUTS))
-        return sorted(epoch for epoch in found if epoch is not None)
+        epochs = (parse_cut_name(name) for name in self.objects.list(CUTS))
+        return sorted(epoch for epoch in epochs if epoch is not None)
 
     def savepoints(self) -> list[str]:
-        """What the savepoints are called, in order; one listing."""
-        found = (parse_savepoint_name(name) for name in self.objects.list(SAVEPOINTS))
-        return sorted(savepoint for savepoint in found if savepoint is not None)
+        """The names of the savepoints, in order; one listing."""
+        names = (parse_savepoint_name(name) for name in self.objects.list(SAVEPOINTS))
+        return sorted(savepoint for savepoint in names if savepoint is not None)
 
     def proofs(self) -> list[str]:
-        """The names of the proofs, by their epochs; one listing."""
+        """The names of the restore test records, ordered by epoch; one listing."""
         return sorted(filter(parse_proof_name, self.objects.list(PROOFS)))
 
     def segments(self) -> Mapping[str, int]:
-        """The size in bytes of every segment, by its name below the root; one listing."""
+        """The size of every segment in bytes, by its name below the root; one listing."""
         listed = self.objects.list(SEGMENTS).items()
         return {name: size for name, size in listed if parse_segment_name(name) is not None}
 
     def pages(self) -> Sequence[PageName]:
         """All pages, in the order of their names; one listing."""
-        found = (parse_page_name(name) for name in self.objects.list(PAGES))
-        return sorted(page for page in found if page is not None)
+        names = (parse_page_name(name) for name in self.objects.list(PAGES))
+        return sorted(page for page in names if page is not None)
 
     def stored_bytes(self) -> int:
         """The size of all cuts, pages, savepoints, segments and files of level 0; five listings."""
@@ -91,7 +91,7 @@ class Root:
         return sum(sum(self.objects.list(kind).values()) for kind in kinds)
 
     def listings(self) -> dict[StoreId, Listing]:
-        """All stores of level 0 in their order, each with its frames; one recursive listing."""
+        """All stores of level 0 in order, each with its frames; one recursive listing."""
         sizes: dict[StoreId, dict[FrameName, int]] = {}
         for path, size in self.objects.list(STORES).items():
             directory, _, base_name = path.rpartition("/")
@@ -99,7 +99,7 @@ class Root:
             name = parse_frame_name(base_name)
             if store is not None and name is not None:
                 sizes.setdefault(store, {})[name] = size
-        return {store: Listing(store, found) for store, found in sorted(sizes.items())}
+        return {store: Listing(store, frames) for store, frames in sorted(sizes.items())}
 
 
 def open_root(
@@ -111,12 +111,12 @@ def open_root(
 
     Args:
         location: the checkpoint location.
-        access: how an object store is asked.
+        access: how to reach the object store.
         client: as for `open_s3`.
 
     Raises:
         RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_FORMAT_UNKNOWN,
-            CLEANCUT_FILE_SYSTEM_UNAVAILABLE, or that the object store cannot be asked.
+            CLEANCUT_FILE_SYSTEM_UNAVAILABLE, or the object store refuses.
     """
     text = os.fspath(location)
     try:
@@ -132,13 +132,11 @@ def open_root(
 
 
 def objects_at(location: str, below: str, access: S3Access, client: Any = None) -> Place:
-    """What lies in a directory below a location, or at the location itself."""
+    """The objects in a directory below a location, or at the location itself."""
     if location.startswith(SCHEMES):
         return open_s3(location, below, access, client)
     if not access.is_default:
-        detail = (
-            "an endpoint, a region and what else says how a bucket is asked go with s3:// alone"
-        )
+        detail = "an endpoint, a region and other options of a bucket require an s3:// location"
         raise error_of("CLEANCUT_OBJECT_LOCATION_INVALID", location=location, detail=detail)
     # Hadoop writes some URIs with one slash, and a colon alone may be part of a path.
     scheme = _SCHEME.match(location)
@@ -154,19 +152,19 @@ def objects_at(location: str, below: str, access: S3Access, client: Any = None) 
 
 def _of_uri(location: str) -> tuple[pyarrow.fs.FileSystem, str]:
     try:
-        found, path = pyarrow.fs.FileSystem.from_uri(location)
+        file_system, path = pyarrow.fs.FileSystem.from_uri(location)
     except pa.ArrowInvalid:
-        # As Hadoop names a file, in whose path nothing is escaped.
+        # Hadoop writes a file path without escapes.
         if not location.startswith("file:/"):
             raise
         return pyarrow.fs.LocalFileSystem(), location.removeprefix("file:").removeprefix("//")
     except (OSError, NotImplementedError) as error:
-        # Arrow lists each path at which it looked for a library, one a line.
+        # Arrow lists each path at which it searched for a library, one per line.
         detail = str(error).partition("\n")[0].rstrip(". ")
         raise error_of(
             "CLEANCUT_FILE_SYSTEM_UNAVAILABLE", location=location, detail=detail
         ) from error
-    return found, path
+    return file_system, path
 
 
 def _check_format(raw: bytes, path: str) -> None:
@@ -174,13 +172,13 @@ def _check_format(raw: bytes, path: str) -> None:
         note = json.loads(raw)
         # Builds before release 0.1.0 called the version formatVersion.
         is_unreleased = "formatVersion" in note and "version" not in note
-        found = (
+        described = (
             UNRELEASED if is_unreleased else f"format {note['format']}, version {note['version']}"
         )
     except (ValueError, KeyError, TypeError):
-        found = "no format"
-    if found != _SUPPORTED:
-        raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=_SUPPORTED)
+        described = "no format"
+    if described != _SUPPORTED:
+        raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=described, supported=_SUPPORTED)
 
 
 def _unreadable(location: str, scheme: str) -> CleancutError:

@@ -1,4 +1,4 @@
-"""The rows of one version of a store, put together from frames."""
+"""The rows of one version of a store, assembled from frames."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ class State:
         families: the column families by id.
         rows: for each family id, the values of each key, oldest first, all in UnsafeRow form. A key
             of a family that is not multi-valued has one.
-        inexact: why it has rows of other partitions too; None where it has just its own.
+        inexact: the reason why it also has rows of other partitions; None if it does not.
     """
 
     version: int = 0
@@ -34,13 +34,13 @@ class State:
         return sum(len(rows) for rows in self.rows.values())
 
     def apply(self, frame: Frame) -> None:
-        """Brings the state to the version of a frame.
+        """Advances the state to the version of a frame.
 
         Args:
-            frame: a base, if the state is at version 0, or a delta of the state's version and id.
+            frame: a snapshot, if the state is at version 0, or a changelog of its version and id.
 
         Raises:
-            CorruptedError: CLEANCUT_FRAME_CORRUPTED; the state is then of no further use.
+            CorruptedError: CLEANCUT_FRAME_CORRUPTED; the state must not be used any more.
         """
         if frame.identity.families:
             self.families = {family.family_id: family for family in frame.identity.families}

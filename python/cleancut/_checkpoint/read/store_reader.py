@@ -1,4 +1,4 @@
-"""Reads the frames of one store, and versions out of them."""
+"""Reads frames of one store, and assembles its versions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ReadFrame = TypeVar("ReadFrame", Frame, StoredFrame)
 
 @dataclass(frozen=True)
 class StoreReader:
-    """Reads from one listing, so that all its answers belong to one point in time."""
+    """Reads from one listing, so all results belong to one point in time."""
 
     objects: Objects
     listing: Listing
@@ -28,7 +28,7 @@ class StoreReader:
         """Reads one frame whole.
 
         Raises:
-            CorruptedError: the frame is damaged, misplaced, or gone since the listing.
+            CorruptedError: the frame is corrupted, misplaced, or deleted since the listing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         try:
@@ -54,7 +54,7 @@ class StoreReader:
             version_id: its id; without it, the greatest id of that version.
 
         Raises:
-            CorruptedError: a frame on the way to the version is missing, damaged or misplaced.
+            CorruptedError: a required frame is missing, corrupted or misplaced.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         state = State()
@@ -63,10 +63,10 @@ class StoreReader:
         return state
 
     def newest_first(self, version: int) -> Iterator[StoredFrame]:
-        """The frames that make up a version, from its own down to a base or to version 0.
+        """The frames that make up a version, from its own down to a snapshot or to version 0.
 
         Raises:
-            CorruptedError: a frame on the way is missing, damaged or misplaced.
+            CorruptedError: a required frame is missing, corrupted or misplaced.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         return self._chain(version, None, self._stored)
@@ -99,7 +99,7 @@ class StoreReader:
             child, at, at_id = str(frame.identity.name), parent, parent_id
 
     def missing(self, version: int, detail: str) -> CleancutError:
-        """The error for a frame that should be in the directory."""
+        """The error for a frame that is missing in the directory."""
         store = self.listing.store
         return error_of(
             "CLEANCUT_FRAME_MISSING",

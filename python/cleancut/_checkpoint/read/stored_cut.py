@@ -1,4 +1,4 @@
-"""A cut where it lies, its chains found as far as they are asked for."""
+"""A cut with lazy access to the pages and segment tables that define its chains."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -22,11 +22,11 @@ _Read = Page | list[PlacedFrame] | CleancutError
 
 
 class Survey(NamedTuple):
-    """What leads to the chains of a cut.
+    """The chains of a cut, and the errors of those that cannot be assembled.
 
     Attributes:
-        chains: those that can be put together, in the order of their stores.
-        errors: why others cannot.
+        chains: the assembled chains, ordered by store.
+        errors: the errors of the others.
     """
 
     chains: Mapping[StoreId, Chain]
@@ -35,58 +35,58 @@ class Survey(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredCut(Cut):
-    """A cut that leads to its chains.
+    """A cut that assembles its chains.
 
-    The chain of one store takes its page, and the tables of segments that are newer than the page.
+    The chain of one store requires its page, and the tables of segments newer than the page.
 
     Attributes:
-        parts: reads what it leads to.
+        parts: reader of the pages and segment tables.
     """
 
     parts: ChainParts = field(repr=False, compare=False)
 
     @cached_property
     def chains(self) -> Mapping[StoreId, Chain]:
-        """For each store the frames that make up its version, oldest first, in their order.
+        """For each store the frames that make up its version, oldest first, ordered by store.
 
         Raises:
-            CorruptedError: a page, a segment or the cut is damaged, or one of these is missing.
+            CorruptedError: a page, a segment or the cut is corrupted, or one of these is missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         return _sound(self.survey())
 
     def chain(self, store: StoreId) -> Chain | None:
-        """That of one store; None where the cut does not have it. Raises as `chains` does."""
+        """The chain of one store; None if the cut does not have it. Raises as `chains` does."""
         if store.is_channel:
             return self.held.get(store)
         pages = self._directory.of_range(_key(store), _key(store))
         return _sound(self._found(pages, store.__eq__)).get(store)
 
     def chains_of(self, operator: int, store: str) -> Mapping[int, Chain]:
-        """Those of one operator's stores of one name, by partition. Raises as `chains` does."""
+        """The chains of one operator's stores of one name, by partition; raises as `chains`."""
 
-        def wanted(found: StoreId) -> bool:
-            return (found.operator, found.store) == (operator, store)
+        def wanted(store_id: StoreId) -> bool:
+            return (store_id.operator, store_id.store) == (operator, store)
 
         chains = self.held
         if not StoreId(operator, 0, store).is_channel:
             pages = self._directory.of_range((operator,), (operator + 1,))
             chains = _sound(self._found(pages, wanted))
-        return {found.partition: chain for found, chain in chains.items() if wanted(found)}
+        return {store_id.partition: chain for store_id, chain in chains.items() if wanted(store_id)}
 
     @property
     def chain_segments(self) -> Sequence[str]:
-        """The segments that the chains lie in. Raises as `chains` does."""
+        """The segments that contain the chains. Raises as `chains` does."""
         return sorted({frame.segment for chain in self.chains.values() for frame in chain})
 
     def named(self) -> set[str]:
-        """The names of all pages and segments that it leads to, needless ones among them.
+        """The names of all pages and segments that the cut references, superseded ones included.
 
         Raises:
-            CorruptedError: a page is damaged or missing.
+            CorruptedError: a page is corrupted or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
-        names = {*self.segments, *(name for of in self.referred for name in of.segments)}
+        names = {*self.segments, *(name for base in self.referred for name in base.segments)}
         names.update(part.segment for part in self.paged.window)
         names.update(str(page.name) for page in self.paged.pages)
         for page in mapped(self.parts.page, self.paged.pages):
@@ -94,16 +94,16 @@ class StoredCut(Cut):
         return names
 
     def survey(self) -> Survey:
-        """All chains, as far as what leads to them is sound.
+        """Assembles all chains whose pages and tables are intact.
 
         Raises:
             OSError: the file system fails.
         """
-        found = self._found(self.paged.pages, lambda _: True)
-        chains = dict(sorted({**found.chains, **self.held}.items()))
-        errors = list(found.errors)
-        if not errors and len(found.chains) != self.paged.store_count:
-            detail = f"it leads to {len(found.chains)} stores, and says {self.paged.store_count}"
+        survey = self._found(self.paged.pages, lambda _: True)
+        chains = dict(sorted({**survey.chains, **self.held}.items()))
+        errors = list(survey.errors)
+        if not errors and len(survey.chains) != self.paged.store_count:
+            detail = f"it leads to {len(survey.chains)} stores, and says {self.paged.store_count}"
             errors.append(cut_damaged(self.path, detail))
         return Survey(chains, errors)
 
@@ -112,19 +112,19 @@ class StoredCut(Cut):
         return _Directory(self.paged.pages)
 
     def _found(self, pages: Sequence[PageRef], wanted: Callable[[StoreId], bool]) -> Survey:
-        """The chains of the stores of some pages that are wanted, those in flight left out."""
+        """The chains of the matching stores of some pages, without in-flight rows."""
         since = min((page.epoch for page in pages), default=_NO_EPOCH)
         window = [part for part in self.paged.window if part.epoch > since]
-        # A segment may be there under several epochs.
+        # The window may list a segment for several epochs.
         tables = dict.fromkeys(part.table for part in window)
         leading: list[PageRef | Table] = [*pages, *tables]
         read = dict(zip(leading, mapped(self._read, leading), strict=True))
-        errors = [found for found in read.values() if isinstance(found, CleancutError)]
+        errors = [result for result in read.values() if isinstance(result, CleancutError)]
         frames: dict[StoreId, list[PlacedFrame]] = defaultdict(list)
         for page in pages:
-            found = read[page]
-            if isinstance(found, dict):
-                frames.update((store, list(found[store])) for store in filter(wanted, found))
+            result = read[page]
+            if isinstance(result, dict):
+                frames.update((store, list(result[store])) for store in filter(wanted, result))
         lost_epoch = _NO_EPOCH
         for part in window:
             try:
@@ -133,7 +133,7 @@ class StoredCut(Cut):
                 errors.append(error)
                 counted = None
             if counted is None:
-                # There may have been frames of any store whose page is older.
+                # Frames of any store whose page is older may be missing.
                 lost_epoch = part.epoch
                 continue
             for frame in counted:
@@ -166,20 +166,22 @@ class StoredCut(Cut):
         return page
 
     def _counted(self, part: WindowPart, frames: _Read) -> list[PlacedFrame] | None:
-        """The frames of a segment that the cut of an epoch has adopted; None without its table."""
+        """The frames of a segment that count by the cut of an epoch; None without its table."""
         if not isinstance(frames, list):
             return None
         strangers = (part.counted or part.uncounted) - {frame.offset for frame in frames}
         if strangers:
             detail = f"no frame of {part.segment} begins at byte {min(strangers)}"
             raise cut_damaged(self.path, detail)
-        found = [of for of in frames if part.counts(of.offset) and not of.store.is_channel]
-        for name in (frame.name for frame in found):
+        counted = [
+            frame for frame in frames if part.counts(frame.offset) and not frame.store.is_channel
+        ]
+        for name in (frame.name for frame in counted):
             above = name.version - (part.epoch + 1)
             if above > 0 or (above < 0 and name.kind == "delta"):
                 detail = f"a {name.kind} of version {name.version} counts in epoch {part.epoch}"
                 raise cut_damaged(self.parts.path(part.table), detail)
-        return found
+        return counted
 
     def _page_of(self, store: StoreId) -> PageRef | None:
         pages = self._directory.of_range(_key(store), _key(store))
@@ -187,19 +189,19 @@ class StoredCut(Cut):
 
 
 class _Directory:
-    """Tells which pages have a range of stores."""
+    """Finds the pages that contain a range of stores."""
 
     def __init__(self, pages: Sequence[PageRef]) -> None:
         self._pages = pages
         self._keys = [_key(page.first) for page in pages]
 
-    def of_range(self, first: _Key, behind: _Key) -> Sequence[PageRef]:
-        """The pages to whose ranges stores from one on belong, up to another; one at least."""
+    def of_range(self, first: _Key, end: _Key) -> Sequence[PageRef]:
+        """The pages that may contain stores from `first` up to `end`; at least one."""
         at = max(bisect_right(self._keys, first) - 1, 0)
-        return self._pages[at : max(bisect_left(self._keys, behind), at + 1)]
+        return self._pages[at : max(bisect_left(self._keys, end), at + 1)]
 
     def following(self, page: PageRef) -> PageRef | None:
-        """The page behind one."""
+        """The page after a given one."""
         at = bisect_right(self._keys, _key(page.first))
         return self._pages[at] if at < len(self._pages) else None
 

@@ -1,4 +1,4 @@
-"""One frame where it lies, read as far as it is asked for."""
+"""One stored frame, of which only the required parts are read."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, read_ranges
 from cleancut.errors import CleancutError
 
-# Enough for the header of most frames, and for the index of a base of some 500 MB.
+# Enough for the header of most frames, and for the index of a snapshot of some 500 MB.
 _ENDS_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
 class StoredFrame:
-    """A frame that was not read yet; all that it gives has been compared with its checksum.
+    """A frame that is read on demand; everything it returns was compared with a checksum.
 
     Attributes:
-        objects: where it lies.
-        request: which frame it is.
-        part: its place in its object.
-        crc: CRC-32 of its bytes, where a cut tells it.
-        missing: the error where its object is missing.
-        read_ahead: its bytes, where they are known already.
+        objects: the objects that contain it.
+        request: the identity that the frame must have.
+        part: its range in its object.
+        crc: CRC-32 of its bytes, if a cut states it.
+        missing: returns the error for a missing object.
+        read_ahead: its bytes, if they were read already.
     """
 
     objects: Objects
@@ -47,21 +47,21 @@ class StoredFrame:
 
     @property
     def identity(self) -> Identity:
-        """What its header says; reads no more than the beginning."""
+        """The identity in its header; reads only the beginning."""
         reader = self._whole if "_whole" in vars(self) else self._forward[1]
         return reader.identity
 
     @property
     def is_referring(self) -> bool:
-        """Whether its rows are those of others."""
+        """Whether its rows are those of other frames."""
         return self.is_base and self._forward[1].is_referring
 
     @property
     def sources(self) -> tuple[Chain, ...]:
-        """The chains that such a base refers to.
+        """The chains that a referring snapshot references.
 
         Raises:
-            CorruptedError: the frame is damaged, misplaced or missing.
+            CorruptedError: the frame is corrupted, misplaced or missing.
         """
         return self._whole.sources()
 
@@ -71,15 +71,15 @@ class StoredFrame:
 
     @property
     def keys(self) -> int:
-        """The number of live keys after it; only of a frame whose blocks were read."""
+        """The number of live keys after it, available after its blocks were read."""
         reader = self._forward[1] if self.is_base else self._whole
         return reader.keys
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks in their order, a part of the frame in memory at a time; once.
+        """All blocks in order, with a part of the frame in memory at a time. Call it once.
 
         Raises:
-            CorruptedError: the frame is damaged, misplaced or missing.
+            CorruptedError: the frame is corrupted, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         data, reader = self._forward
@@ -87,27 +87,27 @@ class StoredFrame:
         self._compare(data.crc if isinstance(data, ForwardBytes) else crc32(data))
 
     def blocks_from_the_end(self) -> Iterator[Block]:
-        """All blocks, the last first, the frame in memory; raises likewise."""
+        """All blocks in reverse order, with the frame in memory; raises as `blocks` does."""
         return self._whole.blocks_from_the_end()
 
     def blocks_of(self, family: int, key: bytes) -> Iterator[Block]:
-        """The blocks of a base that may have a key, and no others where it has an index.
+        """The blocks of a snapshot that may contain a key; all blocks if it has no index.
 
         Args:
-            family: the id of its family.
+            family: the id of the key's family.
             key: the key.
 
         Raises:
-            CorruptedError: what is read of the frame is damaged, misplaced or missing.
+            CorruptedError: a part that is read is corrupted, misplaced or missing.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         base, hashed = self._indexed, key_hash(key)
         if not base.index.blocks:
             yield from self.blocks()
             return
-        for ordinal, of in enumerate(base.index.blocks):
-            first, last = of.hashes
-            if of.family == family and first <= hashed <= last:
+        for ordinal, block in enumerate(base.index.blocks):
+            first, last = block.hashes
+            if block.family == family and first <= hashed <= last:
                 yield base.block(ordinal, *self._read(base.place(ordinal)))
 
     @cached_property
@@ -122,7 +122,7 @@ class StoredFrame:
         return IndexedBase(start, end, self.request, size)
 
     def _read(self, *places: tuple[int, int]) -> list[bytes]:
-        """Parts of the frame, by where they begin and their length."""
+        """Parts of the frame, each given by its first byte and its length."""
         begin = self.part.offset
         ranges = [Range(self.part.name, begin + at, length) for at, length in places]
         ahead = self.read_ahead
@@ -130,17 +130,17 @@ class StoredFrame:
         if ahead is None:
             read = read_ranges(self.objects, ranges)
         else:
-            read = {of: ahead[of.offset - begin : of.end - begin] for of in ranges}
-        found = []
-        for of in ranges:
-            data = read[of]
+            read = {part: ahead[part.offset - begin : part.end - begin] for part in ranges}
+        parts = []
+        for part in ranges:
+            data = read[part]
             if data is None:
                 raise self.missing()
-            if len(data) < of.length:
-                end = of.offset + len(data)
+            if len(data) < part.length:
+                end = part.offset + len(data)
                 raise self.request.damaged(f"it ends at byte {end}, inside the frame at {begin}")
-            found.append(data)
-        return found
+            parts.append(data)
+        return parts
 
     @cached_property
     def _forward(self) -> tuple[ForwardBytes | bytes, FrameReader]:

@@ -64,39 +64,39 @@ class ReplicaStatus(Brief):
 
 
 def last_restore_test(names: Iterable[str]) -> RestoreTestStatus | None:
-    """The last restore test of these records, whose names have all that it needs."""
+    """The last restore test of these records, by their names alone."""
     last = max(filter(None, map(parse_proof_name, names)), default=None)
     return None if last is None else RestoreTestStatus(last[0], moment(last[1]))
 
 
 def restore_test_times(root: Root) -> dict[int, datetime]:
     """The time of the last restore test by epoch; one listing."""
-    found = sorted(filter(None, map(parse_proof_name, root.proofs())))
-    return {epoch: moment(tested_ms) for epoch, tested_ms in found}
+    tests = sorted(filter(None, map(parse_proof_name, root.proofs())))
+    return {epoch: moment(tested_ms) for epoch, tested_ms in tests}
 
 
 def note_pass(root: Root, location: str, epoch: int, written_ms: int) -> None:
-    """Notes how far a copy has come, in the place of what was noted before.
+    """Records the last pass to a replica, and replaces its previous record.
 
     Args:
-        root: of the checkpoint that is copied.
-        location: of the copy.
-        epoch: of the last cut that it has.
-        written_ms: when that was written.
+        root: the root of the replicated checkpoint.
+        location: location of the replica.
+        epoch: epoch of the last cut of the replica.
+        written_ms: time at which that cut was written.
     """
     replica = blake2b(location.encode(), digest_size=_ID_BYTES).hexdigest()
     copied_ms = round(time.time() * 1000)
     note = {"location": location, "epoch": epoch, "writtenMs": written_ms, "copiedMs": copied_ms}
     name = replica_note_name(replica, epoch, copied_ms)
     root.objects.create(name, json.dumps(note).encode())
-    # After it, so that there always is one.
+    # Deleted after the new record exists, so that there always is one.
     for old in list(root.objects.list(REPLICAS)):
         if old != name and parse_replica_note_name(old) == replica:
             root.objects.delete(old)
 
 
 def replica_notes(root: Root) -> Iterator[str]:
-    """What was noted of each copy; one listing, and a read for each."""
+    """The records of all replicas; one listing, and one read for each."""
     for name in sorted(filter(parse_replica_note_name, root.objects.list(REPLICAS))):
         try:
             yield root.objects.read(name).decode()
@@ -107,23 +107,23 @@ def replica_notes(root: Root) -> Iterator[str]:
 def replica_statuses(
     notes: Iterable[str], committed: int | None, written_ms: int | None
 ) -> Iterator[ReplicaStatus]:
-    """How far copies are; a note that cannot be read is none.
+    """The status of each replica; unreadable records are skipped.
 
     Args:
-        notes: what was noted of each.
-        committed: the last epoch of the checkpoint; None if that is not known.
-        written_ms: when its cut was written; None likewise.
+        notes: the records.
+        committed: the last epoch of the checkpoint; None if it is not known.
+        written_ms: time at which the cut of that epoch was written; None if it is not known.
     """
     for note in notes:
         try:
-            of = json.loads(note)
-            lag_epochs = max((committed or 0) - of["epoch"], 0)
-            later_ms = None if written_ms is None else max(written_ms - of["writtenMs"], 0)
+            record = json.loads(note)
+            lag_epochs = max((committed or 0) - record["epoch"], 0)
+            later_ms = None if written_ms is None else max(written_ms - record["writtenMs"], 0)
             yield ReplicaStatus(
-                location=str(of["location"]),
-                epoch=of["epoch"],
-                written=moment(of["writtenMs"]),
-                copied=moment(of["copiedMs"]),
+                location=str(record["location"]),
+                epoch=record["epoch"],
+                written=moment(record["writtenMs"]),
+                copied=moment(record["copiedMs"]),
                 lag_epochs=lag_epochs,
                 lag_ms=later_ms if lag_epochs else 0,
             )

@@ -1,9 +1,9 @@
-"""A copy of a checkpoint elsewhere, kept a few cuts after it: docs/PROTOCOL.md, *Replicating*.
+"""Replicates a checkpoint to another location; see docs/PROTOCOL.md, *Replicating*.
 
-The order is what makes the copy a checkpoint at any moment: what a cut leads to is copied before
-the cut, and taken away after it. What is listed after the cuts has all that they lead to, since it
-was there before each of them; and a cut that is still there at the end was not swept meanwhile, so
-that nothing it leads to was.
+The order of copies makes the replica a checkpoint at any time: the objects that a cut references
+are copied before the cut, and deleted after it. Segments are listed after the cuts, so the list has
+all segments of these cuts. If a cut still exists at the end of a pass, garbage collection has
+deleted none of its objects meanwhile.
 """
 
 import json
@@ -53,7 +53,7 @@ from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, CorruptedError, error_of
 
-# What is held in memory, unless one object alone is larger.
+# Maximum size of objects in memory, unless one object alone is larger.
 _WINDOW_BYTES = 64 << 20
 _NOTE = f"{ROOT}/{REPLICA}"
 
@@ -95,12 +95,12 @@ def replicate(source: Root, place: Place, location: str, *, read_only: bool) -> 
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, it has no cuts; CLEANCUT_REPLICA_DIVERGED.
-        CorruptedError: the last cut is damaged.
+        CorruptedError: the last cut is corrupted.
     """
-    found = _Pass(source, place, location).run()
+    result = _Pass(source, place, location).run()
     if not read_only:
-        note_pass(source, location, found.epoch, found.written_ms)
-    return found
+        note_pass(source, location, result.epoch, result.written_ms)
+    return result
 
 
 def fence(root: Root, reason: str) -> int:
@@ -130,7 +130,7 @@ def fence(root: Root, reason: str) -> int:
 
 
 class _Pass:
-    """One pass from a checkpoint to its copy; names are below the checkpoint location."""
+    """One pass from a checkpoint to its replica; names are below the checkpoint location."""
 
     def __init__(self, source: Root, place: Place, location: str) -> None:
         self._source, self._place, self._location = source, place, location
@@ -162,22 +162,24 @@ class _Pass:
         return self._info()
 
     def _listed(self, *kinds: str) -> dict[str, int]:
-        """Objects of the root."""
-        found = _all_of(self._source.objects, *kinds)
-        return {f"{ROOT}/{name}": size for name, size in found.items() if not _is_hidden(name)}
+        """The objects of some kinds below the root."""
+        sizes = _all_of(self._source.objects, *kinds)
+        return {f"{ROOT}/{name}": size for name, size in sizes.items() if not _is_hidden(name)}
 
     def _check(self, last: int, owners: Mapping[str, int], there: Mapping[str, int]) -> None:
-        """Refuses what is no earlier copy, or one on which a query has been started."""
+        """Refuses a target that is no earlier replica, or on which a query has been started."""
         if not there:
             return
         if _NOTE not in there:
-            raise self._diverged("something else is there, which is no copy")
+            raise self._diverged("it contains other objects than a replica")
         note = json.loads(self._place.read(_NOTE))
         if note.get("queryId") != self._cut(last).query_id:
             raise self._diverged(f"it is a copy of the query {note.get('queryId')}")
-        own = f"{ROOT}/{OWNERS}/"
-        taken = sorted(of for of in there if of.startswith(own) and of.endswith(".json"))
-        # The next run of either side takes the same number.
+        owners_prefix = f"{ROOT}/{OWNERS}/"
+        taken = sorted(
+            name for name in there if name.startswith(owners_prefix) and name.endswith(".json")
+        )
+        # The next run on either side takes the same generation.
         for name in taken[-1:]:
             if name not in owners or not self._is_same(name):
                 raise self._diverged("a query has been started on it")
@@ -188,7 +190,7 @@ class _Pass:
                 raise self._diverged(f"its cut of epoch {epoch} is another one")
 
     def _is_same(self, name: str) -> bool:
-        """Whether an object is the copy of the checkpoint's, if that has it still."""
+        """Whether an object equals that of the checkpoint, if the checkpoint still has it."""
         try:
             return self._place.read(name) == self._checkpoint.read(name)
         except FileNotFoundError:
@@ -207,14 +209,14 @@ class _Pass:
         )
 
     def _note(self, last: int, there: dict[str, int]) -> None:
-        """Before anything else, so that a pass that is killed can be begun again."""
+        """Marks the replica before any other write, so that a killed pass can be repeated."""
         if _NOTE not in there:
             note = {"of": self._source.location, "queryId": self._cut(last).query_id}
             self._place.create(_NOTE, json.dumps(note).encode())
             there[_NOTE] = 0
 
     def _follow(self, name: str) -> None:
-        """Has a small object as it is now; acts write some of them anew."""
+        """Copies the current content of a small object; some operations rewrite these."""
         try:
             data = self._made(name)
         except FileNotFoundError:
@@ -222,19 +224,19 @@ class _Pass:
         self._write(name, data)
 
     def _lineage(self, last: int) -> bytes:
-        """The checkpoints that a query continues which is started on the copy."""
+        """The lineage of a query that is started on the replica."""
         try:
             known = lineage_of(self._checkpoint.read(f"{ROOT}/{ORIGIN}"))
         except FileNotFoundError:
             known = []
         location = self._source.location
-        # As a query names it, which has another directory than this process.
+        # The location as a query names it, whose working directory is another one.
         location = location if ":" in location else str(Path(location).absolute())
-        own = {"checkpoint": location, "generation": self._cut(last).generation}
-        return encoded_lineage([*known, own])
+        current = {"checkpoint": location, "generation": self._cut(last).generation}
+        return encoded_lineage([*known, current])
 
     def _write(self, name: str, data: bytes) -> None:
-        """Has a small object have these bytes."""
+        """Writes a small object, if its content differs."""
         if not self._place.create(name, data):
             if self._place.read(name) == data:
                 return
@@ -244,7 +246,7 @@ class _Pass:
         self._bytes += len(data)
 
     def _copy(self, names: Iterable[str], sizes: Mapping[str, int], there: dict[str, int]) -> None:
-        """Copies what is not there: these objects are written once, each under a new name."""
+        """Copies objects that the replica lacks. Each is written once, under a unique name."""
         missing = [name for name in names if name not in there]
         for group in windows(missing, sizes.__getitem__, _WINDOW_BYTES):
             copied = mapped(lambda name: self._copied(name, sizes[name]), group)
@@ -258,7 +260,7 @@ class _Pass:
         try:
             return copy_object(self._checkpoint, self._place, name, size)
         except FileNotFoundError:
-            # Swept since; a cut that leads to it is, too.
+            # Garbage collection has deleted it; a cut that references it is deleted too.
             return None
 
     def _made(self, name: str) -> bytes:
@@ -272,15 +274,15 @@ class _Pass:
         last: int,
         there: dict[str, int],
     ) -> None:
-        """Epoch by epoch: what it takes in, its seals, its cut, and that it is committed.
+        """Copies epoch by epoch: its offset entry, its seals, its cut, and its commit entry.
 
-        So the copy has never begun more than the epoch after its last cut. Of cuts only those are
-        taken that are still in the checkpoint: what they lead to was not swept meanwhile.
+        So the replica has started at most the epoch after its last cut. Only cuts that still exist
+        in the checkpoint are copied, because none of their objects has been deleted meanwhile.
         """
         still = self._listed(CUTS, SAVEPOINTS)
-        own = [name for name in cuts if name in still]
-        begun = max([last, *_epochs(own, parse_seal_name)])
-        turns = [(_turn(name, begun), name) for name in own]
+        remaining = [name for name in cuts if name in still]
+        begun = max([last, *_epochs(remaining, parse_seal_name)])
+        turns = [(_turn(name, begun), name) for name in remaining]
         for name in logs:
             numbered = NUMBERED.fullmatch(name)
             if numbered and int(numbered[2]) <= (last if numbered[1] == "commits" else begun):
@@ -290,13 +292,13 @@ class _Pass:
             self._copy([name], sizes, there)
 
     def _hold_partitions(self) -> None:
-        """Has a directory for each partition, which is how Spark's readers of state know them."""
+        """Creates a directory for each partition, because Spark's state readers list these."""
         copied = _epochs(self._place.list(f"{ROOT}/{CUTS}"))
         if not isinstance(self._place, Directory) or not copied:
             return
         root = Directory(self._place.filesystem, f"{self._place.root}/{ROOT}")
         partitions: dict[int, set[str]] = {}
-        # What is damaged is told to who reads it.
+        # Corruption is reported to the reader of the object.
         with suppress(CorruptedError):
             for store in CutReader(root).cut(copied[-1]).chains:
                 partitions.setdefault(store.operator, set()).add(str(store.partition))
@@ -304,17 +306,17 @@ class _Pass:
             self._place.hold(f"state/{operator}", names)
 
     def _retire(self, there: Mapping[str, int], parts: Mapping[str, int]) -> None:
-        """Takes away what the checkpoint has no more: cuts first."""
+        """Deletes objects that the checkpoint has deleted, cuts first."""
         kept = self._listed(CUTS, SAVEPOINTS)
         oldest = min(_epochs(kept), default=0)
         if not kept:
             return
         of_cuts = tuple(f"{ROOT}/{kind}/" for kind in (CUTS, SAVEPOINTS))
-        self._delete(of for of in there if of.startswith(of_cuts) and of not in kept)
+        self._delete(name for name in there if name.startswith(of_cuts) and name not in kept)
         leading = tuple(f"{ROOT}/{kind}/" for kind in (SEGMENTS, PAGES, STORES))
-        self._delete(of for of in there if of.startswith(leading) and of not in parts)
-        numbered = ((of, NUMBERED.fullmatch(of)) for of in there)
-        self._delete(of for of, entry in numbered if entry and int(entry[2]) < oldest - 1)
+        self._delete(name for name in there if name.startswith(leading) and name not in parts)
+        numbered = ((name, NUMBERED.fullmatch(name)) for name in there)
+        self._delete(name for name, entry in numbered if entry and int(entry[2]) < oldest - 1)
 
     def _delete(self, names: Iterable[str]) -> None:
         for name in names:
@@ -324,16 +326,16 @@ class _Pass:
     def _info(self) -> ReplicaInfo:
         copied = _epochs(self._place.list(f"{ROOT}/{CUTS}"))
         if not copied:
-            raise self._no_cut("cut that stays for as long as a first pass takes")
-        own = copied[-1]
-        newest = max([*self._source.epochs(), own])
+            raise self._no_cut("cut that is retained for the duration of the first pass")
+        last = copied[-1]
+        newest = max([*self._source.epochs(), last])
         written_ms = read_cut(
-            self._place.read(f"{ROOT}/{cut_name(own)}"), self._location, own
+            self._place.read(f"{ROOT}/{cut_name(last)}"), self._location, last
         ).written_ms
-        lag_ms = self._cut(newest).written_ms - written_ms if newest > own else 0
+        lag_ms = self._cut(newest).written_ms - written_ms if newest > last else 0
         return ReplicaInfo(
-            epoch=own,
-            lag_epochs=newest - own,
+            epoch=last,
+            lag_epochs=newest - last,
             lag_ms=lag_ms,
             objects=self._objects,
             bytes=self._bytes,
@@ -348,17 +350,17 @@ class _Pass:
 
 
 def _all_of(place: Objects, *kinds: str) -> dict[str, int]:
-    """What there is of some kinds, by name; sizes in bytes."""
+    """The objects of some kinds, by name, with their sizes in bytes."""
     return {name: size for kind in kinds for name, size in place.list(kind).items()}
 
 
 def _epochs(names: Iterable[str], parse: Callable[[str], int | None] = parse_cut_name) -> list[int]:
-    found = (parse(name.removeprefix(f"{ROOT}/")) for name in names)
-    return sorted(epoch for epoch in found if epoch is not None)
+    epochs = (parse(name.removeprefix(f"{ROOT}/")) for name in names)
+    return sorted(epoch for epoch in epochs if epoch is not None)
 
 
 def _turn(name: str, begun: int) -> tuple[int, int]:
-    """When an object is copied: epoch by epoch its offsets, seals, cut, commit; then savepoints."""
+    """The position of an object in the copy order: offsets, seals, cut, commit; then savepoints."""
     numbered = NUMBERED.fullmatch(name)
     if numbered is not None:
         return int(numbered[2]), 3 if numbered[1] == "commits" else 0
@@ -374,7 +376,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _moved(metadata: bytes, name: str, location: str) -> bytes:
-    """What Spark notes of an operator, with the schemas where the copy has them."""
+    """Spark's metadata of an operator, with the paths of schemas changed to the replica's."""
     try:
         note = OperatorMetadata.parse(metadata)
     except ValueError:

@@ -47,7 +47,7 @@ from cleancut.errors import CleancutError, CorruptedError, error_of
 
 Operation = Literal["expire", "collect_garbage"]
 
-# What the sweep of a query that takes over from one that may still live leaves alone (K2, K3).
+# Grace periods of garbage collection while an earlier run may still live (K2, K3).
 _MARGIN_EPOCHS = 20
 _YOUNG_MS = 3_600_000
 
@@ -83,7 +83,7 @@ class Expiry(Brief):
         bytes: size of all that is deleted.
         bytes_left: size of the remaining cuts, savepoints, pages, segments and frames.
         owner: the last run, if it has not recorded its end; else None.
-        notes: what else to know.
+        notes: remarks on the effects of the plan.
         is_applied: whether the plan has been applied.
     """
 
@@ -101,7 +101,7 @@ class Expiry(Brief):
     notes: tuple[str, ...] = ()
     is_applied: bool = False
     _root: Any = field(default=None, compare=False)
-    # The first epoch whose cut stays: an absolute one, so that time and epochs may go on.
+    # The first retained epoch: absolute, so that neither time nor new epochs change the plan.
     _oldest: int = field(default=0, compare=False)
 
     def apply(self, *, fence: str | None = None) -> "Expiry":
@@ -112,22 +112,22 @@ class Expiry(Brief):
 
         Args:
             fence: if the last run has not recorded its end, the reason to fence it. If it is alive,
-                it stops with CLEANCUT_FENCED and this text. What it may still reference is retained
-                then: all of the 20 epochs before the oldest retained cut, and what the expired cuts
-                reference, because the run may be an operation that rolls back to one of them. The
-                next garbage collection after the end of a later run deletes these.
+                it stops with CLEANCUT_FENCED and this text. Objects that it may still reference are
+                retained: those of the 20 epochs before the oldest retained cut, and those of the
+                expired cuts, because the run may be an operation that rolls back to one of them.
+                The next garbage collection after the end of a later run deletes them.
 
         Returns:
             The plan as it was executed.
 
         Raises:
-            RequestError: CLEANCUT_OPERATION_REFUSED, a run may own the query; or the plan has been
-                carried out.
-            CorruptedError: what a cut that stays needs cannot be told. Nothing was deleted, or cuts
-                alone.
+            RequestError: CLEANCUT_OPERATION_REFUSED, a run may own the query; or the plan was
+                applied before.
+            CorruptedError: the objects that a retained cut references are unknown. Nothing was
+                deleted, or cuts only.
         """
         if self.is_applied:
-            raise _refused(self.operation, self.location, "this plan has been carried out")
+            raise _refused(self.operation, self.location, "this plan has been applied before")
         return _apply(self, fence)
 
     def to_dict(self) -> Mapping[str, Any]:
@@ -139,7 +139,7 @@ class Expiry(Brief):
 
 
 def expire(root: Root, retain_last: int | None, retain_for: timedelta | str | None) -> Expiry:
-    """Plans to delete all cuts but the last ones, the young ones, and savepoints.
+    """Plans to delete all cuts except the last ones, the young ones, and savepoints.
 
     Raises:
         RequestError: CLEANCUT_OPERATION_REFUSED, there are no cuts, or it is a replica.
@@ -156,26 +156,28 @@ def expire(root: Root, retain_last: int | None, retain_for: timedelta | str | No
     cuts = _cuts_of(root.objects.details(CUTS))
     since_ms = None if age is None else time.time() * 1000 - age / timedelta(milliseconds=1)
     by_number = sorted(cuts)[-keep:] if keep is not None else []
-    young = [of for of, stored in cuts.items() if since_ms is not None and stored >= since_ms]
+    young = [epoch for epoch, stored in cuts.items() if since_ms is not None and stored >= since_ms]
     oldest = min([*by_number, *young, max(cuts)])
     why = {"number": by_number[:1], "age": young}
-    return _planned("expire", root, oldest, {name: min(of) for name, of in why.items() if of})
+    return _planned(
+        "expire", root, oldest, {name: min(epochs) for name, epochs in why.items() if epochs}
+    )
 
 
 def collect_garbage(root: Root) -> Expiry:
-    """Plans to delete what no cut and no savepoint references. Raises as `expire` does."""
+    """Plans to delete objects that no cut and no savepoint references; raises as `expire` does."""
     _require_cuts(root, "collect_garbage")
     oldest = min(_cuts_of(root.objects.details(CUTS)))
     return _planned("collect_garbage", root, oldest, {"all": oldest})
 
 
 class _Owner(NamedTuple):
-    """The last run that has taken the query.
+    """The last run that owns the query.
 
     Attributes:
-        generation: 0 before the first.
-        alive: what is known of it, unless it has said that it has ended.
-        is_fence: whether nothing runs under it, and what it took the query from may live.
+        generation: its generation; 0 before the first run.
+        alive: description of the run if it has not recorded its end; else None.
+        is_fence: whether it is a fence, which runs nothing, and the fenced run may be alive.
     """
 
     generation: int
@@ -183,43 +185,43 @@ class _Owner(NamedTuple):
     is_fence: bool = False
 
 
-class _Look:
-    """What a checkpoint holds, and which of it nothing needs. The order of requests matters."""
+class _Scan:
+    """One scan of a checkpoint, and its unreferenced objects. The order of requests matters."""
 
     def __init__(self, root: Root, oldest: int, fenced: _Owner | None = None) -> None:
         self._objects = root.objects
-        # Before the owner: what a run writes that begins from now on is not in these.
+        # Listed before the owner: they have no objects of a run that begins from now on.
         parts = [self._objects.details(kind) for kind in (SEGMENTS, PAGES, STORES)]
-        self._parts = {name: of for found in parts for name, of in found.items()}
+        self._parts = {name: stored for listed in parts for name, stored in listed.items()}
         self.owner = _owner_of(root)
         self._beside = fenced or self.owner
-        # The owner's object of a fence was written just now, by the clock of the object store.
+        # A fence has just written its owner object, by the clock of the object store.
         self._now_ms = _owned_ms(self._objects) if fenced else time.time() * 1000
-        # After it: what the last run has committed before its end is in these.
+        # Listed after the owner: they have every cut that the last run committed before its end.
         self.cuts = self._objects.details(CUTS)
         self._saved = self._objects.details(SAVEPOINTS)
         self._reader = CutReader(self._objects)
         epochs = sorted(_cuts_of(self.cuts))
         self.last = epochs[-1]
-        self.going = [of for of in epochs if of < min(oldest, self.last)]
-        self.staying = epochs[len(self.going) :]
-        self.kept = list(mapped(self._reader.cut, self.staying))
+        self.expired = [stored for stored in epochs if stored < min(oldest, self.last)]
+        self.retained_epochs = epochs[len(self.expired) :]
+        self.kept = list(mapped(self._reader.cut, self.retained_epochs))
         self._named = self._names_of(self.kept)
         if self._beside.alive is not None:
             self._named |= self._names_of(self._seen_beside())
 
     def is_followed(self) -> bool:
-        """Whether a run has taken the query since."""
+        """Whether a later run has taken the query since."""
         return last_generation(self._objects.list(OWNERS)) > self.owner.generation
 
     def savepoints(self) -> KeptSavepoints:
-        """Those that there are now."""
+        """The current savepoints."""
         return read_savepoints(self._objects, self._reader, self.cuts)
 
     def _seen_beside(self) -> Iterator[StoredCut]:
-        """The cuts that go: an act that has seen one may yet commit bases that refer to it."""
-        for epoch in self.going:
-            # Nor can an act read one that is damaged.
+        """The expired cuts: an operation that has read one may still commit references to it."""
+        for epoch in self.expired:
+            # An operation cannot read a corrupted cut either.
             with suppress(CorruptedError):
                 yield self._reader.cut(epoch)
 
@@ -228,88 +230,92 @@ class _Look:
 
     @property
     def cut_names(self) -> list[str]:
-        """The cuts that go, in order."""
-        going = set(self.going)
-        return sorted(name for name in self.cuts if parse_cut_name(name) in going)
+        """The names of the expired cuts, in order."""
+        expired = set(self.expired)
+        return sorted(name for name in self.cuts if parse_cut_name(name) in expired)
 
     @property
     def seal_names(self) -> list[str]:
-        """The seals that have served: their epochs have cuts."""
+        """The names of the seals whose epochs have cuts."""
         seals = ((name, parse_seal_name(name)) for name in self.cuts)
         return sorted(name for name, epoch in seals if epoch is not None and epoch <= self.last)
 
     def garbage(self, savepoints: KeptSavepoints, kind: str) -> list[str]:
-        """The segments or pages that nothing needs."""
+        """The segments or pages that are unreferenced."""
         needed = self._named | self._names_of(savepoints.cuts.values())
         prefix = f"{kind}/"
         return sorted(
             name
-            for name, of in self._parts.items()
-            if name.startswith(prefix) and name not in needed and self._may_go(name, of, savepoints)
+            for name, stored in self._parts.items()
+            if name.startswith(prefix)
+            and name not in needed
+            and self._may_go(name, stored, savepoints)
         )
 
-    def _may_go(self, name: str, of: Stored, savepoints: KeptSavepoints) -> bool:
+    def _may_go(self, name: str, stored: Stored, savepoints: KeptSavepoints) -> bool:
         segment, page = parse_segment_name(name), parse_page_name(name)
         part = segment or page
-        # Frames of an epoch without a cut may be those that it is committed with.
+        # Frames of an epoch without a cut may belong to the attempt that will be committed.
         if part is None or part.epoch > self.last or savepoints.may_reference(part.epoch):
             return False
         if self._beside.alive is None:
             return True
-        # Cuts that an act has seen may have gone when the query was taken from it.
+        # Cuts that an operation has read may have been deleted before it was fenced.
         if self._beside.is_fence:
             return False
-        is_young = of.modified_ms >= self._now_ms - _YOUNG_MS
-        return part.epoch < self.staying[0] - _MARGIN_EPOCHS and not is_young
+        is_young = stored.modified_ms >= self._now_ms - _YOUNG_MS
+        return part.epoch < self.retained_epochs[0] - _MARGIN_EPOCHS and not is_young
 
     def frames(self) -> list[str]:
-        """The files of level 0, once a version after theirs has been given up.
+        """The files of level 0, once a version after theirs has expired.
 
-        The first cut ever is of the epoch that begins with their last version.
+        The first cut of the query belongs to the epoch that starts from their last version.
         """
-        found = ((name, parse_frame_name(name.rpartition("/")[2])) for name in self._parts)
-        versions = {name: of.version for name, of in found if of and name.startswith(f"{STORES}/")}
+        parsed = ((name, parse_frame_name(name.rpartition("/")[2])) for name in self._parts)
+        versions = {
+            name: frame.version for name, frame in parsed if frame and name.startswith(f"{STORES}/")
+        }
         newest = max(versions.values(), default=0)
-        return sorted(versions) if self.going or self.staying[0] > newest else []
+        return sorted(versions) if self.expired or self.retained_epochs[0] > newest else []
 
     def size(self, names: Iterable[str]) -> int:
-        """In bytes, with what Hadoop keeps beside some."""
+        """The size in bytes, with the side files of Hadoop."""
         listed = {**self._parts, **self.cuts}
         both = ((name, side_file_of(name)) for name in names)
-        return sum(listed[of].size for pair in both for of in pair if of in listed)
+        return sum(listed[item].size for pair in both for item in pair if item in listed)
 
     @property
     def stored(self) -> int:
-        """The size of all that is there, in bytes."""
+        """The size of all listed objects, in bytes."""
         there = [*self._parts.values(), *self.cuts.values(), *self._saved.values()]
-        return sum(of.size for of in there)
+        return sum(stored.size for stored in there)
 
     def with_side_files(self, names: Sequence[str]) -> list[str]:
-        """Names, and those of Hadoop's checksums beside them, which go after them."""
+        """Names, each followed by that of its checksum file of Hadoop, if there is one."""
         listed = self._parts.keys() | self.cuts.keys()
         return [*names, *(side for name in names if (side := side_file_of(name)) in listed)]
 
 
 def _planned(operation: Operation, root: Root, oldest: int, since: Mapping[str, int]) -> Expiry:
-    look = _Look(root, oldest)
-    savepoints = look.savepoints()
-    segments = look.garbage(savepoints, SEGMENTS)
-    pages, frames = look.garbage(savepoints, PAGES), look.frames()
-    going = [*look.cut_names, *look.seal_names, *segments, *pages, *frames]
-    goes = look.size(going)
+    scan = _Scan(root, oldest)
+    savepoints = scan.savepoints()
+    segments = scan.garbage(savepoints, SEGMENTS)
+    pages, frames = scan.garbage(savepoints, PAGES), scan.frames()
+    expired = [*scan.cut_names, *scan.seal_names, *segments, *pages, *frames]
+    goes = scan.size(expired)
     return Expiry(
         operation=operation,
         location=root.location,
-        retained=_retained(look, savepoints.cuts, since),
-        epochs=tuple(look.going),
-        seals=len(look.seal_names),
+        retained=_retained(scan, savepoints.cuts, since),
+        epochs=tuple(scan.expired),
+        seals=len(scan.seal_names),
         segments=len(segments),
         pages=len(pages),
         frames=len(frames),
         bytes=goes,
-        bytes_left=look.stored - goes,
-        owner=look.owner.alive,
-        notes=tuple(_notes(look, savepoints)),
+        bytes_left=scan.stored - goes,
+        owner=scan.owner.alive,
+        notes=tuple(_notes(scan, savepoints)),
         _root=root,
         _oldest=oldest,
     )
@@ -322,43 +328,43 @@ def _apply(plan: Expiry, why: str | None) -> Expiry:
         if why is None:
             raise _refused(plan.operation, root.location, f"{owner.alive} {_NOT_ENDED}")
         fence(root, why)
-    look = _Look(root, plan._oldest, fenced=owner if owner.alive is not None else None)
-    if why is None and look.owner.alive is not None:
-        raise _refused(plan.operation, root.location, f"{look.owner.alive} has begun meanwhile")
-    cuts, seals = look.cut_names, look.seal_names
-    # Cuts go first: none is ever there without what it needs. Savepoints are looked up after that:
-    # who makes one of a cut looks afterwards whether that is still there.
-    _delete(root, look.with_side_files([*cuts, *seals]))
-    # An act may have bases refer to what an earlier cut names. It owns the query before it looks
-    # whether that cut is there: it has missed those that are gone, or is seen here.
-    if look.is_followed():
-        reason = "a run has begun meanwhile; cuts were deleted, and nothing that they lead to"
+    scan = _Scan(root, plan._oldest, fenced=owner if owner.alive is not None else None)
+    if why is None and scan.owner.alive is not None:
+        raise _refused(plan.operation, root.location, f"{scan.owner.alive} has begun meanwhile")
+    cuts, seals = scan.cut_names, scan.seal_names
+    # Cuts are deleted first, so no cut ever lacks an object that it references. Savepoints are
+    # listed afterwards: the creator of a savepoint checks afterwards that its cut still exists.
+    _delete(root, scan.with_side_files([*cuts, *seals]))
+    # An operation may reference objects of an earlier cut. It owns the query before it checks that
+    # the cut exists: either it has missed the deleted cuts, or its generation is listed here.
+    if scan.is_followed():
+        reason = "a run has begun meanwhile; only cuts were deleted, no segments or pages"
         raise _refused(plan.operation, root.location, reason)
-    savepoints = look.savepoints()
-    segments = look.garbage(savepoints, SEGMENTS)
-    pages, frames = look.garbage(savepoints, PAGES), look.frames()
-    _delete(root, look.with_side_files(segments))
-    # A page that is gone would leave unknown what it names.
-    _delete(root, look.with_side_files(pages))
-    _delete(root, look.with_side_files(frames))
-    goes = look.size([*cuts, *seals, *segments, *pages, *frames])
+    savepoints = scan.savepoints()
+    segments = scan.garbage(savepoints, SEGMENTS)
+    pages, frames = scan.garbage(savepoints, PAGES), scan.frames()
+    _delete(root, scan.with_side_files(segments))
+    # Pages after segments: without a page the segments that it references are unknown.
+    _delete(root, scan.with_side_files(pages))
+    _delete(root, scan.with_side_files(frames))
+    goes = scan.size([*cuts, *seals, *segments, *pages, *frames])
     return replace(
         plan,
-        epochs=tuple(look.going),
+        epochs=tuple(scan.expired),
         seals=len(seals),
         segments=len(segments),
         pages=len(pages),
         frames=len(frames),
         bytes=goes,
-        bytes_left=look.stored - goes,
-        notes=tuple(_notes(look, savepoints)),
+        bytes_left=scan.stored - goes,
+        notes=tuple(_notes(scan, savepoints)),
         is_applied=True,
     )
 
 
 def _owned_ms(objects: Place) -> int:
-    """When the query was taken last, by the clock of the object store."""
-    return max(of.modified_ms for of in objects.details(OWNERS).values())
+    """The time at which the last owner object was written, by the clock of the object store."""
+    return max(stored.modified_ms for stored in objects.details(OWNERS).values())
 
 
 def _delete(root: Root, names: Sequence[str]) -> None:
@@ -367,16 +373,16 @@ def _delete(root: Root, names: Sequence[str]) -> None:
 
 
 def _require_cuts(root: Root, operation: Operation) -> None:
-    """Refuses what has no cuts, and a copy.
+    """Refuses a checkpoint without cuts, and a replica.
 
-    Of a copy a pass that runs may have brought parts to which no cut leads yet.
+    A running replication may have copied objects to a replica that no cut references yet.
     """
     if not root.epochs():
         raise _refused(
             operation,
             root.location,
-            "it has no cuts; without them spark.sql.streaming.minBatchesToRetain of the query "
-            "alone says how many epochs stay, and its next run deletes what is beyond that",
+            "it has no cuts. Without cuts, spark.sql.streaming.minBatchesToRetain of the query "
+            "sets the number of retained epochs, and its next run deletes older files",
         )
     try:
         note = json.loads(root.objects.read(REPLICA))
@@ -385,19 +391,19 @@ def _require_cuts(root: Root, operation: Operation) -> None:
     raise _refused(
         operation,
         root.location,
-        f"it is a copy of {note.get('of')}, and has what that has: a pass takes away what is "
-        f"given up there (if a query runs on this one for good, delete {REPLICA} first)",
+        f"it is a replica of {note.get('of')}, and each pass deletes what expires there. If a "
+        f"query runs on this checkpoint permanently, delete {REPLICA} first",
     )
 
 
 _NOT_ENDED = (
-    "has not said that it has ended; stop it. If it was killed, start the query, and stop it after "
-    "an epoch; or take the query from that run (fence)"
+    "has not recorded its end. Stop it. If it was killed, start the query, and stop it after an "
+    "epoch; or fence that run (fence)"
 )
 
 
 def owner_alive(root: Root) -> str | None:
-    """What is known of the last run, unless it has said that it has ended; or is none's."""
+    """Describes the last run if it has not recorded its end; else None."""
     return _owner_of(root).alive
 
 
@@ -409,59 +415,63 @@ def _owner_of(root: Root) -> _Owner:
     try:
         note = json.loads(root.objects.read(owner_name(last)))
         since = datetime.fromtimestamp(note["startedMs"] / 1000, UTC)
-        told = f"run {note['runId']} on {note['host']}, generation {last}, since "
-        told += f"{tables.cell(since)} UTC"
-        return _Owner(last, told, is_fence=note.get("fence") is True)
+        described = f"run {note['runId']} on {note['host']}, generation {last}, since "
+        described += f"{tables.cell(since)} UTC"
+        return _Owner(last, described, is_fence=note.get("fence") is True)
     except (ValueError, KeyError, TypeError):
         return _Owner(last, f"the run of generation {last}")
 
 
 def _retained(
-    look: _Look, pinned: Mapping[str, StoredCut], since: Mapping[str, int]
+    scan: _Scan, pinned: Mapping[str, StoredCut], since: Mapping[str, int]
 ) -> tuple[RetainedCut, ...]:
     why: dict[int, list[str]] = {}
-    for epoch in look.staying:
-        why[epoch] = ["last"] if epoch == look.last else []
+    for epoch in scan.retained_epochs:
+        why[epoch] = ["last"] if epoch == scan.last else []
         why[epoch] += [name for name, first in since.items() if epoch >= first]
     for name, cut in pinned.items():
         why.setdefault(cut.epoch, []).append(f"savepoint {name}")
-    return tuple(RetainedCut(epoch, tuple(of)) for epoch, of in sorted(why.items()))
+    return tuple(RetainedCut(epoch, tuple(reasons)) for epoch, reasons in sorted(why.items()))
 
 
-def _notes(look: _Look, savepoints: KeptSavepoints) -> Iterable[str]:
+def _notes(scan: _Scan, savepoints: KeptSavepoints) -> Iterable[str]:
     yield from map(str, savepoints.unreadable)
-    if look.owner.alive is not None:
+    if scan.owner.alive is not None:
         yield (
-            f"{look.owner.alive} has not said that it has ended: nothing is done beside it, and "
-            f"what lies within {_MARGIN_EPOCHS} epochs of the oldest cut that is kept stays."
+            f"{scan.owner.alive} has not recorded its end: apply requires a fence, and objects "
+            f"within {_MARGIN_EPOCHS} epochs of the oldest retained cut are retained."
         )
-    backs = [rolled_back_from(cut.offsets) for cut in look.kept]
-    last = next((of for of in reversed(backs) if of is not None), None)
-    if last in look.going:
+    backs = [rolled_back_from(cut.offsets) for cut in scan.kept]
+    last = next((epoch for epoch in reversed(backs) if epoch is not None), None)
+    if last in scan.expired:
         yield (
-            f"The cut of epoch {last} goes, which rollback with undo goes back to: pin it if that "
-            "is to stay possible."
+            f"The cut of epoch {last} expires, and rollback with undo returns to it. Create a "
+            "savepoint of it to keep that possible."
         )
 
 
-def _lines(of: Expiry) -> Iterable[str]:
-    yield f"{of.operation} {of.location}"
-    reasons = sorted({why for cut in of.retained for why in cut.reasons})
-    names = {"last": "kept as the last", "number": "kept by number", "age": "kept by age"}
+def _lines(expiry: Expiry) -> Iterable[str]:
+    yield f"{expiry.operation} {expiry.location}"
+    reasons = sorted({why for cut in expiry.retained for why in cut.reasons})
+    names = {
+        "last": "retained as the last",
+        "number": "retained by number",
+        "age": "retained by age",
+    }
     names["all"] = "kept"
     facts: list[tuple[str, object]] = []
     for why in reasons:
-        epochs = [cut.epoch for cut in of.retained if why in cut.reasons]
+        epochs = [cut.epoch for cut in expiry.retained if why in cut.reasons]
         facts.append((names.get(why, f"kept as {why}"), _epochs(epochs)))
-    done = "went" if of.is_applied else "to go"
-    facts += [(f"cuts {done}", _epochs(of.epochs))]
-    counts = {"seals": of.seals, "segments": of.segments, "pages": of.pages}
-    counts["frames of level 0"] = of.frames
+    done = "went" if expiry.is_applied else "to go"
+    facts += [(f"cuts {done}", _epochs(expiry.epochs))]
+    counts = {"seals": expiry.seals, "segments": expiry.segments, "pages": expiry.pages}
+    counts["frames of level 0"] = expiry.frames
     facts += [(f"{name} {done}", str(count)) for name, count in counts.items() if count]
-    facts += [(f"bytes {done}", f"{of.bytes:,}"), ("bytes that stay", f"{of.bytes_left:,}")]
+    facts += [(f"bytes {done}", f"{expiry.bytes:,}"), ("bytes that stay", f"{expiry.bytes_left:,}")]
     yield tables.text_facts(facts)
-    yield from of.notes
-    if not of.is_applied:
+    yield from expiry.notes
+    if not expiry.is_applied:
         yield "Nothing is deleted yet."
 
 
@@ -472,9 +482,9 @@ def _epochs(numbers: Sequence[int]) -> str:
 
 
 def _cuts_of(listed: Mapping[str, Stored]) -> dict[int, int]:
-    """The epochs that have a cut, and when each was written, in milliseconds since 1970."""
-    found = ((parse_cut_name(name), of.modified_ms) for name, of in listed.items())
-    return {epoch: written for epoch, written in found if epoch is not None}
+    """The epochs that have a cut, and the time at which each was written, in ms since 1970."""
+    epochs = ((parse_cut_name(name), stored.modified_ms) for name, stored in listed.items())
+    return {epoch: written for epoch, written in epochs if epoch is not None}
 
 
 def _refused(operation: Operation, location: str, reason: str) -> CleancutError:

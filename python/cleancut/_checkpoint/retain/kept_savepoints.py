@@ -1,4 +1,4 @@
-"""What savepoints keep, also where one of them cannot be read: docs/PROTOCOL.md, rule K9."""
+"""The objects that savepoints retain, even if one is unreadable: docs/PROTOCOL.md, rule K9."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,10 @@ class KeptSavepoints:
 
     def may_reference(self, epoch: int) -> bool:
         """Whether a savepoint that cannot be read may reference an object of an epoch."""
-        return any(of.last_epoch is None or epoch <= of.last_epoch for of in self.unreadable)
+        return any(
+            savepoint.last_epoch is None or epoch <= savepoint.last_epoch
+            for savepoint in self.unreadable
+        )
 
 
 def read_savepoints(
@@ -63,13 +66,13 @@ def read_savepoints(
         cuts: the listing of the cuts; without it no last epoch is known.
 
     Raises:
-        RetryableError: the object store does not answer.
+        RetryableError: the object store is unavailable.
     """
     listed = objects.details(SAVEPOINTS)
-    found = ((parse_savepoint_name(name), of.modified_ms) for name, of in listed.items())
-    written = sorted((name, at) for name, at in found if name is not None)
-    results = mapped(lambda of: _read(reader, of[0]), written)
-    times = {parse_cut_name(name): of.modified_ms for name, of in (cuts or {}).items()}
+    named = ((parse_savepoint_name(name), stored.modified_ms) for name, stored in listed.items())
+    written = sorted((name, at) for name, at in named if name is not None)
+    results = mapped(lambda savepoint: _read(reader, savepoint[0]), written)
+    times = {parse_cut_name(name): stored.modified_ms for name, stored in (cuts or {}).items()}
     epochs = {epoch: at for epoch, at in times.items() if epoch is not None}
     readable: dict[str, StoredCut] = {}
     unreadable: list[UnreadableSavepoint] = []
@@ -82,13 +85,13 @@ def read_savepoints(
 
 
 def last_before(time_ms: int, cuts: Mapping[int, int]) -> int | None:
-    """An epoch that the last one that was committed by a time is not after.
+    """An epoch that is at least the last epoch that was committed by a time.
 
     The cuts after it have no gap up to the last cut, and each is newer than that time. A cut before
-    a gap is no evidence: a run that was followed may have written it late.
+    a gap is no evidence: a run that was fenced may have written it late.
 
     Args:
-        time_ms: by the clock of the object store, as the times of the cuts.
+        time_ms: a time by the clock of the object store, like the write times of the cuts.
         cuts: the write time of each cut, by epoch.
 
     Returns:
@@ -104,14 +107,14 @@ def last_before(time_ms: int, cuts: Mapping[int, int]) -> int | None:
 
 
 def _read(reader: CutReader, name: str) -> StoredCut | str | None:
-    """The cut of a savepoint, or why it cannot be read. None if it was dropped meanwhile."""
+    """The cut of a savepoint, or the reason why it is unreadable. None if it was dropped."""
     try:
         cut = reader.savepoint(name)
         cut.named()
     except FileNotFoundError:
         return None
     except CleancutError as error:
-        # What passes by itself is no property of the savepoint.
+        # A temporary failure is no property of the savepoint.
         if error.kind is ErrorKind.RETRY:
             raise
         return first_line(error)

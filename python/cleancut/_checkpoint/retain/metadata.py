@@ -1,4 +1,4 @@
-"""Writes anew what a cut holds of Spark's own files."""
+"""Restores Spark's own files from a cut."""
 
 import json
 
@@ -11,23 +11,23 @@ from cleancut.errors import CorruptedError, error_of
 
 
 def restore_metadata(root: Root) -> str:
-    """Writes Spark's file with the id of the query, if it is missing; returns the id.
+    """Writes Spark's file with the query id, if it is missing; returns the id.
 
     Raises:
-        RequestError: CLEANCUT_STATE_NOT_FOUND, no cut holds the id.
-        CorruptedError: CLEANCUT_CUT_CORRUPTED, there is such a file with another id.
+        RequestError: CLEANCUT_STATE_NOT_FOUND, no cut has the id.
+        CorruptedError: CLEANCUT_CUT_CORRUPTED, the file exists with another id.
     """
     query = _query_id(root)
     if query is None:
-        wanted, available = "id of the query in a cut", "no sound cut that holds it"
+        wanted, available = "id of the query in a cut", "no intact cut that has it"
         raise error_of(
             "CLEANCUT_STATE_NOT_FOUND", location=root.location, wanted=wanted, available=available
         )
-    # As Spark writes it, so that a checksum that lies beside it still holds.
+    # As Spark writes it, so that an existing checksum file stays valid.
     data = json.dumps({"id": query}, separators=(",", ":")).encode()
     files = root.checkpoint
     if not files.create(METADATA, data) and query_id_of(files.read(METADATA)) != query:
-        detail = f"it is not that of the query {query}; move it away to have it written anew"
+        detail = f"it is not that of the query {query}; move it away, then restore it again"
         raise cut_damaged(files.path(METADATA), detail)
     return query
 

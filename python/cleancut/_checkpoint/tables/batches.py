@@ -14,7 +14,7 @@ from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import CleancutError, error_of
 
-# Bounds the memory of decoding, and keeps a column of one batch below Arrow's limit of 2 GiB.
+# Limits the memory of decoding, and keeps a column of one batch below Arrow's limit of 2 GiB.
 BATCH_ROWS = 16_384
 
 
@@ -29,14 +29,14 @@ def batch_reader(
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND or CLEANCUT_COLUMN_UNREADABLE.
-        CorruptedError: what is read at once is damaged.
+        CorruptedError: the first frames are corrupted.
         pyarrow.ArrowInvalid: the expression does not fit the columns.
     """
     states = stored.live(partitions)
     first = next(states)
-    found = family_of(history, first, family)
+    columns_of = family_of(history, first, family)
     try:
-        decoder = BatchDecoder(found, selected)
+        decoder = BatchDecoder(columns_of, selected)
     except KeyError as error:
         wanted, names = error.args
         raise history.not_found(f"column {wanted}", f"columns {', '.join(names)}") from error
@@ -55,7 +55,7 @@ def batch_reader(
 
 
 def described(schema: pa.Schema, store: StoreId, stored: StoredVersion) -> pa.Schema:
-    """A schema whose metadata tell what the rows are of."""
+    """A schema with metadata that name operator, store and version."""
     metadata = {"cleancut.operator": str(store.operator), "cleancut.store": store.store}
     return schema.with_metadata(metadata | {"cleancut.version": str(stored.version)})
 
@@ -66,10 +66,10 @@ def family_of(history: History, state: LiveState, family: str) -> Family:
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND.
     """
-    for found in state.families:
-        if found.name == family:
-            return found
-    names = ", ".join(sorted(found.name for found in state.families))
+    for candidate in state.families:
+        if candidate.name == family:
+            return candidate
+    names = ", ".join(sorted(candidate.name for candidate in state.families))
     raise history.not_found(f"column family {family} in {state.store}", f"families {names}")
 
 
@@ -77,11 +77,11 @@ class BatchDecoder:
     """Makes batches of rows in UnsafeRow form."""
 
     def __init__(self, family: Family, selection: Selection) -> None:
-        """Finds out how the rows of a family are read.
+        """Prepares the decoding of a family.
 
         Raises:
             RequestError: CLEANCUT_COLUMN_UNREADABLE.
-            KeyError: a column is not there.
+            KeyError: a column does not exist.
             pyarrow.ArrowInvalid: the expression does not fit the columns.
         """
         if family.encoding != UNSAFE_ROW:
@@ -94,22 +94,22 @@ class BatchDecoder:
         if selection.where is not None:
             whole.empty_table().filter(selection.where)
         self._projection = Projection(whole, selection.columns)
-        # An expression does not tell which columns it is about.
+        # The columns that an expression uses are not known.
         self._parts = set(whole.names) if selection.where is not None else self._projection.parts
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the batches."""
+        """The schema of the batches."""
         return self._projection.schema
 
     def batches(
         self, state: LiveState, family: Family, limit: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of one store that are wanted, up to a limit.
+        """The matching rows of one store, up to a limit.
 
         Raises:
-            CorruptedError: CLEANCUT_ROW_CORRUPTED, where rows do not fit the family's schemas; or
-                what is wrong with the store's frames.
+            CorruptedError: CLEANCUT_ROW_CORRUPTED if rows do not fit the family's schemas, or the
+                error of a corrupted frame.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         where, rows = self._selection.where, state.rows(family)
@@ -152,7 +152,7 @@ def unreadable(family: Family) -> CleancutError:
 
 
 def row_damaged(store: StoreId, place: str, version: int, detail: MisfitError) -> CleancutError:
-    """The error for a row that is not what its schema says."""
+    """The error for a row that does not fit its schema."""
     return error_of(
         "CLEANCUT_ROW_CORRUPTED",
         directory=place,

@@ -1,9 +1,9 @@
-"""What differs between two versions of an operator's state.
+"""The difference between two versions of an operator's state.
 
-Where the newer version goes on from the frames of the older one, only the keys that the deltas in
-between name can differ, and nothing else is kept in memory. Elsewhere (a base has come between, the
-state was made anew, or has other partitions) the older version is held whole, a partition at a time
-where both have the same partitions.
+If the newer version continues the frames of the older one, only keys of the changelogs in between
+can differ, and memory holds these keys only. Otherwise (a snapshot came between, the state was
+created again, or the number of partitions differs) memory holds the older version: one partition at
+a time if both versions have the same partitions.
 """
 
 from collections import Counter, defaultdict
@@ -28,17 +28,17 @@ ChangeKind = Literal["added", "changed", "removed"]
 
 @dataclass(frozen=True, repr=False)
 class DiffInfo(Brief):
-    """How the rows of one column family differ between two states.
+    """The number of keys of one column family that differ between two states.
 
     Attributes:
         operator: Spark's operator id.
         store: Spark's name of the store.
         family: Spark's name of the column family.
-        added: keys that only the later state has.
-        changed: keys that both have, with other values.
-        removed: keys that only the earlier state has.
-        bytes: by how much the rows have grown, in bytes; negative where they have shrunk.
-        partitions: how many have a key that differs.
+        added: number of keys that only the later state has.
+        changed: number of keys that both states have, with different values.
+        removed: number of keys that only the earlier state has.
+        bytes: growth of the rows in bytes; negative if they have shrunk.
+        partitions: number of partitions with a key that differs.
     """
 
     operator: int
@@ -52,13 +52,13 @@ class DiffInfo(Brief):
 
 
 class Change(NamedTuple):
-    """A key whose values differ; in UnsafeRow form.
+    """A key whose values differ, in UnsafeRow form.
 
     Attributes:
         key: the key.
-        before: the values that it had, in their order; none where it was not there.
-        after: those that it has.
-        partition: of the later state, or of the earlier where it was removed.
+        before: its earlier values, in order; empty if it did not exist.
+        after: its later values, in order; empty if it does not exist.
+        partition: its partition in the later state, or in the earlier one if it was removed.
     """
 
     key: bytes
@@ -74,7 +74,7 @@ class Change(NamedTuple):
 
     @property
     def growth(self) -> int:
-        """In bytes of the key and its values."""
+        """Growth of the key and its values in bytes."""
 
         def size(values: Sequence[bytes]) -> int:
             return sum(map(len, values)) + len(self.key) * bool(values)
@@ -90,10 +90,10 @@ def changes(
     Args:
         before: the earlier state.
         after: the later one.
-        only: the name of the one family to compare; None is all that either has.
+        only: the name of the one family to compare; None is all families of both states.
 
     Raises:
-        CorruptedError: a frame is damaged, misplaced or missing.
+        CorruptedError: a frame is corrupted, misplaced or missing.
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
     """
     for group in _groups(before, after):
@@ -102,7 +102,9 @@ def changes(
         for family in names:
             keys = None if touched is None else touched.get(family, set())
             if keys is None or keys:
-                yield from ((family, of) for of in _compared(before, after, group, family, keys))
+                yield from (
+                    (family, change) for change in _compared(before, after, group, family, keys)
+                )
 
 
 class _Group(NamedTuple):
@@ -113,14 +115,14 @@ class _Group(NamedTuple):
 
 
 def _groups(before: StoredVersion, after: StoredVersion) -> list[_Group]:
-    """Each partition by itself, unless a key may have gone to another one."""
+    """Each partition separately, unless a key may have moved to another one."""
     if before.partitions != after.partitions:
         return [_Group(before.partitions, after.partitions)]
     return [_Group([partition], [partition]) for partition in after.partitions]
 
 
 def _families(version: StoredVersion, partitions: Sequence[int]) -> dict[str, Family]:
-    return {of.name: of for state in version.live(partitions) for of in state.families}
+    return {family.name: family for state in version.live(partitions) for family in state.families}
 
 
 def _names(before: StoredVersion, after: StoredVersion, group: _Group) -> list[str]:
@@ -146,36 +148,36 @@ def _compared(
 def _rows(
     version: StoredVersion, partitions: Sequence[int], family: str, only: set[bytes] | None
 ) -> dict[bytes, tuple[tuple[bytes, ...], int]]:
-    found: dict[bytes, tuple[tuple[bytes, ...], int]] = {}
+    values_by_key: dict[bytes, tuple[tuple[bytes, ...], int]] = {}
     for state in version.live(partitions):
-        own = next((of for of in state.families if of.name == family), None)
-        for key, value in () if own is None else state.rows(own):
+        match = next((candidate for candidate in state.families if candidate.name == family), None)
+        for key, value in () if match is None else state.rows(match):
             if only is None or key in only:
-                values, _ = found.get(key, ((), 0))
-                found[key] = ((*values, value), state.store.partition)
-    return found
+                values, _ = values_by_key.get(key, ((), 0))
+                values_by_key[key] = ((*values, value), state.store.partition)
+    return values_by_key
 
 
 def _touched(
     before: StoredVersion, after: StoredVersion, group: _Group
 ) -> dict[str, set[bytes]] | None:
-    """The keys that the deltas in between name, by family; None where there are not only deltas."""
+    """The keys of the changelogs in between, by family; None if there are other frames."""
     if not isinstance(before, CutVersion) or not isinstance(after, CutVersion):
         return None
     if group.before != group.after or len(group.after) != 1:
         return None
     (partition,) = group.after
     chain, last = after.chains[partition], before.chains[partition][-1].name
-    versions = [(of.name.version, of.name.version_id) for of in chain]
+    versions = [(frame.name.version, frame.name.version_id) for frame in chain]
     if (last.version, last.version_id) not in versions:
         return None
     further = chain[versions.index((last.version, last.version_id)) + 1 :]
-    names = {of.family_id: name for name, of in _families(after, group.after).items()}
+    names = {known.family_id: name for name, known in _families(after, group.after).items()}
     keys: dict[str, set[bytes]] = {name: set() for name in names.values()}
     parts = after.reader.read(further)
     for placed in further:
         frame = after.reader.frame(placed, parts, after.cut.ref)
-        # Families that come and go take their rows with them.
+        # If a family was added or removed, its rows changed with it.
         if frame.identity.families:
             return None
         for record in frame.records():
@@ -187,21 +189,21 @@ def _touched(
 def summed(
     operator: int, store: str, before: StoredVersion, after: StoredVersion
 ) -> Iterator[DiffInfo]:
-    """What differs in each family of one operator's stores of one name, where anything does."""
+    """Counts the differences in each family of one operator's stores of one name."""
     counts: dict[str, Counter[ChangeKind]] = defaultdict(Counter)
     growth, partitions = Counter[str](), defaultdict[str, set[int]](set)
     for family, change in changes(before, after):
         counts[family][change.kind] += 1
         growth[family] += change.growth
         partitions[family].add(change.partition)
-    for family, found in sorted(counts.items()):
+    for family, counted in sorted(counts.items()):
         yield DiffInfo(
             operator,
             store,
             family,
-            added=found["added"],
-            changed=found["changed"],
-            removed=found["removed"],
+            added=counted["added"],
+            changed=counted["changed"],
+            removed=counted["removed"],
             bytes=growth[family],
             partitions=len(partitions[family]),
         )
@@ -219,10 +221,10 @@ def change_reader(
     known = new or old
     if known is None:
         names = sorted(
-            {of for version in (before, after) for of in _families(version, version.partitions)}
+            {name for version in (before, after) for name in _families(version, version.partitions)}
         )
         raise history.not_found(f"column family {family}", f"families {', '.join(names)}")
-    # Where one state does not have it yet, nothing has to be read there.
+    # A state that does not have the family yet has no rows to read.
     of_before, of_after = _Values(old or known), _Values(known)
     key = struct_of(known.key_schema, "key")
     schema = pa.schema(
@@ -236,15 +238,15 @@ def change_reader(
     )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        found = (change for _, change in changes(before, after, family))
-        while chunk := list(islice(found, BATCH_ROWS)):
+        differing = (change for _, change in changes(before, after, family))
+        while chunk := list(islice(differing, BATCH_ROWS)):
             try:
                 columns = [
-                    pa.array([of.kind for of in chunk], pa.string()),
-                    key.decode_rows([of.key for of in chunk]),
-                    of_before.decoded([of.before for of in chunk]),
-                    of_after.decoded([of.after for of in chunk]),
-                    pa.array([of.partition for of in chunk], pa.int32()),
+                    pa.array([item.kind for item in chunk], pa.string()),
+                    key.decode_rows([item.key for item in chunk]),
+                    of_before.decoded([item.before for item in chunk]),
+                    of_after.decoded([item.after for item in chunk]),
+                    pa.array([item.partition for item in chunk], pa.int32()),
                 ]
             except MisfitError as error:
                 raise error_of(
@@ -259,13 +261,16 @@ def change_reader(
 
 
 def _find_family(version: StoredVersion, family: str) -> Family | None:
-    """As the first partition has it that does; no further one is read."""
+    """The family as the first partition has it that does; later ones are not read."""
     states = version.live(version.partitions)
-    return next((of for state in states for of in state.families if of.name == family), None)
+    return next(
+        (candidate for state in states for candidate in state.families if candidate.name == family),
+        None,
+    )
 
 
 class _Values:
-    """Decodes what keys have: a value, or a list of them; null where a key is not there."""
+    """Decodes the values of keys: a value or a list; null if the key does not exist."""
 
     def __init__(self, family: Family) -> None:
         if family.encoding != UNSAFE_ROW:
@@ -278,12 +283,12 @@ class _Values:
         return pa.list_(self._struct.arrow) if self._is_list else self._struct.arrow
 
     def decoded(self, values: Sequence[Sequence[bytes]]) -> pa.Array:
-        flat = self._struct.decode_rows([value for own in values for value in own])
+        flat = self._struct.decode_rows([value for item in values for value in item])
         if self._is_list:
             ends = list(accumulate(map(len, values), initial=0))
-            # A null begins where the next list does.
-            offsets = [end if own else None for end, own in zip(ends, values, strict=False)]
+            # A null starts at the offset of the next list.
+            offsets = [end if item else None for end, item in zip(ends, values, strict=False)]
             return pa.ListArray.from_arrays(pa.array([*offsets, ends[-1]], pa.int32()), flat)
-        places = accumulate((bool(own) for own in values), initial=0)
-        at = [place if own else None for place, own in zip(places, values, strict=False)]
+        places = accumulate((bool(item) for item in values), initial=0)
+        at = [place if item else None for place, item in zip(places, values, strict=False)]
         return flat.take(pa.array(at, pa.int64()))

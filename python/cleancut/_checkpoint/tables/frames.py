@@ -9,23 +9,23 @@ from cleancut._storage.parallel import windows
 
 
 def frames_of(history: StoreHistory, reader: CutReader, version: int | None) -> Iterator[Frame]:
-    """The frames of level 0, then those that cuts name, each by version, id and kind.
+    """The frames of level 0, then those that cuts reference, each by version, id and kind.
 
     Args:
-        history: the store.
-        reader: reads what the cuts name.
+        history: the history of the store.
+        reader: reads the frames that cuts reference.
         version: only the frames of this version; None is all.
 
     Raises:
         RequestError: CLEANCUT_FORMAT_UNKNOWN.
-        CorruptedError: a frame is damaged or misplaced.
+        CorruptedError: a frame is corrupted or misplaced.
     """
     files = history.files
     if files is not None:
         for name in sorted(files.listing.sizes):
             if version in (None, name.version):
                 yield files.frame(name)
-    # The last cut that names a frame is the one that is told where the frame is missing.
+    # The error for a missing frame names the last cut that references it.
     newest = {
         frame: cut
         for cut, chain in history.chains.items()

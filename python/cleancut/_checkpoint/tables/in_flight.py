@@ -1,4 +1,4 @@
-"""Rows in flight, which a cut holds under the names of channels."""
+"""In-flight rows, which a cut stores like state, under names of their own."""
 
 import pyarrow as pa
 
@@ -12,11 +12,11 @@ NO_IN_FLIGHT_ROWS = pa.schema(
 
 
 def in_flight_rows(history: History, stored: StoredVersion) -> pa.Table:
-    """The rows of a channel, partition by partition, in their order.
+    """The in-flight rows of a shuffle input, partition by partition, in order.
 
     Raises:
         RequestError: CLEANCUT_COLUMN_UNREADABLE or CLEANCUT_FORMAT_UNKNOWN.
-        CorruptedError: a frame is damaged, misplaced or missing.
+        CorruptedError: a frame is corrupted, misplaced or missing.
     """
     selected = Selection(columns=("value", "key.number", "partition"))
     table = batch_reader(history, stored, stored.partitions, "default", selected).read_all()

@@ -1,4 +1,4 @@
-"""One key of a state, found without reading what else there is."""
+"""Looks up one key of a state without reading the rest of the state."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from cleancut._unsafe_rows.encoded import Cell, cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 
-# Operators whose keys are what Spark divides their rows by, as a whole.
+# Operators that partition rows by their whole key.
 _BY_WHOLE_KEY = {
     "stateStoreSave",
     "dedupe",
@@ -26,20 +26,20 @@ _BY_WHOLE_KEY = {
     "applyInPandasWithState",
 }
 
-# The last column of a key is when the session began.
+# The last column of a key is the start of the session.
 _SESSIONS = "sessionWindowStateStoreSaveExec"
 
-# Operators whose functions get keys as they are; Spark normalizes the numbers of all others.
+# Operators whose functions get keys unchanged. Spark normalizes the numbers of all other keys.
 _BY_GIVEN_KEY = {"flatMapGroupsWithState", "applyInPandasWithState"}
 
-# What is kept for a group has its key; a map has another one besides.
+# State of a group has the group's key; a map has a second key.
 _BY_GROUP = {
     "transformWithStateExec",
     "transformWithStateInPandasExec",
     "transformWithStateInPySparkExec",
 }
 
-# Rows of a key are counted by it, and kept by it and their number.
+# Rows of a key are counted under the key, and stored under the key and their number.
 _JOIN = "symmetricHashJoin"
 _COUNTED = "keyToNumValues"
 _NUMBERED = "keyWithIndexToValue"
@@ -53,11 +53,11 @@ def rows_of_key(
     family: str,
     key: object,
 ) -> pa.Table:
-    """The rows of one key: one, several of a list, or none.
+    """The rows of one key: one, several for a list, or none.
 
     Args:
-        history: the look at the checkpoint.
-        checkpoint: Spark's own files, which say what the operator is.
+        history: the listed checkpoint.
+        checkpoint: Spark's own files, which describe the operator.
         stored: the version.
         operator: Spark's operator id.
         family: the column family.
@@ -65,39 +65,43 @@ def rows_of_key(
 
     Raises:
         RequestError: CLEANCUT_STATE_NOT_FOUND, CLEANCUT_COLUMN_UNREADABLE, CLEANCUT_FORMAT_UNKNOWN.
-        CorruptedError: what is read is damaged, misplaced or missing.
+        CorruptedError: an object that is read is corrupted, misplaced or missing.
         TypeError: the key does not fit its columns.
     """
     state = stored.keyed(stored.partitions[0])
-    found = family_of(history, state, family)
-    if found.encoding != UNSAFE_ROW:
-        raise unreadable(found)
-    of = Operator.at(checkpoint, operator, state.store.store, family, stored.version - 1)
-    columns = struct_of(found.key_schema, "key")
-    cells = cells_of(columns, key, "key", normalized=of.normalizes_keys)
-    decoder, row = BatchDecoder(found, Selection()), encoded(cells)
+    key_family = family_of(history, state, family)
+    if key_family.encoding != UNSAFE_ROW:
+        raise unreadable(key_family)
+    spark_operator = Operator.at(
+        checkpoint, operator, state.store.store, family, stored.version - 1
+    )
+    columns = struct_of(key_family.key_schema, "key")
+    cells = cells_of(columns, key, "key", normalized=spark_operator.normalizes_keys)
+    decoder, row = BatchDecoder(key_family, Selection()), encoded(cells)
 
     def values(partition: int) -> pa.RecordBatch:
-        own = state if partition == state.store.partition else stored.keyed(partition)
-        family_there = family_of(history, own, family)
-        return decoder.batch(own, [(row, value) for value in own.values(family_there, row)])
+        keyed_state = state if partition == state.store.partition else stored.keyed(partition)
+        family_there = family_of(history, keyed_state, family)
+        return decoder.batch(
+            keyed_state, [(row, value) for value in keyed_state.values(family_there, row)]
+        )
 
-    # A hash is of the normalized number in any case.
+    # A hash always uses the normalized number.
     hashed = cells_of(columns, key, "key")
-    partitions = of.partitions(found, hashed, stored.partitions)
+    partitions = spark_operator.partitions(key_family, hashed, stored.partitions)
     batches = [batch for batch in mapped(values, partitions) if batch.num_rows]
     return pa.Table.from_batches(batches, described(decoder.schema, state.store, stored))
 
 
 @dataclass(frozen=True)
 class Operator:
-    """What Spark calls an operator, and over how many partitions its state was spread at first.
+    """Spark's name of an operator, and the original number of its state partitions.
 
     Attributes:
-        name: None where it is not known.
-        count: likewise.
-        part: what of its state is meant: a store, or a family of its only one.
-        is_map: whether a key has that of an entry of a map besides that of its group.
+        name: name of the operator; None if unknown.
+        count: number of partitions when the query started; None if unknown.
+        part: the part of its state: a store, or a family of its only store.
+        is_map: whether a key consists of the group's key and the key of a map entry.
     """
 
     name: str | None = None
@@ -107,12 +111,12 @@ class Operator:
 
     @staticmethod
     def at(checkpoint: Objects, operator: int, store: str, family: str, epoch: int) -> "Operator":
-        """As Spark's own file says; of one that cannot be read nothing is known."""
+        """The operator in Spark's own file; unknown if the file cannot be read."""
         try:
             note = OperatorMetadata.parse(_note_of(checkpoint, f"state/{operator}", epoch))
         except (FileNotFoundError, ValueError):
             return Operator()
-        counts = {of.partitions for of in note.stores if of.name == store}
+        counts = {entry.partitions for entry in note.stores if entry.name == store}
         count = counts.pop() if len(counts) == 1 else None
         part = store if family == "default" else family
         return Operator(note.name, count, part, family in note.map_variables)
@@ -125,13 +129,13 @@ class Operator:
     def partitions(
         self, family: Family, cells: Sequence[Cell], there: Sequence[int]
     ) -> Sequence[int]:
-        """Where a key can be: in one, if it is known by what the rows are divided.
+        """The partitions that may have a key: one, if the partitioning columns are known.
 
         Args:
-            family: whose the key is.
-            cells: its columns.
-            there: the partitions of the state. Where they are others than were noted, the state
-                has been spread anew since, and all are looked into.
+            family: the family of the key.
+            cells: the columns of the key.
+            there: the partitions of the state. If their number differs from the recorded one, the
+                state was rescaled, and all are read.
         """
         collated = "collate" in json.dumps(family.key_schema)
         divided = self._divided(cells, is_own=not family.is_internal)
@@ -140,7 +144,7 @@ class Operator:
         return [partition_of(divided, len(there)) if divided else 0]
 
     def _divided(self, cells: Sequence[Cell], *, is_own: bool) -> Sequence[Cell] | None:
-        """Of a key the columns that Spark divides rows by."""
+        """The columns of a key that Spark partitions rows by."""
         if self.name in _BY_WHOLE_KEY or (self.name == _JOIN and self.part.endswith(_COUNTED)):
             return cells
         if self.name == _SESSIONS or (self.name == _JOIN and self.part.endswith(_NUMBERED)):
@@ -151,11 +155,14 @@ class Operator:
 
 
 def _note_of(checkpoint: Objects, home: str, epoch: int) -> bytes:
-    """The file with which Spark described an operator for an epoch."""
+    """Spark's file that describes an operator for an epoch."""
     try:
         return checkpoint.read(f"{home}/_metadata/metadata")
     except FileNotFoundError:
         names = checkpoint.list(f"{home}/_metadata/v2")
-        numbers = (of.rpartition("/")[2] for of in names)
-        last = max((int(of) for of in numbers if of.isdecimal() and int(of) <= epoch), default=None)
+        numbers = (number.rpartition("/")[2] for number in names)
+        last = max(
+            (int(number) for number in numbers if number.isdecimal() and int(number) <= epoch),
+            default=None,
+        )
         return checkpoint.read(f"{home}/_metadata/v2/{last}")

@@ -1,4 +1,4 @@
-"""Which rows of a state are wanted, and what of them."""
+"""The selection of rows and columns of a state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows of a family, and what of them.
+    """The selected rows and columns of a family.
 
     Attributes:
-        limit: how many rows at most; None is all.
-        where: an expression over key, value and partition, which must hold; None is all rows.
+        limit: maximum number of rows; None is all.
+        where: a filter expression over key, value and partition; None is all rows.
         columns: some of these three, or a field of one as `key.<name>`.
     """
 
@@ -29,25 +29,27 @@ class Selection:
 
 
 class Projection:
-    """The columns that are asked for, in their order."""
+    """The selected columns, in order."""
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
-        """Finds the columns.
+        """Resolves the columns.
 
         Raises:
-            KeyError: one is not there, with all that are.
+            KeyError: a column does not exist; its arguments list all columns.
         """
-        found = [_column(schema, name) for name in columns]
-        self._places = [(part, at) for part, at, _ in found]
-        self.schema = pa.schema(list(zip(columns, (of for _, _, of in found), strict=True)))
+        columns_found = [_column(schema, name) for name in columns]
+        self._places = [(part, at) for part, at, _ in columns_found]
+        self.schema = pa.schema(
+            list(zip(columns, (data_type for _, _, data_type in columns_found), strict=True))
+        )
 
     @property
     def parts(self) -> set[str]:
-        """Which of key, value and partition it takes something of."""
+        """Those of key, value and partition that the columns need."""
         return {part for part, _ in self._places}
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of a batch."""
+        """The selected columns of a batch."""
         arrays = [
             batch.column(part) if at is None else pc.struct_field(batch.column(part), at)
             for part, at in self._places
@@ -57,13 +59,14 @@ class Projection:
 
 def _column(schema: pa.Schema, name: str) -> tuple[str, int | None, pa.DataType]:
     places: dict[str, tuple[str, int | None, pa.DataType]] = {
-        of.name: (of.name, None, of.type) for of in schema
+        column.name: (column.name, None, column.type) for column in schema
     }
     for part in schema:
         if pa.types.is_struct(part.type):
             fields = (part.type.field(at) for at in range(part.type.num_fields))
             places |= {
-                f"{part.name}.{of.name}": (part.name, at, of.type) for at, of in enumerate(fields)
+                f"{part.name}.{column.name}": (part.name, at, column.type)
+                for at, column in enumerate(fields)
             }
     if name not in places:
         raise KeyError(name, list(places))

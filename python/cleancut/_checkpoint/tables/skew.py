@@ -1,4 +1,4 @@
-"""How evenly the state of an operator lies over its partitions."""
+"""The distribution of an operator's state over its partitions."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from cleancut._format.layout import StoreId
 
 @dataclass(frozen=True, repr=False)
 class PartitionSize(Brief):
-    """How much state a partition has.
+    """The size of a partition's state.
 
     Attributes:
         partition: Spark's partition id.
-        bytes: the size of its frames.
+        bytes: size of its frames.
     """
 
     partition: int
@@ -24,7 +24,7 @@ class PartitionSize(Brief):
 
 
 def _drawing(sizes: Iterable[PartitionSize]) -> str:
-    return charts.spread([(f"partition {of.partition}", of.bytes) for of in sizes])
+    return charts.spread([(f"partition {size.partition}", size.bytes) for size in sizes])
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,13 +34,13 @@ class SkewInfo(Brief):
     Attributes:
         operator: Spark's operator id.
         store: Spark's name of the store.
-        partitions: how many there are.
-        bytes: the size of the frames of all.
-        largest: the partition that has most.
-        largest_bytes: the size of its frames.
-        median_bytes: that of half of the partitions is no larger.
-        factor: how many times the median the largest is; infinite where the median is 0.
-        sizes: of all partitions, by their ids.
+        partitions: number of partitions.
+        bytes: size of the frames of all partitions.
+        largest: the largest partition.
+        largest_bytes: size of its frames.
+        median_bytes: median size over the partitions.
+        factor: ratio of the largest size to the median; infinite if the median is 0.
+        sizes: size of each partition, ordered by id.
     """
 
     operator: int
@@ -55,12 +55,12 @@ class SkewInfo(Brief):
 
 
 def skew_infos(sizes: Iterable[tuple[StoreId, int]]) -> Iterator[SkewInfo]:
-    """Describes stores by their sizes, the most uneven first."""
+    """Describes stores by their sizes, most uneven first."""
     by_name: dict[tuple[int, str], dict[int, int]] = {}
     for store, size in sizes:
         by_name.setdefault((store.operator, store.store), {})[store.partition] = size
-    infos = [_skew_info(*name, own) for name, own in by_name.items()]
-    yield from sorted(infos, key=lambda of: (-of.factor, of.operator, of.store))
+    infos = [_skew_info(*name, by_partition) for name, by_partition in by_name.items()]
+    yield from sorted(infos, key=lambda info: (-info.factor, info.operator, info.store))
 
 
 def _skew_info(operator: int, store: str, sizes: dict[int, int]) -> SkewInfo:
@@ -75,5 +75,5 @@ def _skew_info(operator: int, store: str, sizes: dict[int, int]) -> SkewInfo:
         largest_bytes=sizes[largest],
         median_bytes=round(middle),
         factor=round(sizes[largest] / middle, 2) if middle else float("inf"),
-        sizes=tuple(PartitionSize(*of) for of in sorted(sizes.items())),
+        sizes=tuple(PartitionSize(*item) for item in sorted(sizes.items())),
     )

@@ -1,4 +1,4 @@
-"""What a checkpoint tells about its state stores, their column families and their frames."""
+"""Descriptions of state stores, column families and frames."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ class StoreInfo(Brief):
         partition: Spark's partition id.
         store: Spark's name of the store.
         versions: the versions that have a frame, ascending.
-        latest_version: the last of them.
-        bytes: the size of all its frames that a version needs.
-        referenced_bytes: the size of what its base refers to in the last cut, in bytes; of what
-            stores divide among them, its share. 0 where it has rows of its own, None where that
-            cannot be read.
+        latest_version: the latest of these versions.
+        bytes: size of all its required frames.
+        referenced_bytes: size of the frames of other stores that its snapshot references in the
+            last cut, in bytes. Stores that divide a frame have equal shares of it. 0 if the store
+            has rows of its own, None if the size cannot be read.
     """
 
     operator: int
@@ -41,10 +41,11 @@ class FamilyInfo(Brief):
     """One column family of a state store, over all partitions.
 
     Attributes:
-        name: Spark's name: of a state variable of `transformWithState`, say.
-        keys: the number of its live keys.
+        name: Spark's name of the family, for example that of a state variable of
+            `transformWithState`.
+        keys: number of live keys.
         is_multi_valued: whether a key has a list of values.
-        is_internal: whether Spark keeps its own books there (timers, times to live).
+        is_internal: whether Spark uses it internally (timers, times to live).
         encoding: Spark's name of the encoding of its rows.
     """
 
@@ -57,7 +58,7 @@ class FamilyInfo(Brief):
 
 @dataclass(frozen=True, repr=False)
 class FrameInfo(Brief):
-    """One frame, read whole and found sound.
+    """One frame that was read completely and is intact.
 
     Attributes:
         operator: Spark's operator id.
@@ -66,15 +67,15 @@ class FrameInfo(Brief):
         version: the state version after the frame.
         id: the id of that version.
         kind: "changelog" (the changes of one epoch) or "snapshot" (all live rows).
-        parent_version: the version that a delta applies to; None in a base.
-        parent_id: the id of that version; None in a base and where the parent is version 0.
-        codec: how the blocks are stored.
-        blocks: the number of blocks.
-        records: the number of puts, merges and removes.
-        keys: the number of live keys of the store at this version.
-        raw_bytes: the size of the records.
-        stored_bytes: the size of the records as they are stored.
-        file_bytes: the size of the whole frame.
+        parent_version: the version that a changelog applies to; None for a snapshot.
+        parent_id: the id of that version; None for a snapshot, and if the parent is version 0.
+        codec: compression of the blocks.
+        blocks: number of blocks.
+        records: number of puts, merges and removes.
+        keys: number of live keys of the store at this version.
+        raw_bytes: size of the records.
+        stored_bytes: size of the records as they are stored.
+        file_bytes: size of the whole frame.
     """
 
     operator: int
@@ -95,12 +96,12 @@ class FrameInfo(Brief):
 
 
 def store_info(history: StoreHistory, referred: Mapping[StoreId, int] | None) -> StoreInfo:
-    """Describes a store by what level 0 has of it and by its chains in the cuts.
+    """Describes a store by its files of level 0 and its chains in the cuts.
 
     Args:
-        history: what there is of it.
-        referred: the stores that refer to others, each with the size of that; None where it cannot
-            be read.
+        history: the history of the store.
+        referred: the stores that reference frames of other stores, each with the size of these
+            frames; None if it cannot be read.
     """
     sizes = () if history.files is None else history.files.listing.sizes.values()
     placed = {frame for chain in history.chains.values() for frame in chain}
@@ -116,19 +117,19 @@ def store_info(history: StoreHistory, referred: Mapping[StoreId, int] | None) ->
 
 
 def family_infos(states: Iterable[State]) -> Iterator[FamilyInfo]:
-    """Describes the families of a store by its partitions, in the order of their ids."""
-    found: dict[str, FamilyInfo] = {}
+    """Describes the families of a store over its partitions, ordered by id."""
+    by_name: dict[str, FamilyInfo] = {}
     for state in states:
         for family in state.families.values():
-            before = found.get(family.name)
-            found[family.name] = FamilyInfo(
+            before = by_name.get(family.name)
+            by_name[family.name] = FamilyInfo(
                 name=family.name,
                 keys=len(state.rows[family.family_id]) + (before.keys if before else 0),
                 is_multi_valued=family.is_multi_valued,
                 is_internal=family.is_internal,
                 encoding=family.encoding,
             )
-    yield from found.values()
+    yield from by_name.values()
 
 
 def frame_info(frame: Frame) -> FrameInfo:

@@ -1,4 +1,4 @@
-"""Checks all cuts of a checkpoint, the segments, and every version that the cuts stand for."""
+"""Verifies all cuts of a checkpoint, their segments, and every version of the cuts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,30 +18,30 @@ from cleancut._format.placed import Chain, PlacedFrame
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError
 
-# What is read ahead of its decoding; all frames of as many stores as fit.
+# Maximum size of frames that are read before they are decoded.
 _WINDOW_BYTES = 256 << 20
 
 
 @dataclass
 class CutCheck:
-    """Checks what belongs to cuts; damage is collected, never raised.
+    """Verifies cuts and the objects that they reference; collects problems, never raises them.
 
     Attributes:
         root: the checkpoint.
-        epochs: those that have a cut.
-        cuts: the number of sound cuts, whatever is wrong with what they lead to.
-        committed: the sound cuts, by their epochs.
-        operators: those of the last sound cut.
-        savepoints: the number of sound savepoints.
-        pages: the number of sound pages.
-        segments: the number of segments whose header, table and trailer are sound.
-        unnamed: the number of segments that neither a sound cut nor a sound savepoint names.
-        frames: the number of sound frames.
-        bytes: their size.
-        loadable: the number of versions, over all stores, that can be loaded.
-        stores: all stores of the sound cuts and savepoints.
-        provider: what keeps the state by the last sound cut, where it is not Cleancut.
-        findings: what is wrong, by object and place in it.
+        epochs: the epochs that have a cut.
+        cuts: number of intact cuts, whatever the state of the objects that they reference.
+        committed: the intact cuts, ordered by epoch.
+        operators: the operators of the last intact cut.
+        savepoints: number of intact savepoints.
+        pages: number of intact pages.
+        segments: number of segments whose header, table and trailer are intact.
+        unnamed: number of segments that neither an intact cut nor an intact savepoint references.
+        frames: number of intact frames.
+        bytes: size of these frames.
+        loadable: number of versions, over all stores, that can be loaded.
+        stores: all stores of the intact cuts and savepoints.
+        provider: provider class of the last intact cut, if it is not Cleancut's.
+        findings: the problems, by object and offset in it.
     """
 
     root: Root
@@ -93,19 +93,19 @@ class CutCheck:
 
         names: list[int | str] = [*self.epochs, *self.root.savepoints()]
         cuts = []
-        for name, found in zip(names, mapped(read, names), strict=True):
-            if isinstance(found, Finding):
-                self.findings[found.path, 0] = found
-            elif found is not None:
-                cuts.append(found)
+        for name, result in zip(names, mapped(read, names), strict=True):
+            if isinstance(result, Finding):
+                self.findings[result.path, 0] = result
+            elif result is not None:
+                cuts.append(result)
                 self.cuts += isinstance(name, int)
                 if isinstance(name, int):
-                    self.committed.append(found)
-                    self.provider = other_provider(found)
+                    self.committed.append(result)
+                    self.provider = other_provider(result)
                 else:
                     self.savepoints += 1
-                    self._pinned.add(found.version)
-        # Chains are applied in this order, each on top of the one before if it can be.
+                    self._pinned.add(result.version)
+        # Chains are applied in this order, each continuing the one before if possible.
         return sorted(cuts, key=lambda cut: cut.epoch)
 
     def _chains(
@@ -118,7 +118,7 @@ class CutCheck:
                 path = str(error.params.get("path", cut.path))
                 self.findings.setdefault((path, 0), finding_of(path, error)).add(cut.version)
             if self.committed and cut is self.committed[-1]:
-                self.operators = {of.operator for of in chains if not of.is_channel}
+                self.operators = {store.operator for store in chains if not store.is_channel}
             for store, chain in chains.items():
                 check = checks.setdefault(store, StoreCutCheck(reader, store, self.findings))
                 check.chains[cut.ref] = chain
@@ -126,7 +126,7 @@ class CutCheck:
         return dict(sorted(checks.items()))
 
     def _read_pages(self, cuts: Iterable[StoredCut]) -> None:
-        """Reads the pages that no cut names, too; those that one does were read for it."""
+        """Reads also the pages that no cut references; the others were read for their cuts."""
         named = {page.name for cut in cuts for page in cut.paged.pages}
         unnamed = [name for name in self.root.pages() if name not in named]
         objects = self.root.objects
@@ -153,25 +153,25 @@ class CutCheck:
         cuts: Iterable[StoredCut],
         reader: CutReader,
     ) -> None:
-        """Adds the frames that no cut names: those of attempts that did not count."""
+        """Adds the frames that no cut references: those of attempts that did not count."""
         named = {frame.segment for check in checks.values() for frame in check.placed}
         named |= {part.segment for cut in cuts for part in cut.paged.window}
-        named |= {name for cut in cuts for of in cut.referred for name in of.segments}
+        named |= {name for cut in cuts for base in cut.referred for name in base.segments}
         sizes = self.root.segments()
         self.unnamed = len(sizes.keys() - named)
-        for _, found in check_segments(self.root.objects, sizes):
-            if isinstance(found, Finding):
-                self.findings.setdefault((found.path, 0), found)
+        for _, result in check_segments(self.root.objects, sizes):
+            if isinstance(result, Finding):
+                self.findings.setdefault((result.path, 0), result)
                 continue
             self.segments += 1
-            for frame in found:
+            for frame in result:
                 store = frame.store
                 check = checks.setdefault(store, StoreCutCheck(reader, store, self.findings))
                 check.placed.setdefault(frame)
 
     def _forget_retired(self) -> None:
         """Drops what is missing because a running query has deleted it in the meantime."""
-        missing = {key: found for key, found in self.findings.items() if found.is_missing}
+        missing = {key: finding for key, finding in self.findings.items() if finding.is_missing}
         if not missing:
             return
         there = {epoch + 1 for epoch in self.root.epochs()} | self._pinned
@@ -183,19 +183,19 @@ class CutCheck:
 
 @dataclass
 class StoreCutCheck:
-    """Checks one store: each of its frames, and each version that a cut stands for.
+    """Verifies one store: each of its frames, and its version in each cut.
 
-    The state of the cut before is kept, so that a chain is applied once and not once for each
-    version that it leads to.
+    It keeps the state of the previous cut, so that a chain is applied once, and not once for each
+    version on it.
 
     Attributes:
         reader: reads frames.
         store: the store.
-        findings: where to put what is wrong.
+        findings: receives the problems.
         chains: the chain in each cut and savepoint, by version.
-        placed: all its frames, by cuts and by tables, in no order that matters.
-        frames: the number of sound frames.
-        bytes: their size.
+        placed: all its frames, from cuts and from segment tables, in any order.
+        frames: number of intact frames.
+        bytes: size of these frames.
         loadable: the versions that can be loaded.
     """
 
@@ -213,7 +213,7 @@ class StoreCutCheck:
     _sound: set[PlacedFrame] = field(default_factory=set)
 
     def size(self) -> int:
-        """How much there is to read, in bytes."""
+        """The size of the frames to read, in bytes."""
         return sum(part.length for part in set(map(range_of, self.placed)))
 
     def run(self, parts: Parts) -> None:
@@ -229,7 +229,7 @@ class StoreCutCheck:
                 self._frame(frame, parts, None)
 
     def _check(self, cut: CutRef, chain: Chain, parts: Parts) -> Finding | None:
-        """Why the version of a cut cannot be loaded; None where it can."""
+        """The reason why the version of a cut cannot be loaded; None if it can."""
         before, applied = self._state, self._applied
         known = next((self._bad[placed] for placed in chain if placed in self._bad), None)
         if known is not None:
@@ -265,14 +265,14 @@ class StoreCutCheck:
         return None
 
     def _found_in_source(self, base: Frame, error: CleancutError) -> Finding:
-        """What is wrong with a frame that a base refers to is a finding of its own."""
+        """Reports a problem of a frame that a snapshot references as a separate finding."""
         path = error.params.get("path", error.params.get("directory", base.request.path))
         return self._found(str(path), int(error.params.get("offset", 0)), error)
 
     def _compare(
         self, state: State, base: PlacedFrame, before: State, parts: Parts
     ) -> Finding | None:
-        """Compares what a base has led to with what deltas have led to, at the same version."""
+        """Compares the state of a snapshot with that of changelogs, at the same version."""
         if before.version < base.name.version == state.version:
             self._follow(before, base, parts)
         at = state.version, state.version_id
@@ -284,7 +284,7 @@ class StoreCutCheck:
         return self._found_in(base, error)
 
     def _follow(self, before: State, base: PlacedFrame, parts: Parts) -> None:
-        """Applies the delta that a base stands for, where no cut names it but it is there."""
+        """Applies the changelog of a snapshot's version, if it exists but no cut references it."""
         twin = FrameName(base.name.version, base.name.version_id, "delta")
         for placed in self.placed:
             if placed.name != twin or placed in self._bad:
@@ -311,7 +311,7 @@ class StoreCutCheck:
         return frame
 
     def _found_in(self, placed: PlacedFrame, error: CleancutError) -> Finding:
-        # All frames of a missing segment are one finding.
+        # A missing segment is one finding for all its frames.
         is_missing = error.error_id == "CLEANCUT_FRAME_MISSING"
         path = self.reader.objects.path(placed.segment)
         finding = self._found(path, 0 if is_missing else placed.offset, error)

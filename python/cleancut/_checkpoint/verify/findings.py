@@ -1,4 +1,4 @@
-"""What a check of a checkpoint finds wrong."""
+"""Problems that a verification finds in a checkpoint."""
 
 from dataclasses import dataclass, field
 
@@ -7,11 +7,11 @@ from cleancut.errors import CleancutError, CorruptedError
 
 @dataclass
 class Finding:
-    """An object, or a part of one, that is damaged, misplaced or missing.
+    """An object, or a part of one, that is corrupted, misplaced or missing.
 
     Attributes:
         path: full path of the object.
-        error: what reading it raises.
+        error: the error that reading it raises.
         affects: the versions that cannot be loaded because of it, ascending.
     """
 
@@ -25,17 +25,17 @@ class Finding:
         return self.error.error_id == "CLEANCUT_FRAME_MISSING" or is_page_or_table
 
     def add(self, version: int) -> None:
-        """Notes a version that it affects."""
+        """Records a version that it affects."""
         if version not in self.affects:
             self.affects.append(version)
             self.affects.sort()
 
 
 def finding_of(path: str, error: CleancutError) -> Finding:
-    """The finding for what reading an object has raised.
+    """The finding for the error of a read.
 
     Raises:
-        CleancutError: the error itself, where it tells of the store and not of the object.
+        CleancutError: the error itself, if it concerns the object store and not the object.
     """
     if isinstance(error, CorruptedError) or error.error_id == "CLEANCUT_FORMAT_UNKNOWN":
         return Finding(path, error)

@@ -1,4 +1,4 @@
-"""Checks every byte of a checkpoint's state and every version that can be loaded."""
+"""Verifies every byte of a checkpoint's state and every version that can be loaded."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,17 +20,17 @@ from cleancut.errors import brief
 
 @dataclass(frozen=True, repr=False)
 class Problem(Brief):
-    """One cut, page, segment, frame or file of Spark's that is damaged, misplaced or missing.
+    """One corrupted, misplaced or missing cut, page, segment, frame or file of Spark.
 
     Attributes:
-        object: full path of the object that it is, or lies in.
+        object: full path of the object, or of the object that contains it.
         affects: the versions that cannot be loaded because of it, ascending: of the frame's store,
-            or of all stores for a cut or a missing segment, and of some for a page. None where a
-            sound base spares the reader a damaged delta, where no cut needs what is damaged, for a
-            damaged savepoint, and for a file of Spark's, without which the state can be read, but
-            no query goes on.
-        error_id: the id of the error that reading it raises.
-        message: that error's whole text.
+            or of all stores for a cut or a missing segment, and of some stores for a page. None for
+            a changelog that an intact snapshot replaces, for an object that no cut references, for
+            a savepoint, and for a file of Spark: without it the state can be read, but no query
+            can restart.
+        error_id: id of the error that reading it raises.
+        message: full text of that error.
     """
 
     object: str
@@ -41,29 +41,29 @@ class Problem(Brief):
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(Brief):
-    """What `Checkpoint.verify` found.
+    """The result of `Checkpoint.verify`.
 
     Attributes:
         location: the checkpoint location as it was given.
-        cuts: the number of sound cuts; a checkpoint of level 0 has none.
-        savepoints: the number of sound savepoints.
-        segments: the number of segments whose header, table and trailer are sound.
+        cuts: number of intact cuts; 0 for a checkpoint of level 0.
+        savepoints: number of intact savepoints.
+        segments: number of segments whose header, table and trailer are intact.
         unreferenced: number of segments that no cut and no savepoint references: those of an
             uncommitted epoch, or those that a crash has left.
-        stores: the number of state stores.
-        frames: the number of sound frames.
-        bytes: their size.
-        loadable: the number of versions, over all stores, that can be loaded.
-        retired: the number of versions that have a frame but no longer all that they build on, and
-            are older than the oldest version of their store that can be loaded. Retention leaves
-            such frames; they are no damage.
-        spark_files: the number of sound files that Spark has written: the id of the query, the logs
-            of offsets, commits and sources, operators and schemas.
-        problems: everything that is wrong: files of level 0, cuts, pages, segments, their frames,
-            each in the order of stores and versions, and Spark's files.
-        provider: Spark's name of the class that keeps the query's state, if it has any, where that
-            is not Cleancut's by the last cut: no such state was checked. None where it is.
-        pages: the number of sound pages, which cuts of format 2 lead to.
+        stores: number of state stores.
+        frames: number of intact frames.
+        bytes: size of these frames.
+        loadable: number of versions, over all stores, that can be loaded.
+        retired: number of versions that have a frame but lack an earlier one, and are older than
+            the oldest loadable version of their store. Retention leaves such frames; they are no
+            problem.
+        spark_files: number of intact files of Spark: the query id, the logs of offsets, commits and
+            sources, operators and schemas.
+        problems: all problems: files of level 0, cuts, pages, segments and frames, ordered by store
+            and version, then files of Spark.
+        provider: Spark's name of the provider class, if the last cut has one that is not
+            Cleancut's: its state was not verified. Else None.
+        pages: number of intact pages; cuts of format 2 reference them.
     """
 
     location: str
@@ -83,25 +83,25 @@ class VerifyReport(Brief):
 
     @property
     def ok(self) -> bool:
-        """Whether all was checked, and nothing is wrong."""
+        """Whether everything was verified, without problems."""
         return not self.problems and self.provider is None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dictionary, `ok` included."""
+        """The report as a plain dictionary, `ok` included."""
         return {**asdict(self), "ok": self.ok}
 
     def __str__(self) -> str:
         return "\n".join([*(problem.message for problem in self.problems), self._summary()])
 
     def _repr_html_(self) -> str:
-        found = self.problems
+        problems = self.problems
         columns = [
-            Column("object", [problem.object for problem in found]),
-            Column("affects", [problem.affects for problem in found]),
-            Column("error", [problem.error_id for problem in found]),
-            Column("message", [problem.message for problem in found]),
+            Column("object", [problem.object for problem in problems]),
+            Column("affects", [problem.affects for problem in problems]),
+            Column("error", [problem.error_id for problem in problems]),
+            Column("message", [problem.message for problem in problems]),
         ]
-        table = html.table(columns, "problems") if found else ""
+        table = html.table(columns, "problems") if problems else ""
         return html.text(self._summary()) + table
 
     def _summary(self) -> str:
@@ -122,12 +122,12 @@ class VerifyReport(Brief):
 
 
 def verify(root: Root) -> VerifyReport:
-    """Reads everything once; damage is collected, never raised.
+    """Reads everything once; problems are collected, never raised.
 
     Raises:
         OSError: the file system fails.
-        RequestError: the object store refuses to answer.
-        RetryableError: it cannot answer.
+        RequestError: the object store refuses.
+        RetryableError: the object store is unavailable.
     """
     epochs = root.epochs()
     listings = root.listings()
@@ -159,7 +159,7 @@ def verify(root: Root) -> VerifyReport:
 
 
 def _loadable(check: StoreCheck, epochs: Sequence[int]) -> int:
-    """The versions that are read from the files of level 0; later ones have cuts."""
+    """The number of versions that are loaded from files of level 0; later ones have cuts."""
     return sum(not epochs or version <= epochs[0] for version in check.loadable)
 
 

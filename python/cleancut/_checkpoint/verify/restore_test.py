@@ -1,4 +1,4 @@
-"""Restore tests: all that a restart from a cut would read is read and decoded.
+"""Restore tests: they read and decode everything that a restart from a cut would read.
 
 The format of the record is in docs/FORMAT.md, *Proofs*.
 """
@@ -26,7 +26,7 @@ from cleancut._format.layout import StoreId, proof_name
 from cleancut._unsafe_rows.column_cells import MisfitError
 from cleancut._unsafe_rows.schema import struct_of
 
-# Enough to see how often it is done.
+# Number of retained records.
 _KEPT = 16
 _DIGEST_BYTES = 8
 
@@ -86,31 +86,31 @@ def run_restore_test(root: Root, at: int | str | None, *, read_only: bool) -> Re
     for loaded in history.reader.states(cut, chains.values()):
         tally.add(loaded)
     if not isinstance(at, str) and cut.epoch == history.epochs[-1]:
-        _check_sparks(root, cut, {of.operator for of in chains if not of.is_channel})
-    found = RestoreTest(
+        _check_sparks(root, cut, {store.operator for store in chains if not store.is_channel})
+    result = RestoreTest(
         epoch=cut.epoch,
         tested=datetime.fromtimestamp(int(time.time() * 1000) / 1000, UTC),
-        stores=sum(not of.is_channel for of in chains),
+        stores=sum(not store.is_channel for store in chains),
         rows=tally.rows,
         in_flight_rows=tally.in_flight_rows,
         bytes=sum(history.reader.sizes(cut).values())
-        + sum(chain_bytes(chain) for of, chain in chains.items() if of.is_channel),
+        + sum(chain_bytes(chain) for store, chain in chains.items() if store.is_channel),
         digest=tally.digest.to_bytes(_DIGEST_BYTES, "big").hex(),
         query_id=cut.query_id,
         generation=cut.generation,
     )
     if not read_only:
-        _write(root, found)
-    return found
+        _write(root, result)
+    return result
 
 
 def restore_tests(root: Root) -> Iterator[RestoreTest]:
     """The recorded restore tests, ordered by epoch; unreadable records are skipped."""
     for name in root.proofs():
         try:
-            found = json.loads(root.objects.read(name))
-            tested = datetime.fromtimestamp(found.pop("provenMs") / 1000, UTC)
-            values = {_FIELDS[name]: value for name, value in found.items()}
+            record = json.loads(root.objects.read(name))
+            tested = datetime.fromtimestamp(record.pop("provenMs") / 1000, UTC)
+            values = {_FIELDS[name]: value for name, value in record.items()}
             yield RestoreTest(**values, tested=tested)
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             continue
@@ -128,18 +128,20 @@ _FIELDS: Mapping[str, str] = {
 }
 
 
-def _write(root: Root, found: RestoreTest) -> None:
-    values = asdict(found)
-    body: dict[str, Any] = {of: values[own] for of, own in _FIELDS.items()}
-    body["provenMs"] = round(found.tested.timestamp() * 1000)
-    name = proof_name(found.epoch, body["provenMs"])
+def _write(root: Root, result: RestoreTest) -> None:
+    values = asdict(result)
+    body: dict[str, Any] = {
+        stored_name: values[attribute] for stored_name, attribute in _FIELDS.items()
+    }
+    body["provenMs"] = round(result.tested.timestamp() * 1000)
+    name = proof_name(result.epoch, body["provenMs"])
     root.objects.create(name, json.dumps(body).encode())
     for old in root.proofs()[:-_KEPT]:
         root.objects.delete(old)
 
 
 def _check_sparks(root: Root, cut: StoredCut, operators: set[int]) -> None:
-    """Spark goes on from files of its own beside the last cut."""
+    """Verifies the files of Spark from which it restarts after the last cut."""
     check = SparkFilesCheck(root, [cut], operators)
     check.run()
     for finding in check.findings.values():
@@ -191,12 +193,12 @@ def _decode(loaded: LoadedState, family: Family, pairs: list[tuple[bytes, bytes]
 
 
 def _digest(store: StoreId, family: Family, rows: Mapping[bytes, list[bytes]]) -> int:
-    """The same whatever the order of keys; values of a list have theirs."""
-    of = f"{store.operator}/{store.store}/{family.name}/".encode()
-    found = 0
+    """A digest that is independent of the order of keys; values of a list keep their order."""
+    prefix = f"{store.operator}/{store.store}/{family.name}/".encode()
+    digest = 0
     for key, values in rows.items():
-        hashed = blake2b(of + len(key).to_bytes(4, "big") + key, digest_size=_DIGEST_BYTES)
+        hashed = blake2b(prefix + len(key).to_bytes(4, "big") + key, digest_size=_DIGEST_BYTES)
         for value in values:
             hashed.update(len(value).to_bytes(4, "big") + value)
-        found ^= int.from_bytes(hashed.digest(), "big")
-    return found
+        digest ^= int.from_bytes(hashed.digest(), "big")
+    return digest

@@ -1,4 +1,4 @@
-"""Checks what frames the frames of segments, all but the frames themselves."""
+"""Verifies headers, tables and trailers of segments."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,13 +18,13 @@ _TAIL_BYTES = 1 << 16
 def check_segments(
     objects: Objects, sizes: Mapping[str, int]
 ) -> Iterator[tuple[str, list[PlacedFrame] | Finding]]:
-    """The frames of each segment by its table, or what is wrong with the segment.
+    """The frames of each segment by its table, or the problem of the segment.
 
-    A segment that has vanished since it was listed is left out.
+    A segment that was deleted since it was listed is left out.
 
     Args:
-        objects: where they lie.
-        sizes: the sizes of the segments by their names.
+        objects: the objects that contain the segments.
+        sizes: the sizes of the segments, by name.
     """
 
     def checked(name: str) -> list[PlacedFrame] | Finding | None:
@@ -35,9 +35,9 @@ def check_segments(
         except FileNotFoundError:
             return None
 
-    for name, found in zip(sizes, mapped(checked, sizes), strict=True):
-        if found is not None:
-            yield name, found
+    for name, result in zip(sizes, mapped(checked, sizes), strict=True):
+        if result is not None:
+            yield name, result
 
 
 def _table(objects: Objects, text: str, size: int) -> list[PlacedFrame]:

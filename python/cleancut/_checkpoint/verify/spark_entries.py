@@ -1,4 +1,4 @@
-"""What Spark's own files of a checkpoint must hold, as far as they show it."""
+"""The content that Spark's own files of a checkpoint must have, if it can be checked."""
 
 import json
 import re
@@ -17,14 +17,14 @@ Missing = list[tuple[str, str]]
 
 
 def query_id_of(metadata: bytes) -> str | None:
-    """The id in Spark's file `metadata`."""
-    found = _json(metadata.decode("utf-8", "replace"))
-    query_id = found.get("id") if isinstance(found, dict) else None
+    """The query id in Spark's file `metadata`."""
+    parsed = _json(metadata.decode("utf-8", "replace"))
+    query_id = parsed.get("id") if isinstance(parsed, dict) else None
     return query_id if isinstance(query_id, str) else None
 
 
 def problem_of(name: str, data: bytes) -> str | None:
-    """What is wrong with a file by its content; None where nothing is known to be."""
+    """The problem with the content of a file; None if none is known."""
     if not data:
         return "it is empty"
     parts = name.split("/")
@@ -48,53 +48,53 @@ def problem_of(name: str, data: bytes) -> str | None:
 
 
 def _problem_of_source(entry: str, text: str) -> str | None:
-    """Sources write what they will; the file source tells to which entry each line belongs."""
+    """Sources write any format; each line of a file source names the entry that it belongs to."""
     number = _number(entry)
     for line in text.split("\n")[1:]:
         if not line.startswith("{"):
             continue
-        found = _json(line)
-        if found is None:
+        parsed = _json(line)
+        if parsed is None:
             return "a line of it is no JSON"
-        of = found.get("batchId") if isinstance(found, dict) else None
-        if isinstance(of, int) and number is not None:
-            fits = of <= number if entry.endswith(_COMPACT) else of == number
+        batch = parsed.get("batchId") if isinstance(parsed, dict) else None
+        if isinstance(batch, int) and number is not None:
+            fits = batch <= number if entry.endswith(_COMPACT) else batch == number
             if not fits:
-                return f"it tells of entry {of}"
+                return f"it has a line of entry {batch}"
     return None
 
 
 def _problem_of_operator(operator: int, data: bytes) -> str | None:
     try:
-        found = OperatorMetadata.parse(data).operator
+        described = OperatorMetadata.parse(data).operator
     except ValueError:
         return "it does not describe an operator"
-    return None if found == operator else f"it is that of the operator {found}"
+    return None if described == operator else f"it is that of the operator {described}"
 
 
 def numbers(names: Iterable[str], directory: str) -> set[int]:
     """The numbered entries of a log."""
     prefix = f"{directory}/"
-    found = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-    return {int(entry) for entry in found if entry.isdecimal()}
+    entries = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return {int(entry) for entry in entries if entry.isdecimal()}
 
 
 def missing_of_sources(names: Iterable[str], offsets: bytes, epoch: int) -> Missing:
-    """The entries of file sources that an epoch's offsets build on and that are not there."""
+    """The missing entries of file sources that an epoch's offsets require."""
     there = set(names)
     missing: Missing = []
     for source, offset in _offsets(offsets).items():
-        found = _json(offset) if offset is not None else None
-        last = found.get("logOffset") if isinstance(found, dict) else None
+        position = _json(offset) if offset is not None else None
+        last = position.get("logOffset") if isinstance(position, dict) else None
         if not isinstance(last, int):
             continue
         log = f"sources/{source}"
         compacted = max((n for n in range(last + 1) if f"{log}/{n}{_COMPACT}" in there), default=-1)
-        own = (number for number in numbers(there, log) if compacted < number <= last)
+        existing = (number for number in numbers(there, log) if compacted < number <= last)
         first = 0 if compacted < 0 else compacted + 1
         missing += [
             (f"{log}/{number}", f"the offsets of epoch {epoch} build on it")
-            for number in sorted(set(range(first, last + 1)) - set(own))
+            for number in sorted(set(range(first, last + 1)) - set(existing))
         ]
     return missing
 
@@ -114,18 +114,18 @@ def missing_of_operators(
     missing: Missing = []
     for operator in sorted(operators):
         home = f"state/{operator}"
-        own = [name for name in there if name.startswith(f"{home}/_metadata/")]
-        if not own:
+        metadata_files = [name for name in there if name.startswith(f"{home}/_metadata/")]
+        if not metadata_files:
             missing.append((f"{home}/_metadata/metadata", f"operator {operator} has state"))
-        for name in own:
+        for name in metadata_files:
             for schema in _schemas(home, entries.get(name, b""), offsets):
                 if schema not in there:
-                    missing.append((schema, f"{name} tells of it"))
+                    missing.append((schema, f"{name} references it"))
     return missing
 
 
 def _schemas(home: str, metadata: bytes, offsets: bytes) -> list[str]:
-    """The files with schemas that an operator's metadata speak of."""
+    """The schema files that an operator's metadata reference."""
     try:
         operator = OperatorMetadata.parse(metadata)
     except ValueError:

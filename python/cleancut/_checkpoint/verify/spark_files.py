@@ -1,4 +1,4 @@
-"""Checks Spark's own files of a checkpoint: all that a restart needs beside the state."""
+"""Verifies Spark's own files of a checkpoint, which a restart requires in addition to the state."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from cleancut.errors import CleancutError, error_of
 
 @dataclass
 class SparkFilesCheck:
-    """Checks what Spark has written; damage is collected, never raised.
+    """Verifies the files that Spark has written; collects problems, never raises them.
 
     Attributes:
         root: the checkpoint.
-        cuts: its sound cuts, by their epochs.
-        operators: those that have state by the last of them.
-        files: the number of sound files.
-        findings: what is wrong, by path.
+        cuts: its intact cuts, ordered by epoch.
+        operators: the operators with state in the last cut.
+        files: number of intact files.
+        findings: the problems, by path.
     """
 
     root: Root
@@ -54,11 +54,11 @@ class SparkFilesCheck:
         return sorted(filter(is_sparks, listed))
 
     def _read(self, names: Iterable[str]) -> None:
-        for name, found in zip(names, mapped(self._one, names), strict=True):
-            if isinstance(found, CleancutError):
-                self._found(name, found)
-            elif found is not None:
-                self._entries[name] = found
+        for name, result in zip(names, mapped(self._one, names), strict=True):
+            if isinstance(result, CleancutError):
+                self._found(name, result)
+            elif result is not None:
+                self._entries[name] = result
 
     def _one(self, name: str) -> bytes | CleancutError | None:
         objects = self.root.checkpoint
@@ -74,17 +74,17 @@ class SparkFilesCheck:
             return data
         if agrees(data, side):
             return data
-        return cut_damaged(objects.path(name), "it differs from the checksums beside it")
+        return cut_damaged(objects.path(name), "it differs from its checksum file")
 
     def _check_metadata(self) -> None:
         query = next((cut.query_id for cut in reversed(self.cuts) if cut.query_id), None)
         path = self.root.checkpoint.path(METADATA)
         if METADATA in self._entries:
-            found = spark_entries.query_id_of(self._entries[METADATA])
-            if found is None:
+            id_found = spark_entries.query_id_of(self._entries[METADATA])
+            if id_found is None:
                 self._damaged(METADATA, "it holds no id of a query")
-            elif query not in (None, found):
-                detail = f"it is that of the query {found}, and the last cut is of {query}"
+            elif query not in (None, id_found):
+                detail = f"it is that of the query {id_found}, and the last cut is of {query}"
                 self._damaged(METADATA, detail)
         elif path not in self.findings:
             facts = {"location": self.root.location, "path": path, "query": query or "(unknown)"}
@@ -97,7 +97,7 @@ class SparkFilesCheck:
                 self._damaged(name, detail)
 
     def _check_copies(self) -> None:
-        """Compares the entries of each epoch with those that its cut holds."""
+        """Compares the entries of each epoch with the copies in its cut."""
         for cut in self.cuts:
             for log, text in (("offsets", cut.offsets), ("commits", cut.commit)):
                 name = f"{log}/{cut.epoch}"
@@ -107,13 +107,13 @@ class SparkFilesCheck:
     def _check_missing(self, names: Sequence[str]) -> None:
         missing = [name for name, _ in self._missing(names)]
         if missing:
-            # A query that runs may have deleted old entries in the meantime.
+            # A running query may have deleted old entries in the meantime.
             for name, needed_by in self._missing(self._listed()):
                 if name in missing:
                     self._damaged(name, f"it is missing, and {needed_by}")
 
     def _missing(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """What has to be there beside these, and by what it is known."""
+        """The missing files, each with the reason why it must exist."""
         offsets = spark_entries.numbers(names, "offsets")
         last = max([*offsets, *(cut.epoch for cut in self.cuts)], default=-1)
         missing = [*self._gaps(offsets, "offsets", {cut.epoch for cut in self.cuts[-1:]})]
@@ -137,7 +137,7 @@ class SparkFilesCheck:
         return [(self._name(name), f"the commit log ends with epoch {last}")]
 
     def _unused(self, offsets: set[int]) -> set[int]:
-        """The epochs before those of acts, which are planned and not committed."""
+        """The epochs before those of operations, which are planned and not committed."""
         unused: set[int] = set()
         cuts = {cut.epoch for cut in self.cuts}
         for epoch in offsets:
@@ -146,7 +146,7 @@ class SparkFilesCheck:
             unused |= set() if last is None else set(range(last + 1, epoch))
             if number is not None:
                 unused.add(number)
-                # Its own number, too, is that of an act that was not done, or planned for one.
+                # The epoch itself may also belong to an operation that was not completed.
                 if epoch < number or (cuts and min(cuts) < epoch and epoch not in cuts):
                     unused.add(epoch)
         return unused

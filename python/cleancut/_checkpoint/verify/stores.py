@@ -1,4 +1,4 @@
-"""Checks all frames of one store, and all its versions, reading each frame once."""
+"""Verifies all frames of one store, and all its versions, reading each frame once."""
 
 from dataclasses import dataclass, field
 
@@ -12,18 +12,18 @@ from cleancut.errors import CleancutError
 
 @dataclass
 class StoreCheck:
-    """Checks one store, from its lowest version up.
+    """Verifies one store, from its lowest version up.
 
-    The state of the version before is kept, so that a chain of deltas is applied once and not once
-    for each version that it leads to.
+    It keeps the state of the previous version, so that a chain of changelogs is applied once, and
+    not once for each version on it.
 
     Attributes:
         reader: reads the store.
-        frames: the number of frames that were read.
-        bytes: their size.
-        findings: what is wrong, by path.
+        frames: number of frames that were read.
+        bytes: size of these frames.
+        findings: the problems, by path.
         loadable: the versions that can be loaded.
-        retired: the versions below those of which retention has deleted a part.
+        retired: older versions of which retention has deleted frames.
     """
 
     reader: StoreReader
@@ -36,7 +36,7 @@ class StoreCheck:
     _causes: dict[tuple[int, str], Finding | None] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Reads everything; damage is collected, never raised."""
+        """Reads everything; problems are collected, never raised."""
         for version, ids in self.reader.listing.ids.items():
             for version_id in ids:
                 cause = self._check(version, version_id)
@@ -48,7 +48,7 @@ class StoreCheck:
         self._retire()
 
     def _retire(self) -> None:
-        """Forgets what is missing below the oldest version that loads: retention deleted it."""
+        """Ignores missing frames below the oldest loadable version: retention deleted them."""
         oldest = min(self.loadable, default=0)
         for path, finding in list(self.findings.items()):
             if finding.is_missing and all(version < oldest for version in finding.affects):
@@ -56,7 +56,7 @@ class StoreCheck:
                 del self.findings[path]
 
     def _check(self, version: int, version_id: str) -> Finding | None:
-        """Why a version cannot be loaded; None where it can. Leaves its state behind."""
+        """The reason why a version cannot be loaded; None if it can. Keeps the version's state."""
         base = self._read(FrameName(version, version_id, "base"))
         delta = self._read(FrameName(version, version_id, "delta"))
         if base is None:
@@ -84,7 +84,7 @@ class StoreCheck:
         if not parent_version or parent_id is None:
             state = State()
         elif (parent_version, parent_id) not in self._causes:
-            # Either kind of frame would do; the name of the delta stands for both.
+            # Either kind of frame suffices; the error names the changelog.
             name = FrameName(parent_version, parent_id, "delta")
             error = self.reader.missing(delta.identity.name.version, f"{name} is missing")
             return self._found(self.reader.path(name), error)
@@ -94,7 +94,7 @@ class StoreCheck:
             try:
                 state = self.reader.load(parent_version, parent_id)
             except CleancutError as error:
-                # It was sound a moment ago: a running query has deleted what it builds on.
+                # It was intact a moment ago: a running query has deleted its parent.
                 return self._found(delta.request.path, error)
         finding = self._apply(state, delta)
         if finding is None:
@@ -102,7 +102,7 @@ class StoreCheck:
         return finding
 
     def _is_next(self, delta: Frame | Finding | None) -> bool:
-        """Whether a delta applies to the state that is at hand."""
+        """Whether a changelog applies to the current state."""
         return (
             isinstance(delta, Frame)
             and self._state is not None
