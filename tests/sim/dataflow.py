@@ -22,7 +22,7 @@ from cleancut.dataflow._cuts.coordinator import Coordinator
 from cleancut.dataflow._model.names import member_name
 from cleancut.dataflow._model.records import MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
-from cleancut.dataflow._store.store import FlowStore
+from cleancut.dataflow._store.store import DataflowStore
 from cleancut.errors import CleancutError
 from tests.sim.invariants import Invariants, ViolationError
 from tests.sim.queries import SimQuery, Truth
@@ -101,9 +101,9 @@ class Simulation:
             queries.append(query)
         return queries
 
-    def _flow(self) -> FlowStore:
+    def _flow(self) -> DataflowStore:
         machinery = SimMachinery(schedule=self.schedule)
-        store = FlowStore(FLOW, self.bucket.place(FLOW), machinery)
+        store = DataflowStore(FLOW, self.bucket.place(FLOW), machinery)
         store.flow_id(create=True)
         for query in self.queries:
             record = MemberRecord(query.name, query.checkpoint, 0)

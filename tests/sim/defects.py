@@ -12,7 +12,7 @@ from cleancut.dataflow._model.facts import Lineage
 from cleancut.dataflow._model.records import VectorRecord
 from cleancut.dataflow._model.vector import History, Outcome
 from cleancut.dataflow._store.log import Pins, Term
-from cleancut.dataflow._store.store import FlowStore
+from cleancut.dataflow._store.store import DataflowStore
 
 Defect = Callable[[], AbstractContextManager[object]]
 _LOG = "cleancut.dataflow._store.log."
@@ -81,7 +81,7 @@ def vector_before_pins() -> Iterator[None]:
 def zombie_goes_on() -> AbstractContextManager[object]:
     """Who finds its number taken takes the next one, and does not ask who has taken the last."""
 
-    def append(store: FlowStore, _: Term, record: VectorRecord) -> None:
+    def append(store: DataflowStore, _: Term, record: VectorRecord) -> None:
         body = record.encode()
         if not store.create(names.vector_name(record.number), body):
             number = max(store.log(), default=0) + 1
@@ -94,7 +94,7 @@ def zombie_goes_on() -> AbstractContextManager[object]:
 def no_entry_of_the_beginning() -> AbstractContextManager[object]:
     """A coordinator takes a generation, and no number of the log."""
 
-    def take(store: FlowStore, _: Mapping[str, object]) -> Term:
+    def take(store: DataflowStore, _: Mapping[str, object]) -> Term:
         newest = names.generations(store.objects.list(names.COORDINATORS))[0]
         body = store.machinery.token().encode()
         while not store.create(names.coordinator_name(newest + 1), body):

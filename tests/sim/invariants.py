@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from cleancut._format.layout import savepoint_name
-from cleancut.dataflow._cuts.channels import flying
+from cleancut.dataflow._cuts.channels import in_flight_epochs
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.records import EdgeCut, MemberCut, VectorRecord
 from tests.sim.queries import Sent, State, Truth, token_in
@@ -124,7 +124,7 @@ class Invariants:
         received = self._state(record, edge.receiver).consumed[int(edge.source)]
         wanted: set[Sent] = set(self._state(record, edge.sender).sent) - set(received)
         records = open_records_in(self._quiet)(edge.channel)
-        in_flight = flying(records, edge)
+        in_flight = in_flight_epochs(records, edge)
         flies = [(published.epoch, published.attempt) for published in in_flight]
         if set(flies) != wanted or len(flies) != len(wanted):
             raise ViolationError(

@@ -12,7 +12,7 @@ from cleancut._storage.objects import Place
 from cleancut.errors import CleancutError
 from cleancut.sinks._core.query_side import Act, QuerySide
 from cleancut.sinks._epoch_log.manifest import read_manifest
-from cleancut.sinks._epoch_log.names import EPOCHS, TAKEN_BACK, manifest_epochs, taken_back
+from cleancut.sinks._epoch_log.names import EPOCHS, HIDDEN, hidden_attempts, manifest_epochs
 from cleancut.sinks._epoch_log.records import Records
 from cleancut.sinks._epoch_log.rollback import follow
 from tests.sim.schedule import CrashError, Schedule
@@ -194,7 +194,7 @@ class SimQuery:
                 self._require(open_records_in(self.bucket)(f"mem:channel/{sender}"), read[-1])
 
     def _require(self, records: Records, last: Sent) -> None:
-        hidden = taken_back(records.names(TAKEN_BACK))
+        hidden = hidden_attempts(records.names(HIDDEN))
         if last in {(record.epoch, record.token) for record in hidden}:
             raise _Stuck
 
@@ -285,7 +285,7 @@ class SimQuery:
 
     def _counts(self, sender: str, sent: Sent) -> bool:
         records = open_records_in(self.bucket)(f"mem:channel/{sender}")
-        hidden = taken_back(records.names(TAKEN_BACK))
+        hidden = hidden_attempts(records.names(HIDDEN))
         return sent not in {(record.epoch, record.token) for record in hidden}
 
     def _act(self, source: int, cuts: dict[int, str]) -> None:

@@ -311,7 +311,7 @@ def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
     for change, problem in [
         (lambda rows: rows.drop("v"), "they have no column v, which is bigint"),
         (lambda rows: rows.withColumn("v", F.col("v").cast("string")), "was bigint"),
-        (lambda rows: rows.withColumn("cleancut_epoch", F.lit(1)), "cleancut_epoch is taken"),
+        (lambda rows: rows.withColumn("cleancut_epoch", F.lit(1)), "cleancut_epoch is reserved"),
     ]:
         with pytest.raises(
             StreamingQueryException, match="CLEANCUT_CHANNEL_SCHEMA_MISMATCH"

@@ -190,7 +190,7 @@ def test_keys_that_do_not_tell_rows_apart_are_refused(
     sink = PostgresSink(server.dsn, table, keys="k")
     give(sink, spark.sql("SELECT 1 AS k, 'a' AS v"), 0)
     twice = spark.sql("SELECT explode(array(2, 3, 3)) AS k, 'b' AS v")
-    assert "1 keys come more than once" in str(refusal(lambda: give(sink, twice, 1)))
+    assert "1 keys are duplicated" in str(refusal(lambda: give(sink, twice, 1)))
     null = spark.sql("SELECT explode(array(2, null)) AS k, 'b' AS v")
     assert "1 rows of the epoch have a key that is null" in str(
         refusal(lambda: give(sink, null, 1))
@@ -211,7 +211,7 @@ def test_keys_that_do_not_tell_rows_apart_are_refused(
         ("(k int, v text)", {"epoch_column": "e"}, "has no columns e"),
         ("(k int, v text)", {"epoch_column": "v"}, "the batch has a column v itself"),
         ("(k int primary key, v text)", {"keys": "k", "order_by": "o"}, "no columns o"),
-        ("(k int primary key, v text)", {"keys": "k", "delete_when": "v"}, "by which rows are"),
+        ("(k int primary key, v text)", {"keys": "k", "delete_when": "v"}, "which marks deletes"),
         (None, {"create": False}, "there is no table"),
     ],
 )

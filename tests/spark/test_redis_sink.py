@@ -241,11 +241,9 @@ def test_rows_that_cannot_be_told_by_their_keys_are_refused(
             give(sink, spark.sql(sql), 0)
         return str(raised.value)
 
-    assert "1 keys come more than once" in refusal_of(
-        "SELECT explode(array(2, 3, 3)) AS a, 'b' AS b"
-    )
+    assert "1 keys are duplicated" in refusal_of("SELECT explode(array(2, 3, 3)) AS a, 'b' AS b")
     assert "a row has no a, which is in the key" in refusal_of("SELECT int(null) AS a, 'b' AS b")
-    assert "two rows could have one key" in refusal_of("SELECT 'x:y' AS a, 'b' AS b")
+    assert "two rows could have the same key" in refusal_of("SELECT 'x:y' AS a, 'b' AS b")
     assert "no columns b" in refusal_of("SELECT 1 AS a")
     assert "at most 3 (max_rows)" in refusal_of("SELECT id AS a, id AS b FROM range(4)", max_rows=3)
     assert client.keys("d:*") == []
@@ -260,10 +258,10 @@ def test_rows_that_cannot_be_told_by_their_keys_are_refused(
     [
         ({}, "either the template of a key or the name of a stream"),
         ({"key": "k:{k}", "stream": "s"}, "either the template"),
-        ({"stream": "s", "ttl_s": 5}, "are for keys"),
-        ({"key": "{a}{b}"}, "nothing stands between a and b"),
-        ({"key": "{a!r}"}, "names of columns"),
-        ({"key": "{}"}, "names of columns"),
+        ({"stream": "s", "ttl_s": 5}, "require keys"),
+        ({"key": "{a}{b}"}, "no text between a and b"),
+        ({"key": "{a!r}"}, "column names"),
+        ({"key": "{}"}, "column names"),
         ({"key": "{a"}, "expected '}'"),
         ({"key": "k", "value": "xml"}, "'hash' or 'json'"),
     ],
@@ -278,12 +276,12 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], pr
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        (["--appendonly", "no"], "keeps no log"),
-        (["--appendonly", "yes", "--appendfsync", "no"], "leaves it to the system"),
+        (["--appendonly", "no"], "no append-only log"),
+        (["--appendonly", "yes", "--appendfsync", "no"], "operating system decides"),
         (["--appendonly", "yes", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
-         "may drop any key"),
+         "may evict any key"),
         (["--appendonly", "yes", "--cluster-enabled", "yes", "--cluster-port", str(free_port())],
-         "one of a cluster"),
+         "part of a cluster"),
     ],
 )  # fmt: skip
 def test_a_server_that_forgets_is_refused(

@@ -7,7 +7,7 @@ from cleancut.dataflow._cuts.coordinator import Coordinator
 from cleancut.dataflow._model.names import member_name
 from cleancut.dataflow._model.records import MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
-from cleancut.dataflow._store.store import FlowStore
+from cleancut.dataflow._store.store import DataflowStore
 from cleancut.sinks._epoch_log.rollback import hide
 from tests.support.flow_places import (
     Bucket,
@@ -139,8 +139,8 @@ class World:
     machinery: Machinery = field(default_factory=Still)
 
     @property
-    def store(self) -> FlowStore:
-        return FlowStore(FLOW, self.bucket.place(FLOW), self.machinery)
+    def store(self) -> DataflowStore:
+        return DataflowStore(FLOW, self.bucket.place(FLOW), self.machinery)
 
     def query(self, name: str, *reads: str) -> Query:
         """Adds a query and makes it a member."""

@@ -39,7 +39,7 @@ def test_columns_may_be_added_but_not_removed_or_changed() -> None:
     changed = StructType().add("k", StringType()).add("s", StringType())
     assert misfit(changed, [ROWS]) == "their column k is string, and was bigint"
     taken = StructType([*ROWS.fields]).add("cleancut_epoch", LongType())
-    assert "cleancut_epoch is taken" in str(misfit(taken, []))
+    assert "cleancut_epoch is reserved" in str(misfit(taken, []))
 
 
 def test_rows_that_do_not_fit_are_refused_by_their_epoch() -> None:

@@ -144,7 +144,7 @@ def test_status_reports_the_restore_test_and_the_lag_of_replicas(
     (copy,) = status.replicas
     assert (copy.location, copy.epoch, copy.lag_epochs, copy.lag_ms) == ("/copy", 40, 2, 2500)
     assert "epoch 41, tested at 1970-01-01 00:00:07 UTC" in str(status)
-    assert "copy at /copy" in str(status)
+    assert "replica at /copy" in str(status)
     assert "epoch 40, lag 2 epochs, 2.5 s; the last pass ended at 1970-01-01" in str(status)
     # `status` reads the store at most once per minute; `wait_for` never does.
     assert coordinator(facade).status().replicas == status.replicas

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cleancut.sinks._core.ledger import LedgerEpoch, Run
-from cleancut.sinks._lakes.delta_log import Action, DeltaLog, noted
+from cleancut.sinks._lakes.delta_log import Action, DeltaLog, transactions_of
 from cleancut.sinks._lakes.log import Entry, chain
 
 QUERY = "q-1"
@@ -35,7 +35,7 @@ class Log(DeltaLog):
         return {}
 
     def commit(self, entry: Entry) -> None:
-        self.transactions |= noted(entry, len(self.commits))
+        self.transactions |= transactions_of(entry, len(self.commits))
         self.commits.append([{"commitInfo": {"cleancut": entry.fields()}}, {"add": {}}])
 
 

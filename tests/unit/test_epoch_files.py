@@ -22,7 +22,7 @@ from cleancut.sinks._epoch_log.names import Attempt, attempts, manifest_epochs, 
 from cleancut.sinks._epoch_log.records import PlainRecords
 from cleancut.sinks._epoch_log.retention import published_epochs
 from cleancut.sinks._epoch_log.rollback import follow
-from cleancut.sinks._epoch_log.view import look
+from cleancut.sinks._epoch_log.view import visible_manifests
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.publishing import Output, Publishing
 from tests.support.draws import draws
@@ -251,9 +251,9 @@ def test_unpublished_epochs_are_named() -> None:
     published = tuple(manifest(epoch, "a") for epoch in (3, 1, 2))
     directory: Any = Directory(manifests=published)
     assert [published.epoch for published in published_epochs(directory)] == [1, 2, 3]
-    assert [published.epoch for published in look(directory, -1, (3, 1, 3))] == [1, 3]
+    assert [published.epoch for published in visible_manifests(directory, -1, (3, 1, 3))] == [1, 3]
     with pytest.raises(RequestError, match=r"mem:/sink: 0, 9\.") as raised:
-        look(directory, -1, [9, 2, 0])
+        visible_manifests(directory, -1, [9, 2, 0])
     assert raised.value.error_id == "CLEANCUT_SINK_EPOCHS_MISSING"
 
 

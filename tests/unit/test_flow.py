@@ -18,7 +18,7 @@ from cleancut import Dataflow, RequestError
 from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
 from cleancut.dataflow import _dataflow as acting
-from cleancut.dataflow._cuts.closing import Attendant
+from cleancut.dataflow._cuts.closing import RequestResponder
 from cleancut.dataflow._dataflow import Participant
 from cleancut.dataflow._model.records import AnswerRecord
 from cleancut.dataflow._operations.acts import DataflowPlan
@@ -115,7 +115,7 @@ def test_cuts_are_created_named_inspected_and_expired(on_disk: Pair) -> None:
     done = plan.apply()
     assert (done.expired, done.is_applied) == (plan.expired, True)
     assert len(flow.cuts()) == 3
-    with pytest.raises(RequestError, match="carried out"):
+    with pytest.raises(RequestError, match="applied before"):
         done.apply()
     assert flow.drop_savepoint("better")
     assert not flow.drop_savepoint("better")
@@ -289,7 +289,7 @@ def test_a_driver_answers_requests(on_disk: Pair) -> None:
         closed.append(a.run())
         return AnswerRecord(closed[-1], is_closing=True)
 
-    attending = Participant(Attendant(flow._store, "a", close), is_running.is_set, 0.02)
+    attending = Participant(RequestResponder(flow._store, "a", close), is_running.is_set, 0.02)
     with attending:
         attending.begin()
         assert flow.cut(5).epochs == {"a": 1, "b": 0}
@@ -336,7 +336,7 @@ def test_a_rollback_of_all_members_and_their_continuation(
     assert {member.operation for member in flow.rollback("good").members} == {"stays"}
     on_disk.step()
     assert flow.cut().epochs == {"a": 6, "b": 6}
-    with pytest.raises(RequestError, match="carried out"):
+    with pytest.raises(RequestError, match="applied before"):
         done.apply()
 
 
@@ -423,7 +423,7 @@ def test_an_impossible_rollback_is_refused(on_disk: Pair) -> None:
     a.run()
     flow.cut(name="early")
     b.run()
-    with pytest.raises(RequestError, match="b had not begun at that cut"):
+    with pytest.raises(RequestError, match="b had not started at that cut"):
         flow.rollback("early")
     flow.cut(name="good")
     a.run()
@@ -437,7 +437,7 @@ def test_an_impossible_rollback_is_refused(on_disk: Pair) -> None:
         plan.apply()
     flow.remove("a")
     flow.add("a", f"{on_disk.home.prefix}elsewhere")
-    with pytest.raises(RequestError, match="a has another checkpoint by now"):
+    with pytest.raises(RequestError, match="a has another checkpoint now"):
         flow.rollback("good")
 
 
@@ -475,9 +475,9 @@ def test_a_clone_has_the_in_flight_epochs_and_new_ids(
     )
     members = {name: f"{home}ckpt/{name}2" for name in "ab"}
     channels = {on_disk.a.channel: f"{home}channel/a2"}
-    with pytest.raises(RequestError, match="have no new place"):
+    with pytest.raises(RequestError, match="have no new location"):
         flow.clone(f"{home}flow2", members, {}, at="good")
-    with pytest.raises(RequestError, match="two of the places are the same"):
+    with pytest.raises(RequestError, match="two of the locations are equal"):
         flow.clone(f"{home}flow2", members, {on_disk.a.channel: on_disk.a.channel}, at="good")
     plan = flow.clone(f"{home}flow2", members, channels, at="good")
     assert [(channel.sender, channel.epochs) for channel in plan.channels] == [("a", (1, 2))]
@@ -619,7 +619,7 @@ def test_commands_start_spark_with_the_access_of_the_store(
     assert "no Spark session is running" in said("clone", *given)
     # A refused command starts no Spark.
     for wrong, why in (
-        ([f"{home}flow2", *places], "have no new place"),
+        ([f"{home}flow2", *places], "have no new location"),
         ([*given, "--member", "a", f"{home}x"], "a has two targets"),
     ):
         assert why in said("clone", *wrong, "--apply", status=_cli.REFUSED)

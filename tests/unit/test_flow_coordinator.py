@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut.dataflow._cuts.closing import Attendant
+from cleancut.dataflow._cuts.closing import RequestResponder
 from cleancut.dataflow._cuts.coordinator import BACKOFF_S, Coordinator
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.records import AnswerRecord, MemberRecord, VectorRecord
@@ -16,7 +16,7 @@ from cleancut.dataflow._store.log import Pins
 from cleancut.dataflow._store.machinery import Item, Result
 from cleancut.errors import CleancutError, FencedError, RetryableError, error_of
 from cleancut.sinks._epoch_log.manifest import encoded
-from cleancut.sinks._epoch_log.names import act_name
+from cleancut.sinks._epoch_log.names import operation_name
 from tests.support.flow_places import nothing, open_records_in, open_root_in
 from tests.support.flow_world import FLOW, Query, Still, World
 
@@ -59,7 +59,7 @@ def test_a_vector_has_the_newest_cuts_that_fit_and_keeps_them() -> None:
     # A vector equal to the last one is created only on request.
     coordinator = world.coordinator()
     assert coordinator.cut(1) == made
-    again = coordinator.cut(1, anew=True)
+    again = coordinator.cut(1, force=True)
     assert again.number > made.number
     # A member that did not advance is kept by its existing savepoint.
     assert [member.pin for member in again.members] == [member.pin for member in made.members]
@@ -79,7 +79,7 @@ def test_hidden_epochs_exclude_a_cut_from_vectors() -> None:
     assert made.epochs == {"a": 2, "b": 0}
     of_b = made.member("b")
     assert of_b is not None
-    assert "a has gone back behind epoch 1" in str(of_b.why)
+    assert "a was rolled back to before epoch 1" in str(of_b.why)
     # Then the channel records it, and the cut of the rollback is deleted.
     a.take_back(0)
     a.run()
@@ -94,14 +94,14 @@ def test_manually_hidden_epochs_do_not_count() -> None:
         a.commit(act_source=0)
         if is_noted:
             records = open_records_in(world.bucket)(a.channel)
-            assert records.create(act_name(2), encoded({"source": 0}))
+            assert records.create(operation_name(2), encoded({"source": 0}))
         else:
             a.take_back(0)
         a.run()
         a.sweep(0, 1, 2)
         made = world.coordinator().cut(1)
         assert made.epochs == {"a": 3, "b": 0}
-        why = "a has gone back behind epoch 1" if is_noted else "epoch 1 was taken back"
+        why = "a was rolled back to before epoch 1" if is_noted else "epoch 1 is hidden"
         assert why in str(made.member("b"))
         assert [edge.acts for edge in made.edges] == [((2, 0),) if is_noted else ()]
 
@@ -116,7 +116,7 @@ def test_a_republished_epoch_is_not_the_consumed_one() -> None:
     a.publish()
     made = world.coordinator().cut(1)
     assert made.epochs == {"a": 1, "b": 0}
-    assert "epoch 1 was published anew since" in str(made.member("b"))
+    assert "epoch 1 was published again since" in str(made.member("b"))
 
 
 def test_an_expired_epoch_counts_as_consumed() -> None:
@@ -344,7 +344,7 @@ def test_participants_close_their_epochs_and_others_delay_nothing() -> None:
         answered.append(a.run())
         return AnswerRecord(answered[-1], is_closing=True)
 
-    attendant = Attendant(world.store, "a", close)
+    attendant = RequestResponder(world.store, "a", close)
     attendant.begin()
     coordinator = world.coordinator()
     machinery = world.machinery
@@ -353,14 +353,14 @@ def test_participants_close_their_epochs_and_others_delay_nothing() -> None:
 
     def wait(seconds: float) -> None:
         waited(seconds)
-        attendant.look()
+        attendant.scan()
 
     machinery.wait = wait  # type: ignore[method-assign]
     made = coordinator.cut(30)
     assert made.epochs == {"a": 1, "b": 0}
-    assert (answered, made.asked) == ([1], {})
+    assert (answered, made.not_closed) == ([1], {})
     # It answers each request once.
-    assert not attendant.look()
+    assert not attendant.scan()
     # A member that does not answer delays one vector, and later ones do not wait for it.
     machinery.wait = waited  # type: ignore[method-assign]
     b.run()
@@ -368,15 +368,15 @@ def test_participants_close_their_epochs_and_others_delay_nothing() -> None:
     made = coordinator.cut(30)
     assert machinery.seconds - began == pytest.approx(30, abs=1)
     assert made.epochs == {"a": 1, "b": 1}
-    assert made.asked == {"a": "it has not answered the request to close its epoch"}
+    assert made.not_closed == {"a": "it has not answered the request to close its epoch"}
     began = machinery.seconds
     b.run()
     assert coordinator.cut(30).epochs == {"a": 1, "b": 2}
     assert machinery.seconds - began < 1
-    attendant.look()
+    attendant.scan()
     attendant.end()
     b.run()
-    assert coordinator.cut(30).asked == {}
+    assert coordinator.cut(30).not_closed == {}
     # Only the last requests and answers are kept.
     assert len(world.store.objects.list(names.REQUESTS)) <= 2
 

@@ -131,7 +131,7 @@ def test_a_page_has_the_status_of_the_dataflow(pair: Pair) -> None:
     where = boxes(drawing)
     assert set(where) == {"a", "b"}
     assert [text for text, _, _ in ends(drawing)] == ["0 of 1"]
-    assert "Queries that send to each other: a, b" in page
+    assert "Queries connected by channels: a, b" in page
     assert [unescape(heading) for heading in re.findall(r"<h2>(.*?)</h2>", page)] == [
         "In flight, at the last cut",
         "How old each member was",

@@ -20,7 +20,7 @@ from cleancut.sinks._lakes.log import (
     Entry,
     Placed,
     chain,
-    found_in,
+    find_epoch,
     handles_of,
     owned_head,
     past,
@@ -78,23 +78,23 @@ def test_a_chain_skips_the_commits_of_another_query(log: Log) -> None:
     log.publish(3)
     mine = [undoable.epoch.epoch for undoable in past(chain(log, log.head("q-1")))]
     assert mine == [3, 2, 1, 0]
-    epoch = found_in(log, at(3), "sink")
+    epoch = find_epoch(log, at(3), "sink")
     assert epoch is not None
     assert (epoch.handle, epoch.planned_ms) == ("token 3", 103)
 
 
 def test_an_epoch_after_all_entries_is_not_published(log: Log) -> None:
-    assert found_in(log, at(3), "sink") is None
-    assert found_in(log, replace(at(0), query_id="q-3"), "sink") is None
+    assert find_epoch(log, at(3), "sink") is None
+    assert find_epoch(log, replace(at(0), query_id="q-3"), "sink") is None
 
 
 def test_epochs_with_other_input_and_missing_epochs_are_refused(log: Log) -> None:
     with pytest.raises(RequestError) as taken:
-        found_in(log, replace(at(1), planned_ms=7), "sink")
+        find_epoch(log, replace(at(1), planned_ms=7), "sink")
     assert taken.value.error_id == "CLEANCUT_SINK_EPOCH_CONFLICT"
     log.publish(7)
-    with pytest.raises(RequestError, match="comes before it"):
-        found_in(log, at(5), "sink")
+    with pytest.raises(RequestError, match="an earlier one"):
+        find_epoch(log, at(5), "sink")
 
 
 def test_a_run_with_a_successor_is_fenced(log: Log) -> None:
@@ -132,7 +132,7 @@ def test_an_epoch_before_the_log_is_not_unpublished(log: Log) -> None:
     assert handles_of(log, cut, 3) == []
     log.begin(replace(head.entry.run, run_id="r-2"))
     log.entries[-1] = replace(log.entries[-1], previous=-1, latest=head.entry.epoch)
-    epoch = found_in(log, at(2), "sink")
+    epoch = find_epoch(log, at(2), "sink")
     assert epoch is not None
     assert epoch.handle == "token 2"
     begun = log.head("q-1")

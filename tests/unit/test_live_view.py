@@ -73,17 +73,17 @@ def test_the_view_is_updated_until_the_run_ends() -> None:
         stored = Checkpoint(ROOTS).history()
         # The eighteen epochs of the store and the last one of the driver.
         assert len(stored) == 18
-        assert courses(first)["rows in flight"].startswith("19 values")
-        assert "Drawn again every 0.02 s while the query runs." in first.words
+        assert courses(first)["in-flight rows"].startswith("19 values")
+        assert "Updated every 0.02 s while the query runs." in first.words
         assert "committed" in first.words
         assert "40" in first.words
         facade.committed = [41]
         wait_for(outputs, ">41<")
-        assert courses(RenderedHtml(outputs[-1]))["rows in flight"].startswith("20 values")
+        assert courses(RenderedHtml(outputs[-1]))["in-flight rows"].startswith("20 values")
         # An epoch that is reported twice is drawn once.
         facade.committed = [41]
         time.sleep(0.1)
-        assert courses(RenderedHtml(outputs[-1]))["rows in flight"].startswith("20 values")
+        assert courses(RenderedHtml(outputs[-1]))["in-flight rows"].startswith("20 values")
         assert is_live(view)
     finally:
         view.stop()
@@ -108,7 +108,7 @@ def test_the_footer_reports_the_end_of_the_run() -> None:
     assert "The run has ended." in wait_for(outputs, "The run has ended.").words
     view, outputs, _ = drawn(Facade(7), longest_s=0.05)
     view.start()
-    wait_for(outputs, "It is drawn no longer; show it again to go on.")
+    wait_for(outputs, "The time limit is reached; display it again to continue.")
     view, outputs, watched = drawn(Facade(7))
     view.start()
     watched.fails = True

@@ -14,12 +14,12 @@ SESSION: Any = object()
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("orders", "it is to be named as module:function"),
-        (":daily", "it is to be named as module:function"),
-        ("orders:", "it is to be named as module:function"),
+        ("orders", "its name must have the form module:function"),
+        (":daily", "its name must have the form module:function"),
+        ("orders:", "its name must have the form module:function"),
         ("no_such_module_here:daily", "No module named 'no_such_module_here'"),
         ("orders_of_a_test:weekly", "orders_of_a_test has no function weekly"),
-        ("orders_of_a_test:daily", "the function gives 7 and no DataFrame"),
+        ("orders_of_a_test:daily", "the function returns 7 and no DataFrame"),
         ("orders_of_a_test:raising", "the function has failed: KeyError: 'x'"),
         ("broken_orders:daily", "broken_orders cannot be imported: SyntaxError"),
     ],
@@ -36,4 +36,4 @@ def test_an_invalid_query_name_is_one_error(
         named_query(name, SESSION, "/checkpoint")
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     assert reason in str(raised.value)
-    assert f"the query {name} cannot be asked for" in str(raised.value)
+    assert f"the query {name} is not available" in str(raised.value)

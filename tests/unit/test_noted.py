@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut._checkpoint.read.noted import NotedEpochs
+from cleancut._checkpoint.read.noted import RecordedEpochs
 from cleancut._storage.directory import Directory
 from cleancut.errors import CorruptedError
 from tests.unit.test_recorded import History, record
@@ -17,13 +17,13 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path)
 
 
-def read_epochs(noted: NotedEpochs) -> list[tuple[int, int]]:
-    return [(record.generation, record.epoch) for record in noted.look()]
+def read_epochs(noted: RecordedEpochs) -> list[tuple[int, int]]:
+    return [(record.generation, record.epoch) for record in noted.scan()]
 
 
 def test_an_epoch_recorded_by_a_later_run_is_new(history: History) -> None:
     history.write([record(epoch) for epoch in range(10)])
-    noted = NotedEpochs(history.root, (1, 7))
+    noted = RecordedEpochs(history.root, (1, 7))
     assert read_epochs(noted) == [(1, 8), (1, 9)]
     # The query was rolled back.
     history.write([record(epoch, generation=2) for epoch in range(5, 7)])
@@ -35,7 +35,7 @@ def test_a_part_deleted_during_the_read_is_awaited(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later epochs were returned without it, and the epochs of the part never."""
-    noted = NotedEpochs(history.root, (1, -1))
+    noted = RecordedEpochs(history.root, (1, -1))
     part = history.write([record(0), record(1)])
     other = history.write([record(2)])
     read = Directory.read
@@ -53,10 +53,10 @@ def test_a_part_deleted_during_the_read_is_awaited(
 
 
 def test_a_corrupted_file_is_reported_once(history: History) -> None:
-    noted = NotedEpochs(history.root, (1, -1))
+    noted = RecordedEpochs(history.root, (1, -1))
     history.write([record(0)]).write_bytes(b"x")
     with pytest.raises(CorruptedError, match="CLEANCUT_HISTORY_CORRUPTED"):
-        noted.look()
+        noted.scan()
     history.write([record(1)])
     assert read_epochs(noted) == [(1, 1)]
 
@@ -68,7 +68,7 @@ def test_random_histories_are_read_completely_and_once(
     seed = random.randrange(2**32)
     draw = random.Random(seed)
     show(f"seed {seed}")
-    noted = NotedEpochs(history.root, (1, -1))
+    noted = RecordedEpochs(history.root, (1, -1))
     files: list[tuple[Path, list[dict[str, object]]]] = []
     written: list[tuple[int, int]] = []
     reported: list[tuple[int, int]] = []

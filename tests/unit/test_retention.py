@@ -18,8 +18,8 @@ from cleancut.sinks._epoch_log.names import (
     attempts,
     expiry_name,
     expiry_numbers,
+    hidden_attempts,
     manifest_name,
-    taken_back,
 )
 from cleancut.sinks._epoch_log.retention import (
     ExpiryRecord,
@@ -299,7 +299,7 @@ def assert_clean(history: History) -> None:
         attempt for attempt in attempts(place.names("_files")) if attempt.epoch <= until
     } == set()
     assert needed <= set(attempts(place.names("_files")))
-    assert all(hidden.epoch > until for hidden in taken_back(place.names("_taken_back")))
+    assert all(hidden.epoch > until for hidden in hidden_attempts(place.names("_taken_back")))
     assert len(expiry_numbers(place.names("_expired"))) <= 1
 
 

@@ -79,7 +79,7 @@ def test_rows_are_sorted_by_the_column_that_keys_choose(cuts: CutFiles) -> None:
     commit(cuts, channels=[OVERTAKEN, ARRIVED])
     commit(cuts, timings={"epochMs": 900, "gateMs": 5})
     view = TopView(open_root(cuts.location))
-    view.look()
+    view.scan()
     assert [row["epoch"] for row in table(text_of(view))] == ["4", "3", "2", "1", "0"]
     view.press("r")
     assert [row["epoch"] for row in table(text_of(view))] == ["0", "1", "2", "3", "4"]
@@ -100,7 +100,7 @@ def test_rows_are_sorted_by_the_column_that_keys_choose(cuts: CutFiles) -> None:
 
 def test_new_epochs_appear_and_rows_fit_the_height(cuts: CutFiles) -> None:
     view = TopView(open_root(cuts.location))
-    view.look()
+    view.scan()
     for _ in range(12):
         commit(cuts)
     view.try_to_look()
@@ -117,17 +117,17 @@ def test_the_last_slow_epoch_is_shown_with_its_reason(
     history = History(cuts.root)
     history.write([record(0), record(1)])
     view = TopView(open_root(cuts.location))
-    view.look()
+    view.scan()
     shown = " ".join(text_of(view).split())
     assert f"slow was 1 straggler: {record(1)['slow']['detail']}" in shown
     gate = record(2)
     gate["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
     history.write([gate])
     # History is written once per minute, and is not read in each scan.
-    view.look()
+    view.scan()
     assert "slow was 1" in text_of(view)
     now += 30
-    view.look()
+    view.scan()
     shown = text_of(view, height=18)
     assert "slow was 2" in shown
     assert "commit: its commit took 900 ms" in shown
@@ -136,7 +136,7 @@ def test_the_last_slow_epoch_is_shown_with_its_reason(
 
 def test_a_failing_store_is_reported_below_the_last_values(cuts: CutFiles) -> None:
     view = TopView(open_root(cuts.location))
-    view.look()
+    view.scan()
     epoch = commit(cuts)
     path = cuts.root / f"cuts/{epoch:020d}.cut"
     sound = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Where a running query stands, and savepoints of it, by its coordinator on the driver."""
+"""The coordinator of a running query: its status, its savepoints and its pace."""
 
 import json
 import time
@@ -54,26 +54,26 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_S = 0.1
-# Two listings each time.
+# An update takes two listings.
 _NOTES_S = 60
 _NO_NOTES: dict[str, list[str]] = {"proofs": [], "replicas": []}
-# By location, those that were asked for last at the end: whoever wants the status often may ask
-# each time for the coordinator, too.
+# By location, the least recently used first. A user who polls the status may also create the
+# coordinator each time.
 _known_notes: dict[str, tuple[float, dict[str, list[str]]]] = {}
 _MAX_NOTES = 64
 
 
 @dataclass(frozen=True, repr=False)
 class EpochProgress(Brief):
-    """How far the epoch is that is under way.
+    """Progress of the current epoch.
 
     Attributes:
         epoch: Spark's batch id.
         attempts: task attempts that have opened a store.
-        complete: those of them that have reported every store that they opened.
-        failed: those that have failed.
-        stores: stores that the epoch must have, as far as is known by now.
-        reported: those of them that have a frame.
+        complete: number of these attempts that have reported every store that they opened.
+        failed: number of these attempts that have failed.
+        stores: number of stores that the epoch must have, by what is known now.
+        reported: number of these stores that have a frame.
     """
 
     epoch: int
@@ -120,7 +120,7 @@ class CoordinatorStatus(Brief):
         last: cost of the last epoch that this run has committed; None before it.
         driver: requests of the driver for this query, including tasks in its process, since the
             previous run or longer.
-        executors: requests of all executors in this run, as far as they have reported.
+        executors: requests of all executors in this run, by their last reports.
         executor_count: number of executors that have reported.
         in_flight: shuffle inputs that have in-flight rows after the last cut.
         aligned: for operators that cannot be overtaken, by operator id, the reason. Empty in mode
@@ -128,11 +128,10 @@ class CoordinatorStatus(Brief):
         restore_test: the last cut that passed a restore test; None if none has. It and `replicas`
             are read once a minute, and stay as they are if the store is unavailable.
         replicas: the recorded replicas, and their lag.
-        overloaded: of operators, by their ids, that get more rows than they take in, so that
-            their epochs wait for what `maxInFlightBytes` does not let stay in flight: how many.
-        slow_epochs: how many epochs of this run took longer than others, by the kind of what
-            explains it; see `SlowEpoch`.
-        last_slow: the last of them, by its number, and why.
+        overloaded: for operators that receive more rows than they process, by operator id, the
+            number of rows that the epoch had to process because of `maxInFlightBytes`.
+        slow_epochs: number of slow epochs of this run, by their cause; see `SlowEpoch`.
+        last_slow: the last slow epoch with its cause.
         unreadable_savepoints: the savepoints that the last garbage collection of this run could not
             read. No segment or page from before their creation is deleted.
     """
@@ -163,7 +162,7 @@ class CoordinatorStatus(Brief):
         return self.driver.requests + self.executors.requests
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as a plain dictionary."""
+        """The status as a plain dictionary."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -180,7 +179,7 @@ class CoordinatorStatus(Brief):
         if self.last is not None:
             last = self.last
             facts += [
-                ("it took", f"{last.duration_ms} ms, {last.commit_ms} ms of them in the gate")
+                ("it took", f"{last.duration_ms} ms, {last.commit_ms} ms of them for the commit")
             ]
             facts += [("its cut took", f"{last.cut_ms} ms"), ("its requests", str(last.requests))]
             facts += [("its slowest store", str(slow)) for slow in (last.slowest or ())[:1]]
@@ -194,20 +193,26 @@ class CoordinatorStatus(Brief):
         if self.in_flight:
             rows = sum(channel.rows for channel in self.in_flight)
             facts += [("in flight", f"{rows} rows in {len(self.in_flight)} channels")]
-        facts += [(f"operator {of} is aligned", why) for of, why in sorted(self.aligned.items())]
         facts += [
-            (f"operator {of} is overloaded", why) for of, why in sorted(self.overloaded.items())
+            (f"operator {operator} is aligned", why)
+            for operator, why in sorted(self.aligned.items())
         ]
-        facts += [("unreadable savepoint", str(of)) for of in self.unreadable_savepoints]
+        facts += [
+            (f"operator {operator} is overloaded", why)
+            for operator, why in sorted(self.overloaded.items())
+        ]
+        facts += [
+            ("unreadable savepoint", str(savepoint)) for savepoint in self.unreadable_savepoints
+        ]
         if self.restore_test is not None:
             facts += [("restore test", str(self.restore_test))]
-        facts += [(f"copy at {of.location}", str(of)) for of in self.replicas]
+        facts += [(f"replica at {replica.location}", str(replica)) for replica in self.replicas]
         facts += [("requests of the driver", str(self.driver))]
         return [*facts, (f"of {self.executor_count} executors", str(self.executors))]
 
 
 class Coordinator:
-    """What commits the epochs of one query by cuts."""
+    """The coordinator of one query, which commits its epochs by cuts."""
 
     def __init__(
         self,
@@ -233,66 +238,70 @@ class Coordinator:
         return self._location
 
     def watch(self, every: float = EVERY_S, timeout: float = LONGEST_S) -> LiveView:
-        """Shows in a notebook where the query stands, drawn again while its run goes on.
+        """Displays the status of the query in a notebook, and updates it while the run is active.
 
-        A notebook does so by itself with a coordinator that is the last value of a cell. The query
-        is drawn in one output at a time: the one before stays as it was.
+        A notebook does so by itself if the last value of a cell is a coordinator. The query is
+        displayed in one output at a time; the previous output remains unchanged.
 
         Args:
-            every: seconds between two drawings.
-            timeout: seconds after which it is drawn no longer.
+            every: seconds between two updates.
+            timeout: seconds after which the updates end.
 
         Returns:
-            What draws it, whose `stop` ends it.
+            The view, whose `stop` ends the updates.
 
         Raises:
-            ImportError: IPython is not installed, so this is no notebook.
+            ImportError: IPython is not installed.
         """
         return show(self, every, timeout)
 
     def status(self) -> CoordinatorStatus:
-        """Where the query stands now, by its driver; of one that has ended, by its store.
+        """The status of the query from its driver, or from the object store if it has ended.
 
         Raises:
-            RequestError: CLEANCUT_COORDINATOR_MISSING, if its epochs are not committed by cuts.
+            RequestError: CLEANCUT_COORDINATOR_MISSING, the query has no cuts.
         """
-        # Before what has been asked of the store so far, which it belongs to.
+        # Read before the driver's figures, which then include its requests.
         notes = self._notes()
-        found = self._told()
-        epoch = found.get("epoch")
-        written_ms = found["last"]["writtenMs"] if "last" in found else None
+        described = self._driver_status()
+        epoch = described.get("epoch")
+        written_ms = described["last"]["writtenMs"] if "last" in described else None
         return CoordinatorStatus(
-            location=found["location"],
-            run_id=found.get("runId"),
-            generation=found.get("generation"),
-            committed=found.get("committed"),
+            location=described["location"],
+            run_id=described.get("runId"),
+            generation=described.get("generation"),
+            committed=described.get("committed"),
             epoch=EpochProgress(**epoch) if epoch else None,
-            slowest=store_times_of(found["slowest"]),
-            last=_last_of(found["last"]) if "last" in found else None,
-            driver=usage_of(found["driver"]),
-            executors=usage_of(found["executors"]),
-            executor_count=found["executorCount"],
-            in_flight=tuple(map(_in_flight, found["inFlight"])),
-            aligned={int(operator): why for operator, why in found["aligned"].items()},
-            overloaded={int(operator): why for operator, why in found["overloaded"].items()},
+            slowest=store_times_of(described["slowest"]),
+            last=_last_of(described["last"]) if "last" in described else None,
+            driver=usage_of(described["driver"]),
+            executors=usage_of(described["executors"]),
+            executor_count=described["executorCount"],
+            in_flight=tuple(map(_in_flight, described["inFlight"])),
+            aligned={int(operator): why for operator, why in described["aligned"].items()},
+            overloaded={int(operator): why for operator, why in described["overloaded"].items()},
             provider=self._provider,
             restore_test=last_restore_test(f"{PROOFS}/{name}" for name in notes["proofs"]),
-            replicas=tuple(replica_statuses(notes["replicas"], found.get("committed"), written_ms)),
-            slow_epochs=found["slow"]["counts"],
-            last_slow=_last_slow_of(found["slow"].get("last")),
+            replicas=tuple(
+                replica_statuses(notes["replicas"], described.get("committed"), written_ms)
+            ),
+            slow_epochs=described["slow"]["counts"],
+            last_slow=_last_slow_of(described["slow"].get("last")),
             unreadable_savepoints=tuple(
-                UnreadableSavepoint(of["name"], of["detail"], of.get("lastEpoch"))
-                for of in found["unreadableSavepoints"]
+                UnreadableSavepoint(
+                    savepoint["name"], savepoint["detail"], savepoint.get("lastEpoch")
+                )
+                for savepoint in described["unreadableSavepoints"]
             ),
         )
 
-    def _told(self) -> dict[str, Any]:
-        """What the driver says; the store is not asked where the query runs."""
-        found: dict[str, Any] = json.loads(self._call("status"))
-        return found
+    def _driver_status(self) -> dict[str, Any]:
+        """The driver's status; for a running query it needs no request to the object store."""
+        status: dict[str, Any] = json.loads(self._call("status"))
+        return status
 
     def _notes(self) -> dict[str, list[str]]:
-        """What others have noted, at most a minute old: whoever asks often does not pay for it."""
+        """The records of restore tests and replicas, cached for a minute."""
         until, known = _known_notes.pop(self._location, (0.0, _NO_NOTES))
         if time.monotonic() >= until:
             with suppress(CleancutError):
@@ -304,30 +313,30 @@ class Coordinator:
         return known
 
     def history(self, since: int | datetime | None = None) -> EpochHistory:
-        """What each epoch cost, by what the store holds: it outlives the driver.
+        """The cost of each epoch, from the checkpoint: also available after the driver has ended.
 
         Args:
-            since: as in `Checkpoint.history`: the first epoch, or when the first of them was
-                committed, in UTC where it has no time zone; None is each epoch whose cut is kept.
-                Of its last epochs a driver notes only a minute later, or after 64 of them, why
-                they were slow.
+            since: as in `Checkpoint.history`: the first epoch, or the time from which epochs were
+                committed (UTC, unless it has a time zone); None is all epochs whose cut is
+                retained. A driver records the reasons of slow epochs after a minute, or after 64
+                epochs.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch, and as Checkpoint.
-            CorruptedError: a cut is damaged, or CLEANCUT_HISTORY_CORRUPTED.
+            CorruptedError: a cut is corrupted, or CLEANCUT_HISTORY_CORRUPTED.
         """
         return self._checkpoint().history(since)
 
     def cost_per_day(self, prices: Sequence[PriceList] = PRICES) -> DailyCosts:
-        """Estimates what the query costs in a day, from the epochs whose cuts are kept.
+        """Estimates the cost of the query per day, from the epochs whose cuts are retained.
 
         Args:
-            prices: the price lists to take, in place of those that were published.
+            prices: price lists to use instead of the published ones.
 
         Raises:
             RequestError: CLEANCUT_CHECKPOINT_NOT_FOUND before the first epoch,
                 CLEANCUT_STATE_NOT_FOUND before the second, and as Checkpoint.
-            CorruptedError: a cut is damaged.
+            CorruptedError: a cut is corrupted.
         """
         return self._checkpoint().cost_per_day(prices)
 
@@ -346,7 +355,7 @@ class Coordinator:
         """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            committed = self._told().get("committed")
+            committed = self._driver_status().get("committed")
             if committed is not None and committed >= epoch:
                 return True
             if end is not None and time.monotonic() >= end:
@@ -379,7 +388,7 @@ class Coordinator:
         """Limits the pace of epochs, in addition to the trigger; sets the arguments that are given.
 
         It applies at once and to later runs of the query in this driver. The thread of the query
-        pauses after the commit of an epoch, before Spark looks for new rows.
+        pauses after the commit of an epoch, before Spark requests new rows.
 
         Args:
             min_pause: minimum time between the commit of an epoch and the start of the next, up to
@@ -400,7 +409,7 @@ class Coordinator:
         Raises:
             ValueError: an argument is out of range.
         """
-        asked = (
+        limits = (
             millis_of("min_pause", min_pause),
             millis_of("interval", interval),
             micro_dollars_of(budget),
@@ -408,11 +417,11 @@ class Coordinator:
             switch_of(autopause),
         )
         with translating():
-            told: dict[str, Any] = json.loads(self._facade.pace(self._location, *asked))
-        return pace_of(told)
+            fields: dict[str, Any] = json.loads(self._facade.pace(self._location, *limits))
+        return pace_of(fields)
 
     def create_savepoint(self, name: str, epoch: int | None = None) -> int:
-        """Creates a savepoint: retains a cut, and all that it needs, under a name.
+        """Creates a savepoint: retains a cut, and all objects that it references, under a name.
 
         Args:
             name: 1 to 64 letters, digits, dashes and underscores, not digits only; no savepoint has
@@ -426,7 +435,7 @@ class Coordinator:
             RequestError: CLEANCUT_SAVEPOINT_INVALID, CLEANCUT_COORDINATOR_MISSING.
         """
         check_name(name, self._location)
-        chosen: int | None = self._told().get("committed") if epoch is None else epoch
+        chosen: int | None = self._driver_status().get("committed") if epoch is None else epoch
         if chosen is None:
             raise invalid(name, self._location, "no epoch is committed yet")
         self._call("pin", name, chosen)
@@ -497,10 +506,10 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
     if context is None or context._jvm is None:
         raise error_of("CLEANCUT_COORDINATOR_MISSING", location="of a session that was stopped")
     execution = query._jsq.streamingQuery()
-    own = execution.sparkSessionForStream()
-    conf = own.conf()
+    stream_session = execution.sparkSessionForStream()
+    conf = stream_session.conf()
     return _checked(
-        ClassicDriver(context._jvm, None, own),
+        ClassicDriver(context._jvm, None, stream_session),
         str(execution.resolvedCheckpointRoot()),
         lambda key: text_of(conf.getOption(key)),
     )
@@ -509,39 +518,39 @@ def coordinator(query: "StreamingQuery") -> Coordinator:
 def _of_server(query: Any) -> Coordinator:
     driver = driver_of(query._session, run_id=str(query.runId))
     with translating():
-        told = driver.side("coordinator").query(
+        answer = driver.side("coordinator").query(
             driver.session, ",".join((PROVIDER_KEY, *ACCESS_KEYS))
         )
-    found = json.loads(told)
-    return _checked(driver, found["location"], found["conf"].get)
+    described = json.loads(answer)
+    return _checked(driver, described["location"], described["conf"].get)
 
 
 def _checked(driver: Driver, location: str, value_of: Callable[[str], str | None]) -> Coordinator:
     access = access_of(value_of) if location.startswith(SCHEMES) else S3Options()
-    found = Coordinator(driver, location, access, value_of(PROVIDER_KEY))
-    found._told()
-    return found
+    opened = Coordinator(driver, location, access, value_of(PROVIDER_KEY))
+    opened._driver_status()
+    return opened
 
 
-def _last_of(found: dict[str, Any]) -> EpochInfo:
+def _last_of(fields: dict[str, Any]) -> EpochInfo:
     return epoch_info(
-        epoch=found["epoch"],
-        generation=found["generation"],
-        written=moment(found["writtenMs"]),
-        stores=found["stores"],
-        timings=found["timings"],
-        costs=costs_of(found["costs"]) if "costs" in found else None,
-        cut_ms=found["cutMs"],
-        channels=channels_of(found["channels"]),
+        epoch=fields["epoch"],
+        generation=fields["generation"],
+        written=moment(fields["writtenMs"]),
+        stores=fields["stores"],
+        timings=fields["timings"],
+        costs=costs_of(fields["costs"]) if "costs" in fields else None,
+        cut_ms=fields["cutMs"],
+        channels=channels_of(fields["channels"]),
     )
 
 
-def _last_slow_of(found: dict[str, Any] | None) -> tuple[int, SlowEpoch] | None:
-    if found is None:
+def _last_slow_of(fields: dict[str, Any] | None) -> tuple[int, SlowEpoch] | None:
+    if fields is None:
         return None
-    return found["epoch"], SlowEpoch(found["kind"], found["typicalMs"], found["detail"])
+    return fields["epoch"], SlowEpoch(fields["kind"], fields["typicalMs"], fields["detail"])
 
 
 def _text(number: int | None) -> str | None:
-    """As text, so that no table takes it for a column of numbers."""
+    """A number as text, so that it is not aligned like a number."""
     return None if number is None else str(number)

@@ -1,4 +1,4 @@
-"""A coordinator in a notebook: drawn again as long as its query runs, without a script."""
+"""A live view of a coordinator in a notebook, without a script."""
 
 import importlib
 import threading
@@ -18,109 +18,109 @@ if TYPE_CHECKING:
 EVERY_S = 2.0
 LONGEST_S = 3600.0
 _COURSE = 120
-# By location: a query is drawn in one output at a time.
+# By location: a query is displayed in one output at a time.
 _views: dict[str, "LiveView"] = {}
 
-# What is drawn of the epochs that were seen.
+# The displayed trends.
 _COURSES: Sequence[tuple[str, Callable[[EpochInfo], int | None]]] = (
-    ("epoch, ms", lambda of: of.duration_ms),
-    ("gate, ms", lambda of: of.commit_ms),
-    ("alignment, ms", lambda of: of.alignment_ms),
-    ("rows in flight", lambda of: of.in_flight_rows),
-    ("requests", lambda of: request_count(of.requests)),
+    ("epoch, ms", lambda info: info.duration_ms),
+    ("gate, ms", lambda info: info.commit_ms),
+    ("alignment, ms", lambda info: info.alignment_ms),
+    ("in-flight rows", lambda info: info.in_flight_rows),
+    ("requests", lambda info: request_count(info.requests)),
 )
 
 
 class _Watched(Protocol):
     @property
     def location(self) -> str:
-        """Which query it is."""
+        """The location of the query."""
 
     def status(self) -> "CoordinatorStatus":
-        """Where the query stands."""
+        """The status of the query."""
 
     def history(self) -> Iterable[EpochInfo]:
-        """What the store tells of epochs before."""
+        """Earlier epochs from the object store."""
 
 
 class LiveView:
-    """Draws a coordinator again and again, in the output where it was shown.
+    """Displays a coordinator, and updates it in the output where it was displayed.
 
-    It ends by itself when the query's run has ended, when its time is over, when the driver cannot
-    be asked any more, and when the same query is shown in another output; and by `stop`. At its
-    foot it says which of these it was.
+    It ends when the query's run has ended, after its time limit, when the driver is not reachable
+    any more, when the same query is displayed in another output, or by `stop`. Its last line states
+    the reason.
 
     Args:
-        of: what is watched.
-        draw: takes the HTML of each moment.
-        every_s: seconds between two moments.
+        watched: the coordinator.
+        draw: function that displays HTML.
+        every_s: seconds between two updates.
         longest_s: seconds after which it ends.
     """
 
     def __init__(
         self,
-        of: _Watched,
+        info: _Watched,
         draw: Callable[[str], None],
         *,
         every_s: float = EVERY_S,
         longest_s: float = LONGEST_S,
     ) -> None:
-        self._of = of
+        self._watched = info
         self._draw = draw
         self._every_s = every_s
         self._until_s = time.monotonic() + longest_s
         self._epochs: deque[EpochInfo] = deque(maxlen=_COURSE)
         self._stopped = threading.Event()
         self._last: CoordinatorStatus | None = None
-        self._thread = threading.Thread(target=self._go_on, name="cleancut-view", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="cleancut-view", daemon=True)
 
     @property
     def is_live(self) -> bool:
-        """Whether it is still drawn again."""
+        """Whether it is still updated."""
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Draws it for the first time, and goes on beside."""
+        """Displays it for the first time, and starts the updates in the background."""
         with suppress(CleancutError, OSError):
-            # Of a query that is new there is none.
-            self._epochs.extend(self._of.history())
+            # A new query has no history.
+            self._epochs.extend(self._watched.history())
         if self._draw_now():
             self._thread.start()
 
     def stop(self) -> None:
-        """Leaves it as it stands."""
+        """Stops the updates; the last content remains."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         while not self._stopped.wait(self._every_s):
             if not self._draw_now():
                 return
         self._show("It was stopped.")
 
     def _draw_now(self) -> bool:
-        """Whether to go on."""
+        """Updates the display; returns whether to continue."""
         try:
-            self._last = self._of.status()
+            self._last = self._watched.status()
         except Exception as error:
-            # Whatever it is, the kernel's output is not to be filled with it.
-            self._show(f"The driver cannot be asked any more: {error}")
+            # Any error ends the updates, so that the output is not flooded.
+            self._show(f"The driver is not reachable any more: {error}")
             return False
         self._take(self._last.last)
         if self._last.run_id is None and self._last.committed is not None:
             self._show("The run has ended.")
             return False
         if time.monotonic() >= self._until_s:
-            self._show("It is drawn no longer; show it again to go on.")
+            self._show("The time limit is reached; display it again to continue.")
             return False
-        self._show(f"Drawn again every {self._every_s:g} s while the query runs.")
+        self._show(f"Updated every {self._every_s:g} s while the query runs.")
         return True
 
     def _take(self, epoch: EpochInfo | None) -> None:
         if epoch is None:
             return
-        # The driver knows more of an epoch than the store did.
+        # The driver's values of an epoch are more complete than those of the object store.
         while self._epochs and self._epochs[-1].epoch >= epoch.epoch:
             self._epochs.pop()
         self._epochs.append(epoch)
@@ -130,22 +130,22 @@ class LiveView:
 
 
 def shown(status: "CoordinatorStatus | None", epochs: Sequence[EpochInfo], foot: str) -> str:
-    """One moment, as HTML without scripts: courses, facts, and a line at the foot."""
+    """One update, as HTML without scripts: trends, facts, and a last line."""
     drawn = []
     for name, value in _COURSES:
-        values = [value(of) for of in epochs]
-        known = [of for of in values if of is not None]
+        values = [value(info) for info in epochs]
+        known = [number for number in values if number is not None]
         if known:
             drawn.append((name, charts.sparkline(name, values), known[-1]))
     facts = "" if status is None else status._repr_html_()
     return html.courses(drawn) + facts + html.text(foot)
 
 
-def show(of: _Watched, every_s: float, longest_s: float) -> LiveView:
-    """Shows it in the notebook that runs this, in the place of where it was shown before.
+def show(info: _Watched, every_s: float, longest_s: float) -> LiveView:
+    """Displays a coordinator in the current notebook, and replaces its previous display.
 
     Raises:
-        ImportError: there is no IPython, hence no notebook.
+        ImportError: IPython is not installed.
     """
     display: Any = importlib.import_module("IPython.display")
 
@@ -157,10 +157,10 @@ def show(of: _Watched, every_s: float, longest_s: float) -> LiveView:
         else:
             handle.append(display.display(display.HTML(text), display_id=True))
 
-    before = _views.pop(of.location, None)
+    before = _views.pop(info.location, None)
     if before is not None:
         before.stop()
-    view = LiveView(of, draw, every_s=every_s, longest_s=longest_s)
-    _views[of.location] = view
+    view = LiveView(info, draw, every_s=every_s, longest_s=longest_s)
+    _views[info.location] = view
     view.start()
     return view

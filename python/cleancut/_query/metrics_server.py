@@ -26,7 +26,7 @@ class DriverScan:
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
-        # By run: its epochs are counted from the first scan that saw it.
+        # Counters of a run start at the first scan that sees it.
         self._first: dict[str, int] = {}
 
     def scan(self) -> Sequence[Sample]:

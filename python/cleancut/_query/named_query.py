@@ -1,4 +1,4 @@
-"""A query that a command line names, as `module:function`."""
+"""A query that is given on the command line, as `module:function`."""
 
 import importlib
 import sys
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def named_query(name: str, session: "SparkSession", location: str) -> "DataFrame":
-    """What a function of the user's makes of a session.
+    """The result of a user's function of a session.
 
     Args:
-        name: `module:function`; the module is looked for in the working directory first.
-        session: what the function takes.
-        location: of the checkpoint, for errors.
+        name: `module:function`; the module is searched in the working directory first.
+        session: the argument of the function.
+        location: location of the checkpoint, for errors.
 
     Raises:
-        RequestError: CLEANCUT_OPERATION_REFUSED, there is no such function, it fails, or it gives
-            no DataFrame. Why the user's own code has failed is printed.
+        RequestError: CLEANCUT_OPERATION_REFUSED, the function does not exist, fails, or does not
+            return a DataFrame. The failure of the user's code is printed.
     """
     from pyspark.sql import DataFrame
 
@@ -30,12 +30,12 @@ def named_query(name: str, session: "SparkSession", location: str) -> "DataFrame
             "CLEANCUT_OPERATION_REFUSED",
             operation="check_compatibility",
             location=location,
-            reason=f"the query {name} cannot be asked for, because {reason}",
+            reason=f"the query {name} is not available, because {reason}",
         )
 
     module_name, colon, function_name = name.partition(":")
     if not (module_name and colon and function_name):
-        raise refused("it is to be named as module:function")
+        raise refused("its name must have the form module:function")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -54,11 +54,11 @@ def named_query(name: str, session: "SparkSession", location: str) -> "DataFrame
     except Exception as error:
         raise _failed(refused, "the function has failed", error) from error
     if not isinstance(query, DataFrame):
-        raise refused(f"the function gives {query!r} and no DataFrame")
+        raise refused(f"the function returns {query!r} and no DataFrame")
     return query
 
 
 def _failed(refused: Any, what: str, error: Exception) -> CleancutError:
     traceback.print_exception(error)
-    found: CleancutError = refused(f"{what}: {type(error).__name__}: {error}".rstrip("."))
-    return found
+    error_of_query: CleancutError = refused(f"{what}: {type(error).__name__}: {error}".rstrip("."))
+    return error_of_query

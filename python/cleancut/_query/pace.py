@@ -1,4 +1,4 @@
-"""How fast the epochs of a running query may follow each other."""
+"""The pace of a running query's epochs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 from cleancut._brief import Brief
 
 _BUDGET = re.compile(r"\$?([0-9]+(?:\.[0-9]+)?)(?:/day)?")
-# A day's requests of a query at the slowest pace that there is cost more.
+# Greater than the cost of a day's requests at the slowest possible pace.
 _LEAST_USD = 0.000001
 _MOST_USD = 1_000_000.0
 _MOST_S = 3600.0
@@ -56,24 +56,22 @@ class Pace(Brief):
                 if self.budget_interval
                 else f"{given}, which epochs do not reach"
             )
-        return "; ".join([*(parts or ["as its trigger says"]), *self._beside()])
+        return "; ".join([*(parts or ["as its trigger defines"]), *self._maintenance()])
 
-    def _beside(self) -> Iterator[str]:
+    def _maintenance(self) -> Iterator[str]:
         if self.tolerable_failures is not None:
-            yield f"fails when more than {self.tolerable_failures} in a row of what is done beside"
+            yield f"fails after {self.tolerable_failures + 1} consecutive failures of maintenance"
         if self.autopause:
             waited = (
-                f", as behind the last {self.postponed_epochs} of them"
-                if self.postponed_epochs
-                else ""
+                f", for the last {self.postponed_epochs} of them" if self.postponed_epochs else ""
             )
-            yield f"what is done beside waits while epochs are late{waited}"
+            yield f"maintenance waits while epochs are late{waited}"
         for what, (count, last) in sorted(self.failures.items()):
             yield f"the {what} has failed {count} times in a row: {last}"
 
 
 def pace_of(fields: dict[str, Any]) -> Pace:
-    """What the driver tells."""
+    """Parses the driver's pace."""
     return Pace(
         min_pause=timedelta(milliseconds=fields["minPauseMs"]),
         interval=timedelta(milliseconds=fields["intervalMs"]),
@@ -81,16 +79,18 @@ def pace_of(fields: dict[str, Any]) -> Pace:
         budget_interval=timedelta(milliseconds=fields["boughtMs"]),
         tolerable_failures=fields.get("tolerableFailures"),
         autopause=fields["autopause"],
-        failures={of: (found["count"], found["last"]) for of, found in fields["failing"].items()},
+        failures={
+            task: (failure["count"], failure["last"]) for task, failure in fields["failing"].items()
+        },
         postponed_epochs=fields["putOff"],
     )
 
 
 def failures_of(given: int | str | None) -> int:
-    """How many failures in a row are tolerated; -1 where none is given, -2 for any.
+    """The number of tolerated consecutive failures; -1 if not given, -2 for any number.
 
     Raises:
-        ValueError: it is no number from 0 to 1,000,000, nor "any".
+        ValueError: it is neither a number from 0 to 1,000,000 nor "any".
     """
     if given is None:
         return -1
@@ -104,15 +104,15 @@ def failures_of(given: int | str | None) -> int:
 
 
 def switch_of(given: bool | None) -> int:
-    """-1 where none is given."""
+    """The switch as a number; -1 if not given."""
     return -1 if given is None else int(given)
 
 
 def millis_of(name: str, given: timedelta | float | None) -> int:
-    """A time in milliseconds; -1 where none is given.
+    """A time in milliseconds; -1 if not given.
 
     Raises:
-        ValueError: it is below 0, or longer than an hour.
+        ValueError: it is negative, or longer than an hour.
     """
     if given is None:
         return -1
@@ -123,17 +123,17 @@ def millis_of(name: str, given: timedelta | float | None) -> int:
 
 
 def micro_dollars_of(budget: float | str | None) -> int:
-    """Millionths of a dollar a day; -1 where no budget is given, 0 where there is to be none.
+    """Millionths of a dollar per day; -1 if no budget is given, 0 for no limit.
 
     Raises:
-        ValueError: it is no sum, or below a millionth of a dollar, or above a million.
+        ValueError: it is no amount, below a millionth of a dollar, or above a million dollars.
     """
     if budget is None:
         return -1
-    found = _BUDGET.fullmatch(budget.strip()) if isinstance(budget, str) else None
-    if isinstance(budget, str) and found is None:
-        raise ValueError(f"A budget is a sum such as 5 or $5/day, and not {budget!r}.")
-    usd = float(found[1]) if found else float(budget)
+    match = _BUDGET.fullmatch(budget.strip()) if isinstance(budget, str) else None
+    if isinstance(budget, str) and match is None:
+        raise ValueError(f"A budget is an amount such as 5 or $5/day, and not {budget!r}.")
+    usd = float(match[1]) if match else float(budget)
     if usd != 0 and not _LEAST_USD <= usd <= _MOST_USD:
         raise ValueError(f"A budget is from $0.000001 to $1000000 a day, or 0, and not {budget}.")
     return round(usd * 1_000_000)

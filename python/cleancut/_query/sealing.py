@@ -1,4 +1,4 @@
-"""Sealing an epoch before its output is made visible, for functions of `foreachBatch`."""
+"""Seals an epoch before its output becomes visible, for `foreachBatch` functions."""
 
 import json
 from collections.abc import Sequence
@@ -13,130 +13,130 @@ if TYPE_CHECKING:
 
 
 def seal(df: "DataFrame", epoch: int) -> "DataFrame":
-    """Runs the tasks of an epoch and makes its state durable, before any output can be seen.
+    """Runs the tasks of an epoch and makes its state durable, before any output becomes visible.
 
-    The rows of the batch are kept, as by `df.persist()`, so that what is written afterwards is what
-    was sealed: write what is returned, and call its `unpersist()` then. `cleancut.sinks.sealed`
-    does both.
+    The rows of the batch are cached, as by `df.persist()`, so that the output equals the sealed
+    rows: write the returned DataFrame, and call its `unpersist()` afterwards.
+    `cleancut.sinks.sealed` does both.
 
-    Called first in a function for `foreachBatch`, it lets tasks commit without waiting for the
-    store, and the state of the epoch goes there in as few objects as it fits into. A function that
-    makes something visible before it seals loses that, and leaves no rows in flight, and nothing
-    else. Where the checkpoint location has no coordinator, each commit is durable by itself, and
-    only the tasks are run.
+    If it is called first in a `foreachBatch` function, tasks commit without waiting for the object
+    store, and the state of the epoch is written in as few objects as possible. A function that
+    makes output visible before it seals loses only that, and cannot leave in-flight rows. If the
+    checkpoint has no coordinator, each commit is durable by itself, and only the tasks run.
 
     Args:
-        df: as Spark hands it to the function.
-        epoch: likewise.
+        df: the batch that Spark passes to the function.
+        epoch: the epoch that Spark passes to the function.
 
     Returns:
-        What to write: `df` itself, or the same rows where Spark could not read them again once they
-        are kept, as those of an aggregation that it sorts.
+        The DataFrame to write: `df` itself, or the same rows if Spark could not read a cached `df`
+        again, for example a sorted aggregation.
 
     Raises:
-        FencedError: CLEANCUT_FENCED, another driver owns the query; nothing may be written.
-        RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
-        RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs;
+        FencedError: CLEANCUT_FENCED, another driver owns the query; write nothing.
+        RetryableError: CLEANCUT_EPOCH_INCOMPLETE; write nothing.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, the batch belongs to no running query;
             CLEANCUT_CONNECT_UNSUPPORTED.
     """
-    return _rows(df, _asked(df, epoch, "seal", epoch))
+    return _rows(df, _call(df, epoch, "seal", epoch))
 
 
 def compute(df: "DataFrame", epoch: int) -> "DataFrame":
-    """The first half of `seal`: runs the tasks and keeps the rows, and makes nothing durable.
+    """The first half of `seal`: runs the tasks and caches the rows, but makes nothing durable.
 
-    For sinks that write the rows where nobody sees them, and show them after `close`. Arguments,
-    result and errors are those of `seal`.
+    For sinks that stage rows invisibly, and publish them after `close`. Arguments, result and
+    errors are those of `seal`.
     """
-    return _rows(df, _asked(df, epoch, "compute", epoch))
+    return _rows(df, _call(df, epoch, "compute", epoch))
 
 
 def hold(df: "DataFrame", epoch: int) -> None:
-    """In the place of `compute`, for a sink that reads the batch in one job, whole, and only once.
+    """Replaces `compute` for a sink that reads the whole batch in one job, and only once.
 
-    The tasks of the epoch run in that job. Arguments and errors are those of `seal`.
+    That job runs the tasks of the epoch. Arguments and errors are those of `seal`.
     """
-    _asked(df, epoch, "hold", epoch)
+    _call(df, epoch, "hold", epoch)
 
 
 def close(df: "DataFrame", epoch: int, output: str) -> None:
-    """The other half: makes the epoch durable; what is written of it may be shown then.
+    """The second half of `seal`: makes the epoch durable, so that its output may become visible.
 
     Args:
-        df: as Spark hands it to the function.
-        epoch: likewise.
-        output: by what the sink finds what it has written. The seal keeps it where it is an object,
-            as in every epoch that has rows in flight; `sealed_output` gives it to a later run.
+        df: the batch that Spark passes to the function.
+        epoch: the epoch that Spark passes to the function.
+        output: text by which the sink finds its staged output. If the seal is an object, as in
+            every epoch with in-flight rows, it stores the text; `sealed_output` returns it to a
+            later run.
 
     Raises:
-        FencedError, RetryableError, RequestError: as `seal`.
+        FencedError, RetryableError, RequestError: as for `seal`.
     """
-    _asked(df, epoch, "close", epoch, output)
+    _call(df, epoch, "close", epoch, output)
 
 
 def sealed_output(df: "DataFrame", epoch: int) -> str | None:
-    """What an earlier run gave to `close`; None if the epoch has no seal that says so."""
-    return text_of(_asked(df, epoch, "sealedOutput", epoch))
+    """The text that an earlier run passed to `close`; None if no seal has it."""
+    return text_of(_call(df, epoch, "sealedOutput", epoch))
 
 
 def finish(df: "DataFrame", epoch: int) -> bool:
-    """Finishes an epoch that an earlier run has sealed, for a sink that has the rows of that run.
+    """Completes an epoch that an earlier run has sealed, for a sink that has the rows of that run.
 
-    Its state, and the rows that it left in flight, are taken as they were sealed, also where the
-    same input gives other rows now. Call it in place of `seal`.
+    State and in-flight rows are those of the seal, even if the same input gives other rows now.
+    Call it instead of `seal`.
 
     Args:
-        df: as Spark hands it to the function.
-        epoch: likewise.
+        df: the batch that Spark passes to the function.
+        epoch: the epoch that Spark passes to the function.
 
     Returns:
-        False if no earlier run has sealed the epoch: it is to be sealed, as any other.
+        False if no earlier run has sealed the epoch, so that it must be sealed.
 
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query.
-        CorruptedError: what is sealed cannot be read.
-        RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs.
+        CorruptedError: the seal cannot be read.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, the batch belongs to no running query.
     """
-    return bool(_asked(df, epoch, "finish", epoch))
+    return bool(_call(df, epoch, "finish", epoch))
 
 
 def batch(df: "DataFrame", epoch: int) -> dict[str, Any]:
-    """Which epoch of which run a batch is, with what its checkpoint records for sinks.
+    """The identity of a batch, and the records of its checkpoint for sinks.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, the batch belongs to no running query.
     """
-    found: dict[str, Any] = json.loads(_asked(df, epoch, "batch", epoch))
-    return found
+    described: dict[str, Any] = json.loads(_call(df, epoch, "batch", epoch))
+    return described
 
 
 def published(df: "DataFrame", epoch: int, sinks: Sequence[str]) -> None:
-    """Has the checkpoint record that sinks have published an epoch.
+    """Records in the checkpoint that sinks have published an epoch.
 
     Args:
-        df: as Spark hands it to the function.
-        epoch: number of the epoch.
+        df: the batch that Spark passes to the function.
+        epoch: the epoch.
         sinks: the keys of their ledgers.
 
     Raises:
         FencedError: CLEANCUT_FENCED, another driver owns the query.
         RequestError: CLEANCUT_SEAL_BATCH_INVALID, as `batch`.
     """
-    _asked(df, epoch, "published", epoch, json.dumps(list(sinks)))
+    _call(df, epoch, "published", epoch, json.dumps(list(sinks)))
 
 
 def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
-    """The acts on the checkpoint between an epoch and that of a batch: `epoch` and `source`.
+    """The operations on the checkpoint between an epoch and a batch: `epoch` and `source`.
 
     Raises:
         RequestError: CLEANCUT_SEAL_BATCH_INVALID, as `batch`.
     """
-    found: list[dict[str, int]] = json.loads(_asked(df, epoch, "operations", after, epoch))
-    return found
+    operations: list[dict[str, int]] = json.loads(_call(df, epoch, "operations", after, epoch))
+    return operations
 
 
-def _asked(df: "DataFrame", epoch: int, method: str, *arguments: Any) -> Any:
-    """What a method of the JVM side says of a batch."""
+def _call(df: "DataFrame", epoch: int, method: str, *arguments: Any) -> Any:
+    """Calls a method of the JVM side for a batch."""
     if not is_connect(df) and getattr(df, "_jdf", None) is None:
         raise error_of("CLEANCUT_SEAL_BATCH_INVALID", epoch=epoch)
     driver = driver_of(df.sparkSession)

@@ -1,4 +1,4 @@
-"""Rows of a key in sequence, each number once, for transports that keep no order."""
+"""Orders the rows of each key by their sequence numbers, for transports without order."""
 
 import json
 from collections.abc import Sequence
@@ -26,58 +26,59 @@ def in_sequence(
     gap_column: str | None = None,
     metrics: str | None = "in_sequence",
 ) -> "DataFrame":
-    """Hands on the rows of each key once and in the order of their numbers.
+    """Emits the rows of each key once and ordered by their sequence numbers.
 
-    For what comes by a transport that keeps no order, or delivers twice: change feeds, topics of
-    Kafka with several producers, HTTP. A row whose number has been handed on, or is held already,
-    is dropped and counted. A row before which one is missing is held in the state of the query,
-    until that one comes or is given up. The rows of a key come in order in each epoch, and lie in
-    one partition.
+    For transports that do not preserve order or deliver duplicates: change feeds, Kafka topics with
+    several producers, HTTP. A row whose number was emitted or is held already is dropped and
+    counted. A row with a missing predecessor is held in the state of the query, until the
+    predecessor arrives or is skipped. In each epoch the rows of a key are in order and in one
+    partition.
 
         changes = cleancut.in_sequence(
             feed, "account", "change", first=1, on_gap="skip", gap_timeout=timedelta(minutes=10)
         )
 
-    The query is written in output mode "append". With a `gap_timeout` by the clock Spark makes
-    epochs without rows for as long as the query runs, so give it a trigger with an interval, and
-    not `availableNow`, which would not end.
+    The query must use output mode "append". With a `gap_timeout` in processing time Spark runs
+    epochs without rows as long as the query runs. So use a trigger with an interval, and not
+    `availableNow`, which would not end.
 
     Args:
         df: a streaming DataFrame.
-        key: columns; the numbers of each key are a sequence of their own.
-        sequence: the column of the numbers, which are whole and never null.
-        previous: the column with the number of the row before, where numbers have gaps by design,
-            as log sequence numbers; null in the first row of a key. Without it each number is one
-            more than that before it.
-        first: the number that each key begins with; lower ones are old. Without it, a key begins
-            with the lowest number that has come within `gap_timeout` of its first row; without that
-            either, within the first epoch that has the key. Not with `previous`.
-        gap_timeout: for how long a row is held because one before it is missing; None for ever. No
-            gap is given up earlier; it may be a sixteenth later, and as much as an epoch takes.
-        event_time: the column by whose watermark that time passes: a timestamp with a watermark.
-            Spark drops rows behind the watermark. None for the clock.
-        on_gap: what happens then. "wait" goes on waiting and counts the gap as overdue, "fail" has
-            the query fail, "skip" goes on with the lowest row that is held.
-        max_held: how many rows of one key are held at most. Past it the query fails; with "skip"
-            the first gap is given up at once.
-        gap_column: name of a column to add: null, but in a row behind a gap that was given up a
-            struct of `after`, the number handed on before it, and `since`, when the gap was first
-            seen.
-        metrics: name in the `observedMetrics` of the query's progress under which rows `dropped`,
-            newly `held` and `released`, `gaps` given up and keys with gaps `overdue` are counted
-            for each epoch; another one for each operator of a query. None for none.
+        key: key columns; each key has its own sequence.
+        sequence: column of the sequence numbers, which are integers and never null.
+        previous: column with the number of the previous row, if numbers have gaps by design, such
+            as log sequence numbers; null in the first row of a key. Without it each number is the
+            previous one plus one.
+        first: the first number of each key; lower ones are old. Without it, a key begins with the
+            lowest number that arrives within `gap_timeout` of its first row; without a timeout,
+            within the first epoch that has the key. Cannot be combined with `previous`.
+        gap_timeout: maximum time for which a row is held because of a missing one; None is
+            unlimited. No gap expires earlier; it may expire later by a sixteenth of the time and
+            the duration of an epoch.
+        event_time: the column whose watermark measures that time: a timestamp with a watermark.
+            Spark drops rows that are later than the watermark. None is processing time.
+        on_gap: behavior at the timeout. "wait" continues to wait and counts the gap as overdue,
+            "fail" fails the query, "skip" continues with the lowest held row.
+        max_held: maximum number of held rows of one key. Above it the query fails; with "skip" the
+            first gap expires immediately.
+        gap_column: name of an additional column: null, but in a row after a skipped gap a struct of
+            `after`, the last number emitted before it, and `since`, the time at which the gap was
+            first seen.
+        metrics: name in the `observedMetrics` of the query's progress for the number of rows
+            `dropped`, newly `held` and `released`, of skipped `gaps`, and of keys with `overdue`
+            gaps, per epoch. Each operator of a query needs its own name. None for no metrics.
 
     Returns:
-        A streaming DataFrame with the columns of `df`, of which all may be null for Spark. What was
-        a watermark is none in it, since rows that were held come when they may.
+        A streaming DataFrame with the columns of `df`, all of them nullable. It has no watermark,
+        because held rows may be emitted at any later time.
 
     Raises:
-        RequestError: CLEANCUT_SEQUENCE_INVALID, with what is wrong; CLEANCUT_JAR_NOT_LOADED;
+        RequestError: CLEANCUT_SEQUENCE_INVALID, an argument is invalid; CLEANCUT_JAR_NOT_LOADED;
             CLEANCUT_CONNECT_UNSUPPORTED. The query fails with CLEANCUT_SEQUENCE_GAP,
-            CLEANCUT_SEQUENCE_FULL, or CLEANCUT_SEQUENCE_BROKEN for a row without a number, or whose
-            predecessor cannot be right.
+            CLEANCUT_SEQUENCE_FULL, or CLEANCUT_SEQUENCE_BROKEN for a row without a number, or with
+            an impossible predecessor.
     """
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "key": [key] if isinstance(key, str) else list(key),
         "sequence": sequence,
         "previous": previous,
@@ -89,8 +90,8 @@ def in_sequence(
         "gapColumn": gap_column,
         "metrics": metrics,
     }
-    given = {name: value for name, value in asked.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
     driver = driver_of(df.sparkSession)
     with translating():
-        told = driver.side("sequence").inSequence(driver.given(df), json.dumps(given))
-        return driver.frame(told)
+        handle = driver.side("sequence").inSequence(driver.given(df), json.dumps(given))
+        return driver.frame(handle)

@@ -1,4 +1,4 @@
-"""Several queries, one consistent cut."""
+"""Dataflows: several queries with consistent cuts of all of them."""
 
 import logging
 import os
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._operations.offline import Plan, clone, rollback
 from cleancut._query.coordinator import Coordinator, coordinator
-from cleancut.dataflow._cuts.closing import Attendant
+from cleancut.dataflow._cuts.closing import RequestResponder
 from cleancut.dataflow._flow import Age, Flow, positive_s
 from cleancut.dataflow._model.facts import place_of
 from cleancut.dataflow._model.records import AnswerRecord
-from cleancut.dataflow._operations.acts import DataflowPlan, Restoring
-from cleancut.dataflow._operations.cloning import Cloning
+from cleancut.dataflow._operations.acts import DataflowPlan, DataflowRollback
+from cleancut.dataflow._operations.cloning import DataflowClone
 from cleancut.dataflow._store.places import absolute
 from cleancut.errors import CleancutError
 
@@ -29,9 +29,9 @@ class Dataflow(Flow):
     """Several queries connected by channels, and consistent cuts of all of them.
 
     The queries run in one application or in several. A cut of the dataflow has a cut of each query
-    such that no query has consumed from a channel what its sender had not sent; what was sent and
-    not consumed is in flight. It needs no markers and stops no query. docs/concepts/dataflow.md
-    explains why, for loops too.
+    such that no query has consumed from a channel an epoch that its sender's cut does not include;
+    epochs that were sent and not consumed are in flight. It needs no markers and stops no query.
+    docs/concepts/dataflow.md explains why, for loops too.
 
         flow = Dataflow("s3://bucket/flow")
         flow.add("orders", "s3://bucket/checkpoints/orders")
@@ -76,7 +76,7 @@ class Dataflow(Flow):
                 checkpoint, savepoint, session=session, allow_missing_input=allow_missing_input
             )
 
-        return Restoring(
+        return DataflowRollback(
             store=self._store,
             places=self._places,
             record=self._vector(to),
@@ -126,7 +126,7 @@ class Dataflow(Flow):
             )
 
         given = {place_of(absolute(old)): absolute(new) for old, new in channels.items()}
-        return Cloning(
+        return DataflowClone(
             store=self._store,
             places=self._places,
             record=self._vector(at),
@@ -161,34 +161,40 @@ class Dataflow(Flow):
         """
         every_s = positive_s("every", every)
         self._store.flow_id()
-        own = coordinator(query)
+        query_coordinator = coordinator(query)
         members = self._store.members()
         if name is None:
-            place = place_of(own.location)
-            found = [of.name for of in members.values() if place_of(of.checkpoint) == place]
-            name = found[0] if found else None
+            place = place_of(query_coordinator.location)
+            names = [
+                member.name for member in members.values() if place_of(member.checkpoint) == place
+            ]
+            name = names[0] if names else None
         if name is None or name not in members:
-            reason = f"no member has the checkpoint {own.location}" if name is None else name
+            reason = (
+                f"no member has the checkpoint {query_coordinator.location}"
+                if name is None
+                else name
+            )
             raise self._store.refused("participate", f"{reason}: add it first")
-        attendant = Attendant(self._store, name, lambda: _closed(own))
+        attendant = RequestResponder(self._store, name, lambda: _closed(query_coordinator))
         participant = Participant(attendant, lambda: bool(query.isActive), every_s)
         participant.begin()
         return participant
 
 
-def _closed(own: Coordinator) -> AnswerRecord:
-    """Closes the epoch that runs; tells after whose cut that has been done."""
-    told = own._told()
-    under_way, committed = told.get("epoch"), told.get("committed")
+def _closed(query_coordinator: Coordinator) -> AnswerRecord:
+    """Closes the current epoch; returns the epoch after whose cut that is done."""
+    status = query_coordinator._driver_status()
+    under_way, committed = status.get("epoch"), status.get("committed")
     if not under_way:
         return AnswerRecord(-1 if committed is None else committed, is_closing=False)
-    return AnswerRecord(int(under_way["epoch"]), is_closing=own.cut_now())
+    return AnswerRecord(int(under_way["epoch"]), is_closing=query_coordinator.cut_now())
 
 
 class Participant:
     """Closes epochs of one query for cuts of a dataflow, in a thread of its driver."""
 
-    def __init__(self, attendant: Attendant, is_active: Any, every_s: float) -> None:
+    def __init__(self, attendant: RequestResponder, is_active: Any, every_s: float) -> None:
         self._attendant = attendant
         self._is_active = is_active
         self._every_s = every_s
@@ -223,11 +229,11 @@ class Participant:
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s) and self._is_active():
             try:
-                self._answered += self._attendant.look()
+                self._answered += self._attendant.scan()
             except (CleancutError, OSError) as error:
-                # Who asks goes on without an answer.
+                # The coordinator continues without an answer.
                 _LOG.warning("a request of the dataflow could not be answered: %s", error)
         try:
             self._attendant.end()
         except (CleancutError, OSError) as error:
-            _LOG.warning("it could not be said that nobody attends any more: %s", error)
+            _LOG.warning("the end of the participant could not be recorded: %s", error)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms, age_of, moment
 from cleancut._storage.access import S3Access, S3Options
-from cleancut.dataflow._cuts.channels import flying
+from cleancut.dataflow._cuts.channels import in_flight_epochs
 from cleancut.dataflow._cuts.checking import DataflowReport, restore_test_vector, verify_vector
 from cleancut.dataflow._cuts.coordinator import Coordinator
 from cleancut.dataflow._cuts.decision import decide
@@ -31,7 +31,7 @@ from cleancut.dataflow._model.records import MemberRecord, VectorRecord, decoded
 from cleancut.dataflow._page import page
 from cleancut.dataflow._store.log import Pins
 from cleancut.dataflow._store.machinery import Machinery
-from cleancut.dataflow._store.members import MemberView, looked_at
+from cleancut.dataflow._store.members import MemberView, scan_member
 from cleancut.dataflow._store.places import Places, absolute
 
 Done = TypeVar("Done")
@@ -99,9 +99,9 @@ class Flow:
                 return self._member(other)
         record = MemberRecord(name, checkpoint, self._machinery.now_ms())
         if not self._store.create(names.member_name(name), record.encode()):
-            found = self._store.members().get(name, record)
-            if found.checkpoint != checkpoint:
-                reason = f"{name} is the query with the checkpoint {found.checkpoint}"
+            member = self._store.members().get(name, record)
+            if member.checkpoint != checkpoint:
+                reason = f"{name} is the query with the checkpoint {member.checkpoint}"
                 raise self._store.refused("add", reason)
         return self._member(record)
 
@@ -127,7 +127,7 @@ class Flow:
         return InfoList(map(self._member, self._store.members().values()))
 
     def _member(self, record: MemberRecord) -> DataflowMember:
-        return _member_info(looked_at(record, self._places.root, self._machinery, cuts=1))
+        return _member_info(scan_member(record, self._places.root, self._machinery, cuts=1))
 
     def edges(self) -> InfoList[DataflowEdge]:
         """The channels between members, at the members' last cuts.
@@ -157,7 +157,7 @@ class Flow:
             CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         saved = self._store.savepoints()
-        return InfoList(flow_cut(of, saved) for of in self._counted())
+        return InfoList(flow_cut(record, saved) for record in self._counted())
 
     def get_cut(self, at: int | str | None = None) -> DataflowCut:
         """One cut of the dataflow.
@@ -177,7 +177,7 @@ class Flow:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
             CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
-        return InfoList(line for of in self._counted() for line in ages(of))
+        return InfoList(line for record in self._counted() for line in ages(record))
 
     def _counted(self) -> list[VectorRecord]:
         self._store.flow_id()
@@ -189,12 +189,12 @@ class Flow:
         number = self._store.savepoints().get(which) if isinstance(which, str) else which
         if which is None and counted:
             return counted[-1]
-        found = next((of for of in counted if of.number == number), None)
-        if found is None:
-            there = ", ".join(str(of.number) for of in counted) or "none"
+        match = next((record for record in counted if record.number == number), None)
+        if match is None:
+            there = ", ".join(str(record.number) for record in counted) or "none"
             wanted = "cut" if which is None else f"cut {which}"
             raise self._store.refused("look", f"there is no {wanted}; there are: {there}")
-        return found
+        return match
 
     def cut(
         self, timeout: Age = 30.0, *, name: str | None = None, wait: bool = True
@@ -219,9 +219,9 @@ class Flow:
         timeout_s = _seconds(timeout)
         if name is not None:
             self._require_free(name)
-        made = None if self._runs is None else self._runs.cut(timeout_s, wait=wait, anew=False)
+        made = None if self._runs is None else self._runs.cut(timeout_s, wait=wait, force=False)
         if made is None:
-            made = self._coordinating(lambda of: of.cut(timeout_s, wait=wait))
+            made = self._coordinating(lambda coordinator: coordinator.cut(timeout_s, wait=wait))
         if name is not None:
             self._name(name, made)
         return flow_cut(made, self._store.savepoints())
@@ -266,48 +266,48 @@ class Flow:
     def _name(self, name: str, record: VectorRecord) -> None:
         if not self._store.name_vector(name, record.number):
             raise self._store.refused("savepoint", f"another cut has the name {name}")
-        # Who gives cuts up may not have seen the name; what is there after it was written stays.
-        if all(of.number != record.number for of in self._counted()):
+        # The expiry may have missed the name; a cut that exists after it was written is retained.
+        if all(retained.number != record.number for retained in self._counted()):
             self._store.objects.delete(names.savepoint_name(name))
             raise self._store.refused("savepoint", f"cut {record.number} was deleted meanwhile")
 
     def in_flight(self, at: int | str | None = None) -> InfoList[DataflowInFlight]:
-        """What each edge holds at a cut of the dataflow: sent and not consumed.
+        """The epochs on each edge at a cut of the dataflow that are sent and not consumed.
 
         Args:
             at: the number of a cut, or the name of a savepoint; None is the last.
 
         Raises:
             RequestError: CLEANCUT_DATAFLOW_REFUSED, there is no such cut.
-            CorruptedError: CLEANCUT_SINK_CORRUPTED, a channel is damaged.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, a channel is corrupted.
         """
         record = self._vector(at)
-        found = []
+        in_flight = []
         for edge in record.edges:
             sender = None if edge.sender is None else record.member(edge.sender)
             if sender is None or edge.sent is None:
                 continue
             records = self._places.records(edge.channel)
-            epochs = flying(records, edge)
-            found.append(
+            epochs = in_flight_epochs(records, edge)
+            in_flight.append(
                 DataflowInFlight(
                     sender=sender.name,
                     receiver=edge.receiver,
-                    epochs=tuple(of.epoch for of in epochs),
-                    rows=sum(of.rows for of in epochs),
-                    bytes=sum(of.bytes for of in epochs),
+                    epochs=tuple(epoch.epoch for epoch in epochs),
+                    rows=sum(epoch.rows for epoch in epochs),
+                    bytes=sum(epoch.bytes for epoch in epochs),
                     channel=edge.channel,
                     source=edge.source,
                 )
             )
-        return InfoList(found)
+        return InfoList(in_flight)
 
     def verify(self, at: int | str | None = None) -> DataflowReport:
         """Checks that a cut of the dataflow is complete and consistent.
 
         It checks that each member's cut is retained and unchanged, that everything it references
-        exists, that no member has consumed what its sender had not sent, and that all files of
-        in-flight epochs exist with their sizes. `test_restore` also reads the state.
+        exists, that no member has consumed an epoch that its sender had not sent, and that all
+        files of in-flight epochs exist with their sizes. `test_restore` also reads the state.
 
         Args:
             at: the number of a cut, or the name of a savepoint; None is the last.
@@ -331,7 +331,7 @@ class Flow:
     def expire(
         self, *, retain_last: int | None = None, retain_for: timedelta | str | None = None
     ) -> DataflowExpiry:
-        """Plans to delete old cuts of the dataflow, and what only these need.
+        """Plans to delete old cuts of the dataflow, and objects that only these reference.
 
         The last cut and all savepoints are retained. At least one argument is required; with both,
         a cut is retained if either holds.
@@ -431,15 +431,16 @@ class Flow:
         why = dict(decision.wanting)
         future: dict[str, int | None] | None = None
         if chosen is not None:
-            why = {name: of.why for name, of in chosen.items() if of.why is not None}
+            why = {name: choice.why for name, choice in chosen.items() if choice.why is not None}
             future = {
-                name: None if of.facts is None else of.facts.epoch for name, of in chosen.items()
+                name: None if choice.facts is None else choice.facts.epoch
+                for name, choice in chosen.items()
             }
         return DataflowStatus(
             location=self._location,
             generation=generation or None,
             is_running=generation > 0 and not has_ended,
-            coordinator=self._told(generation),
+            coordinator=self._described(generation),
             last=flow_cut(counted[-1], self._store.savepoints()) if counted else None,
             members=InfoList(map(_member_info, looking.seen.members.values())),
             edges=_edges_now(looking),
@@ -458,35 +459,35 @@ class Flow:
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
             CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED; CLEANCUT_SINK_CORRUPTED, a channel is
-                damaged.
+                corrupted.
         """
         return page(self, moment(time.time_ns() // 1_000_000))
 
-    def _told(self, generation: int) -> Mapping[str, Any]:
+    def _described(self, generation: int) -> Mapping[str, Any]:
         name = names.coordinator_name(generation)
         body = self._store.read(name) if generation else None
         if body is None:
             return {}
-        found: dict[str, Any] = decoded(body, self._store.objects.path(name), dict)
-        if isinstance(found.get("begunMs"), int):
-            found["begun"] = str(moment(found["begunMs"]))
-        return {key: found[key] for key in ("host", "process", "begun") if key in found}
+        record: dict[str, Any] = decoded(body, self._store.objects.path(name), dict)
+        if isinstance(record.get("begunMs"), int):
+            record["begun"] = str(moment(record["begunMs"]))
+        return {key: record[key] for key in ("host", "process", "begun") if key in record}
 
-    def _coordinator(self, **told: object) -> Coordinator:
-        return Coordinator(self._store, self._places.root, self._places.records, told)
+    def _coordinator(self, **description: object) -> Coordinator:
+        return Coordinator(self._store, self._places.root, self._places.records, description)
 
     def _looking(self) -> Coordinator:
-        """One that has not begun: it looks around, and writes nothing."""
+        """A coordinator that has not begun: it scans, and writes nothing."""
         made = self._coordinator()
         made.look_around()
         return made
 
-    def _coordinating(self, act: Callable[[Coordinator], Done]) -> Done:
-        """Does something as the coordinator; one that runs elsewhere stands by meanwhile."""
+    def _coordinating(self, work: Callable[[Coordinator], Done]) -> Done:
+        """Runs work as the coordinator; a coordinator elsewhere is on standby meanwhile."""
         coordinator = self._coordinator(once=True)
         coordinator.begin()
         try:
-            return act(coordinator)
+            return work(coordinator)
         finally:
             coordinator.end()
 
@@ -508,23 +509,23 @@ def _member_info(view: MemberView) -> DataflowMember:
 def _edges_now(looking: Coordinator) -> InfoList[DataflowEdge]:
     seen = looking.seen
     senders = seen.senders()
-    found = []
+    edges = []
     for name, view in sorted(seen.members.items()):
         cuts = view.cuts()
-        for of in cuts[-1].consumed if cuts else ():
-            channel = seen.place(of)
+        for consumed in cuts[-1].consumed if cuts else ():
+            channel = seen.place(consumed)
             sender = senders.get(channel)
-            found.append(
+            edges.append(
                 DataflowEdge(
                     sender=sender,
                     receiver=name,
-                    consumed=begun(of.epoch),
+                    consumed=begun(consumed.epoch),
                     sent=None if sender is None else begun(seen.members[sender].newest),
                     channel=channel,
-                    source=of.source,
+                    source=consumed.source,
                 )
             )
-    return InfoList(found)
+    return InfoList(edges)
 
 
 def _seconds(given: Age) -> float:
@@ -536,8 +537,8 @@ def _seconds(given: Age) -> float:
 
 
 def positive_s(name: str, given: Age) -> float:
-    """A time in seconds. Raises ValueError, it is none, or 0."""
+    """A time in seconds. Raises ValueError if it is invalid, or 0."""
     seconds = _seconds(given)
     if seconds == 0:
-        raise ValueError(f"{name} is 0, and is to be longer")
+        raise ValueError(f"{name} is 0, and must be longer")
     return seconds

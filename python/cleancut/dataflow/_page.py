@@ -1,4 +1,4 @@
-"""A dataflow as a page: how its queries hang together, how far each is, and what holds it back."""
+"""A page about a dataflow: its graph, the position of each query, and the reasons for lag."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _MS = timedelta(milliseconds=1)
 
 
 class _Shown(Protocol):
-    """What a page asks a dataflow for."""
+    """The methods of a dataflow that a page needs."""
 
     def status(self) -> DataflowStatus: ...
     def cuts(self) -> InfoList[DataflowCut]: ...
@@ -29,17 +29,17 @@ class _Shown(Protocol):
 
 
 def page(flow: _Shown, now: datetime) -> str:
-    """A document of HTML, which needs no script and no other file.
+    """An HTML document, without scripts or other files.
 
     Args:
-        flow: what is shown.
-        now: when.
+        flow: the dataflow.
+        now: the current time.
     """
     status = flow.status()
     title = f"Dataflow {status.location}"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        html.text(f"As it was at {now:%Y-%m-%d %H:%M:%S} UTC."),
+        html.text(f"As of {now:%Y-%m-%d %H:%M:%S} UTC."),
         status._repr_html_(),
     ]
     if status.last is not None:
@@ -62,12 +62,12 @@ def _headed(title: str, inner: str) -> str:
 
 
 def _ages(cuts: Sequence[DataflowCut]) -> str:
-    """For each member how long before each cut of the dataflow its own had been written."""
+    """For each member, the age of its cut at each cut of the dataflow."""
     by_member: Mapping[str, list[int | None]] = defaultdict(list)
     for cut in cuts:
-        for of in cut.members:
-            age = None if of.written is None else (cut.written - of.written) // _MS
-            by_member[of.name].append(age)
+        for member in cut.members:
+            age = None if member.written is None else (cut.written - member.written) // _MS
+            by_member[member.name].append(age)
     drawn = [
         (f"{name}, ms", charts.sparkline(f"{name}, ms", values), known[-1])
         for name, values in by_member.items()

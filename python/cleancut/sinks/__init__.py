@@ -1,4 +1,4 @@
-"""What a query writes its epochs with, exactly once: sinks, and what makes sinks of functions."""
+"""Sinks that write each epoch of a query exactly once, and decorators that create sinks."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Targets of two phases: what is prepared before the seal is committed or undone after it."""
+"""Sinks for two-phase targets: rows are prepared before the seal, then committed or aborted."""
 
 import json
 import logging
@@ -58,41 +58,41 @@ _LOG = logging.getLogger("cleancut.sinks")
 
 
 class Committer(ABC):
-    """A target that can prepare rows, and later show or drop what it has prepared.
+    """A target that can prepare rows, and commit or abort them later.
 
-    A *handle* is a text of letters, digits and underscores, made before anything is prepared: the
-    name of a prepared transaction, of a branch, of a directory. All calls bear being repeated, also
-    after their answer was lost, by another process, and at the same time.
+    A *handle* is a text of letters, digits and underscores, created before any rows are prepared:
+    the name of a prepared transaction, a branch, or a directory. All methods must be idempotent,
+    also after a lost response, from another process, and concurrently.
     """
 
     @abstractmethod
     def stage(self, rows: "DataFrame", handle: str) -> None:
-        """Prepares the rows of an epoch under a handle that is new; nobody sees them."""
+        """Prepares the rows of an epoch under a new handle, invisibly."""
 
     @abstractmethod
     def commit(self, handle: str) -> None:
-        """Shows what was prepared, once; does nothing if that is shown already, or was undone."""
+        """Makes prepared rows visible once; does nothing if they are visible already or undone."""
 
     @abstractmethod
     def abort(self, handle: str) -> None:
-        """Drops what was prepared, in full or in part; never called after `commit`."""
+        """Discards prepared rows, complete or partial; never called after `commit`."""
 
     def is_staged(self, handle: str) -> bool:
-        """Whether all that was prepared is there still, or is shown."""
+        """Whether all prepared rows still exist, or are visible."""
         return True
 
     def undo(self, handle: str) -> None:
-        """Removes what `commit` has shown, after a rollback of the query; the last handle first.
+        """Removes committed rows, after a rollback of the query; the last handle first.
 
         Raises:
-            NotImplementedError: it cannot; the query is refused then.
+            NotImplementedError: it cannot; the query is then refused.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class _Decision:
-    """What is published of an epoch: once this record is there, its handle is to be committed."""
+    """The decision of an epoch: once this record exists, its handle must be committed."""
 
     prepared: Prepared
     query_id: str
@@ -106,12 +106,12 @@ class _Decision:
 
     @staticmethod
     def decode(body: bytes, path: str, epoch: int) -> "_Decision":
-        def parsed(of: dict[str, Any]) -> _Decision:
+        def parsed(fields: dict[str, Any]) -> _Decision:
             return _Decision(
-                prepared=Prepared(epoch, typed(of, "token", str)),
-                query_id=typed(of, "queryId", str),
-                run_id=typed(of, "runId", str),
-                planned_ms=typed(of, "plannedMs", int),
+                prepared=Prepared(epoch, typed(fields, "token", str)),
+                query_id=typed(fields, "queryId", str),
+                run_id=typed(fields, "runId", str),
+                planned_ms=typed(fields, "plannedMs", int),
             )
 
         return decoded(body, path, parsed)
@@ -128,11 +128,11 @@ class TwoPhaseSink(EpochSink):
     """
 
     def __init__(self, committer: Committer, *, decisions: str | os.PathLike[str]) -> None:
-        """Names the place; nothing is looked at yet.
+        """Sets the committer; accesses nothing yet.
 
         Args:
-            committer: of the target.
-            decisions: a place for the records, as the path of `EpochFiles`; it belongs to one
+            committer: the committer of the target.
+            decisions: location of the records, like the path of `EpochFiles`; it belongs to one
                 query.
         """
         self._committer = committer
@@ -152,11 +152,11 @@ class TwoPhaseSink(EpochSink):
 
     @property
     def ledger_key(self) -> str:
-        """The path of the records, as Hadoop names it; see `EpochSink`."""
+        """The path of the records, in Hadoop's form; see `EpochSink`."""
         return f"decisions {self._of_run().location}"
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Finishes what earlier runs have left, and undoes what does not count; see `EpochSink`.
+        """Completes decisions of earlier runs, and undoes epochs that do not count.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes here;
@@ -213,26 +213,26 @@ class TwoPhaseSink(EpochSink):
         self._of_run().create(undone_name(epoch), encoded({}))
 
     def published(self, batch: Batch) -> str | None:
-        """What is decided of the epoch; see `EpochSink`."""
-        found = self._decision(batch.epoch)
-        if found is None:
+        """The decision of the epoch; see `EpochSink`."""
+        decision = self._decision(batch.epoch)
+        if decision is None:
             return None
-        check_input(found, batch, self._of_run().location)
+        check_input(decision, batch, self._of_run().location)
         self._last = batch.epoch
-        return _encoded(found.prepared)
+        return _encoded(decision.prepared)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Whether all that was prepared is there; see `EpochSink`."""
+        """Whether all prepared rows exist; see `EpochSink`."""
         if published is not None:
             return handle == published
         return self._committer.is_staged(_decoded(handle).handle)
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Has the committer prepare the rows, after a record says that it may have.
+        """Records the handle, then has the committer prepare the rows.
 
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_LOST, the committer has failed, and the records of
-                epochs are gone.
+                epochs are lost.
         """
         prepared = Prepared(batch.epoch, secrets.token_hex(8))
         self._of_run().create(f"{prepared.directory}/prepared.json", encoded({}))
@@ -256,25 +256,25 @@ class TwoPhaseSink(EpochSink):
         prepared = _decoded(handle)
         mine = _Decision(prepared, batch.query_id, batch.run_id, batch.planned_ms)
         check_followed(self._of_run(), batch, self._move)
-        found: _Decision | None = mine
+        decision: _Decision | None = mine
         if not self._of_run().create(manifest_name(batch.epoch), mine.encode()):
-            found = self._decision(batch.epoch)
-        if found is None:
+            decision = self._decision(batch.epoch)
+        if decision is None:
             raise error_of(
                 "CLEANCUT_SINK_CORRUPTED",
                 path=self._of_run().at(manifest_name(batch.epoch)),
-                detail="it was removed while the epoch was published",
+                detail="it was deleted while the epoch was published",
             )
-        check_input(found, batch, self._of_run().location)
+        check_input(decision, batch, self._of_run().location)
         # After the decision is recorded: a newer run records its operations, then reads decisions.
         if not counts_now(self._of_run(), batch.epoch):
-            if found.prepared != prepared:
+            if decision.prepared != prepared:
                 self._drop(prepared)
             # A handle that is decided is never aborted: a newer run may be about to undo it.
             raise rolled_back(batch, self._path)
-        self._finish(found.prepared)
+        self._finish(decision.prepared)
         self._last = batch.epoch
-        if found.prepared != prepared:
+        if decision.prepared != prepared:
             self._drop(prepared)
 
     def _check_last(self, batch: Batch) -> None:
@@ -285,19 +285,19 @@ class TwoPhaseSink(EpochSink):
             raise error_for(lost, batch, self.name)
 
     def clean_up(self, batch: Batch) -> None:
-        """Aborts what was prepared up to this epoch and is not decided."""
+        """Aborts rows that were prepared up to this epoch and are not decided."""
         try:
             for left in prepared_in(self._of_run().names(PREPARED)):
                 if left.epoch <= batch.epoch:
                     decision = self._decision(left.epoch)
                     if decision is None or decision.prepared != left:
                         self._drop(left)
-        except Exception as failure:  # whatever the committer raises: the epoch is published
-            _LOG.warning("%s: what was left could not be dropped: %s", self.name, failure)
+        except Exception as failure:  # any error of the committer: the epoch is published
+            _LOG.warning("%s: leftovers could not be dropped: %s", self.name, failure)
 
     def _finish(self, prepared: Prepared) -> None:
         self._committer.commit(prepared.handle)
-        # Last: as long as it is there, the handle may have to be committed.
+        # Last: while the record exists, the handle may have to be committed.
         self._of_run().remove(prepared.directory)
 
     def _drop(self, prepared: Prepared) -> None:
@@ -315,11 +315,11 @@ class TwoPhaseSink(EpochSink):
         For a query that was rolled back if the committer cannot undo. The query must not run.
 
         Args:
-            query_id: Spark's id of it.
-            after: the last epoch whose rows stay; -1 for none.
+            query_id: Spark's query id.
+            after: the last epoch whose rows remain; -1 for none.
 
         Returns:
-            How many epochs these were.
+            The number of marked epochs.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes here.
@@ -329,13 +329,15 @@ class TwoPhaseSink(EpochSink):
         records = SinkDirectory(SparkSession.active(), self._path)
         claim(records, Batch(after, query_id, "", "", 0))
         undone = undone_epochs(records.names(UNDONE))
-        decided = [of for of in manifest_epochs(records.names(EPOCHS)) if of > after]
+        decided = [epoch for epoch in manifest_epochs(records.names(EPOCHS)) if epoch > after]
         return sum(
-            records.create(undone_name(of), encoded({})) for of in decided if of not in undone
+            records.create(undone_name(epoch), encoded({}))
+            for epoch in decided
+            if epoch not in undone
         )
 
     def _of_run(self) -> Records:
-        assert self._records is not None, "a sink begins before it is asked"
+        assert self._records is not None, "begin() must be called first"
         return self._records
 
 

@@ -1,4 +1,4 @@
-"""What one query sends to others: epochs that each of them reads once, and nobody has to mark."""
+"""Channels: published epochs of one query, which other queries read exactly once."""
 
 import json
 import os
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "cleancut-channel"
-# Columns by which Spark tells files apart; rows have none of these names.
+# Partition columns of the files; rows must not have these names.
 _RESERVED = ("cleancut_epoch", "cleancut_file", "cleancut_sender", "cleancut_attempt")
 _ROWS_FORMAT = "parquet"
 
 
 class Channel(PublishedFiles):
-    """A channel from one query to others: a function for `foreachBatch`, and a stream to read.
+    """A channel from one query to others: a `foreachBatch` function, and a stream to read.
 
-    Each epoch of the query that sends is published once and as a whole, however often its driver
-    dies; each reader takes each epoch once, in their order. A reader's place stands in its own
-    offset log, hence in its cuts. So what lies in the channel between two cuts is known from the
-    cuts alone: nothing is marked, stopped or counted.
+    Each epoch of the sender is published once and atomically, even after failures of its driver.
+    Each reader reads each epoch once, in order. A reader's position is in its own offset log, and
+    so in its cuts. So the in-flight epochs between two cuts follow from the cuts alone, without
+    markers, pauses or counters.
 
         orders.writeStream.foreachBatch(Channel("s3://bucket/orders")).start()
         Channel("s3://bucket/orders").stream(spark).groupBy("customer").count()
 
-    An epoch names the one that was published before it, so that a reader notices if its sender was
-    set back behind what it has read, and fails with CLEANCUT_CHANNEL_ROLLED_BACK. Epochs stay until
-    `expire` finds that no reader needs them.
+    Each epoch references the previous one. So a reader detects if its sender was rolled back to
+    before an epoch that it has read, and fails with CLEANCUT_CHANNEL_ROLLED_BACK. Epochs are
+    retained until `expire` finds that no reader needs them.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class Channel(PublishedFiles):
         *,
         schema: "StructType | str | None" = None,
     ) -> None:
-        """Names the place; nothing is looked at yet.
+        """Sets the path; accesses nothing yet.
 
         Args:
-            path: `s3://bucket/prefix`, reached as a checkpoint there is, or a directory of a file
-                system of Hadoop; it is made when it is written.
-            schema: of the rows, as Spark's type or as DDL such as "key STRING, n BIGINT". It lets
-                readers start before anything was sent, and is checked when rows are. None is that
-                of what was sent last.
+            path: `s3://bucket/prefix`, accessed like a checkpoint there, or a directory of a Hadoop
+                file system, which the first epoch creates.
+            schema: schema of the rows, as Spark's type or as DDL such as "key STRING, n BIGINT".
+                With it, readers can start before the first epoch, and written rows are checked.
+                None is the schema of the last epoch.
         """
         super().__init__(path, Output(_ROWS_FORMAT, (), {}, self._check))
         self._schema = schema
@@ -66,21 +66,21 @@ class Channel(PublishedFiles):
 
     @property
     def name(self) -> str:
-        """Tells it from other sinks of a batch: its path, as it was given."""
+        """Name of the sink among those of a batch: its path, as it was given."""
         return f"Channel {self._path}"
 
     @property
     def path(self) -> str:
-        """Where it lies, as it was given."""
+        """The path, as it was given."""
         return self._path
 
     @property
     def schema(self) -> "StructType | str | None":
-        """Of the rows, as it was given."""
+        """The schema of the rows, as it was given."""
         return self._schema
 
     def _check(self, rows: "StructType", last: Manifest | None, batch: Batch) -> None:
-        """Whether rows have the columns that were promised, and those that were sent before.
+        """Checks that rows have the declared columns, and those of earlier epochs.
 
         Raises:
             RequestError: CLEANCUT_CHANNEL_SCHEMA_MISMATCH.
@@ -103,10 +103,10 @@ class Channel(PublishedFiles):
         from pyspark.sql.types import StructType
 
         given = self._schema
-        found = StructType.fromDDL(given) if isinstance(given, str) else given
-        if not isinstance(found, StructType):
+        declared = StructType.fromDDL(given) if isinstance(given, str) else given
+        if not isinstance(declared, StructType):
             raise TypeError(f"the schema of {self!r} has no columns: {given}")
-        return found
+        return declared
 
     def stream(
         self,
@@ -121,33 +121,33 @@ class Channel(PublishedFiles):
         yields_to: "Channel | None" = None,
         yields_above: int | str | None = None,
     ) -> "DataFrame":
-        """The rows as a stream, from the oldest epoch that there is.
+        """The rows as a stream, from the oldest published epoch.
 
-        The same as `spark.readStream.format("cleancut-channel")`. A batch has whole epochs, and one
-        that has rows at least. Rows of one epoch and partition of the sender come in its order
-        within a file; where that matters across epochs, take the tag, or `in_sequence`. With
-        Spark's trigger `availableNow` the query ends with what is there when it starts.
+        The same as `spark.readStream.format("cleancut-channel")`. A batch has whole epochs, at
+        least one of them with rows. Rows of one epoch and one partition of the sender keep their
+        order within a file; if order across epochs matters, use the tag, or `in_sequence`. With the
+        trigger `availableNow` the query ends with the epochs that exist when it starts.
 
         Args:
-            spark: the session, of either kind.
-            tag_column: the name of a column to add: a struct of `sender` (Spark's id of the query),
-                `epoch`, `partition` (which of the epoch's files) and `sequence` (which row of it,
-                from 0 on). No two rows of a channel have the same.
-            max_epochs: no more of them with rows in one batch; None is no bound.
-            max_rows: likewise, in rows, unless the first epoch has more.
-            max_bytes: likewise, in bytes of files, or a text such as "64m".
-            poll_interval: how often the store is asked for more, at most: a timedelta, or a text
+            spark: the session, classic or Connect.
+            tag_column: name of an additional column: a struct of `sender` (Spark's query id),
+                `epoch`, `partition` (number of the file in the epoch) and `sequence` (number of the
+                row in the file, from 0). It is unique for each row of a channel.
+            max_epochs: maximum number of epochs with rows in one batch; None is unlimited.
+            max_rows: maximum number of rows in one batch; the first epoch may exceed it.
+            max_bytes: maximum size of files in one batch, in bytes or as text such as "64m"; the
+                first epoch may exceed it.
+            poll_interval: minimum time between two polls for new epochs: a timedelta, or a text
                 such as "100ms". None is 5 ms for files, and 100 ms for a bucket.
-            feedback: whether what this query sends comes round to it by this channel. Then it ends,
-                with the trigger `availableNow`, only when its other sources have ended and nothing
-                is left of what it has sent itself.
-            yields_to: another channel that the query reads, such as that of a loop: nothing is
-                taken of this one while more waits of that than `yields_above`, in bytes, or a text
-                such as "64m", which None is.
-            yields_above: see there.
+            feedback: whether the channel feeds output of this query back to it. With the trigger
+                `availableNow`, the query then ends only when its other sources have ended and it
+                has read all of its own output.
+            yields_to: another channel that the query reads, such as that of a loop: no epoch of
+                this channel is read while more than `yields_above` waits in the other one.
+            yields_above: limit for `yields_to`, in bytes or as text such as "64m"; None is "64m".
 
         Raises:
-            RequestError: CLEANCUT_CHANNEL_EMPTY, nothing was sent yet and no schema is given;
+            RequestError: CLEANCUT_CHANNEL_EMPTY, there is no epoch yet and no schema;
                 CLEANCUT_CHANNEL_INVALID, another sink writes there; CLEANCUT_CONF_INVALID. The
                 query fails with CLEANCUT_CHANNEL_ROLLED_BACK or CLEANCUT_CHANNEL_EXPIRED.
             CorruptedError: CLEANCUT_CHANNEL_CORRUPTED.
@@ -171,7 +171,7 @@ class Channel(PublishedFiles):
         return reader.load(self._path)
 
     def epochs(self, **access: Unpack[S3Options]) -> InfoList[PublishedEpoch]:
-        """What the channel holds, by epochs of its sender.
+        """The published epochs of the channel.
 
         Args:
             access: for `s3://`: `S3Options`.
@@ -182,26 +182,26 @@ class Channel(PublishedFiles):
         return published(published_epochs(PlainRecords(self._path, S3Access(access))))
 
     def readers(self, **access: Unpack[S3Options]) -> InfoList[ChannelReader]:
-        """Who reads the channel, and how far back the cuts and savepoints of each go.
+        """The readers of the channel, and the epochs that their cuts and savepoints have read.
 
         Args:
-            access: as for `epochs`; the readers' checkpoints are reached so, too.
+            access: as for `epochs`; it applies to the readers' checkpoints too.
 
         Raises:
-            RequestError: CLEANCUT_CHANNEL_READER_LOST, the checkpoint of one is not there.
+            RequestError: CLEANCUT_CHANNEL_READER_LOST, a reader's checkpoint does not exist.
         """
         records = PlainRecords(self._path, S3Access(access))
         return InfoList(readers_of(records, S3Access(access)))
 
     def remove_reader(self, query_id: str, **access: Unpack[S3Options]) -> bool:
-        """Lets go of a reader that will never run again: `expire` keeps nothing for it any more.
+        """Removes a reader that will never run again, so that `expire` retains nothing for it.
 
         Args:
-            query_id: Spark's id of the query, as `readers` tells it.
+            query_id: Spark's query id, as returned by `readers`.
             access: as for `epochs`.
 
         Returns:
-            Whether there was one.
+            Whether the reader existed.
         """
         return forget_reader(PlainRecords(self._path, S3Access(access)), query_id)
 
@@ -236,33 +236,33 @@ class Channel(PublishedFiles):
         """
         kept = Kept.of(retain_last, retain_for)
         records = PlainRecords(self._path, S3Access(access))
-        found = readers_of(records, S3Access(access))
+        readers = readers_of(records, S3Access(access))
         collect(records, age_ms(grace))
-        if not found:
+        if not readers:
             return InfoList()
-        read = min(-1 if of.oldest is None else of.oldest for of in found)
+        read = min(-1 if reader.oldest is None else reader.oldest for reader in readers)
         return published(expire(records, kept, until=read))
 
 
 def misfit(rows: "StructType", known: "list[StructType]") -> str | None:
-    """What rows lack of the columns that readers know; None if nothing.
+    """The columns of known schemas that rows lack; None if there are none.
 
     Args:
-        rows: their schema.
-        known: what was declared, and what was sent before.
+        rows: schema of the rows.
+        known: the declared schema, and those of earlier epochs.
     """
     for name in _RESERVED:
         if name in rows.fieldNames():
-            return f"the name {name} is taken, by what tells files apart"
+            return f"the name {name} is reserved for a partition column of files"
     types = {field.name: field.dataType.simpleString() for field in rows.fields}
     for schema in known:
         for field in schema.fields:
             wanted = field.dataType.simpleString()
-            found = types.get(field.name)
-            if found is None:
+            actual = types.get(field.name)
+            if actual is None:
                 return f"they have no column {field.name}, which is {wanted}"
-            if found != wanted:
-                return f"their column {field.name} is {found}, and was {wanted}"
+            if actual != wanted:
+                return f"their column {field.name} is {actual}, and was {wanted}"
     return None
 
 

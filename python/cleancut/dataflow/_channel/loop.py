@@ -1,4 +1,4 @@
-"""Loops: rows that a query has made come round to it again."""
+"""Loops: a query that reads its own output through a channel."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ def iterate(
     sink: EpochSink | None = None,
     max_bytes: int | str | None = None,
 ) -> "DataStreamWriter":
-    """Makes a loop: some of what `body` gives comes round to it, until there is no more.
+    """Creates a loop: a part of the output of `body` is its input again, until there is none.
 
-    The rows that are on their way round lie in the channel, and how far they have come stands in
-    the query's cuts. So they are in each cut, by the same rule as with any other channel, and the
-    loop is restored with them. What is to come round is published with the epoch that made it, and
-    is in the input of the next one. Watermarks do not come round.
+    The rows of the loop are in the channel, and the position in it is in the query's cuts. So each
+    cut includes them as for any other channel, and they are restored with it. Feedback rows are
+    published with the epoch that produced them, and are input of the next epoch. Watermarks are not
+    fed back.
 
         loop = cleancut.dataflow.iterate(
             edges,
@@ -38,18 +38,19 @@ def iterate(
         )
         loop.option("checkpointLocation", "/ranks/checkpoint").start()
 
-    With the trigger `availableNow` the query ends by itself: when `head` has ended, and nothing is
-    left of what comes round. It does not end if the body makes ever more of it.
+    With the trigger `availableNow` the query ends when `head` has ended and the channel has no
+    unread rows. It does not end if the body always produces more of them.
 
     Args:
-        head: a stream of what comes from outside, with the columns of the channel's schema.
-        body: what is done with the rows of both; it may keep state.
-        channel: of the loop alone, with a schema.
-        feedback: of what `body` gives, the rows that come round, with the columns of the schema.
-        sink: takes all that `body` gives, or a part of it (`transformed`); None leaves it.
-        max_bytes: how much of what comes round is taken in one epoch at most, in bytes or as a text
-            such as "64m"; None is all. While more than that waits, a channel that is read with
-            `yields_to` gives nothing.
+        head: a stream of external input, with the columns of the channel's schema.
+        body: function of the rows of both inputs; it may keep state.
+        channel: the channel of this loop only, with a schema.
+        feedback: function of the output of `body`: the rows to feed back, with the columns of the
+            schema.
+        sink: sink for the output of `body`, or for a part of it (`transformed`); None for none.
+        max_bytes: maximum size of feedback in one epoch, in bytes or as text such as "64m"; None is
+            unlimited. While more than that waits, a channel that is read with `yields_to` is
+            paused.
 
     Returns:
         A writer, for `option`, `outputMode`, `trigger` and `start`.

@@ -1,4 +1,4 @@
-"""Who reads a channel, and what of it their checkpoints may still come back to."""
+"""The readers of a channel, and the epochs that their checkpoints may still read again."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -28,12 +28,12 @@ class ChannelReader(Brief):
     """A query that reads a channel.
 
     Attributes:
-        query_id: Spark's id of the query.
-        source: which of its sources reads, from 0 on.
-        checkpoint: where its checkpoint lay when it began.
-        oldest: the last epoch that all of its cuts and savepoints have read; None if there is one
-            that has read none.
-        newest: the last epoch that one of them has read; None before the first.
+        query_id: Spark's query id.
+        source: number of the query's source that reads the channel, from 0.
+        checkpoint: its checkpoint location when it started.
+        oldest: the last epoch that all of its cuts and savepoints have read; None if one of them
+            has read none.
+        newest: the last epoch that any of them has read; None before the first.
     """
 
     query_id: str
@@ -45,12 +45,12 @@ class ChannelReader(Brief):
 
 @dataclass(frozen=True)
 class Registered:
-    """What a reader has noted in the channel, before it first read it.
+    """The registration of a reader in the channel, from before its first read.
 
     Attributes:
-        query_id: Spark's id of it.
-        source: which of its sources.
-        checkpoint: where its checkpoint lies.
+        query_id: Spark's query id.
+        source: number of the source.
+        checkpoint: the checkpoint location.
     """
 
     query_id: str
@@ -59,10 +59,10 @@ class Registered:
 
 
 def registered(records: Records) -> list[Registered]:
-    """All that have noted that they read a channel.
+    """All registrations of a channel.
 
     Raises:
-        CorruptedError: CLEANCUT_SINK_CORRUPTED, a note cannot be read.
+        CorruptedError: CLEANCUT_SINK_CORRUPTED, a registration cannot be read.
     """
 
     def read(name: str) -> Registered | None:
@@ -73,66 +73,80 @@ def registered(records: Records) -> list[Registered]:
         return decoded(
             body,
             records.at(path),
-            lambda of: Registered(
-                typed(of, "queryId", str), typed(of, "source", str), typed(of, "checkpoint", str)
+            lambda fields: Registered(
+                typed(fields, "queryId", str),
+                typed(fields, "source", str),
+                typed(fields, "checkpoint", str),
             ),
         )
 
-    return [of for of in mapped(read, sorted(records.names(READERS))) if of is not None]
+    return [
+        registration
+        for registration in mapped(read, sorted(records.names(READERS)))
+        if registration is not None
+    ]
 
 
 def readers_of(records: Records, access: S3Access) -> list[ChannelReader]:
-    """The readers, and how far they have read.
+    """The readers, and the epochs that they have read.
 
     Args:
-        records: of the channel.
-        access: how buckets are asked.
+        records: the records of the channel.
+        access: how to reach buckets.
 
     Raises:
         RequestError: CLEANCUT_CHANNEL_READER_LOST.
     """
 
-    def reader(of: Registered) -> ChannelReader:
-        read = list(_read(of, records.location, access))
-        # One that has just begun has no cut, and needs all that there is.
+    def reader(registration: Registered) -> ChannelReader:
+        read = list(_read(registration, records.location, access))
+        # A reader that has just started has no cut, and needs all epochs.
         oldest, newest = min(read, default=NOT_BEGUN), max(read, default=NOT_BEGUN)
-        return ChannelReader(of.query_id, of.source, of.checkpoint, _known(oldest), _known(newest))
+        return ChannelReader(
+            registration.query_id,
+            registration.source,
+            registration.checkpoint,
+            _known(oldest),
+            _known(newest),
+        )
 
-    return [reader(of) for of in registered(records)]
+    return [reader(registration) for registration in registered(records)]
 
 
 def forget_reader(records: Records, query_id: str) -> bool:
-    """Removes the notes of a query; whether there was one."""
-    found = [of for of in registered(records) if of.query_id == query_id]
-    for of in found:
-        records.delete(f"{READERS}/{of.query_id}-{of.source}.json")
-    return bool(found)
+    """Deletes the registrations of a query; returns whether there was one."""
+    registrations = [
+        registration for registration in registered(records) if registration.query_id == query_id
+    ]
+    for registration in registrations:
+        records.delete(f"{READERS}/{registration.query_id}-{registration.source}.json")
+    return bool(registrations)
 
 
 def _known(epoch: int) -> int | None:
     return None if epoch == NOT_BEGUN else epoch
 
 
-def _read(of: Registered, channel: str, access: S3Access) -> Iterator[int]:
+def _read(registration: Registered, channel: str, access: S3Access) -> Iterator[int]:
     """The last epoch that each of a reader's cuts and savepoints has read."""
-    here = access if of.checkpoint.startswith(SCHEMES) else S3Access()
+    here = access if registration.checkpoint.startswith(SCHEMES) else S3Access()
     try:
-        entries = list(_entries(of.checkpoint, here))
+        entries = list(_entries(registration.checkpoint, here))
     except (CleancutError, OSError) as failure:
         raise error_of(
             "CLEANCUT_CHANNEL_READER_LOST",
             channel=channel,
-            query=of.query_id,
-            checkpoint=of.checkpoint,
+            query=registration.query_id,
+            checkpoint=registration.checkpoint,
             detail=failure,
         ) from failure
     for entry in entries:
-        places = {found.source: found.epoch for found in consumed_in(entry)}
-        yield places.get(of.source, NOT_BEGUN)
+        places = {consumed.source: consumed.epoch for consumed in consumed_in(entry)}
+        yield places.get(registration.source, NOT_BEGUN)
 
 
 def _entries(checkpoint: str, access: S3Access) -> Iterable[str]:
-    """The entries of the offset log that a query may come back to."""
+    """The entries of the offset log that a query may restart from."""
     try:
         root = open_root(checkpoint, access)
     except CleancutError as failure:
@@ -145,14 +159,14 @@ def _entries(checkpoint: str, access: S3Access) -> Iterable[str]:
 
 
 def _logged(checkpoint: Place) -> list[str]:
-    """Those of Spark's own log, where no cut has them."""
+    """The entries of Spark's own log, for a checkpoint without cuts."""
     checkpoint.read("metadata")
     names = [name for name in checkpoint.list(_OFFSETS) if name.rpartition("/")[2].isdecimal()]
 
     def read(name: str) -> str | None:
-        # Spark deletes the oldest meanwhile.
+        # Spark may delete the oldest ones concurrently.
         with suppress(FileNotFoundError):
             return checkpoint.read(name).decode()
         return None
 
-    return [of for of in mapped(read, names) if of is not None]
+    return [entry for entry in mapped(read, names) if entry is not None]

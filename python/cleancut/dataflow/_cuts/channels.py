@@ -1,4 +1,4 @@
-"""What is known of one channel: who sends, and which published epochs still count."""
+"""The known state of one channel: its sender, and the published epochs that still count."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from cleancut.dataflow._model.records import EdgeCut
 from cleancut.errors import CleancutError, first_line
 from cleancut.sinks._epoch_log.manifest import Manifest, Owner, owner_of, read_manifest
 from cleancut.sinks._epoch_log.names import (
-    ACTS,
     EPOCHS,
-    TAKEN_BACK,
+    HIDDEN,
+    OPERATIONS,
+    hidden_attempts,
+    hidden_name,
     manifest_epochs,
-    taken_back,
-    taken_back_name,
 )
 from cleancut.sinks._epoch_log.operations import read_operations
 from cleancut.sinks._epoch_log.records import Records
@@ -25,15 +25,15 @@ _Key = tuple[int, str]
 
 @dataclass
 class ChannelView:
-    """One channel, as it has been seen last.
+    """One channel, as of the last scan.
 
     Attributes:
-        records: what lies there.
-        owner: the query that sends; None before it has sent.
-        trouble: why it could not be looked at; None if it could.
-        back: epoch and attempt of what was taken back.
-        acts: epoch and source of the acts on its sender that it has gone back by. It has done so
-            before the sender committed another epoch, so after that they tell of all acts.
+        records: the records of the channel.
+        owner: the query that sends; None before its first epoch.
+        trouble: the reason why the last scan failed; None if it succeeded.
+        back: epoch and attempt of hidden epochs.
+        acts: epoch and source of the operations on the sender that the channel has recorded. It
+            records them before the sender commits another epoch, so later they are complete.
     """
 
     records: Records
@@ -45,30 +45,32 @@ class ChannelView:
     _wrong: dict[_Key, str] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Looks for the first time, or again where it is not known who sends."""
+        """Scans for the first time, or again while the sender is unknown."""
         self.look_for_owner()
         self.look_for_acts()
         self.look_back()
 
     def look_for_owner(self) -> None:
-        """Looks who sends, if that is not known."""
+        """Reads the sender, if it is unknown."""
         with self._troubled():
             if self.owner is None:
                 self.owner = owner_of(self.records)
 
     def look_back(self) -> None:
-        """Looks what was taken back; one listing."""
+        """Lists the hidden epochs; one listing."""
         with self._troubled():
-            found = taken_back(self.records.names(TAKEN_BACK))
-            self.back = frozenset((of.epoch, of.token) for of in found)
+            attempts = hidden_attempts(self.records.names(HIDDEN))
+            self.back = frozenset((attempt.epoch, attempt.token) for attempt in attempts)
 
     def look_for_acts(self) -> None:
-        """Looks by what acts it went back; one listing, and a request for each new one."""
+        """Reads the recorded operations; one listing, and a request for each new one."""
         with self._troubled():
             known = dict(self.acts)
-            noted = manifest_epochs(self.records.names(ACTS))
-            new = read_operations(self.records, [of for of in noted if of not in known])
-            known.update((of.epoch, of.source) for of in new)
+            noted = manifest_epochs(self.records.names(OPERATIONS))
+            new = read_operations(
+                self.records, [operation for operation in noted if operation not in known]
+            )
+            known.update((operation.epoch, operation.source) for operation in new)
             self.acts = tuple(sorted(known.items()))
 
     @contextmanager
@@ -79,11 +81,11 @@ class ChannelView:
             self.trouble = first_line(error)
 
     def is_checked(self, epoch: int, attempt: str | None) -> bool:
-        """Whether it is known that an epoch was published by an attempt."""
+        """Whether it is known that an attempt published an epoch."""
         return attempt is None or (epoch, attempt) in self._sound
 
     def check(self, epoch: int, attempt: str) -> None:
-        """Looks whether an epoch is published by an attempt, or was and has been given up."""
+        """Checks that an attempt has published an epoch, or had before the epoch expired."""
         key = epoch, attempt
         try:
             wrong = self._wrong_with(epoch, attempt)
@@ -99,39 +101,39 @@ class ChannelView:
         manifest = read_manifest(self.records, epoch)
         if manifest is not None:
             is_same = manifest.attempt.token == attempt
-            return None if is_same else f"epoch {epoch} was published anew since"
+            return None if is_same else f"epoch {epoch} was published again since"
         if epoch <= expired_until(self.records):
             return None
         published = manifest_epochs(self.records.names(EPOCHS))
-        # The oldest go when all readers have consumed them; the last one stays.
+        # The oldest epochs expire when all readers have consumed them; the last one is retained.
         if published and epoch < published[0]:
             return None
         return f"epoch {epoch} is not published any more"
 
     def problem(self, epoch: int, attempt: str | None) -> str | None:
-        """Why what a cut has consumed does not count; None if it does, as far as is known."""
+        """The reason why a consumed epoch does not count; None if none is known."""
         if attempt is None:
             return None
         if self.owner is None:
-            # Taken for nobody's of the dataflow, it would bind nobody.
-            return self.trouble or "it is not known who sends there"
+            # Treated as no member of the dataflow, it would not constrain any cut.
+            return self.trouble or "its sender is not known"
         if (epoch, attempt) in self.back:
-            return f"epoch {epoch} was taken back"
+            return f"epoch {epoch} is hidden"
         if (epoch, attempt) in self._sound:
             return None
         return self._wrong.get((epoch, attempt), self.trouble or f"epoch {epoch} is not known")
 
 
 @dataclass(frozen=True)
-class FlyingEpoch:
-    """An epoch of a channel that is in flight.
+class InFlightEpoch:
+    """An in-flight epoch of a channel.
 
     Attributes:
         epoch: Spark's batch id of the sender.
-        attempt: by which it was published.
-        rows: how many it has.
-        bytes: of its files.
-        manifest: by which it is, or was, published.
+        attempt: the attempt that published it.
+        rows: number of rows.
+        bytes: size of its files.
+        manifest: its manifest, which may be hidden by now.
     """
 
     epoch: int
@@ -141,34 +143,34 @@ class FlyingEpoch:
     manifest: Manifest
 
 
-def flying(records: Records, edge: EdgeCut) -> list[FlyingEpoch]:
+def in_flight_epochs(records: Records, edge: EdgeCut) -> list[InFlightEpoch]:
     """The epochs of a channel after the last consumed one, up to the last sent one; ascending.
 
-    They include epochs that readers do not see any more because the sender was rolled back since.
+    They include epochs that are hidden because the sender was rolled back since.
 
     Raises:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     if edge.sent is None:
         return []
-    found: dict[int, FlyingEpoch] = {}
+    epochs_in_flight: dict[int, InFlightEpoch] = {}
     after = max(edge.consumed, expired_until(records))
     for manifest in [*_hidden(records, edge, edge.sent), *manifests_after(records, after)]:
         epoch = manifest.epoch
         if edge.consumed < epoch <= edge.sent and edge.lineage.counts(epoch):
-            found[epoch] = FlyingEpoch(
+            epochs_in_flight[epoch] = InFlightEpoch(
                 epoch=epoch,
                 attempt=manifest.attempt.token,
                 rows=manifest.rows,
                 bytes=manifest.size_bytes,
                 manifest=manifest,
             )
-    return [found[epoch] for epoch in sorted(found)]
+    return [epochs_in_flight[epoch] for epoch in sorted(epochs_in_flight)]
 
 
 def _hidden(records: Records, edge: EdgeCut, sent: int) -> Iterator[Manifest]:
-    for attempt in taken_back(records.names(TAKEN_BACK)):
-        name = taken_back_name(attempt)
+    for attempt in hidden_attempts(records.names(HIDDEN)):
+        name = hidden_name(attempt)
         body = records.read(name) if edge.consumed < attempt.epoch <= sent else None
         if body is not None:
             yield Manifest.decode(body, records.at(name), attempt.epoch)

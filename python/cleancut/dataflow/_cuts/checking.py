@@ -1,4 +1,4 @@
-"""Whether a cut of a dataflow is whole, and consistent, by what its objects say."""
+"""Verifies that a cut of a dataflow is complete and consistent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +10,7 @@ from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.verify.restore_test import RestoreTest, run_restore_test
 from cleancut._display import html, tables
-from cleancut.dataflow._cuts.channels import FlyingEpoch, flying
+from cleancut.dataflow._cuts.channels import InFlightEpoch, in_flight_epochs
 from cleancut.dataflow._model.facts import consumed_in
 from cleancut.dataflow._model.records import MemberCut, VectorRecord
 from cleancut.dataflow._model.vector import NOT_BEGUN
@@ -21,11 +21,11 @@ from cleancut.sinks._epoch_log.records import PlainRecords
 
 @dataclass(frozen=True, repr=False)
 class DataflowProblem(Brief):
-    """What is wrong with a cut of a dataflow.
+    """A problem of a cut of a dataflow.
 
     Attributes:
         where: the member, or the channel.
-        detail: what is wrong.
+        detail: the problem.
     """
 
     where: str
@@ -34,17 +34,17 @@ class DataflowProblem(Brief):
 
 @dataclass(frozen=True, repr=False)
 class DataflowReport(Brief):
-    """What a check of a cut of a dataflow has found.
+    """The result of a verification of a cut of a dataflow.
 
     Attributes:
-        number: of the cut.
-        members: how many were checked.
-        edges: likewise.
-        segments: how many objects of state their cuts lead to.
-        epochs: how many epochs are in flight.
-        files: how many files these have.
-        rows: how many rows of state were decoded; None if none were to be.
-        problems: what is wrong.
+        number: number of the cut.
+        members: number of verified members.
+        edges: number of verified edges.
+        segments: number of segments that the members' cuts reference.
+        epochs: number of in-flight epochs.
+        files: number of their files.
+        rows: number of decoded rows of state; None if no state was read.
+        problems: the problems.
     """
 
     number: int
@@ -58,11 +58,11 @@ class DataflowReport(Brief):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self.problems
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The same as plain values, for JSON."""
+        """The report as plain values, for JSON."""
         return asdict(self) | {"ok": self.ok}
 
     def __str__(self) -> str:
@@ -73,16 +73,16 @@ class DataflowReport(Brief):
 
     def _facts(self) -> list[tuple[str, object]]:
         facts: list[tuple[str, object]] = [("cut", str(self.number))]
-        facts += [("members", f"{self.members}, whose cuts lead to {self.segments} segments")]
-        facts += [("edges", f"{self.edges}, with {self.epochs} epochs in flight")]
-        facts += [("files in flight", str(self.files))]
+        facts += [("members", f"{self.members}, whose cuts reference {self.segments} segments")]
+        facts += [("edges", f"{self.edges}, with {self.epochs} in-flight epochs")]
+        facts += [("in-flight files", str(self.files))]
         facts += [] if self.rows is None else [("rows of state decoded", str(self.rows))]
-        facts += [(f"problem of {of.where}", of.detail) for of in self.problems]
-        return [*facts, ("verdict", "whole and consistent" if self.ok else "not to be relied on")]
+        facts += [(f"problem of {problem.where}", problem.detail) for problem in self.problems]
+        return [*facts, ("verdict", "complete and consistent" if self.ok else "not reliable")]
 
 
 class _Check:
-    """Collects what is found."""
+    """Collects problems."""
 
     def __init__(self, record: VectorRecord, places: Places) -> None:
         self._record = record
@@ -94,7 +94,7 @@ class _Check:
         self.problems.append(DataflowProblem(where, str(detail)))
 
     def member(self, cut: MemberCut) -> None:
-        """Reads a member's cut where it is kept, and looks for what it leads to."""
+        """Reads a member's cut from its savepoint, and checks the objects that it references."""
         if cut.pin is None:
             return
         try:
@@ -108,14 +108,14 @@ class _Check:
     def _compare(self, cut: MemberCut, stored: StoredCut) -> None:
         if (stored.epoch, stored.token) != (cut.epoch, cut.token):
             self.problem(cut.name, f"{cut.pin} keeps another cut, of epoch {stored.epoch}")
-        found = {(of.source, of.epoch, of.attempt) for of in consumed_in(stored.offsets)}
-        edges = (of for of in self._record.edges if of.receiver == cut.name)
-        said = {(of.source, of.consumed, of.attempt) for of in edges}
-        if found != said:
-            self.problem(cut.name, f"it has consumed {sorted(found)}, and the cut says otherwise")
+        consumed = {(edge.source, edge.epoch, edge.attempt) for edge in consumed_in(stored.offsets)}
+        edges = (edge for edge in self._record.edges if edge.receiver == cut.name)
+        recorded = {(edge.source, edge.consumed, edge.attempt) for edge in edges}
+        if consumed != recorded:
+            self.problem(cut.name, f"it has consumed {sorted(consumed)}, unlike the dataflow's cut")
 
     def _parts(self, cut: MemberCut, root: Root, stored: StoredCut) -> int:
-        """How many objects a cut leads to; all have to be there."""
+        """The number of objects that a cut references; all must exist."""
         named = stored.named()
         there = {*root.segments(), *map(str, root.pages())}
         for name in sorted(named - there)[:3]:
@@ -123,7 +123,7 @@ class _Check:
         return len(named)
 
     def edges(self) -> None:
-        """Looks whether nothing was consumed that was not sent, and for what is in flight."""
+        """Checks that only sent epochs were consumed, and that in-flight epochs exist."""
         for edge in self._record.edges:
             sender = None if edge.sender is None else self._record.member(edge.sender)
             if sender is None or edge.sent is None:
@@ -132,24 +132,30 @@ class _Check:
                 detail = f"epoch {edge.consumed} was consumed, and {edge.sent} was the last sent"
                 self.problem(edge.channel, detail)
             if edge.consumed != NOT_BEGUN and not edge.lineage.counts(edge.consumed):
-                self.problem(edge.channel, f"{edge.sender} has gone back behind {edge.consumed}")
+                self.problem(
+                    edge.channel, f"{edge.sender} was rolled back to before {edge.consumed}"
+                )
             try:
                 records = self._places.records(edge.channel)
-                found = flying(records, edge)
-                self.epochs += len(found)
-                self.files += sum(self._files(records, of) for of in found)
+                epochs = in_flight_epochs(records, edge)
+                self.epochs += len(epochs)
+                self.files += sum(self._files(records, epoch) for epoch in epochs)
             except (CleancutError, OSError) as error:
                 self.problem(edge.channel, error)
 
-    def _files(self, records: PlainRecords, of: FlyingEpoch) -> int:
-        """How many files an epoch has; all have to be there, and as large as they were."""
-        wanted = {file.name: file.bytes for file in of.manifest.files}
+    def _files(self, records: PlainRecords, epoch: InFlightEpoch) -> int:
+        """The number of files of an epoch; all must exist with their sizes."""
+        wanted = {file.name: file.bytes for file in epoch.manifest.files}
         if wanted:
-            there = records.sizes(of.manifest.attempt.directory)
+            there = records.sizes(epoch.manifest.attempt.directory)
             for name, size in wanted.items():
                 if there.get(name) != size:
-                    found = there.get(name)
-                    has = "is missing" if found is None else f"has {found} bytes, not {size}"
+                    size_there = there.get(name)
+                    has = (
+                        "is missing"
+                        if size_there is None
+                        else f"has {size_there} bytes, not {size}"
+                    )
                     self.problem(records.at(name), has)
         return len(wanted)
 
@@ -167,30 +173,30 @@ class _Check:
 
 
 def verify_vector(record: VectorRecord, places: Places) -> DataflowReport:
-    """Checks a cut of a dataflow; what is wrong is in the report, never raised."""
+    """Verifies a cut of a dataflow; problems are in the report, never raised."""
     check = _Check(record, places)
-    for of in record.members:
-        check.member(of)
+    for member in record.members:
+        check.member(member)
     check.edges()
     return check.report(None)
 
 
 def restore_test_vector(record: VectorRecord, places: Places) -> DataflowReport:
-    """The same, and reads and decodes the state of all members."""
+    """Verifies a cut of a dataflow, and reads and decodes the state of all members."""
     report = verify_vector(record, places)
     rows, problems = 0, list(report.problems)
-    for found in _restore_tests(record, places):
-        if isinstance(found, DataflowProblem):
-            problems.append(found)
+    for result in _restore_tests(record, places):
+        if isinstance(result, DataflowProblem):
+            problems.append(result)
         else:
-            rows += found.rows + found.in_flight_rows
+            rows += result.rows + result.in_flight_rows
     return replace(report, rows=rows, problems=tuple(problems))
 
 
 def _restore_tests(record: VectorRecord, places: Places) -> Iterator[RestoreTest | DataflowProblem]:
-    for of in record.members:
-        if of.pin is not None:
+    for member in record.members:
+        if member.pin is not None:
             try:
-                yield run_restore_test(places.root(of.checkpoint), of.pin, read_only=True)
+                yield run_restore_test(places.root(member.checkpoint), member.pin, read_only=True)
             except (CleancutError, OSError) as error:
-                yield DataflowProblem(of.name, first_line(error))
+                yield DataflowProblem(member.name, first_line(error))

@@ -1,8 +1,8 @@
-"""Asks members to close their epochs, so that a vector is not older than need be.
+"""Requests to members to close their epochs, so that a cut of the dataflow is recent.
 
-Whoever runs a query attends to requests: `Attendant`. Nobody has to. A query whose epochs end by
-themselves is as fresh without it, and one that does not answer is not waited for again before it
-has answered once.
+A driver answers requests by an `Attendant`, which is optional. A query whose epochs end by
+themselves needs none. A member that has not answered is not waited for again until it has answered
+once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,51 +11,51 @@ from dataclasses import dataclass, field
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.records import AnswerRecord, encoded
 from cleancut.dataflow._store.members import MemberView
-from cleancut.dataflow._store.store import FlowStore
+from cleancut.dataflow._store.store import DataflowStore
 
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 1.0
-# So many stay, so that their numbers go on; who is slow answers the last one alone.
+# Number of retained requests, so that numbers continue; a slow member answers the last one only.
 _KEPT_REQUESTS = 2
 
 
 @dataclass
-class Closing:
-    """The coordinator's side.
+class CloseRequests:
+    """The coordinator's side of requests.
 
     Attributes:
-        store: of the dataflow.
-        silent: members that have not answered the last time.
+        store: store of the dataflow.
+        silent: members that have not answered the last request.
     """
 
-    store: FlowStore
+    store: DataflowStore
     silent: set[str] = field(default_factory=set)
 
     def close(
         self,
         timeout_s: float,
         members: Mapping[str, MemberView],
-        look: Callable[[Sequence[str]], None],
+        scan: Callable[[Sequence[str]], None],
     ) -> Mapping[str, str]:
-        """Asks, and waits until who has answered has committed the epoch that it was in.
+        """Requests members to close their epochs, and waits for the commits of those that answer.
 
         Args:
-            timeout_s: how long it waits at most.
-            members: by name.
-            look: reads what some members have committed since.
+            timeout_s: maximum time to wait.
+            members: the members, by name.
+            scan: reads the new commits of some members.
 
         Returns:
-            The members that have not done so, and why.
+            The members that have not closed their epoch, with the reason.
         """
         machinery = self.store.machinery
-        asked, attending_now = machinery.each(
+        earlier, attending_now = machinery.each(
             self.store.objects.list, (names.REQUESTS, names.ATTENDING)
         )
         attending = names.attending(attending_now) & set(members)
         if not attending:
-            look(sorted(members))
+            scan(sorted(members))
             return {}
-        number = max(names.requests(asked), default=0) + 1
+        number = max(names.requests(earlier), default=0) + 1
         until_ms = machinery.now_ms() + round(timeout_s * 1000)
         body = encoded({"askedMs": machinery.now_ms(), "untilMs": until_ms})
         self.store.create(names.request_name(number), body)
@@ -64,15 +64,17 @@ class Closing:
         pause = _FIRST_WAIT_S
         while True:
             self._take_answers(number, attending, answered)
-            promised = [of for of in answered if members[of].newest < answered[of].epoch]
-            look(promised)
+            promised = [
+                member for member in answered if members[member].newest < answered[member].epoch
+            ]
+            scan(promised)
             late = self._late(attending, answered, members)
             is_waited_for = any(name not in self.silent for name in late)
             if not is_waited_for or machinery.monotonic() >= until:
                 break
             machinery.wait(min(pause, max(0.0, until - machinery.monotonic())))
             pause = min(2 * pause, _LONGEST_WAIT_S)
-        look(sorted(members))
+        scan(sorted(members))
         self.silent = attending - set(answered)
         self._forget(number)
         return self._late(attending, answered, members)
@@ -84,9 +86,11 @@ class Closing:
         if not missing:
             return
         listed = names.answers(self.store.objects.list(names.ANSWERS))
-        new = [member for of, member in listed if of == number and member in missing]
-        found = self.store.machinery.each(lambda member: self.store.answer(number, member), new)
-        answered.update((member, of) for member, of in zip(new, found, strict=True) if of)
+        new = [member for request, member in listed if request == number and member in missing]
+        replies = self.store.machinery.each(lambda member: self.store.answer(number, member), new)
+        answered.update(
+            (member, reply) for member, reply in zip(new, replies, strict=True) if reply
+        )
 
     def _late(
         self,
@@ -94,54 +98,54 @@ class Closing:
         answered: Mapping[str, AnswerRecord],
         members: Mapping[str, MemberView],
     ) -> dict[str, str]:
-        found = {}
+        late = {}
         for name in sorted(attending):
             answer = answered.get(name)
             if answer is None:
-                found[name] = "it has not answered the request to close its epoch"
+                late[name] = "it has not answered the request to close its epoch"
             elif members[name].newest < answer.epoch:
-                found[name] = f"it has not committed epoch {answer.epoch} in time"
-        return found
+                late[name] = f"it has not committed epoch {answer.epoch} in time"
+        return late
 
     def _forget(self, number: int) -> None:
-        """Deletes what was asked and answered before."""
+        """Deletes old requests and answers."""
         last = number - _KEPT_REQUESTS
         old = [
-            names.request_name(of)
-            for of in names.requests(self.store.objects.list(names.REQUESTS))
-            if of <= last
+            names.request_name(number)
+            for number in names.requests(self.store.objects.list(names.REQUESTS))
+            if number <= last
         ]
         old += [
-            names.answer_name(of, member)
-            for of, member in names.answers(self.store.objects.list(names.ANSWERS))
-            if of <= last
+            names.answer_name(number, member)
+            for number, member in names.answers(self.store.objects.list(names.ANSWERS))
+            if number <= last
         ]
         self.store.machinery.each(self.store.objects.delete, old)
 
 
 @dataclass
-class Attendant:
-    """The side of a member: closes its epoch when it is asked.
+class RequestResponder:
+    """The member's side of requests: closes its epoch on request.
 
     Attributes:
-        store: of the dataflow.
-        member: what the query is called there.
-        close: closes the epoch that runs, if that helps, and tells which one it is.
+        store: store of the dataflow.
+        member: name of the member.
+        close: closes the current epoch, if that is possible, and returns which one it is.
     """
 
-    store: FlowStore
+    store: DataflowStore
     member: str
     close: Callable[[], AnswerRecord]
     _last: int = 0
 
     def begin(self) -> None:
-        """Says that somebody attends."""
+        """Registers that the member answers requests."""
         self.store.objects.create(names.attending_name(self.member), encoded({}))
 
-    def look(self) -> bool:
-        """Answers the last request, if it has not; whether there was one. One listing, mostly."""
-        asked = names.requests(self.store.objects.list(names.REQUESTS))
-        number = max(asked, default=0)
+    def scan(self) -> bool:
+        """Answers the last request, if it is new; returns whether it was. Usually one listing."""
+        requests = names.requests(self.store.objects.list(names.REQUESTS))
+        number = max(requests, default=0)
         if number <= self._last:
             return False
         answer = self.close()
@@ -150,5 +154,5 @@ class Attendant:
         return True
 
     def end(self) -> None:
-        """Says that nobody attends any more."""
+        """Removes the registration."""
         self.store.objects.delete(names.attending_name(self.member))

@@ -1,4 +1,4 @@
-"""From what has been seen to the vector that is to be written; no store is asked."""
+"""Decides which vector to write, from the results of a scan; pure functions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from cleancut.dataflow._store.members import MemberView
 
 @dataclass(frozen=True)
 class Seen:
-    """What has been seen of all members and channels.
+    """The results of a scan of all members and channels.
 
     Attributes:
-        members: by name.
-        channels: by location.
-        moved: the channels that lie elsewhere than offsets say.
+        members: the members, by name.
+        channels: the channels, by location.
+        moved: new locations of channels that have moved since offsets named them.
     """
 
     members: Mapping[str, MemberView]
@@ -25,25 +25,25 @@ class Seen:
     moved: Mapping[str, str]
 
     def senders(self) -> Mapping[str, str]:
-        """The member that sends into each channel, where one does."""
+        """The member that sends into each channel, if there is one."""
         ids: dict[str, str] = {}
         places: dict[str, str] = {}
         for name, view in self.members.items():
             cuts = view.cuts()
-            ids.update((of.query_id, name) for of in cuts if of.query_id is not None)
+            ids.update((cut.query_id, name) for cut in cuts if cut.query_id is not None)
             if not cuts:
-                # What it has published before its first cut tells of its checkpoint, too.
+                # A sender without a cut is found by the checkpoint of its owner record.
                 places[place_of(view.record.checkpoint)] = name
-        found = {}
+        senders = {}
         for place, channel in self.channels.items():
             if channel.owner is not None:
                 sender = ids.get(channel.owner.query_id)
-                found[place] = sender or places.get(place_of(channel.owner.checkpoint))
-        return {place: sender for place, sender in found.items() if sender is not None}
+                senders[place] = sender or places.get(place_of(channel.owner.checkpoint))
+        return {place: sender for place, sender in senders.items() if sender is not None}
 
-    def place(self, of: Consumed) -> str:
-        """Where the channel is that a source reads."""
-        place = of.channel
+    def place(self, consumed: Consumed) -> str:
+        """The location of the channel that a source reads."""
+        place = consumed.channel
         for _ in self.moved:
             place = self.moved.get(place, place)
         return place
@@ -51,11 +51,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a vector is to have of a member.
+    """The part of a member in a vector.
 
     Attributes:
-        facts: of its cut; None where it has not begun.
-        why: why it is not the last one.
+        facts: its cut; None if the query has not started.
+        why: the reason why it is not the last cut.
     """
 
     facts: CutFacts | None
@@ -64,12 +64,12 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Decision:
-    """The vector that is to be written, or why there is none.
+    """The vector to write, or the reason why there is none.
 
     Attributes:
-        chosen: by member; None where there is no consistent vector.
-        edges: of that vector.
-        wanting: where there is none, the members whose older cuts are wanted, and why.
+        chosen: the part of each member; None if there is no consistent vector.
+        edges: the edges of that vector.
+        wanting: if there is none, the members whose older cuts are required, with the reason.
     """
 
     chosen: Mapping[str, Chosen] | None
@@ -78,7 +78,7 @@ class Decision:
 
 
 def decide(seen: Seen) -> Decision:
-    """The newest consistent vector of what has been seen."""
+    """The newest consistent vector of a scan."""
     senders = seen.senders()
     lineages = {name: view.lineage() for name, view in seen.members.items()}
     cuts = {name: view.cuts() for name, view in seen.members.items()}
@@ -86,24 +86,26 @@ def decide(seen: Seen) -> Decision:
     unusable: dict[str, dict[int, str]] = {}
     history: dict[str, list[Candidate]] = {}
     for name, view in seen.members.items():
-        wrong = {of.epoch: _wrong_with(of, seen, senders, lineages) for of in cuts[name]}
-        usable[name] = [of for of in cuts[name] if wrong[of.epoch] is None]
+        wrong = {cut.epoch: _wrong_with(cut, seen, senders, lineages) for cut in cuts[name]}
+        usable[name] = [cut for cut in cuts[name] if wrong[cut.epoch] is None]
         unusable[name] = {epoch: why for epoch, why in wrong.items() if why is not None}
-        history[name] = [_candidate(of, seen, senders) for of in usable[name]]
+        history[name] = [_candidate(cut, seen, senders) for cut in usable[name]]
         if not view.has_begun and view.trouble is None:
             history[name] = [Candidate(NOT_BEGUN)]
     empty = {
-        name: _none(seen.members[name], unusable[name]) for name, of in history.items() if not of
+        name: _none(seen.members[name], unusable[name])
+        for name, candidates in history.items()
+        if not candidates
     }
     if empty:
         return Decision(None, (), empty)
-    found = newest(history)
-    if found.vector is None:
-        return Decision(None, (), {name: str(why) for name, why in found.exhausted.items()})
+    outcome = newest(history)
+    if outcome.vector is None:
+        return Decision(None, (), {name: str(why) for name, why in outcome.exhausted.items()})
     chosen = {}
-    for name, epoch in found.vector.items():
-        facts = next((of for of in usable[name] if of.epoch == epoch), None)
-        ahead = found.why.get(name)
+    for name, epoch in outcome.vector.items():
+        facts = next((cut for cut in usable[name] if cut.epoch == epoch), None)
+        ahead = outcome.why.get(name)
         why = None if ahead is None else str(ahead)
         chosen[name] = Chosen(facts, _reason(seen.members[name], epoch, unusable[name], why))
     return Decision(chosen, tuple(_edges(chosen, seen, senders)), {})
@@ -111,25 +113,25 @@ def decide(seen: Seen) -> Decision:
 
 def _candidate(cut: CutFacts, seen: Seen, senders: Mapping[str, str]) -> Candidate:
     received = []
-    for of in cut.consumed:
-        place = seen.place(of)
-        received.append(Received(of.source, place, senders.get(place), of.epoch))
+    for consumed in cut.consumed:
+        place = seen.place(consumed)
+        received.append(Received(consumed.source, place, senders.get(place), consumed.epoch))
     return Candidate(cut.epoch, tuple(received))
 
 
 def _wrong_with(
     cut: CutFacts, seen: Seen, senders: Mapping[str, str], lineages: Mapping[str, Lineage]
 ) -> str | None:
-    """Why a cut cannot be used, whatever the others are."""
-    for of in cut.consumed:
-        place = seen.place(of)
+    """The reason why a cut cannot be used in any vector."""
+    for consumed in cut.consumed:
+        place = seen.place(consumed)
         channel, sender = seen.channels.get(place), senders.get(place)
-        problem = None if channel is None else channel.problem(of.epoch, of.attempt)
+        problem = None if channel is None else channel.problem(consumed.epoch, consumed.attempt)
         acts = () if channel is None else channel.acts
-        if sender is not None and not lineages[sender].also(acts).counts(of.epoch):
-            problem = f"{sender} has gone back behind epoch {of.epoch}"
+        if sender is not None and not lineages[sender].also(acts).counts(consumed.epoch):
+            problem = f"{sender} was rolled back to before epoch {consumed.epoch}"
         if problem is not None:
-            return f"epoch {cut.epoch} has consumed of {place} what does not count: {problem}"
+            return f"epoch {cut.epoch} has consumed an invalid epoch of {place}: {problem}"
     return None
 
 
@@ -138,17 +140,17 @@ def _none(view: MemberView, unusable: Mapping[int, str]) -> str:
         return unusable[max(unusable)]
     if view.trouble is not None:
         return view.trouble
-    return "none of its cuts can be read" if view.damaged else "no cut of it is there"
+    return "none of its cuts can be read" if view.damaged else "it has no cut"
 
 
 def _reason(
     view: MemberView, epoch: int, unusable: Mapping[int, str], ahead: str | None
 ) -> str | None:
-    """Why a vector has no later cut of a member; None if it has the last one."""
+    """The reason why a vector has no later cut of a member; None if it has the last one."""
     if epoch >= view.newest:
         return view.trouble
-    newer = [of for of in unusable if of > epoch]
-    damaged = [of for of in view.damaged if of > epoch]
+    newer = [number for number in unusable if number > epoch]
+    damaged = [number for number in view.damaged if number > epoch]
     if ahead is not None:
         return ahead
     if newer:
@@ -159,9 +161,9 @@ def _reason(
 
 
 def _edges(chosen: Mapping[str, Chosen], seen: Seen, senders: Mapping[str, str]) -> list[EdgeCut]:
-    found = []
-    for name, of in sorted(chosen.items()):
-        for consumed in () if of.facts is None else of.facts.consumed:
+    edges = []
+    for name, choice in sorted(chosen.items()):
+        for consumed in () if choice.facts is None else choice.facts.consumed:
             place = seen.place(consumed)
             sender = senders.get(place)
             sent = None
@@ -177,12 +179,12 @@ def _edges(chosen: Mapping[str, Chosen], seen: Seen, senders: Mapping[str, str])
                 attempt=consumed.attempt,
                 sent=sent,
             )
-            found.append(with_acts(edge, seen))
-    return found
+            edges.append(with_acts(edge, seen))
+    return edges
 
 
 def with_acts(edge: EdgeCut, seen: Seen) -> EdgeCut:
-    """An edge with the acts on its sender that are known by now."""
+    """An edge with the operations on its sender that are known now."""
     if edge.sender is None or edge.sent is None:
         return edge
     lineage = seen.members[edge.sender].lineage().also(seen.channels[edge.channel].acts)
@@ -190,7 +192,7 @@ def with_acts(edge: EdgeCut, seen: Seen) -> EdgeCut:
 
 
 def member_cut(view: MemberView, chosen: Chosen, pin: str | None, lineage: Lineage) -> MemberCut:
-    """What the vector has of a member."""
+    """The part of a member in a vector, for its record."""
     facts = chosen.facts
     if facts is None:
         return MemberCut(

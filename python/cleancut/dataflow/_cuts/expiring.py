@@ -38,18 +38,18 @@ class DataflowExpiry(Brief):
         """Deletes the cuts of `expired`, except those that have become savepoints since.
 
         The queries may run. A coordinator that runs elsewhere is on standby meanwhile. The next
-        garbage collections of queries and channels delete what only these cuts needed. After a kill
-        it can be started again.
+        garbage collections of queries and channels delete objects that only these cuts referenced.
+        After a kill it can be started again.
 
         Returns:
             The plan as it was executed.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_REFUSED, this plan has been carried out.
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, the plan was applied before.
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         if self.is_applied or self._coordinating is None:
-            raise refused(self.location, "expire", "this plan has been carried out")
+            raise refused(self.location, "expire", "this plan has been applied before")
         gone, stay = self._coordinating(self._done)
         return replace(
             self,
@@ -85,19 +85,20 @@ def plan_expiry(
     rule: tuple[int, int | None],
     coordinating: Callable[..., Any],
 ) -> DataflowExpiry:
-    """The cuts that a rule would delete.
+    """Plans to delete cuts by a rule.
 
     Args:
-        location: of the dataflow.
+        location: location of the dataflow.
         counted: its cuts, ascending.
-        named: the number of each savepoint's.
-        rule: how many of the last stay, and since when all do, in Unix time.
-        coordinating: does something as the coordinator.
+        named: the cut number of each savepoint.
+        rule: number of last cuts to retain, and the time since which all are retained, in Unix
+            time.
+        coordinating: runs a function as the coordinator.
     """
     keep, since_ms = rule
     kept = staying(counted, named.values(), keep, since_ms)
-    going = [of for of in counted if of.number not in kept]
-    stay = [of for of in counted if of.number in kept]
+    going = [record for record in counted if record.number not in kept]
+    stay = [record for record in counted if record.number in kept]
     return DataflowExpiry(
         location=location,
         expired=tuple(cut.number for cut in going),

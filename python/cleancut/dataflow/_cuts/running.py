@@ -1,4 +1,4 @@
-"""A coordinator in a thread of its own."""
+"""A coordinator in its own thread."""
 
 import logging
 import threading
@@ -11,25 +11,25 @@ from cleancut.dataflow._model.records import VectorRecord
 from cleancut.errors import CleancutError, FencedError, first_line
 
 _LOG = logging.getLogger("cleancut.dataflow")
-# How long `stop` waits for requests that are under way.
+# Maximum time that `stop` waits for pending requests.
 _END_S = 60.0
-# How long it stands by for one that makes a single cut, and may have died of it.
+# Time on standby for a coordinator of a single cut, which may have been killed.
 _ONCE_S = 300.0
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """When vectors are made, and how many stay.
+    """The schedule of vectors, and their retention.
 
     Attributes:
-        interval_s: between the beginnings of two vectors.
-        min_pause_s: between the end of one and the beginning of the next.
-        poll_s: between two looks at what members have committed.
-        timeout_s: how long members that close their epochs are waited for.
+        interval_s: seconds between the starts of two vectors.
+        min_pause_s: minimum seconds between the end of a vector and the start of the next.
+        poll_s: seconds between two scans of the members.
+        timeout_s: maximum seconds to wait for members to close their epochs.
         wait: whether cuts wait for members to close their epochs.
-        keep: how many vectors stay.
-        young_ms: vectors that are not older stay, too; None is none.
-        tolerable_failures: how many in a row do not end it; None is any number.
+        keep: number of vectors to retain.
+        young_ms: maximum age of vectors that are also retained; None if age does not count.
+        tolerable_failures: number of consecutive failures that do not end it; None is any number.
     """
 
     interval_s: float
@@ -63,7 +63,7 @@ class DataflowRun:
         self._last_error: str | None = None
         self._error: BaseException | None = None
         self._cuts = 0
-        # The generation that it stands by for, and since when.
+        # The generation for which it is on standby, and the start of the standby.
         self._other: tuple[int, float] = (0, 0.0)
         self._thread = threading.Thread(target=self._run, name="cleancut-flow", daemon=True)
 
@@ -73,7 +73,7 @@ class DataflowRun:
         )
 
     def begin(self) -> None:
-        """Takes the dataflow, and starts the thread."""
+        """Takes over the dataflow, and starts the thread."""
         self._coordinator = self._make()
         self._coordinator.begin()
         self._thread.start()
@@ -107,13 +107,13 @@ class DataflowRun:
         """The error that ended it; None if it runs or was stopped."""
         return self._error
 
-    def cut(self, timeout_s: float, *, wait: bool, anew: bool) -> VectorRecord | None:
-        """Makes a vector now; None where another coordinator has the dataflow."""
+    def cut(self, timeout_s: float, *, wait: bool, force: bool) -> VectorRecord | None:
+        """Makes a vector now; None if another coordinator has the dataflow."""
         with self._lock:
             if self._coordinator is None or not self.is_active:
                 return None
             try:
-                made = self._coordinator.cut(timeout_s, wait=wait, anew=anew)
+                made = self._coordinator.cut(timeout_s, wait=wait, force=force)
             except FencedError:
                 self._coordinator = None
                 raise
@@ -121,7 +121,7 @@ class DataflowRun:
             return made
 
     def stop(self) -> None:
-        """Stops it, after the cut that is being made."""
+        """Stops it, after the current cut."""
         self._stopping.set()
         self._wake.set()
         self._thread.join(_END_S)
@@ -130,7 +130,7 @@ class DataflowRun:
                 try:
                     self._coordinator.end()
                 except (CleancutError, OSError) as error:
-                    _LOG.warning("the coordinator could not say that it has ended: %s", error)
+                    _LOG.warning("the end of the coordinator could not be recorded: %s", error)
                 self._coordinator = None
 
     def __enter__(self) -> "DataflowRun":
@@ -141,12 +141,12 @@ class DataflowRun:
 
     def _run(self) -> None:
         try:
-            self._go_on()
+            self._loop()
         except Exception as error:
             self._error = error
             _LOG.exception("the coordinator of the dataflow has ended")
 
-    def _go_on(self) -> None:
+    def _loop(self) -> None:
         pacing = self._pacing
         made = self._make()
         clock = made.store.machinery.monotonic
@@ -154,13 +154,13 @@ class DataflowRun:
         while not self._stopping.is_set():
             with self._lock:
                 if self._coordinator is None:
-                    self._take_up()
+                    self._take_over()
                 if self._coordinator is not None and self._step(due <= clock()):
                     due = max(due + pacing.interval_s, clock() + pacing.min_pause_s)
             self._wake.wait(max(0.01, min(pacing.poll_s, due - clock())))
 
     def _step(self, is_due: bool) -> bool:
-        """Looks, and makes a vector if it is time to; whether it was."""
+        """Scans, and makes a vector if it is due; returns whether it was."""
         coordinator, pacing = self._coordinator, self._pacing
         assert coordinator is not None
         try:
@@ -191,8 +191,8 @@ class DataflowRun:
         if tolerable is not None and self._failures > tolerable:
             raise error
 
-    def _take_up(self) -> None:
-        """Takes the dataflow again, if whoever has taken it has ended, or died."""
+    def _take_over(self) -> None:
+        """Takes over the dataflow again, if the other coordinator has ended or was killed."""
         try:
             coordinator = self._make()
             store = coordinator.store

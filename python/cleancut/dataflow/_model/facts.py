@@ -1,4 +1,4 @@
-"""What a cut tells that matters to other queries, and which cuts count after acts on a query."""
+"""The facts of a cut that concern other queries, and the cuts that count after operations."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,13 +11,13 @@ from cleancut.dataflow._model.vector import NOT_BEGUN
 
 @dataclass(frozen=True)
 class Consumed:
-    """Where a source stands that reads a channel.
+    """The position of a source in a channel.
 
     Attributes:
-        source: its number in the query.
-        channel: the location of the channel, as the offset has it.
-        epoch: the last epoch that was consumed; -1 for none.
-        attempt: by which that was published; None where none was consumed.
+        source: number of the source in the query.
+        channel: location of the channel in the offset.
+        epoch: the last consumed epoch; -1 for none.
+        attempt: the attempt that published it; None for none.
     """
 
     source: str
@@ -28,15 +28,15 @@ class Consumed:
 
 @dataclass(frozen=True)
 class CutFacts:
-    """What is kept of a cut.
+    """The facts of a cut.
 
     Attributes:
         epoch: Spark's batch id.
-        token: tells it from another cut of the same epoch.
-        query_id: Spark's id of the query, where it is known.
-        written_ms: when it was written, in Unix time.
-        consumed: by its sources that read channels.
-        source: of a cut that an act has made, the epoch whose result it has; else None.
+        token: random token, unique among the cuts of the epoch.
+        query_id: Spark's query id, if it is known.
+        written_ms: time at which it was written, in Unix time.
+        consumed: the positions of its sources in channels.
+        source: for a cut of an operation, the epoch whose result it has; else None.
     """
 
     epoch: int
@@ -48,7 +48,7 @@ class CutFacts:
 
 
 def facts_of(data: bytes, path: str, epoch: int | None) -> CutFacts:
-    """What a cut tells. Raises as `read_cut` does."""
+    """Reads the facts of a cut. Raises as `read_cut` does."""
     cut = read_cut(data, path, epoch)
     return CutFacts(
         epoch=cut.epoch,
@@ -61,7 +61,7 @@ def facts_of(data: bytes, path: str, epoch: int | None) -> CutFacts:
 
 
 def consumed_in(offsets: str) -> Iterator[Consumed]:
-    """The sources that read channels, by an entry of Spark's log of offsets."""
+    """The positions in channels, from an entry of Spark's offset log."""
     for source, text in offsets_of(offsets).items():
         try:
             offset = None if text is None else json.loads(text)
@@ -77,7 +77,7 @@ def consumed_in(offsets: str) -> Iterator[Consumed]:
 
 
 def place_of(location: str) -> str:
-    """A location in the one form by which places are compared."""
+    """A location in canonical form, to compare locations."""
     text = location.rstrip("/")
     for scheme in ("file:///", "file:/"):
         if text.startswith(scheme):
@@ -89,14 +89,14 @@ def place_of(location: str) -> str:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Which epochs of a query are in the state that it has now.
+    """The epochs of a query that are in its current state.
 
-    An act is an epoch of its own after all others. One that goes back leaves out what lies between
-    its source and itself: neither do cuts of these epochs count, nor what was sent in them.
+    An operation is an epoch after all others. If it rolls back, the epochs between its source and
+    itself do not count: neither their cuts nor the epochs that were sent in them.
 
     Attributes:
         last: the last epoch that has a cut.
-        acts: epoch and source of each act, ascending.
+        acts: epoch and source of each operation, ascending.
     """
 
     last: int
@@ -104,15 +104,16 @@ class Lineage:
 
     @staticmethod
     def of(cuts: Iterable[CutFacts]) -> "Lineage":
-        """That of a query, by its cuts."""
-        found = sorted(cuts, key=lambda cut: cut.epoch)
-        acts = tuple((cut.epoch, cut.source) for cut in found if cut.source is not None)
-        return Lineage(found[-1].epoch if found else NOT_BEGUN, acts)
+        """The lineage of a query, by its cuts."""
+        by_epoch = sorted(cuts, key=lambda cut: cut.epoch)
+        acts = tuple((cut.epoch, cut.source) for cut in by_epoch if cut.source is not None)
+        return Lineage(by_epoch[-1].epoch if by_epoch else NOT_BEGUN, acts)
 
     def also(self, acts: Iterable[tuple[int, int]]) -> "Lineage":
-        """The same with acts that others have noted.
+        """The lineage with operations from other records.
 
-        A sink notes several acts in a row as the last one, and where they have led to together.
+        A sink records several consecutive operations as one: the last one, with their overall
+        source.
         """
         known = dict(self.acts)
         for act, source in acts:
@@ -120,16 +121,16 @@ class Lineage:
         return Lineage(self.last, tuple(sorted(known.items())))
 
     def at(self, epoch: int) -> "Lineage":
-        """That of an earlier cut."""
+        """The lineage at an earlier cut."""
         return Lineage(epoch, tuple(act for act in self.acts if act[0] <= epoch))
 
     def counts(self, epoch: int) -> bool:
-        """Whether an epoch up to the last is in the state after that."""
+        """Whether an epoch up to the last one is in the state after that one."""
         until = self.last
         for act, source in reversed(self.acts):
             if act > until:
                 continue
-            # Later than the last one is what was published and has no cut yet.
+            # Later than the last one: a published epoch that has no cut yet.
             if epoch >= act:
                 return True
             if epoch > source:
@@ -138,7 +139,7 @@ class Lineage:
         return True
 
 
-def that_count(cuts: Sequence[CutFacts]) -> list[CutFacts]:
-    """The cuts that the query has not gone back behind, ascending."""
+def counting_cuts(cuts: Sequence[CutFacts]) -> list[CutFacts]:
+    """The cuts that are not rolled back, ascending."""
     lineage = Lineage.of(cuts)
-    return sorted((of for of in cuts if lineage.counts(of.epoch)), key=lambda cut: cut.epoch)
+    return sorted((cut for cut in cuts if lineage.counts(cut.epoch)), key=lambda cut: cut.epoch)

@@ -64,7 +64,7 @@ class DataflowEdge(Brief):
 
 @dataclass(frozen=True, repr=False)
 class DataflowInFlight(Brief):
-    """What an edge holds at a cut of the dataflow: sent and not consumed.
+    """The epochs on an edge at a cut of the dataflow that are sent and not consumed.
 
     Attributes:
         sender: the member that wrote it.
@@ -187,23 +187,26 @@ class DataflowStatus(Brief):
 
     def _drawn(self) -> str:
         nodes = [
-            graphs.Node(of.name, _epoch(of.epoch), is_other=of.name in self.reasons, title=title)
-            for of in self.members
+            graphs.Node(
+                member.name, _epoch(member.epoch), is_other=member.name in self.reasons, title=title
+            )
+            for member in self.members
             for title in [
-                f"{of.name}, {_epoch(of.epoch)}. {self.reasons.get(of.name, '')}".rstrip()
+                f"{member.name}, {_epoch(member.epoch)}. "
+                f"{self.reasons.get(member.name, '')}".rstrip()
             ]
         ]
-        known = {of.name for of in self.members}
-        told: dict[tuple[str, str], list[str]] = {}
-        for of in self.edges:
-            if of.sender is not None and {of.sender, of.receiver} <= known:
-                text = f"{_number(of.consumed)} of {_number(of.sent)}"
-                told.setdefault((of.sender, of.receiver), []).append(text)
-        arrows = [graphs.Arrow(*ends, ", ".join(texts)) for ends, texts in told.items()]
-        label = f"Queries that send to each other: {', '.join(sorted(known))}"
+        known = {member.name for member in self.members}
+        texts_of_ends: dict[tuple[str, str], list[str]] = {}
+        for edge in self.edges:
+            if edge.sender is not None and {edge.sender, edge.receiver} <= known:
+                text = f"{_number(edge.consumed)} of {_number(edge.sent)}"
+                texts_of_ends.setdefault((edge.sender, edge.receiver), []).append(text)
+        arrows = [graphs.Arrow(*ends, ", ".join(texts)) for ends, texts in texts_of_ends.items()]
+        label = f"Queries connected by channels: {', '.join(sorted(known))}"
         caption = (
             "On each arrow, the last epoch that the receiver's last cut has consumed, of the last"
-            " that the sender's has sent. A dashed box is held back."
+            " epoch that the sender's last cut has sent. A dashed box is held back."
         )
         return html.wide_figure(graphs.graph(nodes, arrows, label), caption, label)
 
@@ -236,32 +239,32 @@ def flow_cut(record: VectorRecord, names: Mapping[str, int]) -> DataflowCut:
         number=record.number,
         written=moment(record.written_ms),
         names=tuple(sorted(name for name, number in names.items() if number == record.number)),
-        epochs={of.name: begun(of.epoch) for of in record.members},
+        epochs={item.name: begun(item.epoch) for item in record.members},
         members=InfoList(
             DataflowMember(
-                name=of.name,
-                epoch=begun(of.epoch),
-                written=moment(of.written_ms) if of.token else None,
-                newest=begun(of.newest),
-                reason=of.why,
-                checkpoint=of.checkpoint,
-                query_id=of.query_id,
-                savepoint=of.pin,
+                name=item.name,
+                epoch=begun(item.epoch),
+                written=moment(item.written_ms) if item.token else None,
+                newest=begun(item.newest),
+                reason=item.why,
+                checkpoint=item.checkpoint,
+                query_id=item.query_id,
+                savepoint=item.pin,
             )
-            for of in record.members
+            for item in record.members
         ),
         edges=InfoList(
             DataflowEdge(
-                sender=of.sender,
-                receiver=of.receiver,
-                consumed=begun(of.consumed),
-                sent=None if of.sent is None else begun(of.sent),
-                channel=of.channel,
-                source=of.source,
+                sender=item.sender,
+                receiver=item.receiver,
+                consumed=begun(item.consumed),
+                sent=None if item.sent is None else begun(item.sent),
+                channel=item.channel,
+                source=item.source,
             )
-            for of in record.edges
+            for item in record.edges
         ),
-        not_closed=dict(record.asked),
+        not_closed=dict(record.not_closed),
         generation=record.generation,
     )
 
@@ -272,12 +275,12 @@ def ages(record: VectorRecord) -> list[MemberAge]:
         MemberAge(
             number=record.number,
             written=moment(record.written_ms),
-            member=of.name,
-            epoch=begun(of.epoch),
-            lag_ms=record.written_ms - of.written_ms if of.token else None,
-            reason=of.why,
+            member=member.name,
+            epoch=begun(member.epoch),
+            lag_ms=record.written_ms - member.written_ms if member.token else None,
+            reason=member.why,
         )
-        for of in record.members
+        for member in record.members
     ]
 
 

@@ -1,6 +1,6 @@
 """Builds and parses the names below the location of a dataflow; docs/FORMAT.md, "Dataflow".
 
-No other module knows what they look like.
+No other module knows their format.
 """
 
 import re
@@ -31,65 +31,65 @@ _PLACE_BYTES = 16
 
 
 def is_name(text: str) -> bool:
-    """Whether a member or a savepoint may be called so."""
+    """Whether a member or a savepoint may have this name."""
     return re.fullmatch(_NAME, text) is not None
 
 
 def member_name(member: str) -> str:
-    """The object that says where a member is."""
+    """The object with the checkpoint location of a member."""
     return f"{MEMBERS}/{member}.json"
 
 
 def members(names: Iterable[str]) -> list[str]:
     """The members among the names of objects, in order."""
-    return sorted(found[1] for found in map(_MEMBER.fullmatch, names) if found)
+    return sorted(match[1] for match in map(_MEMBER.fullmatch, names) if match)
 
 
 def attending_name(member: str) -> str:
-    """The object that says that somebody closes epochs of a member when he is asked."""
+    """The object that registers that a member answers requests to close its epochs."""
     return f"{ATTENDING}/{member}.json"
 
 
 def attending(names: Iterable[str]) -> set[str]:
-    """The members among the names of such objects."""
-    return {found[1] for found in map(_ATTENDING.fullmatch, names) if found}
+    """The registered members among the names of objects."""
+    return {match[1] for match in map(_ATTENDING.fullmatch, names) if match}
 
 
 def savepoint_name(savepoint: str) -> str:
-    """The object that gives a vector a name."""
+    """The object that names a vector."""
     return f"{SAVEPOINTS}/{savepoint}.json"
 
 
 def savepoints(names: Iterable[str]) -> list[str]:
     """The savepoints among the names of objects, in order."""
-    return sorted(found[1] for found in map(_SAVEPOINT.fullmatch, names) if found)
+    return sorted(match[1] for match in map(_SAVEPOINT.fullmatch, names) if match)
 
 
 def coordinator_name(generation: int) -> str:
-    """The object by which a coordinator takes the dataflow."""
+    """The object by which a coordinator takes over the dataflow."""
     return f"{COORDINATORS}/{generation:020d}.json"
 
 
 def ended_name(generation: int) -> str:
-    """The object by which it says that it has ended."""
+    """The object that records the end of a coordinator."""
     return f"{COORDINATORS}/{generation:020d}.ended"
 
 
 def generations(names: Iterable[str]) -> tuple[int, bool]:
     """The last generation among the names of objects, 0 for none, and whether it has ended."""
     taken, ended = [0], set()
-    for found in map(_COORDINATOR.fullmatch, names):
-        if found and found[2] == "json":
-            taken.append(int(found[1]))
-        elif found:
-            ended.add(int(found[1]))
+    for match in map(_COORDINATOR.fullmatch, names):
+        if match and match[2] == "json":
+            taken.append(int(match[1]))
+        elif match:
+            ended.add(int(match[1]))
     return max(taken), max(taken) in ended
 
 
 def early(names: Iterable[str], generation: int) -> list[str]:
     """The objects of coordinators before a generation, among the names of objects."""
-    found = (of for of in map(_COORDINATOR.fullmatch, names) if of)
-    return [of[0] for of in found if int(of[1]) < generation]
+    matches = (match for match in map(_COORDINATOR.fullmatch, names) if match)
+    return [match[0] for match in matches if int(match[1]) < generation]
 
 
 def vector_name(number: int) -> str:
@@ -99,17 +99,17 @@ def vector_name(number: int) -> str:
 
 def vectors(names: Iterable[str]) -> list[int]:
     """The numbers among the names of objects, ascending."""
-    return sorted(int(found[1]) for found in map(_VECTOR.fullmatch, names) if found)
+    return sorted(int(match[1]) for match in map(_VECTOR.fullmatch, names) if match)
 
 
 def request_name(number: int) -> str:
-    """The object that asks members to close their epochs for a vector."""
+    """The object that requests members to close their epochs for a vector."""
     return f"{REQUESTS}/{number:020d}.json"
 
 
 def requests(names: Iterable[str]) -> list[int]:
     """The numbers of requests among the names of objects, ascending."""
-    return sorted(int(found[1]) for found in map(_REQUEST.fullmatch, names) if found)
+    return sorted(int(match[1]) for match in map(_REQUEST.fullmatch, names) if match)
 
 
 def answer_name(number: int, member: str) -> str:
@@ -119,22 +119,22 @@ def answer_name(number: int, member: str) -> str:
 
 def answers(names: Iterable[str]) -> list[tuple[int, str]]:
     """Number and member of the answers among the names of objects."""
-    return sorted((int(found[1]), found[2]) for found in map(_ANSWER.fullmatch, names) if found)
+    return sorted((int(match[1]), match[2]) for match in map(_ANSWER.fullmatch, names) if match)
 
 
 def moved_name(channel: str) -> str:
-    """The object that says where a channel has moved to."""
+    """The object with the new location of a channel."""
     return f"{MOVED}/{blake2b(channel.encode(), digest_size=_PLACE_BYTES).hexdigest()}.json"
 
 
 @dataclass(frozen=True, order=True)
 class Pin:
-    """What a vector's savepoint in the checkpoint of a member is called.
+    """The name of a vector's savepoint in the checkpoint of a member.
 
     Attributes:
-        number: of the vector.
-        generation: of the coordinator.
-        attempt: counts how often that coordinator has tried; so no two ever mean one object.
+        number: number of the vector.
+        generation: generation of the coordinator.
+        attempt: number of the coordinator's attempt, so that each name is used once.
         flow: the id of the dataflow, eight hexadecimal digits.
     """
 
@@ -148,8 +148,8 @@ class Pin:
 
     @staticmethod
     def parse(savepoint: str) -> "Pin | None":
-        """What the name of a savepoint stands for; None for those of others."""
-        found = _PIN.fullmatch(savepoint)
-        if found is None:
+        """Parses the name of a savepoint; None if it is not of a vector."""
+        match = _PIN.fullmatch(savepoint)
+        if match is None:
             return None
-        return Pin(int(found[2]), int(found[3]), int(found[4]), found[1])
+        return Pin(int(match[2]), int(match[3]), int(match[4]), match[1])

@@ -1,4 +1,4 @@
-"""What the objects of a dataflow say: JSON with a version, whole or refused."""
+"""The records of a dataflow: JSON with a version, read completely or refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class MemberRecord:
     """A query of the dataflow.
 
     Attributes:
-        name: what it is called.
+        name: name of the member.
         checkpoint: its checkpoint location, as it was given.
-        added_ms: when, in Unix time.
+        added_ms: time at which it was added, in Unix time.
     """
 
     name: str
@@ -38,27 +38,29 @@ class MemberRecord:
         return decoded(
             body,
             path,
-            lambda of: MemberRecord(
-                typed(of, "name", str), typed(of, "checkpoint", str), typed(of, "addedMs", int)
+            lambda fields: MemberRecord(
+                typed(fields, "name", str),
+                typed(fields, "checkpoint", str),
+                typed(fields, "addedMs", int),
             ),
         )
 
 
 @dataclass(frozen=True)
 class MemberCut:
-    """What a vector has of a member.
+    """The part of a member in a vector.
 
     Attributes:
-        name: of the member.
-        checkpoint: its location.
-        query_id: Spark's id of the query, where it is known.
-        epoch: of its cut; -1 for a query that had not begun.
-        token: of that cut; empty likewise.
-        written_ms: when the cut was written; 0 likewise.
-        pin: the savepoint that keeps it; None likewise.
-        newest: the epoch of the last cut that the member had.
-        why: why the vector does not have that one; None if it does.
-        acts: epoch and source of acts on the query that are known, ascending.
+        name: name of the member.
+        checkpoint: its checkpoint location.
+        query_id: Spark's query id, if it is known.
+        epoch: epoch of its cut; -1 for a query that had not started.
+        token: token of the cut; empty if the query had not started.
+        written_ms: time at which the cut was written; 0 if the query had not started.
+        pin: the savepoint that retains the cut; None if the query had not started.
+        newest: epoch of the last cut that the member had.
+        why: the reason why the vector does not have the last cut; None if it does.
+        acts: epoch and source of known operations on the query, ascending.
     """
 
     name: str
@@ -104,18 +106,18 @@ class MemberCut:
 
 @dataclass(frozen=True)
 class EdgeCut:
-    """What a vector has of an edge: what lies between is in flight.
+    """An edge in a vector; the epochs after `consumed` up to `sent` are in flight.
 
     Attributes:
-        channel: where the channel is.
-        sender: the member that sends there; None if it is none of the dataflow.
-        receiver: the member that reads it.
-        source: the number of the source in the receiver.
+        channel: location of the channel.
+        sender: the member that sends; None if no member does.
+        receiver: the member that reads.
+        source: number of the source in the receiver.
         consumed: the last epoch that the receiver's cut has consumed; -1 for none.
-        attempt: by which that was published; None for none.
-        sent: the epoch of the sender's cut; None without a sender.
-        acts: epoch and source of acts on the sender up to that cut, ascending, as its cuts and the
-            channel know them. What the sender has gone back behind by them was not sent.
+        attempt: the attempt that published it; None for none.
+        sent: epoch of the sender's cut; None without a sender.
+        acts: epoch and source of operations on the sender up to that cut, ascending, from its cuts
+            and the channel. Epochs that they have rolled back were not sent.
     """
 
     channel: str
@@ -129,7 +131,7 @@ class EdgeCut:
 
     @property
     def lineage(self) -> Lineage:
-        """Which epochs of the channel are in the state of the sender's cut."""
+        """The epochs of the channel that are in the state of the sender's cut."""
         return Lineage(NOT_BEGUN if self.sent is None else self.sent, self.acts)
 
     def to_json(self) -> dict[str, Any]:
@@ -161,17 +163,18 @@ class EdgeCut:
 
 @dataclass(frozen=True)
 class VectorRecord:
-    """An entry of the log of vectors: a vector, or that a coordinator has begun.
+    """An entry of the log of vectors: a vector, or the start of a coordinator.
 
     Attributes:
-        number: its own; each is taken once.
-        generation: of the coordinator that wrote it.
-        token: 32 hexadecimal digits that no other entry has.
-        written_ms: when, in Unix time.
-        members: in the order of their names; none of an entry by which a coordinator begins.
-        edges: likewise, by receiver and source.
-        is_begin: whether it is such an entry.
-        asked: the members that were asked to close their epochs and have not, and why.
+        number: number of the entry; each is used once.
+        generation: generation of the coordinator that wrote it.
+        token: 32 hexadecimal digits, unique to the entry.
+        written_ms: time at which it was written, in Unix time.
+        members: the members, ordered by name; empty for the start of a coordinator.
+        edges: the edges, ordered by receiver and source; empty for the start of a coordinator.
+        is_begin: whether it is the start of a coordinator.
+        not_closed: the members that were requested to close their epochs and have not, with the
+            reason.
     """
 
     number: int
@@ -181,16 +184,16 @@ class VectorRecord:
     members: tuple[MemberCut, ...] = ()
     edges: tuple[EdgeCut, ...] = ()
     is_begin: bool = False
-    asked: Mapping[str, str] = field(default_factory=dict)
+    not_closed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def epochs(self) -> Mapping[str, int]:
         """The epoch of each member."""
-        return {of.name: of.epoch for of in self.members}
+        return {member.name: member.epoch for member in self.members}
 
     def member(self, name: str) -> MemberCut | None:
-        """What it has of a member."""
-        return next((of for of in self.members if of.name == name), None)
+        """The part of a member."""
+        return next((member_cut for member_cut in self.members if member_cut.name == name), None)
 
     def encode(self) -> bytes:
         return encoded(
@@ -200,29 +203,29 @@ class VectorRecord:
                 "generation": self.generation,
                 "token": self.token,
                 "writtenMs": self.written_ms,
-                "members": [of.to_json() for of in self.members],
-                "edges": [of.to_json() for of in self.edges],
-                "asked": dict(self.asked),
+                "members": [item.to_json() for item in self.members],
+                "edges": [item.to_json() for item in self.edges],
+                "asked": dict(self.not_closed),
             }
         )
 
     @staticmethod
     def decode(body: bytes, path: str, number: int) -> "VectorRecord":
-        def parsed(of: dict[str, Any]) -> VectorRecord:
-            kind = typed(of, "kind", str)
+        def parsed(fields: dict[str, Any]) -> VectorRecord:
+            kind = typed(fields, "kind", str)
             if kind not in ("begin", "vector"):
                 raise ValueError(f"{kind} is no kind of entry")
-            if typed(of, "number", int) != number:
-                raise ValueError(f"it is entry {of['number']}")
+            if typed(fields, "number", int) != number:
+                raise ValueError(f"it is entry {fields['number']}")
             return VectorRecord(
                 number=number,
-                generation=typed(of, "generation", int),
-                token=typed(of, "token", str),
-                written_ms=typed(of, "writtenMs", int),
-                members=tuple(map(MemberCut.of_json, typed(of, "members", list))),
-                edges=tuple(map(EdgeCut.of_json, typed(of, "edges", list))),
+                generation=typed(fields, "generation", int),
+                token=typed(fields, "token", str),
+                written_ms=typed(fields, "writtenMs", int),
+                members=tuple(map(MemberCut.of_json, typed(fields, "members", list))),
+                edges=tuple(map(EdgeCut.of_json, typed(fields, "edges", list))),
                 is_begin=kind == "begin",
-                asked=typed(of, "asked", dict),
+                not_closed=typed(fields, "asked", dict),
             )
 
         return decoded(body, path, parsed)
@@ -230,11 +233,11 @@ class VectorRecord:
 
 @dataclass(frozen=True)
 class AnswerRecord:
-    """What a member answers that was asked to close its epoch.
+    """The answer of a member to a request to close its epoch.
 
     Attributes:
-        epoch: the one after whose cut it has done so; -1 before the first.
-        is_closing: whether its tasks were told to end.
+        epoch: the epoch after whose cut it is closed; -1 before the first.
+        is_closing: whether its tasks were stopped.
     """
 
     epoch: int
@@ -246,7 +249,11 @@ class AnswerRecord:
     @staticmethod
     def decode(body: bytes, path: str) -> "AnswerRecord":
         return decoded(
-            body, path, lambda of: AnswerRecord(typed(of, "epoch", int), typed(of, "closing", bool))
+            body,
+            path,
+            lambda fields: AnswerRecord(
+                typed(fields, "epoch", int), typed(fields, "closing", bool)
+            ),
         )
 
 
@@ -262,12 +269,12 @@ def _text(fields: dict[str, Any], name: str) -> str | None:
 
 
 def encoded(fields: Mapping[str, Any]) -> bytes:
-    """A record as it is written."""
+    """A record as bytes."""
     return versioned.encoded(fields, FORMAT_VERSION)
 
 
 def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
-    """Reads a record.
+    """Parses a record.
 
     Raises:
         CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.

@@ -1,27 +1,27 @@
-"""Which vectors of cuts are consistent, and the newest of them; docs/concepts/dataflow.md.
+"""Consistent vectors of cuts, and the newest of them; see docs/concepts/dataflow.md.
 
 A vector has one cut of each query. It is consistent if on no edge the receiver has consumed an
-epoch that comes after the sender's: then each row is in the state behind it, or in flight, and
-never both. Consistent vectors are closed under the maximum by members, so there is a newest one.
-It is found from above: whoever is ahead of a sender is lowered, until nobody is.
+epoch that comes after the sender's: then each row is either in the state downstream or in flight,
+and never both. Consistent vectors are closed under the maximum by members, so there is a newest
+one. It is found from above: each member that is ahead of a sender is lowered, until none is.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# The epoch of a query that has no cut yet, and of a channel of which nothing was consumed.
+# The epoch of a query without a cut, and of a channel of which nothing was consumed.
 NOT_BEGUN = -1
 
 
 @dataclass(frozen=True)
 class Received:
-    """What a cut has consumed through one source.
+    """The position of a cut in a channel.
 
     Attributes:
-        source: the number of the source in its query.
-        channel: the location of the channel.
-        sender: the member that sends there; None where it is none of the dataflow.
-        epoch: the last that was consumed; -1 for none.
+        source: number of the source in its query.
+        channel: location of the channel.
+        sender: the member that sends; None if no member does.
+        epoch: the last consumed epoch; -1 for none.
     """
 
     source: str
@@ -35,8 +35,8 @@ class Candidate:
     """A cut of a member that a vector may have.
 
     Attributes:
-        epoch: Spark's batch id; -1 for a query that has not begun.
-        received: by its sources that are channels.
+        epoch: Spark's batch id; -1 for a query that has not started.
+        received: its positions in channels.
     """
 
     epoch: int
@@ -49,12 +49,12 @@ Vector = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Ahead:
-    """Why a cut does not go into a vector: it has consumed what its sender's cut has not sent.
+    """The reason why a cut is not in a vector: it has consumed an epoch after the sender's cut.
 
     Attributes:
-        epoch: of the cut.
-        received: what it has consumed of whom.
-        sender_epoch: of the sender's cut.
+        epoch: epoch of the cut.
+        received: its position in the channel.
+        sender_epoch: epoch of the sender's cut.
     """
 
     epoch: int
@@ -62,21 +62,23 @@ class Ahead:
     sender_epoch: int
 
     def __str__(self) -> str:
-        of = self.received
+        received = self.received
         return (
-            f"epoch {self.epoch} has consumed epoch {of.epoch} of {of.sender} through source "
-            f"{of.source}, and {of.sender} is at {_at(self.sender_epoch)}"
+            f"epoch {self.epoch} has consumed epoch {received.epoch} of {received.sender} through "
+            f"source {received.source}, and {received.sender} is at {_at(self.sender_epoch)}"
         )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The newest consistent vector of some histories.
+    """The newest consistent vector of the members' cuts.
 
     Attributes:
-        vector: the epoch of each member; None where there is none.
-        why: for each member that is older than its last cut, what keeps back the next one.
-        exhausted: where there is none, the members of which older cuts are wanted, and why.
+        vector: the epoch of each member; None if there is no consistent vector.
+        why: for each member that is older than its last cut, the reason why the next cut is not
+            possible.
+        exhausted: if there is no vector, the members whose older cuts are required, with the
+            reason.
     """
 
     vector: Vector | None
@@ -85,10 +87,10 @@ class Outcome:
 
 
 def newest(history: History) -> Outcome:
-    """The newest consistent vector; the greatest in each member of all that there are.
+    """The newest consistent vector: the greatest one in each member.
 
     Args:
-        history: the cuts of each member that may be taken, ascending; one at least.
+        history: the cuts of each member, ascending; at least one.
     """
     at = {member: len(cuts) - 1 for member, cuts in history.items()}
     lowered = True
@@ -96,11 +98,11 @@ def newest(history: History) -> Outcome:
         lowered = False
         epochs = {member: history[member][place].epoch for member, place in at.items()}
         for member in history:
-            found = _ahead(history[member][at[member]], epochs)
-            if found is None:
+            ahead = _ahead(history[member][at[member]], epochs)
+            if ahead is None:
                 continue
             if at[member] == 0:
-                return Outcome(None, {}, {member: found})
+                return Outcome(None, {}, {member: ahead})
             at[member] -= 1
             epochs[member] = history[member][at[member]].epoch
             lowered = True
@@ -108,21 +110,25 @@ def newest(history: History) -> Outcome:
 
 
 def _ahead(cut: Candidate, vector: Vector) -> Ahead | None:
-    for of in cut.received:
-        if of.sender is not None and of.sender in vector and of.epoch > vector[of.sender]:
-            return Ahead(cut.epoch, of, vector[of.sender])
+    for received in cut.received:
+        if (
+            received.sender is not None
+            and received.sender in vector
+            and received.epoch > vector[received.sender]
+        ):
+            return Ahead(cut.epoch, received, vector[received.sender])
     return None
 
 
 def _kept_back(history: History, at: Mapping[str, int], vector: Vector) -> list[tuple[str, Ahead]]:
-    """To raise one member alone can only be refused for what that member has consumed."""
-    found = []
+    """Checks for each member the next cut: only its own positions can make it impossible."""
+    reasons = []
     for member, place in at.items():
         if place + 1 < len(history[member]):
             reason = _ahead(history[member][place + 1], vector)
             assert reason is not None, "the vector is not the newest one"
-            found.append((member, reason))
-    return found
+            reasons.append((member, reason))
+    return reasons
 
 
 def _at(epoch: int) -> str:

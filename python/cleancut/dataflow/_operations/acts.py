@@ -15,7 +15,7 @@ from cleancut.dataflow._model.records import EdgeCut, MemberCut, MemberRecord, V
 from cleancut.dataflow._operations.member_plans import MemberPlan, MemberPlans
 from cleancut.dataflow._store.members import MemberView
 from cleancut.dataflow._store.places import Places
-from cleancut.dataflow._store.store import FlowStore, refused
+from cleancut.dataflow._store.store import DataflowStore, refused
 from cleancut.errors import CleancutError, error_of
 from cleancut.sinks._core.query_side import Act
 from cleancut.sinks._epoch_log.retention import published_epochs
@@ -107,16 +107,16 @@ class DataflowPlan(Brief):
             The plan as it was executed.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_REFUSED, members run, or the plan has been applied;
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, members run, or the plan was applied before;
                 CLEANCUT_PLAN_OUTDATED, a query or a channel has changed since the plan was made;
                 CLEANCUT_OPERATION_REFUSED, a checkpoint refuses.
             FencedError: CLEANCUT_DATAFLOW_FENCED.
         """
         if self.is_applied or self._do is None:
-            raise refused(self.location, self.operation, "this plan has been carried out")
+            raise refused(self.location, self.operation, "this plan has been applied before")
         if self.running and fence is None:
-            told = "; ".join(f"{name}: {who}" for name, who in sorted(self.running.items()))
-            reason = f"members have not recorded their end (stop them, or fence them): {told}"
+            drivers = "; ".join(f"{name}: {who}" for name, who in sorted(self.running.items()))
+            reason = f"members have not recorded their end (stop them, or fence them): {drivers}"
             raise refused(self.location, self.operation, reason)
         return replace(self._do(self, fence), is_applied=True, _do=None)
 
@@ -136,7 +136,10 @@ class DataflowPlan(Brief):
         lines.append(tables.text_table(names, rows))
         if self.channels:
             done = "copied" if self.target else "hidden"
-            hidden = [[of.channel, of.sender, of.after, len(of.epochs)] for of in self.channels]
+            hidden = [
+                [change.channel, change.sender, change.after, len(change.epochs)]
+                for change in self.channels
+            ]
             lines.append(tables.text_table(["channel", "sender", "after", done], hidden))
         lines += [f"{name} may run: {who}" for name, who in sorted(self.running.items())]
         lines += [*self.notes, *([] if self.is_applied else ["Nothing has changed yet."])]
@@ -149,17 +152,18 @@ def check_current(planned: DataflowPlan, now: DataflowPlan) -> None:
     Raises:
         RequestError: CLEANCUT_PLAN_OUTDATED.
     """
-    before = {of.member: of for of in planned.members}
+    before = {change.member: change for change in planned.members}
     changes = [
-        f"{of.member} had {_epoch(before[of.member].epoch)}, and has {_epoch(of.epoch)} now"
-        for of in now.members
-        if of != before[of.member] and of.member not in planned.running
+        f"{change.member} had {_epoch(before[change.member].epoch)}, and has "
+        f"{_epoch(change.epoch)} now"
+        for change in now.members
+        if change != before[change.member] and change.member not in planned.running
     ]
     changes += [f"{name} runs now" for name in sorted(set(now.running) - set(planned.running))]
     changes += [
-        f"other epochs of {of.channel} are in question"
-        for of in now.channels
-        if of not in planned.channels and of.sender not in planned.running
+        f"the epochs of {change.channel} have changed"
+        for change in now.channels
+        if change not in planned.channels and change.sender not in planned.running
     ]
     if changes:
         target = f" {planned.target}" if planned.target else ""
@@ -177,19 +181,19 @@ def _epoch(last: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class Restoring:
-    """Has all queries of a dataflow go back to one of its cuts.
+class DataflowRollback:
+    """Rolls all queries of a dataflow back to one of its cuts.
 
     Attributes:
-        store: of the dataflow.
-        places: where checkpoints and channels are.
+        store: store of the dataflow.
+        places: opens checkpoints and channels.
         record: the cut.
         roll_back: plans to roll one query back.
-        coordinating: does something while no other coordinator makes cuts.
-        allows_missing_input: whether to do it although input files are missing.
+        coordinating: runs a function while no other coordinator makes cuts.
+        allows_missing_input: whether missing input files are accepted.
     """
 
-    store: FlowStore
+    store: DataflowStore
     places: Places
     record: VectorRecord
     roll_back: RollBack
@@ -197,10 +201,10 @@ class Restoring:
     allows_missing_input: bool = False
 
     def plan(self) -> DataflowPlan:
-        """What is to be done; nothing is changed.
+        """Plans the operation; nothing is changed.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_REFUSED, a member cannot go back.
+            RequestError: CLEANCUT_DATAFLOW_REFUSED, a member cannot be rolled back.
         """
         plan = self._planned()
         return replace(plan, notes=(*plan.notes, *self._member_plans(plan).notes()))
@@ -208,66 +212,70 @@ class Restoring:
     def _planned(self) -> DataflowPlan:
         """The plan without the plans of its members."""
         members = self.store.members()
-        views = {of.name: self._view(of) for of in self.record.members}
-        for of in self.record.members:
-            there = members.get(of.name)
-            if there is not None and place_of(there.checkpoint) != place_of(of.checkpoint):
-                reason = f"{of.name} has another checkpoint by now, {there.checkpoint}"
+        views = {cut.name: self._view(cut) for cut in self.record.members}
+        for cut in self.record.members:
+            there = members.get(cut.name)
+            if there is not None and place_of(there.checkpoint) != place_of(cut.checkpoint):
+                reason = f"{cut.name} has another checkpoint now, {there.checkpoint}"
                 raise self.store.refused("rollback", reason)
-            if of.epoch < 0 <= views[of.name].newest:
+            if cut.epoch < 0 <= views[cut.name].newest:
                 reason = (
-                    f"{of.name} had not begun at that cut, and has by now; start it with a new "
-                    "checkpoint location, and add it anew"
+                    f"{cut.name} had not started at that cut, and has since; start it with a new "
+                    "checkpoint location, and add it again"
                 )
                 raise self.store.refused("rollback", reason)
-        acts = tuple(self._act(of, views[of.name]) for of in self.record.members)
-        going = {of.member for of in acts if of.operation == "rollback"}
-        new = sorted(set(members) - {of.name for of in self.record.members})
-        notes = (f"{', '.join(new)} came after that cut, and stays as it is.",) if new else ()
+        acts = tuple(self._act(cut, views[cut.name]) for cut in self.record.members)
+        going = {change.member for change in acts if change.operation == "rollback"}
+        new = sorted(set(members) - {cut.name for cut in self.record.members})
+        notes = (f"{', '.join(new)} was added after that cut, and is not changed.",) if new else ()
         return DataflowPlan(
             operation="rollback",
             location=self.store.location,
             number=self.record.number,
             members=acts,
-            channels=tuple(self._hidden(of) for of in self._channels(going)),
+            channels=tuple(self._hidden(edge) for edge in self._channels(going)),
             running=self._running(going),
             notes=notes,
             _do=self._do,
         )
 
-    def _view(self, of: MemberCut) -> MemberView:
-        view = MemberView(MemberRecord(of.name, of.checkpoint, 0), self.places.root, _wanted=_READ)
-        view.held = of if of.pin else None
-        view.look()
+    def _view(self, cut: MemberCut) -> MemberView:
+        view = MemberView(
+            MemberRecord(cut.name, cut.checkpoint, 0), self.places.root, _wanted=_READ
+        )
+        view.held = cut if cut.pin else None
+        view.scan()
         if view.trouble is not None:
-            raise self.store.refused("rollback", f"{of.name}: {view.trouble}")
+            raise self.store.refused("rollback", f"{cut.name}: {view.trouble}")
         self.store.machinery.each(view.read, view.unread())
         view.read_held()
         return view
 
-    def _act(self, of: MemberCut, view: MemberView) -> MemberChange:
-        act = "stays" if of.epoch < 0 or _is_there(of, view) else "rollback"
-        return MemberChange(of.name, begun(view.newest), begun(of.epoch), act, of.checkpoint)
+    def _act(self, cut: MemberCut, view: MemberView) -> MemberChange:
+        operation = "stays" if cut.epoch < 0 or _is_there(cut, view) else "rollback"
+        return MemberChange(
+            cut.name, begun(view.newest), begun(cut.epoch), operation, cut.checkpoint
+        )
 
     def _channels(self, going: set[str]) -> list[EdgeCut]:
-        """The edges of senders that go back, one for each channel."""
-        edges = {of.channel: of for of in self.record.edges if of.sender in going}
+        """The edges of senders that are rolled back, one for each channel."""
+        edges = {edge.channel: edge for edge in self.record.edges if edge.sender in going}
         return [edges[channel] for channel in sorted(edges)]
 
     def _hidden(self, edge: EdgeCut) -> ChannelChange:
         assert edge.sender is not None
         assert edge.sent is not None
-        found = published_epochs(self.places.records(edge.channel), after=edge.sent)
-        epochs = tuple(of.epoch for of in found)
+        published = published_epochs(self.places.records(edge.channel), after=edge.sent)
+        epochs = tuple(manifest.epoch for manifest in published)
         return ChannelChange(edge.sender, edge.sent, epochs, edge.channel)
 
     def _running(self, going: set[str]) -> Mapping[str, str]:
-        found = {}
-        for of in self.record.members:
-            alive = owner_alive(self.places.root(of.checkpoint)) if of.name in going else None
+        running = {}
+        for cut in self.record.members:
+            alive = owner_alive(self.places.root(cut.checkpoint)) if cut.name in going else None
             if alive is not None:
-                found[of.name] = alive
-        return found
+                running[cut.name] = alive
+        return running
 
     def _do(self, planned: DataflowPlan, why: str | None) -> DataflowPlan:
         return self.coordinating(lambda: self._done(planned, why))
@@ -284,7 +292,7 @@ class Restoring:
         plan = self._planned()
         check_current(planned, plan)
         member_plans = self._member_plans(plan)
-        # A refusal must not fence a query.
+        # Checked first: a refusal must not fence a query.
         plans = member_plans.checked(self._refused)
         if why is not None and plan.running:
             for name in plan.running:
@@ -295,8 +303,8 @@ class Restoring:
             plans = member_plans.checked(self._refused)
         for of_member in plans:
             of_member.apply()
-        # Also of those that an earlier try has had go back, and died before it came here.
-        for edge in self._channels({of.name for of in self.record.members}):
+        # Includes senders that an interrupted attempt has rolled back.
+        for edge in self._channels({cut.name for cut in self.record.members}):
             self._follow(edge)
         return plan
 
@@ -304,7 +312,7 @@ class Restoring:
         return self.store.refused("rollback", reason)
 
     def _follow(self, edge: EdgeCut) -> None:
-        """Has a channel go back with its sender, as that would when it runs the next time."""
+        """Hides epochs of a channel after a rollback of its sender, as its next run would."""
         cut = None if edge.sender is None else self.record.member(edge.sender)
         if cut is not None and cut.epoch >= 0:
             acts = [Act(*act) for act in self._view(cut).lineage().acts]
@@ -314,18 +322,18 @@ class Restoring:
 
 @dataclass(frozen=True)
 class _Side:
-    """Implements `Acted` for a query that does not run."""
+    """Implements `Acted` for a stopped query."""
 
     done: Sequence[Act]
 
     def acts(self, after: int) -> Sequence[Act]:
-        return [of for of in self.done if of.epoch > after]
+        return [operation for operation in self.done if operation.epoch > after]
 
 
-def _is_there(of: MemberCut, view: MemberView) -> bool:
-    """Whether a query has the state of a cut: that is its last one, or it went back to it."""
+def _is_there(cut: MemberCut, view: MemberView) -> bool:
+    """Whether a query has the state of a cut: as its last cut, or by a rollback to it."""
     cuts = view.cuts()
     last = cuts[-1] if cuts else None
     if last is None or last.epoch < view.newest:
         return False
-    return last.token == of.token or last.source == of.epoch
+    return last.token == cut.token or last.source == cut.epoch

@@ -1,4 +1,4 @@
-"""Plans of operations on single checkpoints that one operation on a dataflow consists of."""
+"""Plans for the members of a dataflow, which one operation on the dataflow combines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class MemberPlan(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What an operator has to know before the plan is applied."""
+        """Remarks for the operator, before the plan is applied."""
 
     @property
     def missing_files(self) -> int:
-        """The number of input files that the query has to read again and that do not exist."""
+        """The number of input files that the query must read again and that do not exist."""
 
     def apply(self) -> object:
         """Executes the plan."""
@@ -33,7 +33,7 @@ class MemberPlans:
     """Plans of the members that an operation changes, in their order.
 
     Attributes:
-        planned: for each member, a function that makes its plan.
+        planned: for each member, a function that returns its plan.
         allows_missing_input: whether missing input files are accepted.
     """
 
@@ -42,21 +42,21 @@ class MemberPlans:
 
     def notes(self) -> Sequence[str]:
         """Notes of all members, with the errors of those that cannot be planned now."""
-        found = []
+        notes = []
         for name, make in self.planned.items():
             try:
-                found += [f"{name}: {note}" for note in make().notes]
+                notes += [f"{name}: {note}" for note in make().notes]
             except CleancutError as error:
                 if error.error_id == _SESSION_MISSING:
                     return [_NOT_CHECKED]
-                found.append(f"{name}: {first_line(error)}")
-        return found
+                notes.append(f"{name}: {first_line(error)}")
+        return notes
 
     def checked(self, refused: Callable[[str], CleancutError]) -> list[MemberPlan]:
         """Plans of all members, none of which lacks input; nothing is changed.
 
         Args:
-            refused: makes the error of a reason.
+            refused: returns the error for a reason.
 
         Raises:
             CleancutError: a member cannot be changed, or input is missing and this is not allowed.

@@ -1,4 +1,4 @@
-"""The log of vectors: who may write the next entry, which entries count, and what goes."""
+"""The log of vectors: the right to write its next entry, its valid entries, and its expiry."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from cleancut._storage.side_files import side_file_of
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.names import Pin
 from cleancut.dataflow._model.records import MemberCut, VectorRecord, encoded
-from cleancut.dataflow._store.store import FlowStore
+from cleancut.dataflow._store.store import DataflowStore
 from cleancut.errors import CleancutError
 
 _TRIES = 100
@@ -23,38 +23,38 @@ OpenRoot = Callable[[str], Root]
 class Term:
     """The right of one coordinator to write entries.
 
-    Whoever takes the dataflow takes the next number of the log, too, by an entry that he has begun.
-    So the one before finds that number taken where it wants to write its next vector, and has
-    lost; it never goes on to another number.
+    A coordinator that takes over the dataflow also takes the next number of the log, by an entry
+    that records its start. So the previous coordinator finds that number used when it writes its
+    next vector, and is fenced; it never continues with another number.
 
     Attributes:
-        generation: each coordinator has a greater one than those before.
-        number: that of the entry by which it began.
+        generation: greater than those of all earlier coordinators.
+        number: number of the entry by which it began.
     """
 
     generation: int
     number: int
 
 
-def take(store: FlowStore, told: Mapping[str, object]) -> Term:
-    """Takes the dataflow, so that whoever coordinates it can write no vector any more.
+def take(store: DataflowStore, description: Mapping[str, object]) -> Term:
+    """Takes over the dataflow, so that the previous coordinator can write no vector any more.
 
     Args:
-        store: of the dataflow.
-        told: what others are told of the new coordinator.
+        store: store of the dataflow.
+        description: entries of the new coordinator's record.
 
     Raises:
-        FencedError: CLEANCUT_DATAFLOW_FENCED, others take it all the time.
+        FencedError: CLEANCUT_DATAFLOW_FENCED, other coordinators take over constantly.
     """
     machinery = store.machinery
-    body = encoded({**told, "token": machinery.token(), "begunMs": machinery.now_ms()})
+    body = encoded({**description, "token": machinery.token(), "begunMs": machinery.now_ms()})
     generation = 0
     for _ in range(_TRIES):
         generation = names.generations(store.objects.list(names.COORDINATORS))[0] + 1
         if store.create(names.coordinator_name(generation), body):
             break
     else:
-        raise store.fenced(generation, "others take it all the time")
+        raise store.fenced(generation, "other coordinators take over constantly")
     for _ in range(_TRIES):
         number = max(store.log(), default=0) + 1
         entry = VectorRecord(
@@ -62,60 +62,61 @@ def take(store: FlowStore, told: Mapping[str, object]) -> Term:
         )
         if store.create(names.vector_name(number), entry.encode()):
             return Term(generation, number)
-        found = store.entry(number)
-        if found is not None and found.generation > generation:
-            raise store.fenced(found.generation, f"it has written entry {number}")
-    raise store.fenced(generation, "others write entries all the time")
+        existing = store.entry(number)
+        if existing is not None and existing.generation > generation:
+            raise store.fenced(existing.generation, f"it has written entry {number}")
+    raise store.fenced(generation, "other coordinators write entries constantly")
 
 
-def append(store: FlowStore, term: Term, record: VectorRecord) -> None:
-    """Writes the next vector; once more after an error that does not tell whether it was written.
+def append(store: DataflowStore, term: Term, record: VectorRecord) -> None:
+    """Writes the next vector; retries once after an error with an unknown outcome.
 
     Raises:
-        FencedError: CLEANCUT_DATAFLOW_FENCED, another coordinator has followed.
-        RetryableError: it is not known whether it is there. Nothing else may be written before
-            the same record has been tried again.
+        FencedError: CLEANCUT_DATAFLOW_FENCED, another coordinator has taken over.
+        RetryableError: the outcome is unknown. Nothing else may be written before the same record
+            has been tried again.
     """
     if not store.create(names.vector_name(record.number), record.encode()):
-        found = store.entry(record.number)
-        by = "another one" if found is None else f"generation {found.generation}"
+        entry = store.entry(record.number)
+        by = "another one" if entry is None else f"generation {entry.generation}"
         detail = f"{by} has written entry {record.number}, and this is generation {term.generation}"
-        raise store.fenced(term.generation if found is None else found.generation, detail)
+        raise store.fenced(term.generation if entry is None else entry.generation, detail)
 
 
 def staying(
     entries: Sequence[VectorRecord], named: Iterable[int], keep: int, since_ms: int | None
 ) -> set[int]:
-    """The numbers of the vectors that stay when others are given up.
+    """The numbers of the vectors that an expiry retains.
 
     Args:
-        entries: all that count, ascending.
-        named: the numbers of those that have a name.
-        keep: how many of the last stay.
-        since_ms: those that were written since then stay, too, in Unix time; None is none.
+        entries: all valid vectors, ascending.
+        named: the numbers of vectors with a name.
+        keep: number of last vectors to retain.
+        since_ms: vectors that were written since then are retained too, in Unix time; None if age
+            does not count.
     """
-    kept = {*named, *(of.number for of in entries[-keep:])}
+    kept = {*named, *(entry.number for entry in entries[-keep:])}
     if since_ms is not None:
-        kept |= {of.number for of in entries if of.written_ms >= since_ms}
+        kept |= {entry.number for entry in entries if entry.written_ms >= since_ms}
     return kept
 
 
-def end(store: FlowStore, term: Term) -> None:
-    """Says that the coordinator has ended, so that another one need not wait."""
+def end(store: DataflowStore, term: Term) -> None:
+    """Records that the coordinator has ended, so that another one need not wait."""
     store.objects.create(names.ended_name(term.generation), encoded({}))
 
 
-def forget_coordinators(store: FlowStore, term: Term, entries: Iterable[VectorRecord]) -> None:
-    """Deletes what early coordinators have left, which would be read at each beginning.
+def forget_coordinators(store: DataflowStore, term: Term, entries: Iterable[VectorRecord]) -> None:
+    """Deletes records of early coordinators, which would be read at each start.
 
-    The entry by which one began is what fences the one before. It stays as long as anybody can
-    have stood still between two requests.
+    The entry by which a coordinator began fences the previous one. It is retained as long as a
+    coordinator can have paused between two requests.
     """
     since_ms = store.machinery.now_ms() - _FENCED_FOR_MS
     old = [
-        names.vector_name(of.number)
-        for of in entries
-        if of.is_begin and of.generation < term.generation and of.written_ms < since_ms
+        names.vector_name(entry.number)
+        for entry in entries
+        if entry.is_begin and entry.generation < term.generation and entry.written_ms < since_ms
     ]
     old += names.early(store.objects.list(names.COORDINATORS), term.generation - _KEPT_GENERATIONS)
     store.machinery.each(store.objects.delete, old)
@@ -124,13 +125,13 @@ def forget_coordinators(store: FlowStore, term: Term, entries: Iterable[VectorRe
 class Pins:
     """The savepoints of vectors in the checkpoints of members."""
 
-    def __init__(self, store: FlowStore, open_root: OpenRoot) -> None:
+    def __init__(self, store: DataflowStore, open_root: OpenRoot) -> None:
         self._store = store
         self._open_root = open_root
         self._roots: dict[str, Root | None] = {}
 
     def root(self, checkpoint: str) -> Root | None:
-        """Of a checkpoint; None where there is none."""
+        """The root of a checkpoint; None if it does not exist."""
         if self._roots.get(checkpoint) is None:
             try:
                 self._roots[checkpoint] = self._open_root(checkpoint)
@@ -151,7 +152,7 @@ class Pins:
         return dict(zip(wanted, self._store.machinery.each(listed, wanted), strict=True))
 
     def drop(self, checkpoint: str, pin: str) -> None:
-        """Gives a savepoint up, if it is there."""
+        """Drops a savepoint, if it exists."""
         root = self.root(checkpoint)
         if root is not None:
             name = savepoint_name(pin)
@@ -159,50 +160,52 @@ class Pins:
             root.objects.delete(side_file_of(name))
 
     def counted(self, entries: Sequence[VectorRecord]) -> list[VectorRecord]:
-        """The vectors that count: all their savepoints are there.
+        """The valid vectors: all their savepoints exist.
 
-        One that a coordinator was about to write or to give up when it died may lack some.
+        A vector that a coordinator was writing or deleting when it was killed may lack some.
         """
-        vectors = [of for of in entries if not of.is_begin]
-        there = self.there(cut.checkpoint for of in vectors for cut in of.members if cut.pin)
-        return [of for of in vectors if all(_is_kept(cut, there) for cut in of.members)]
+        vectors = [vector for vector in entries if not vector.is_begin]
+        there = self.there(
+            cut.checkpoint for vector in vectors for cut in vector.members if cut.pin
+        )
+        return [vector for vector in vectors if all(_is_kept(cut, there) for cut in vector.members)]
 
     def clean(self, term: Term, flow: str, checkpoints: Iterable[str]) -> list[VectorRecord]:
-        """Removes savepoints that coordinators before this one have left; gives the log.
+        """Drops savepoints that earlier coordinators have left; returns the log.
 
-        Nobody writes a vector with them any more: the log has this coordinator's first entry.
+        No vector with them can be written any more: the log has this coordinator's first entry.
         """
         entries = self._store.entries()
-        named = {(cut.checkpoint, cut.pin) for of in entries for cut in of.members if cut.pin}
+        named = {(cut.checkpoint, cut.pin) for entry in entries for cut in entry.members if cut.pin}
         there = self.there({*checkpoints, *(checkpoint for checkpoint, _ in named)})
         left = [
             (checkpoint, name)
-            for checkpoint, found in there.items()
-            for name in sorted(found)
+            for checkpoint, savepoints in there.items()
+            for name in sorted(savepoints)
             if _is_older(Pin.parse(name), flow, term) and (checkpoint, name) not in named
         ]
-        self._store.machinery.each(lambda of: self.drop(*of), left)
+        self._store.machinery.each(lambda entry: self.drop(*entry), left)
         return entries
 
     def give_up(self, going: Sequence[VectorRecord], staying: Sequence[VectorRecord]) -> None:
-        """Deletes vectors, and then the savepoints that no other names."""
+        """Deletes vectors, and then the savepoints that no other vector references."""
         self._store.machinery.each(
-            lambda of: self._store.objects.delete(names.vector_name(of.number)), going
+            lambda vector: self._store.objects.delete(names.vector_name(vector.number)), going
         )
-        self._store.machinery.each(lambda of: self.drop(*of), needless(going, staying))
+        self._store.machinery.each(lambda vector: self.drop(*vector), needless(going, staying))
 
 
 def needless(
     going: Iterable[VectorRecord], staying: Iterable[VectorRecord]
 ) -> list[tuple[str, str]]:
-    """The savepoints that go with vectors, since none that stays has them.
+    """The savepoints of expired vectors that no retained vector references.
 
     Returns:
-        The checkpoint and the name of each: what a vector keeps anew has one name in all of its
+        The checkpoint and the name of each. A vector uses one name for its new savepoints in all
         members.
     """
-    kept = {(cut.checkpoint, cut.pin) for of in staying for cut in of.members}
-    gone = {(cut.checkpoint, cut.pin) for of in going for cut in of.members if cut.pin}
+    kept = {(cut.checkpoint, cut.pin) for vector in staying for cut in vector.members}
+    gone = {(cut.checkpoint, cut.pin) for vector in going for cut in vector.members if cut.pin}
     return sorted((place, pin) for place, pin in gone - kept if pin)
 
 

@@ -1,4 +1,4 @@
-"""What a simulation puts its own in the place of: time, chance, and what goes on at once."""
+"""Clock, randomness and concurrency, which a simulation replaces."""
 
 import secrets
 import time
@@ -10,7 +10,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Requests wait most of their time; so many go on beside each other.
+# Requests mostly wait; this number of them run concurrently.
 THREADS = 32
 
 
@@ -20,40 +20,40 @@ def _pool() -> ThreadPoolExecutor:
 
 @dataclass
 class Machinery:
-    """Clock, ids, and threads for requests, which are kept: to start them takes milliseconds."""
+    """Clock, ids, and a thread pool for requests, kept because starting threads takes time."""
 
     _threads: ThreadPoolExecutor = field(default_factory=_pool)
 
     def now_ms(self) -> int:
-        """Unix time."""
+        """The Unix time in milliseconds."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never goes back."""
+        """Seconds of a monotonic clock."""
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Lets time go by."""
+        """Sleeps."""
         time.sleep(seconds)
 
     def token(self) -> str:
-        """32 hexadecimal digits that nothing else has."""
+        """32 hexadecimal digits, unique."""
         return secrets.token_hex(16)
 
     def each(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """What a function returns for each item, in their order; all go on at once.
+        """The results of a function for each item, in order; the calls run concurrently.
 
-        It may not call this again, for then all threads might wait for threads.
+        The function must not call this method, or all threads could wait for threads.
 
         Raises:
-            Exception: that of the first item of which it raises one, when all have ended.
+            Exception: the first error by item, after all calls have ended.
         """
         waiting = [self._threads.submit(function, item) for item in items]
-        done = [of.exception() for of in waiting]
+        done = [future.exception() for future in waiting]
         for error in done:
             if error is not None:
                 raise error
-        return [of.result() for of in waiting]
+        return [future.result() for future in waiting]
 
     def close(self) -> None:
         """Ends the threads."""

@@ -1,33 +1,32 @@
-"""What is known of the cuts of one member: read once, and kept while somebody coordinates."""
+"""The known cuts of one member, each read once while a coordinator runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cleancut._checkpoint.read.root import Root
 from cleancut._format.layout import cut_name, savepoint_name
-from cleancut.dataflow._model.facts import CutFacts, Lineage, facts_of, that_count
+from cleancut.dataflow._model.facts import CutFacts, Lineage, counting_cuts, facts_of
 from cleancut.dataflow._model.records import MemberCut, MemberRecord
 from cleancut.dataflow._store.machinery import Machinery
 from cleancut.errors import CleancutError, CorruptedError, first_line
 
-# Of a checkpoint that is looked at for the first time; older cuts are read where they are wanted.
+# Number of cuts that the first scan of a checkpoint reads; older ones are read as required.
 READ_AT_ONCE = 16
-# Such cuts are kept as they are, to be written as savepoints without being read again.
+# The bytes of this number of cuts are kept, so that savepoints are written without a read.
 _KEPT_WHOLE = 4
 _KEPT_BYTES = 8 << 20
 
 
 @dataclass
 class MemberView:
-    """One member, as it has been seen last.
+    """One member, as of the last scan.
 
     Attributes:
-        record: says where it is.
-        open_root: finds a checkpoint.
-        root: of the checkpoint; None before it has begun.
-        trouble: why it could not be looked at; None if it could.
-        held: the cut that the last vector has of it, which its savepoint keeps; None if there is
-            none.
+        record: its name and location.
+        open_root: opens a checkpoint.
+        root: root of the checkpoint; None before the query has started.
+        trouble: the reason why the last scan failed; None if it succeeded.
+        held: its cut in the last vector, which a savepoint retains; None if there is none.
     """
 
     record: MemberRecord
@@ -44,13 +43,13 @@ class MemberView:
 
     @property
     def name(self) -> str:
-        """What the member is called."""
+        """The name of the member."""
         return self.record.name
 
-    # Requests; each asks once at most
+    # Requests; each method requests an object at most once.
 
-    def look(self) -> None:
-        """Looks which cuts there are. What fails is `trouble`, and the rest stays as it was."""
+    def scan(self) -> None:
+        """Lists the cuts. A failure is recorded in `trouble`, and the other values remain."""
         try:
             if self.root is None:
                 self.root = self.open_root(self.record.checkpoint)
@@ -61,7 +60,7 @@ class MemberView:
             self.trouble = None if is_missing and not self._epochs else first_line(error)
 
     def read(self, epoch: int) -> None:
-        """Reads a cut. One that is damaged, or gone, is as if it were not there."""
+        """Reads a cut. A corrupted or deleted one is treated as missing."""
         assert self.root is not None, "its cuts have been listed"
         objects, name = self.root.objects, cut_name(epoch)
         try:
@@ -78,7 +77,7 @@ class MemberView:
             self._whole.pop(epoch, None)
 
     def read_held(self) -> None:
-        """Reads the savepoint of the last vector, if what it keeps is not known."""
+        """Reads the savepoint of the last vector, if its cut is unknown."""
         if self.held is None or self.held.pin is None or self.root is None:
             return
         name = savepoint_name(self.held.pin)
@@ -89,11 +88,11 @@ class MemberView:
             self._held_facts = None
 
     def pin(self, epoch: int, pin: str) -> None:
-        """Keeps a cut by a savepoint, which counts only if the cut is there afterwards.
+        """Creates a savepoint of a cut, which is valid only if the cut exists afterwards.
 
         Raises:
-            FileNotFoundError: the cut has been swept.
-            CleancutError: the store cannot be asked.
+            FileNotFoundError: the cut was deleted.
+            CleancutError: the object store fails.
         """
         assert self.root is not None, "its cuts have been listed"
         data = self._whole.get(epoch)
@@ -101,37 +100,41 @@ class MemberView:
             data = self.root.objects.read(cut_name(epoch))
             facts_of(data, self.root.objects.path(cut_name(epoch)), epoch)
         name = savepoint_name(pin)
-        # A request whose answer was lost is repeated below, and then meets what it has written.
+        # A request with a lost response is repeated below, and then finds its own object.
         if not self.root.objects.create(name, data) and self.root.objects.read(name) != data:
             raise FileExistsError(name)
 
-    # What follows from what was seen
+    # Conclusions from the last scan.
 
     def _seen(self, epochs: list[int]) -> None:
         if self._epochs and (not epochs or epochs[-1] < self._epochs[-1]):
-            # The last cut is never swept: somebody has begun anew in this place.
+            # The last cut is never deleted: the location has a new checkpoint.
             self._facts, self._whole, self._damaged = {}, {}, {}
             self._wanted = READ_AT_ONCE
         self._epochs = epochs
         there = set(epochs)
-        self._facts = {of: known for of, known in self._facts.items() if of in there}
-        self._whole = {of: known for of, known in self._whole.items() if of in there}
-        self._damaged = {of: known for of, known in self._damaged.items() if of in there}
+        self._facts = {epoch: known for epoch, known in self._facts.items() if epoch in there}
+        self._whole = {epoch: known for epoch, known in self._whole.items() if epoch in there}
+        self._damaged = {epoch: known for epoch, known in self._damaged.items() if epoch in there}
 
     def unread(self) -> list[int]:
-        """The epochs whose cuts are to be read now, the last ones first."""
+        """The epochs whose cuts must be read now, the last ones first."""
         newer = self._epochs[-self._wanted :]
-        return [of for of in reversed(newer) if of not in self._facts and of not in self._damaged]
+        return [
+            epoch
+            for epoch in reversed(newer)
+            if epoch not in self._facts and epoch not in self._damaged
+        ]
 
     def want_older(self) -> bool:
-        """Has older cuts be read, too; whether there are any."""
+        """Requests older cuts; returns whether there are any."""
         if self._wanted >= len(self._epochs):
             return False
         self._wanted += READ_AT_ONCE
         return True
 
     def is_there(self, epoch: int) -> bool:
-        """Whether the cut of an epoch was there when they were listed last."""
+        """Whether the cut of an epoch existed at the last listing."""
         return epoch in self._epochs
 
     @property
@@ -145,51 +148,51 @@ class MemberView:
         return bool(self._epochs) or (self.held is not None and self.held.epoch >= 0)
 
     def _known(self) -> list[CutFacts]:
-        """The last cuts without a hole in between, and the one that a savepoint keeps."""
+        """The last cuts without a gap in between, and the one that a savepoint retains."""
         newest_first = list(reversed(self._epochs))
-        # What cannot be read yet at the end is as if it had not come yet.
+        # Cuts at the end that are not read yet are treated as future ones.
         while newest_first and newest_first[0] not in self._facts:
             newest_first.pop(0)
-        found = []
+        known = []
         for epoch in newest_first:
             if epoch not in self._facts:
                 break
-            found.append(self._facts[epoch])
+            known.append(self._facts[epoch])
         held = self._held_facts
-        if held is not None and all(of.epoch != held.epoch for of in found):
-            found.append(held)
-        return found
+        if held is not None and all(facts.epoch != held.epoch for facts in known):
+            known.append(held)
+        return known
 
     def cuts(self) -> list[CutFacts]:
-        """The cuts that count and are known, ascending."""
-        return that_count(self._known())
+        """The known cuts that count, ascending."""
+        return counting_cuts(self._known())
 
     def lineage(self) -> Lineage:
-        """Which of its epochs count, as far as is known."""
+        """The epochs that count, by the cuts that are known."""
         return Lineage.of(self._known())
 
     def note_vector(self, cut: MemberCut, facts: CutFacts | None) -> None:
-        """Takes note of what the last vector has of it."""
+        """Records the member's cut in the last vector."""
         self.held, self._held_facts = cut, facts
 
     @property
     def damaged(self) -> dict[int, str]:
-        """The epochs whose cuts are damaged, and how."""
+        """The epochs whose cuts are corrupted, with the reason."""
         return dict(self._damaged)
 
 
-def looked_at(
+def scan_member(
     record: MemberRecord, open_root: Callable[[str], Root], machinery: Machinery, *, cuts: int
 ) -> MemberView:
-    """A member as it is now.
+    """The current state of a member.
 
     Args:
-        record: says where it is.
-        open_root: finds a checkpoint.
-        machinery: reads beside each other.
-        cuts: how many of the last are read.
+        record: its name and location.
+        open_root: opens a checkpoint.
+        machinery: runs requests concurrently.
+        cuts: number of last cuts to read.
     """
     view = MemberView(record, open_root, _wanted=cuts)
-    view.look()
+    view.scan()
     machinery.each(view.read, view.unread())
     return view

@@ -1,4 +1,4 @@
-"""Finds checkpoints, channels and the dataflow itself, wherever they lie."""
+"""Opens checkpoints, channels and the dataflow by their locations."""
 
 import os
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import SCHEMES, open_s3
 from cleancut.dataflow._store.machinery import Machinery
-from cleancut.dataflow._store.store import FlowStore
+from cleancut.dataflow._store.store import DataflowStore
 from cleancut.sinks._epoch_log.records import PlainRecords
 
 
 @dataclass
 class Places:
-    """All that is in buckets is asked in one way, and by one client: to make one takes some time.
+    """Accesses all buckets with the same options and one client, whose creation takes time.
 
     Attributes:
-        access: how a bucket is asked.
+        access: how to reach buckets.
     """
 
     access: S3Access
     _client: Any = None
 
-    def store(self, location: str, machinery: Machinery) -> FlowStore:
+    def store(self, location: str, machinery: Machinery) -> DataflowStore:
         """The dataflow at a location."""
-        return FlowStore(location, self._objects(location), machinery)
+        return DataflowStore(location, self._objects(location), machinery)
 
     def root(self, location: str) -> Root:
         """A checkpoint. Raises as `open_root` does."""
@@ -50,6 +50,6 @@ class Places:
 
 
 def absolute(location: str | os.PathLike[str]) -> str:
-    """A location as it is noted: other processes have other working directories."""
+    """An absolute location, for other processes with other working directories."""
     text = os.fspath(location)
     return text if ":/" in text else os.path.abspath(text)  # noqa: PTH100  # keep links

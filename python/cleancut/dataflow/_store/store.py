@@ -1,4 +1,4 @@
-"""The objects of a dataflow, read and written; each is created if absent, and none is changed."""
+"""Reads and writes the objects of a dataflow; each is created if absent, and none is changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ _ID_BYTES = 4
 
 
 @dataclass(frozen=True)
-class FlowStore:
-    """What lies at the location of a dataflow.
+class DataflowStore:
+    """The objects at the location of a dataflow.
 
     Attributes:
-        location: as it was given.
-        objects: what lies there.
-        machinery: clock, and how requests go beside each other.
+        location: the location as it was given.
+        objects: the objects there.
+        machinery: clock and thread pool.
     """
 
     location: str
@@ -39,10 +39,10 @@ class FlowStore:
     # The dataflow itself
 
     def flow_id(self, *, create: bool = False) -> str:
-        """Eight hexadecimal digits that tell the dataflow from others.
+        """Eight hexadecimal digits that identify the dataflow.
 
         Raises:
-            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND, there is none, and none is to be made.
+            RequestError: CLEANCUT_DATAFLOW_NOT_FOUND, it does not exist, and `create` is false.
             CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
         body = self.read(names.NOTE)
@@ -65,26 +65,26 @@ class FlowStore:
         return decoded(body, self.objects.path(names.NOTE), parsed)
 
     def read(self, name: str) -> bytes | None:
-        """An object; None if there is none."""
+        """An object; None if it does not exist."""
         try:
             return self.objects.read(name)
         except FileNotFoundError:
             return None
 
     def create(self, name: str, body: bytes) -> bool:
-        """Creates an object; whether it is there as it was to be.
+        """Creates an object; returns whether it exists with this content.
 
-        A request whose answer was lost is repeated below, and then meets what it has written.
+        A request with a lost response is repeated below, and then finds its own object.
         """
         return self.objects.create(name, body) or self.read(name) == body
 
     # Members
 
     def members(self) -> dict[str, MemberRecord]:
-        """All queries, by their names."""
-        found = names.members(self.objects.list(names.MEMBERS))
-        records = self.machinery.each(self._member, found)
-        return {of.name: of for of in records if of is not None}
+        """All queries, by name."""
+        member_names = names.members(self.objects.list(names.MEMBERS))
+        records = self.machinery.each(self._member, member_names)
+        return {record.name: record for record in records if record is not None}
 
     def _member(self, name: str) -> MemberRecord | None:
         where = names.member_name(name)
@@ -92,12 +92,12 @@ class FlowStore:
         return None if body is None else MemberRecord.decode(body, self.objects.path(where))
 
     def signs(self) -> tuple[object, object]:
-        """What changes when a member or a channel comes, goes or moves; two listings."""
-        of = self.machinery.each(self.objects.details, (names.MEMBERS, names.MOVED))
-        return dict(of[0]), dict(of[1])
+        """Details that change with the members and with moved channels; two listings."""
+        details = self.machinery.each(self.objects.details, (names.MEMBERS, names.MOVED))
+        return dict(details[0]), dict(details[1])
 
     def moved(self) -> Mapping[str, str]:
-        """The channels that lie elsewhere than readers' offsets say: from where, and where to."""
+        """The channels that have moved since offsets named them: old and new location."""
 
         def parsed(fields: dict[str, Any]) -> tuple[str, str]:
             return typed(fields, "from", str), typed(fields, "to", str)
@@ -106,11 +106,11 @@ class FlowStore:
             body = self.read(name)
             return None if body is None else decoded(body, self.objects.path(name), parsed)
 
-        found = self.machinery.each(pair, sorted(self.objects.list(names.MOVED)))
-        return dict(of for of in found if of is not None)
+        pairs = self.machinery.each(pair, sorted(self.objects.list(names.MOVED)))
+        return dict(pair_found for pair_found in pairs if pair_found is not None)
 
     def move(self, channel: str, to: str) -> None:
-        """Notes that a channel lies elsewhere."""
+        """Records the new location of a channel."""
         before, after = place_of(channel), place_of(to)
         name = names.moved_name(before)
         body = encoded({"from": before, "to": after})
@@ -125,7 +125,7 @@ class FlowStore:
         return names.vectors(self.objects.list(names.VECTORS))
 
     def entry(self, number: int) -> VectorRecord | None:
-        """An entry of the log; None if there is none."""
+        """An entry of the log; None if it does not exist."""
         name = names.vector_name(number)
         body = self.read(name)
         return None if body is None else VectorRecord.decode(body, self.objects.path(name), number)
@@ -136,10 +136,10 @@ class FlowStore:
         Raises:
             CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
-        return [of for of in self.machinery.each(self.entry, self.log()) if of is not None]
+        return [entry for entry in self.machinery.each(self.entry, self.log()) if entry is not None]
 
     def savepoints(self) -> dict[str, int]:
-        """The number of the vector that each savepoint has."""
+        """The vector number of each savepoint."""
 
         def number(name: str) -> int | None:
             where = names.savepoint_name(name)
@@ -147,34 +147,38 @@ class FlowStore:
             if body is None:
                 return None
             path = self.objects.path(where)
-            return int(decoded(body, path, lambda of: typed(of, "number", int)))
+            return int(decoded(body, path, lambda fields: typed(fields, "number", int)))
 
-        found = names.savepoints(self.objects.list(names.SAVEPOINTS))
-        numbers = self.machinery.each(number, found)
-        return {name: of for name, of in zip(found, numbers, strict=True) if of is not None}
+        savepoint_names = names.savepoints(self.objects.list(names.SAVEPOINTS))
+        numbers = self.machinery.each(number, savepoint_names)
+        return {
+            name: vector_number
+            for name, vector_number in zip(savepoint_names, numbers, strict=True)
+            if vector_number is not None
+        }
 
     def name_vector(self, savepoint: str, number: int) -> bool:
-        """Gives a vector a name; False if another one has it."""
+        """Names a vector; False if another one has the name."""
         return self.create(names.savepoint_name(savepoint), encoded({"number": number}))
 
     def is_once(self, generation: int) -> bool:
-        """Whether a coordinator was to do one thing, and to end."""
+        """Whether a coordinator was started for a single operation."""
         name = names.coordinator_name(generation)
         body = self.read(name)
         if body is None:
             return False
-        return decoded(body, self.objects.path(name), lambda of: of.get("once") is True)
+        return decoded(body, self.objects.path(name), lambda fields: fields.get("once") is True)
 
     # Requests and answers
 
     def answer(self, number: int, member: str) -> AnswerRecord | None:
-        """What a member has answered; None if it has not."""
+        """The answer of a member to a request; None if there is none."""
         name = names.answer_name(number, member)
         body = self.read(name)
         return None if body is None else AnswerRecord.decode(body, self.objects.path(name))
 
     def fenced(self, generation: int, detail: str) -> CleancutError:
-        """The error of a coordinator that another one has followed."""
+        """The error of a coordinator that another one has fenced."""
         return error_of(
             "CLEANCUT_DATAFLOW_FENCED",
             location=self.location,
@@ -182,11 +186,13 @@ class FlowStore:
             detail=detail,
         )
 
-    def refused(self, act: str, reason: str) -> CleancutError:
-        """The error for what cannot be done with this dataflow."""
-        return refused(self.location, act, reason)
+    def refused(self, operation: str, reason: str) -> CleancutError:
+        """The error for a refused operation on this dataflow."""
+        return refused(self.location, operation, reason)
 
 
-def refused(location: str, act: str, reason: str) -> CleancutError:
-    """The error for what cannot be done with the dataflow at a location."""
-    return error_of("CLEANCUT_DATAFLOW_REFUSED", location=location, operation=act, reason=reason)
+def refused(location: str, operation: str, reason: str) -> CleancutError:
+    """The error for a refused operation on the dataflow at a location."""
+    return error_of(
+        "CLEANCUT_DATAFLOW_REFUSED", location=location, operation=operation, reason=reason
+    )

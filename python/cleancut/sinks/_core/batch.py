@@ -1,4 +1,4 @@
-"""What Spark knows of a batch beside its rows."""
+"""The identity of a batch and of its query."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ class Batch(Brief):
 
     Attributes:
         epoch: Spark's batch id.
-        query_id: Spark's id of the query, which its checkpoint keeps.
-        run_id: Spark's id of the run of that query.
+        query_id: Spark's query id, which the checkpoint stores.
+        run_id: Spark's id of the run of the query.
         checkpoint: its checkpoint location, as Spark resolved it.
-        planned_ms: when Spark chose the input of the epoch, in Unix time; as its offset log has it.
-        recorded: the earlier epochs that its checkpoint records as published, by the `ledger_key`
+        planned_ms: time at which Spark planned the epoch, in Unix time; from the offset log.
+        recorded: the earlier epochs that the checkpoint records as published, by the `ledger_key`
             of each sink.
-        lineage: the checkpoints of the query that its checkpoint continues, oldest first.
+        lineage: the checkpoints that this checkpoint continues, oldest first.
     """
 
     epoch: int
@@ -40,7 +40,7 @@ class Batch(Brief):
     @property
     def checkpoints(self) -> tuple[str, ...]:
         """The locations of all checkpoints of the query, oldest first; the last one is its own."""
-        return (*(of.checkpoint for of in self.lineage), self.checkpoint)
+        return (*(origin.checkpoint for origin in self.lineage), self.checkpoint)
 
     def published_to(self, ledger_key: str) -> EpochRanges:
         """The earlier epochs that a sink has published, by the record of the checkpoint."""
@@ -48,22 +48,24 @@ class Batch(Brief):
 
 
 def batch_of(df: "DataFrame", epoch: int) -> Batch:
-    """Finds the query whose batch this is.
+    """The query of a batch.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_BATCH_INVALID, there is none.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, the batch belongs to no running query.
     """
-    found = sealing.batch(df, epoch)
+    described = sealing.batch(df, epoch)
     return Batch(
         epoch=epoch,
-        query_id=found["queryId"],
-        run_id=found["runId"],
-        checkpoint=found["checkpoint"],
-        planned_ms=found["plannedMs"],
+        query_id=described["queryId"],
+        run_id=described["runId"],
+        checkpoint=described["checkpoint"],
+        planned_ms=described["plannedMs"],
         recorded={
-            of["name"]: EpochRanges(tuple(map(tuple, of["epochs"]))) for of in found["sinks"]
+            sink["name"]: EpochRanges(tuple(map(tuple, sink["epochs"])))
+            for sink in described["sinks"]
         },
         lineage=tuple(
-            Origin(of["checkpoint"], of["generation"], of.get("epoch")) for of in found["lineage"]
+            Origin(origin["checkpoint"], origin["generation"], origin.get("epoch"))
+            for origin in described["lineage"]
         ),
     )

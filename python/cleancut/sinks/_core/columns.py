@@ -1,4 +1,4 @@
-"""Which type of a database the values of a type of Spark SQL have, and how they go there."""
+"""The database types of Spark SQL types, and the conversion of their values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Form:
-    """How values of one type go through the staging table.
+    """The conversion of values of one type through the staging table.
 
     Attributes:
-        staged: the type of the column of the staging table.
-        target: that of a column which holds them, where the target is made.
-        prepared: what Spark makes of the column before it is staged; None leaves it as it is.
-        read: what the database makes of the staged column, `{}`; None leaves it as it is.
+        staged: type of the column in the staging table.
+        target: type of the column in a new target.
+        prepared: function of Spark that converts the column before it is staged; None if none.
+        read: SQL template that converts the staged column `{}`; None if none.
     """
 
     staged: str
@@ -28,13 +28,13 @@ class Form:
     read: str | None = None
 
 
-# Without these Spark's JSON ends moments at milliseconds.
+# Without these options Spark's JSON truncates timestamps to milliseconds.
 JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 
-# Gives the form of a type, or None if it has none.
+# Returns the form of a type, or None if it has none.
 Forms = Callable[["DataType"], Form | None]
 
 
@@ -43,8 +43,8 @@ class StagedColumn:
     """A column of the batch.
 
     Attributes:
-        name: in the batch and in the target.
-        form: how its values go there.
+        name: name in the batch and in the target.
+        form: conversion of its values.
     """
 
     name: str
@@ -52,7 +52,7 @@ class StagedColumn:
 
 
 def column_names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of columns, of which one may be given as it is."""
+    """Column names, of which a single one may be given as a string."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -60,58 +60,58 @@ def staged_columns(schema: "StructType", forms: Forms, sink: str) -> tuple[Stage
     """The columns of a batch.
 
     Raises:
-        RequestError: CLEANCUT_SINK_REFUSED, naming all columns that have no form.
+        RequestError: CLEANCUT_SINK_REFUSED, columns have no form; it lists all of them.
     """
-    found = [(of.name, of.dataType, forms(of.dataType)) for of in schema.fields]
-    lost = [f"{name} ({kind.simpleString()})" for name, kind, form in found if form is None]
+    fields = [(field.name, field.dataType, forms(field.dataType)) for field in schema.fields]
+    lost = [f"{name} ({kind.simpleString()})" for name, kind, form in fields if form is None]
     if lost:
         reason = f"it has no type for these columns: {', '.join(lost)}; cast or drop them"
         raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=reason)
-    names = [name for name, _, _ in found]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        reason = f"the batch has several columns of these names: {', '.join(doubled)}"
+    names = [name for name, _, _ in fields]
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        reason = f"the batch has several columns of these names: {', '.join(duplicates)}"
         raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=reason)
-    return tuple(StagedColumn(name, form) for name, _, form in found if form is not None)
+    return tuple(StagedColumn(name, form) for name, _, form in fields if form is not None)
 
 
 def quoted(name: str) -> str:
-    """A column as Spark finds it by its name alone."""
+    """A column quoted for Spark, so that dots in its name have no meaning."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def prepared(columns: Sequence[StagedColumn]) -> "list[Column]":
-    """What Spark selects to stage them."""
+    """The columns that Spark selects for staging."""
     from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
     chosen = []
     for column in columns:
-        found = F.col(quoted(column.name))
+        selected = F.col(quoted(column.name))
         if column.form.prepared is not None:
-            found = column.form.prepared(found)
-        chosen.append(found.alias(column.name))
+            selected = column.form.prepared(selected)
+        chosen.append(selected.alias(column.name))
     return chosen
 
 
 def as_json(column: "Column") -> "Column":
-    """Structs, maps and variants as JSON; bytes within them in base 64, moments whole."""
+    """Structs, maps and variants as JSON, with bytes in base 64 and full timestamps."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.to_json(column, JSON_OPTIONS)
 
 
 def as_text(column: "Column") -> "Column":
-    """As Spark casts it to a text."""
+    """A column cast to text by Spark."""
     return column.cast("string")
 
 
 def as_months(column: "Column") -> "Column":
-    """The months of an interval of years and months."""
+    """The number of months of a year-month interval."""
     return column.cast("interval month").cast("int")
 
 
 def by_name(kind: "DataType") -> str:
-    """The name of the class of a type, without parameters."""
+    """The class name of a type, without parameters."""
     return type(kind).__name__
 
 
@@ -135,9 +135,9 @@ PLAIN_IN_POSTGRES: Mapping[str, str] = {
 
 
 def postgres_form(kind: "DataType") -> Form | None:
-    """The form of a type in PostgreSQL; None for intervals of months and days, void, geometries.
+    """The form of a type in PostgreSQL; None for day-month intervals, void and geometries.
 
-    A UDT has none either: its values are those of the type that it is kept in; cast it.
+    A UDT has none either: cast it to its underlying type.
     """
     name = by_name(kind)
     if name in PLAIN_IN_POSTGRES:
@@ -170,10 +170,10 @@ def postgres_form(kind: "DataType") -> Form | None:
 
 
 def _has_json(kind: "DataType") -> bool:
-    """Whether Spark writes all values of a nested type as JSON."""
+    """Whether Spark can write all values of a nested type as JSON."""
     name = by_name(kind)
     if name == "StructType":
-        return all(_has_json(of.dataType) for of in kind.fields)  # type: ignore[attr-defined]
+        return all(_has_json(field.dataType) for field in kind.fields)  # type: ignore[attr-defined]
     if name == "MapType":
         inner = (kind.keyType, kind.valueType)  # type: ignore[attr-defined]
         return all(map(_has_json, inner))
@@ -183,12 +183,12 @@ def _has_json(kind: "DataType") -> bool:
 
 
 def sqlalchemy_form(plain: Callable[[str], str], has_json: bool, takes_decimals: bool) -> Forms:
-    """The forms for a database that SQLAlchemy knows.
+    """The forms for a database that SQLAlchemy supports.
 
     Args:
-        plain: the name of a type there, by that of one of SQLAlchemy's.
-        has_json: whether texts of JSON go into columns of that type.
-        takes_decimals: whether its driver does; else they are staged as texts.
+        plain: returns the database type for one of SQLAlchemy's types.
+        has_json: whether the database has a JSON type that accepts text.
+        takes_decimals: whether its driver binds decimals; otherwise they are staged as text.
     """
     names = {
         "BooleanType": "Boolean",

@@ -1,4 +1,4 @@
-"""How a sink reaches a database: transactions that are begun again when a connection is lost."""
+"""Database access of a sink: transactions that are retried after a lost connection."""
 
 import logging
 import random
@@ -25,10 +25,10 @@ Opened = TypeVar("Opened", covariant=True)
 
 
 class Transaction(Protocol):
-    """A transaction that is open.
+    """An open transaction.
 
     Attributes:
-        connection: what the driver calls a connection, for what `run` does not do.
+        connection: the driver's connection, for operations that `run` does not support.
     """
 
     connection: Any
@@ -37,83 +37,84 @@ class Transaction(Protocol):
         """Executes one statement.
 
         Args:
-            sql: with `:name` instead of each value; a colon that begins no name is doubled.
-            values: by name: None, bool, int, float, Decimal, str, bytes, date, time, datetime,
-                UUID, and what else the driver binds.
+            sql: SQL with `:name` for each value; write a literal colon as two colons.
+            values: the values by name: None, bool, int, float, Decimal, str, bytes, date, time,
+                datetime, UUID, and other types that the driver binds.
 
         Returns:
-            The rows, if it gives any.
+            The rows; empty for a statement without a result.
         """
 
 
 class Reached(Protocol[Opened]):
-    """A target that is asked again where it does not answer, or where two have changed it."""
+    """A target whose transactions are retried after lost connections and conflicts."""
 
     def transaction(self) -> AbstractContextManager[Opened]:
-        """Opens it as it is now; what is changed there is changed as a whole or not at all."""
+        """Opens the current state of the target; changes are atomic."""
 
     def verdict(self, failure: Exception) -> str:
-        """What a failure is.
+        """Classifies a failure.
 
         Returns:
             "lost" (the connection), "again" (a conflict), "error" (the target refuses the request),
-            or "foreign" (the failure is none of the target).
+            or "foreign" (the failure does not come from the target).
         """
 
     def secrets(self) -> Sequence[str]:
-        """What may stand in no text."""
+        """Texts that must not appear in errors and logs."""
 
 
 class Database(Reached[Transaction], Protocol):
-    """A database, as both the driver and its executors reach it: it can be pickled.
+    """A database that both the driver and its executors can reach; it can be pickled.
 
-    Each transaction has a connection of its own, and is committed at the end of the block; what the
-    block raises rolls it back.
+    Each transaction has its own connection. The end of the block commits it, and an exception in
+    the block rolls it back.
     """
 
     @property
     def label(self) -> str:
-        """Its place, without a secret."""
+        """Its location, without secrets."""
 
     @property
     def lock(self) -> str:
-        """What a SELECT ends in, so that its rows are this transaction's."""
+        """The last words of a SELECT that locks its rows for the transaction."""
 
     @property
     def text(self) -> str:
-        """Its type of texts of any length."""
+        """Its type for text of any length."""
 
     @property
     def made_with(self) -> str:
-        """What stands after the columns of a table that is made."""
+        """The last words of CREATE TABLE, after the columns."""
 
-    def ingest(self, of: Transaction, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
-        """Adds rows to a table; how many these were.
+    def ingest(
+        self, transaction: Transaction, table: str, batches: "Iterator[pa.RecordBatch]"
+    ) -> int:
+        """Adds rows to a table; returns their number.
 
         Args:
-            of: an open transaction.
-            table: its name, as `quoted` gives it.
-            batches: with the columns of the table, by name.
+            transaction: an open transaction.
+            table: its quoted name.
+            batches: rows with the columns of the table, by name.
         """
 
 
 def within(
     target: Reached[Opened], seconds: float, work: Callable[[Opened], Result], sink: str
 ) -> Result:
-    """Does something in a transaction, and again where a connection is lost or two conflict.
+    """Runs work in a transaction, and retries it after a lost connection or a conflict.
 
-    After a connection was lost in the commit nobody knows whether that took effect, so the work has
-    to look for itself.
+    If the connection is lost during the commit, the outcome is unknown, so the work must check it.
 
     Args:
-        target: where.
-        seconds: after which no new try is begun.
-        work: what to do; may be called several times.
-        sink: whose name stands in errors.
+        target: the target.
+        seconds: seconds after which no new attempt begins.
+        work: the function to call; it may be called several times.
+        sink: name of the sink, for errors.
 
     Raises:
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
-        RequestError: CLEANCUT_SINK_REFUSED, the target says that it cannot be done.
+        RequestError: CLEANCUT_SINK_REFUSED, the target refuses the request.
     """
 
     def once() -> Result:
@@ -130,19 +131,19 @@ def retried(
     seconds: float,
     sink: str,
 ) -> Result:
-    """Does something, and again where a server is not there, or wants it to be done again.
+    """Runs an operation, and retries it while the server is unavailable or reports conflicts.
 
     Args:
-        once: what to do; may be called several times.
-        verdict: what a failure is, as `Reached.verdict`.
-        secrets: what may stand in no text.
-        seconds: after which no new try is begun.
-        sink: whose name stands in errors.
+        once: the function to call; it may be called several times.
+        verdict: classifies a failure, as `Reached.verdict`.
+        secrets: texts that must not appear in errors.
+        seconds: seconds after which no new attempt begins.
+        sink: name of the sink, for errors.
 
     Raises:
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
-        RequestError: CLEANCUT_SINK_REFUSED, the server says that it cannot be done.
-        Exception: unchanged, what is none of the server: of a user's function, or of Spark.
+        RequestError: CLEANCUT_SINK_REFUSED, the server refuses the request.
+        Exception: unchanged, a failure of a user's function or of Spark.
     """
     deadline = time.monotonic() + seconds
     wait = _FIRST_WAIT_S
@@ -152,16 +153,16 @@ def retried(
         except CleancutError:
             raise
         except Exception as failure:
-            found = "foreign" if _is_of_spark(failure) else verdict(failure)
-            if found == "foreign":
+            verdict_of_failure = "foreign" if _is_of_spark(failure) else verdict(failure)
+            if verdict_of_failure == "foreign":
                 raise
             detail = scrubbed(failure, secrets)
-        if found == "error":
+        if verdict_of_failure == "error":
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail)
         if time.monotonic() + wait > deadline:
             raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=seconds, detail=detail)
-        _LOG.warning("%s: it is tried again: %s", sink, detail)
-        # Of two that conflict both come back.
+        _LOG.warning("%s: retrying after: %s", sink, detail)
+        # Random, so that two conflicting runs do not retry at the same time.
         time.sleep(wait * random.uniform(0.5, 1.0))
         wait = min(2 * wait, _LONGEST_WAIT_S)
 
@@ -171,7 +172,7 @@ def _is_of_spark(failure: Exception) -> bool:
 
 
 def scrubbed(failure: object, secrets: Sequence[str]) -> str:
-    """What a driver says, in one line and without secrets."""
+    """A driver's message in one line and without secrets."""
     text = " ".join(_COLOURS.sub("", str(failure)).split())
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
@@ -179,5 +180,5 @@ def scrubbed(failure: object, secrets: Sequence[str]) -> str:
 
 
 def masked(text: str) -> str:
-    """A text in whose connection strings no password stands."""
+    """A text with all passwords in connection strings masked."""
     return _WORD_PASSWORD.sub(r"\1=***", _URL_PASSWORD.sub(r"\1***@", text))

@@ -16,7 +16,7 @@ from cleancut.sinks._core.query_side import QuerySide
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Of all sinks, because a sink is pickled for Spark Connect.
+# Shared by all sinks, because a sink is pickled for Spark Connect.
 _ENTERING = threading.Lock()
 
 
@@ -47,7 +47,7 @@ class EpochSink(ABC):
     """
 
     reads_rows_once = False
-    # The run that has begun, and the queries of all that ever have.
+    # The current run, and the queries of all runs so far.
     _run_id: str | None = None
     _runs: Mapping[str, str] = MappingProxyType({})
     # The query whose epoch is open.
@@ -181,7 +181,7 @@ class EpochSink(ABC):
         with _ENTERING:
             current = self._serves
             if self._run_id is not None and batch.run_id != self._run_id:
-                # A run that comes back after one of another query has begun.
+                # The run of the previous query ended; one of another query has begun.
                 last = self._runs[self._run_id]
                 current = last if last != query and batch.run_id in self._runs else current
             if current not in (None, query):
@@ -206,19 +206,19 @@ class EpochSink(ABC):
     def __call__(self, df: "DataFrame", epoch: int) -> None:
         """Writes an epoch once.
 
-        What an earlier run has sealed with its rows is finished as it is: these rows are published,
-        and the state is that of the seal.
+        If an earlier run has sealed the epoch with its rows, it is completed from that seal: those
+        rows are published, and the state is that of the seal.
 
         Args:
-            df: as Spark hands it to a function of `foreachBatch`.
-            epoch: likewise.
+            df: the batch that Spark passes to the `foreachBatch` function.
+            epoch: the epoch that Spark passes to it.
 
         Raises:
             FencedError: CLEANCUT_FENCED, another run owns the query; nothing was published.
-            RetryableError: CLEANCUT_EPOCH_INCOMPLETE; likewise.
-            RequestError: CLEANCUT_SEAL_BATCH_INVALID, this is not the batch of a query that runs;
-                what the target refuses.
-            CorruptedError: what is sealed or published of the epoch cannot be read.
+            RetryableError: CLEANCUT_EPOCH_INCOMPLETE; nothing was published.
+            RequestError: CLEANCUT_SEAL_BATCH_INVALID, the batch belongs to no running query; or the
+                target refuses the rows.
+            CorruptedError: the sealed or published record of the epoch cannot be read.
         """
         with self.epoch(df, epoch) as opened:
             opened.write()
@@ -273,8 +273,8 @@ def fan_out(*sinks: EpochSink) -> FanOut:
         raise error_of(
             "CLEANCUT_SINK_REFUSED",
             sink="fan_out",
-            reason=f"{others[0]!r} is no sink; a function becomes one under exactly_once, or writes"
-            " within the block of a sink (sink.epoch)",
+            reason=f"{others[0]!r} is no sink; wrap a function by exactly_once, or write within the"
+            " block of a sink (sink.epoch)",
         )
     names = [sink.name for sink in sinks]
     if not names or len(set(names)) < len(names):

@@ -1,4 +1,4 @@
-"""What a target should have, by the record of the query's checkpoint, and what is accepted."""
+"""The epochs that a target must have by the query's checkpoint, and accepted exceptions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -35,21 +35,21 @@ class EpochRanges:
 
     @property
     def first(self) -> int:
-        """The first epoch, of which there has to be one."""
+        """The first epoch; there must be one."""
         return self.ranges[0][0]
 
     @property
     def last(self) -> int:
-        """The last epoch, of which there has to be one."""
+        """The last epoch; there must be one."""
         return self.ranges[-1][1]
 
     def between(self, first: int, last: int) -> "EpochRanges":
-        """Those from one epoch to another one."""
+        """The epochs from `first` to `last`."""
         cut = ((max(one, first), min(end, last)) for one, end in self.ranges)
         return EpochRanges(tuple((one, end) for one, end in cut if one <= end))
 
     def where(self, is_kept: Callable[[int], bool]) -> "EpochRanges":
-        """Those for which a condition holds."""
+        """The epochs for which a condition holds."""
         numbers = (number for one, end in self.ranges for number in range(one, end + 1))
         return EpochRanges.of(filter(is_kept, numbers))
 
@@ -59,11 +59,11 @@ NO_EPOCHS = EpochRanges()
 
 @dataclass(frozen=True)
 class Expected:
-    """The epochs that a target should have, and what was accepted by name.
+    """The epochs that a target must have, and exceptions that the operator accepted.
 
     Attributes:
-        published: what the checkpoint records that the query has published there, and that counts.
-        gaps: the first and the last epoch of each loss that was accepted.
+        published: the epochs that the checkpoint records as published there and that count.
+        gaps: the first and the last epoch of each accepted loss.
         moves: locations from which the checkpoint was moved without an operation.
     """
 
@@ -81,5 +81,5 @@ class Expected:
         return self.unless_accepted(self.published.between(last + 1, before - 1))
 
     def unless_accepted(self, lost: EpochRanges) -> EpochRanges:
-        """Nothing, where a gap has the first and the last of these epochs."""
+        """Empty if a gap equals these epochs by its first and last one."""
         return NO_EPOCHS if lost and (lost.first, lost.last) in self.gaps else lost

@@ -26,16 +26,16 @@ _KEPT_RUNS = 50
 
 @dataclass(frozen=True, repr=False)
 class LedgerEpoch(Brief):
-    """An epoch that a target has taken.
+    """An epoch that a target has published.
 
     Attributes:
-        incarnation: the act on the checkpoint after which it was published; 0 before any.
+        incarnation: the operation on the checkpoint after which it was published; 0 before any.
         epoch: Spark's batch id.
-        planned_ms: when Spark chose its input, in Unix time.
+        planned_ms: time at which Spark planned its input, in Unix time.
         run_id: Spark's id of the run that published it.
-        handle: what was published.
-        rows: how many; -1 if nobody has counted them.
-        published_ms: when, in Unix time.
+        handle: handle of the published output.
+        rows: number of rows; -1 if they were not counted.
+        published_ms: time of publication, in Unix time.
     """
 
     incarnation: int
@@ -52,7 +52,7 @@ class RecordedEpoch:
     """An epoch in a ledger.
 
     Attributes:
-        epoch: what was published.
+        epoch: the published epoch.
         is_undone: whether the target has undone it.
     """
 
@@ -65,24 +65,26 @@ class RecordedEpoch:
 
         Args:
             epochs: all of them, ascending.
-            undone: which of them the target has undone.
+            undone: those that the target has undone.
         """
-        return [RecordedEpoch(LedgerEpoch(0, of, 0, "", "", -1, 0), of in undone) for of in epochs]
+        return [
+            RecordedEpoch(LedgerEpoch(0, number, 0, "", "", -1, 0), number in undone)
+            for number in epochs
+        ]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a target has recorded of a query, except for its epochs.
+    """The record of a target about a query, except for its epochs.
 
     Attributes:
         run_id: Spark's id of the latest run that has begun.
-        former: Spark's ids of earlier runs, as far as they are recorded.
-        owner: the generation of the latest run, as the cuts of its checkpoint count it; 0 without
-            cuts.
+        former: Spark's ids of earlier runs, as far back as they are recorded.
+        owner: the generation of the latest run in its checkpoint; 0 without cuts.
         incarnation: the latest recorded operation that rolled the query back; 0 before any.
         last: the last epoch that was published; `NO_EPOCH` before any.
         acts: the recorded operations on the checkpoint, ascending.
-        generation: how many runs have begun to write to the target.
+        generation: number of runs that have begun to write to the target.
         checkpoint: the checkpoint location of the latest run.
         lineage: the locations of the checkpoints that this one continues, oldest first.
     """
@@ -103,18 +105,18 @@ class Run:
         return (*self.lineage, self.checkpoint)
 
     def with_checkpoints(self, locations: Sequence[str]) -> "Run":
-        """The same with other checkpoints."""
+        """The record with other checkpoints."""
         return replace(self, lineage=tuple(locations[:-1]), checkpoint=locations[-1])
 
     @property
     def position(self) -> int:
-        """The last epoch or operation that is recorded; `NO_EPOCH` before any."""
+        """The last recorded epoch or operation; `NO_EPOCH` before any."""
         return max(self.last, self.acts[-1].epoch if self.acts else NO_EPOCH)
 
 
 @dataclass(frozen=True)
 class Begin:
-    """The run may write. `run` has to be recorded, if it differs from what is recorded."""
+    """The run may write. `run` must be recorded if it differs from the current record."""
 
     run: Run
 
@@ -124,8 +126,8 @@ class Undo:
     """The run may write after the target has undone some epochs.
 
     Attributes:
-        run: has to be recorded in the same step.
-        epochs: to undo, ascending.
+        run: the record to write in the same step.
+        epochs: the epochs to undo, ascending.
         bound: the last epoch that counts.
     """
 
@@ -136,7 +138,7 @@ class Undo:
 
 @dataclass(frozen=True)
 class Fenced:
-    """Another run has begun to write; None if none has."""
+    """Another run has begun to write; None if no run has begun."""
 
     run: Run | None
 
@@ -146,9 +148,9 @@ class Refused:
     """The target cannot undo epochs that do not count any more; nothing may be changed.
 
     Attributes:
-        reason: why.
-        epochs: that would have to be undone, ascending.
-        bound: the last epoch that the query continues from.
+        reason: the reason.
+        epochs: the epochs that would have to be undone, ascending.
+        bound: the last epoch from which the query continues.
     """
 
     reason: str
@@ -161,9 +163,8 @@ class RowsMissing:
     """The query continues a history of which the target has undone epochs.
 
     Attributes:
-        epochs: that count and are undone, ascending.
-        before: the last epoch before them that counts and is published; `NO_EPOCH` if there is
-            none.
+        epochs: the epochs that count and are undone, ascending.
+        before: the last earlier epoch that counts and is published; `NO_EPOCH` if there is none.
     """
 
     epochs: tuple[LedgerEpoch, ...]
@@ -175,8 +176,8 @@ class EpochsLost:
     """The target lacks epochs that the checkpoint records as published.
 
     Attributes:
-        epochs: that are lost.
-        before: the last epoch before them that the target has; `NO_EPOCH` if none is known.
+        epochs: the lost epochs.
+        before: the last earlier epoch that the target has; `NO_EPOCH` if none is known.
     """
 
     epochs: EpochRanges
@@ -188,7 +189,7 @@ class Unrelated:
     """Neither the checkpoint of the run nor that of the recorded run continues the other one.
 
     Attributes:
-        run: that is recorded.
+        run: the recorded run.
     """
 
     run: Run
@@ -223,17 +224,18 @@ def begin(
     kept: int = KEPT_EPOCHS,
     expected: Expected = EXPECT_NOTHING,
 ) -> Begun:
-    """Decides what a target does when a run of a query begins to write to it.
+    """Decides whether a run may begin to write to a target, and what the target must undo first.
 
     Args:
-        recorded: of the query; None if it has never written to the target.
-        epochs: that are recorded, ascending; not needed without `operations`.
-        batch: the first one of the run.
+        recorded: the record of the query; None if it has never written to the target.
+        epochs: the recorded epochs, ascending; not required without `operations`.
+        batch: the first batch of the run.
         owner: the generation of the run; 0 without cuts.
-        operations: on the checkpoint, after `recorded.position` and before the batch, ascending.
-        first: all published epochs from this one on are in `epochs`.
-        kept: epochs that are older than the last one by that number may be left out of `epochs`.
-        expected: the epochs that the target should have.
+        operations: the operations on the checkpoint after `recorded.position` and before the batch,
+            ascending.
+        first: the first epoch from which on `epochs` has all published epochs.
+        kept: number of latest epochs that `epochs` must have.
+        expected: the epochs that the target must have.
     """
     lost = find_lost(recorded, batch, expected)
     if recorded is None:
@@ -258,7 +260,7 @@ def begin(
     if not operations:
         return Begin(run)
     listed = max(first, recorded.last - kept + 1)
-    numbers = {of.epoch.epoch for of in epochs}
+    numbers = {recorded_epoch.epoch.epoch for recorded_epoch in epochs}
     lost = lost_between(listed, recorded.last, numbers, expected)
     return lost or _follow(run, epochs, operations, first)
 
@@ -279,31 +281,31 @@ def _order(
 def compare_checkpoints(
     recorded: Sequence[str], batch: Batch, expected: Expected = EXPECT_NOTHING
 ) -> Position:
-    """Where the checkpoint of a batch is in the lineage of the query.
+    """The position of a batch's checkpoint in the lineage of the query.
 
     Args:
         recorded: the checkpoints of the recorded run, oldest first.
-        batch: of the run that begins.
-        expected: by which a move may be accepted.
+        batch: a batch of the run that begins.
+        expected: accepted exceptions.
     """
-    found = position(batch.checkpoints, recorded)
+    relation = position(batch.checkpoints, recorded)
     is_accepted = not recorded[-1] or normal(recorded[-1]) in map(normal, expected.moves)
-    return Position.LATER if found is Position.UNRELATED and is_accepted else found
+    return Position.LATER if relation is Position.UNRELATED and is_accepted else relation
 
 
 def joined(recorded: Sequence[str], batch: Batch) -> tuple[str, ...]:
     """The checkpoints of the query after a run of a batch has begun, oldest first."""
-    found = position(batch.checkpoints, recorded)
-    if found is Position.UNRELATED:
+    relation = position(batch.checkpoints, recorded)
+    if relation is Position.UNRELATED:
         return (*filter(None, recorded), *batch.checkpoints)
-    # A move that was accepted is known to the target alone.
-    is_longer = found is Position.SAME and len(recorded) > len(batch.checkpoints)
+    # An accepted move is known to the target only.
+    is_longer = relation is Position.SAME and len(recorded) > len(batch.checkpoints)
     return tuple(recorded) if is_longer else batch.checkpoints
 
 
 def moved_at(checkpoint: str, batch: Batch) -> int | None:
-    """The highest number that a query had used at a checkpoint when it was continued elsewhere."""
-    known = {normal(of.checkpoint): of.epoch for of in batch.lineage}
+    """The highest epoch that a query had used at a checkpoint when it was continued elsewhere."""
+    known = {normal(origin.checkpoint): origin.epoch for origin in batch.lineage}
     return known.get(normal(checkpoint))
 
 
@@ -313,15 +315,19 @@ def find_used_after_move(
     """Refuses a run if an earlier checkpoint has published epochs after it was continued.
 
     Args:
-        checkpoint: of the recorded run.
-        last: the last epoch that is published.
-        epochs: that are recorded, ascending.
-        batch: of the run that begins.
+        checkpoint: the checkpoint of the recorded run.
+        last: the last published epoch.
+        epochs: the recorded epochs, ascending.
+        batch: a batch of the run that begins.
     """
     until = moved_at(checkpoint, batch)
     if until is None or last <= until:
         return None
-    surplus = tuple(of.epoch for of in epochs if not of.is_undone and of.epoch.epoch > until)
+    surplus = tuple(
+        recorded_epoch.epoch
+        for recorded_epoch in epochs
+        if not recorded_epoch.is_undone and recorded_epoch.epoch.epoch > until
+    )
     reason = f"the query continued at {checkpoint} after its checkpoint was copied"
     return Refused(reason, surplus, until)
 
@@ -347,16 +353,16 @@ def _follow(
 
 
 def find_lost(recorded: Run | None, batch: Batch, expected: Expected) -> EpochsLost | None:
-    """Compares what a target has recorded with what it should have.
+    """Compares the record of a target with the epochs that it must have.
 
-    A target that was restored to an earlier state lacks its last epochs. Numbers of epochs are
-    never reused, so that the last one tells which.
+    A target that was restored to an earlier state lacks its last epochs. Epoch numbers are never
+    reused, so its last epoch shows which are lost.
     """
     return lost_after(NO_EPOCH if recorded is None else recorded.last, batch, expected)
 
 
 def lost_after(last: int, batch: Batch, expected: Expected) -> EpochsLost | None:
-    """The epochs that a target lacks whose last one this is; None if it lacks none."""
+    """The epochs that a target lacks after its last one; None if it lacks none."""
     return _lost(expected.lost(last, batch.epoch), expected)
 
 
@@ -370,8 +376,8 @@ def lost_between(
     Args:
         first: all epochs of the target from this one on are recorded.
         last: the last epoch of the target.
-        recorded: the epochs that it has, undone ones included.
-        expected: the epochs that it should have.
+        recorded: its recorded epochs, undone ones included.
+        expected: the epochs that it must have.
     """
     lost = expected.published.between(first, last).where(lambda epoch: epoch not in recorded)
     return _lost(expected.unless_accepted(lost), expected)
@@ -386,10 +392,10 @@ def _lost(epochs: EpochRanges, expected: Expected) -> EpochsLost | None:
 
 @dataclass(frozen=True)
 class History:
-    """Which epochs of a query count.
+    """The epochs of a query that count.
 
     Attributes:
-        operations: on its checkpoint, ascending.
+        operations: the operations on its checkpoint, ascending.
         until: the last epoch or operation.
     """
 
@@ -407,20 +413,30 @@ class History:
         return counts(epoch, self.until, self.operations)
 
     def compare(self, epochs: Sequence[RecordedEpoch]) -> tuple[LedgerEpoch, ...] | RowsMissing:
-        """Compares what is recorded with what counts.
+        """Compares the recorded epochs with those that count.
 
         Returns:
-            The epochs to undo, which are published and do not count, ascending; or those that count
-            and are undone.
+            The epochs to undo, which are published and do not count, ascending; or the epochs that
+            count and are undone.
         """
         # The same number can be recorded twice: undone, and published again.
-        published = {of.epoch.epoch: of.epoch for of in epochs if not of.is_undone}
-        undone = [of.epoch for of in epochs if of.epoch.epoch not in published]
+        published = {
+            recorded_epoch.epoch.epoch: recorded_epoch.epoch
+            for recorded_epoch in epochs
+            if not recorded_epoch.is_undone
+        }
+        undone = [
+            recorded_epoch.epoch
+            for recorded_epoch in epochs
+            if recorded_epoch.epoch.epoch not in published
+        ]
         missing = [epoch for epoch in undone if self.counts(epoch.epoch)]
         if missing:
-            before = [of for of in published if of < missing[0].epoch and self.counts(of)]
+            before = [
+                number for number in published if number < missing[0].epoch and self.counts(number)
+            ]
             return RowsMissing(tuple(missing), max(before, default=NO_EPOCH))
-        return tuple(of for number, of in published.items() if not self.counts(number))
+        return tuple(epoch for number, epoch in published.items() if not self.counts(number))
 
 
 def find(
@@ -429,38 +445,42 @@ def find(
     batch: Batch,
     expected: Expected = EXPECT_NOTHING,
 ) -> LedgerEpoch | OtherInput | Passed | EpochsLost | None:
-    """Looks an epoch up.
+    """Looks up an epoch.
 
     Args:
-        run: what is recorded of the query; None if it has never written to the target.
-        epochs: those with the number of the batch, at least.
+        run: the record of the query; None if it has never written to the target.
+        epochs: at least the recorded epochs with the batch's number.
         batch: the epoch.
-        expected: the epochs that the target should have.
+        expected: the epochs that the target must have.
 
     Returns:
-        The epoch if it is published; None if it has to be written.
+        The epoch if it is published; None if it must be written.
     """
     lost = find_lost(run, batch, expected)
     if lost is not None:
         return lost
-    for of in epochs:
-        if of.epoch.epoch == batch.epoch and not of.is_undone:
-            return of.epoch if of.epoch.planned_ms == batch.planned_ms else OtherInput(of.epoch)
+    for recorded_epoch in epochs:
+        if recorded_epoch.epoch.epoch == batch.epoch and not recorded_epoch.is_undone:
+            return (
+                recorded_epoch.epoch
+                if recorded_epoch.epoch.planned_ms == batch.planned_ms
+                else OtherInput(recorded_epoch.epoch)
+            )
     return None if run is None or batch.epoch > run.last else Passed(run.last)
 
 
 def owned(run: Run | None, batch: Batch) -> Run | Fenced:
-    """What is recorded of a query, if the run of the batch is the latest that has begun."""
+    """The record of a query, if the run of the batch is the latest one."""
     return Fenced(run) if run is None or run.run_id != batch.run_id else run
 
 
 def publish(
     recorded: Run | None, batch: Batch, handle: str, rows: int, now_ms: int
 ) -> tuple[Run, LedgerEpoch] | Fenced:
-    """Decides whether a run may publish an epoch that `find` does not give.
+    """Decides whether a run may publish an epoch that `find` did not return.
 
     Returns:
-        What has to be recorded in the same step as the rows.
+        The record to write in the same transaction as the rows.
     """
     run = owned(recorded, batch)
     if isinstance(run, Fenced):

@@ -1,4 +1,4 @@
-"""The errors for what a ledger decides."""
+"""Errors for decisions of a ledger."""
 
 from collections.abc import Sequence
 
@@ -19,17 +19,17 @@ from cleancut.sinks._core.ledger import (
 
 
 class UndoRefusedError(Exception):
-    """Why a target cannot undo epochs; it has changed nothing."""
+    """The reason why a target cannot undo epochs; it has changed nothing."""
 
 
-def fenced(batch: Batch, found: Run | None, sink: str) -> Exception:
-    """The error for a run that another one has followed."""
-    owner = "nobody" if found is None else f"run {found.run_id}, by the ledger of {sink}"
+def fenced(batch: Batch, latest: Run | None, sink: str) -> Exception:
+    """The error for a run that a newer one has fenced."""
+    owner = "no run" if latest is None else f"run {latest.run_id}, by the ledger of {sink}"
     return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
 
 
 def continued(batch: Batch, checkpoint: str, sink: str) -> Exception:
-    """The error for a run whose checkpoint another one continues, of which a run has begun."""
+    """The error for a run whose checkpoint was continued elsewhere, by a run that has begun."""
     owner = f"a run with the checkpoint {checkpoint}, which continues this one, by {sink}"
     return error_of("CLEANCUT_FENCED", location=batch.checkpoint, owner=owner, epoch=batch.epoch)
 
@@ -44,7 +44,7 @@ def unrelated(batch: Batch, known: str, sink: str) -> Exception:
     """The error for a run whose checkpoint does not continue that of the recorded run.
 
     Args:
-        batch: that was to be written.
+        batch: the batch to write.
         known: the checkpoint of the recorded run.
         sink: name of the target.
     """
@@ -61,9 +61,9 @@ def epoch_taken(batch: Batch, run_id: str, planned_ms: int, sink: str) -> Except
     """The error for an epoch that is published with other input.
 
     Args:
-        batch: that was to be written.
+        batch: the batch to write.
         run_id: Spark's id of the run that has published the epoch.
-        planned_ms: when the published input was chosen, in Unix time.
+        planned_ms: time at which the published input was planned, in Unix time.
         sink: name or path of the target.
     """
     return error_of(
@@ -84,8 +84,8 @@ def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
     """The error for a decision by which a run may not write.
 
     Args:
-        decision: of the ledger.
-        batch: that was to be written.
+        decision: the decision of the ledger.
+        batch: the batch to write.
         sink: name of the target.
     """
     match decision:
@@ -98,7 +98,7 @@ def error_for(decision: Denial, batch: Batch, sink: str) -> Exception:
                 "CLEANCUT_SINK_REFUSED",
                 sink=sink,
                 reason=f"epoch {last} of the query {batch.query_id} is published, and epoch "
-                f"{batch.epoch}, which comes before it, was not published or is forgotten",
+                f"{batch.epoch}, an earlier one, was not published or is not recorded any more",
             )
         case Refused(reason, epochs, bound):
             return error_of(
@@ -146,7 +146,7 @@ def undo_refused(
 
 
 def _names(epochs: Sequence[LedgerEpoch]) -> str:
-    return ", ".join(f"epoch {of.epoch} ({_rows(of.rows)})" for of in epochs)
+    return ", ".join(f"epoch {epoch.epoch} ({_rows(epoch.rows)})" for epoch in epochs)
 
 
 def _rows(count: int) -> str:

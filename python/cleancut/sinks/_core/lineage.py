@@ -1,4 +1,4 @@
-"""The checkpoints of a query, of which each continues the one before it."""
+"""The checkpoints of a query, each of which continues the previous one."""
 
 import json
 import re
@@ -16,9 +16,9 @@ class Origin:
 
     Attributes:
         checkpoint: its location.
-        generation: of its last cut when it was continued; 0 without cuts.
-        epoch: the highest number that the query had used by then; None if it is not known, as of a
-            checkpoint that a replica follows.
+        generation: generation of its last cut when it was continued; 0 without cuts.
+        epoch: the highest epoch that the query had used by then; None if it is not known, for
+            example for a replicated checkpoint.
     """
 
     checkpoint: str
@@ -27,7 +27,7 @@ class Origin:
 
 
 class Position(Enum):
-    """Where the checkpoint of a run is in the lineage of a query, compared with another one."""
+    """Position of a run's checkpoint in the lineage of a query, compared with another one."""
 
     SAME = "same"
     LATER = "later"
@@ -40,7 +40,7 @@ def position(run: Sequence[str], recorded: Sequence[str]) -> Position:
 
     Args:
         run: the locations of its checkpoints, oldest first; the last one is its own.
-        recorded: those of the recorded run.
+        recorded: the locations of the recorded run's checkpoints.
     """
     one, other = [*map(normal, run)], [*map(normal, recorded)]
     if one == other:
@@ -49,7 +49,7 @@ def position(run: Sequence[str], recorded: Sequence[str]) -> Position:
         return Position.LATER
     if one == other[: len(one)]:
         return Position.EARLIER
-    # The beginning may be known to one of them alone.
+    # One side may not know the oldest checkpoints.
     if _end_alike(one, other):
         return Position.SAME
     if any(_end_alike(one[:end], other) for end in range(1, len(one))):
@@ -65,16 +65,16 @@ def _end_alike(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def normal(location: str) -> str:
-    """A location in one spelling, whichever file system of Hadoop names it."""
+    """A location in canonical form, independent of Hadoop's spellings."""
     plain = _OF_HADOOP.sub("s3://", _OF_FILES.sub("", location))
     return plain.rstrip("/") or "/"
 
 
 def encode_checkpoints(locations: Sequence[str]) -> str:
-    """The location of a checkpoint; those of a lineage as a JSON array, oldest first."""
+    """The location of a checkpoint as text; a lineage as a JSON array, oldest first."""
     return locations[0] if len(locations) == 1 else json.dumps(list(locations))
 
 
 def decode_checkpoints(text: str) -> tuple[str, ...]:
-    """What `encode_checkpoints` gave."""
+    """Parses the result of `encode_checkpoints`."""
     return tuple(map(str, json.loads(text))) if text.startswith("[") else (text,)

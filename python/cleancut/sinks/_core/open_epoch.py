@@ -1,4 +1,4 @@
-"""An epoch while it is written: between what was done of it before, and what makes it visible."""
+"""An epoch while it is written: from its earlier records until it is published."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from cleancut.sinks._core.epoch_sink import EpochSink
 
 
-# The first line of what a seal says of an epoch; then comes the handle of each sink, as JSON.
+# The first line of a seal's text; the handle of each sink follows, as JSON.
 _OUTPUT = "cleancut.sinks"
 
 
 class OpenEpoch:
-    """An epoch within the block that writes it: what `epoch` of a sink gives.
+    """An epoch within the block that writes it: the result of `epoch` of a sink.
 
         def write(df, epoch):
             with sink.epoch(df, epoch) as e:
@@ -29,8 +29,8 @@ class OpenEpoch:
 
     Attributes:
         epoch: Spark's batch id.
-        fresh: whether it is to be written. Else it was written, by this run or an earlier one, and
-            is finished by now: the block has nothing to do.
+        fresh: whether the epoch must be written. Otherwise this run or an earlier one has written
+            it, and it is complete: the block has nothing to do.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class OpenEpoch:
 
     @property
     def rows(self) -> "DataFrame":
-        """The rows of the epoch; none of one that is not fresh.
+        """The rows of the epoch; empty if it is not fresh.
 
-        The tasks of the query run when this is asked for first, and the rows are kept to the end of
-        the block. So read them as often as you like, and make what you write of them, rather than
-        of the batch as Spark handed it over. What this raises ends the block, as with `write`.
+        The first access runs the tasks of the query, and the rows are cached until the end of the
+        block. Read them as often as required, and derive the rows that you write from them, not
+        from the batch of Spark. An error here ends the block, as with `write`.
         """
         if not self.fresh:
             return self._df.limit(0)
@@ -72,19 +72,19 @@ class OpenEpoch:
         return self._kept
 
     def write(self, rows: "DataFrame | None" = None) -> None:
-        """Stages rows, which nobody sees before the block is left; once in a block.
+        """Stages rows, which become visible after the block; call it once in a block.
 
-        Does nothing where the epoch is not fresh. What it raises ends the block, also where the
-        code in it goes on.
+        Does nothing if the epoch is not fresh. An error ends the block, even if the code in the
+        block catches it.
 
         Args:
-            rows: what is made of `rows`, or other rows that are the same each time. None is all
-                rows of the epoch as they are, which need not be kept where the sink reads them
+            rows: rows derived from `rows`, or other rows that are the same each time. None is all
+                rows of the epoch, which are not cached if the sink reads them once.
                 once.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the block has written before, or is left; what the
-                target refuses.
+            RequestError: CLEANCUT_SINK_REFUSED, the block has written before or has ended, or the
+                target refuses the rows.
         """
         if not self.fresh:
             return
@@ -93,7 +93,7 @@ class OpenEpoch:
             raise error_of(
                 "CLEANCUT_SINK_REFUSED",
                 sink=", ".join(sink.name for sink in self._sinks),
-                reason=f"epoch {self.epoch} is written {when}; unite the rows of an epoch, and"
+                reason=f"epoch {self.epoch} is written {when}; combine the rows of an epoch, and"
                 " write them once, within its block",
             )
         with self._noting_failures():
@@ -101,7 +101,7 @@ class OpenEpoch:
 
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
-        """Has the block end by what fails, or its epoch would be published without these rows."""
+        """Records a failure, so that the block cannot publish the epoch without these rows."""
         try:
             yield
         except BaseException as failure:
@@ -116,7 +116,7 @@ class OpenEpoch:
         if rows is None and is_once and self._kept is None:
             rows = self._side.hold()
         else:
-            # Also where it is not these that are written: the tasks have to run, and once.
+            # Even if other rows are written: the tasks must run exactly once.
             kept = self.rows
             rows = kept if rows is None else rows
         handles = _known(self._published)
@@ -125,13 +125,13 @@ class OpenEpoch:
         self._handles = handles
 
     def _finish(self) -> None:
-        """Seals and publishes what the block has written, or that it has written nothing."""
+        """Seals and publishes the rows that the block has written, or an empty epoch."""
         if self._failure is not None:
             raise self._failure
         if self._handles is None:
             self.write(self.rows.limit(0))
-        assert self._handles is not None, "it is written"
-        # Before any of it is seen; it only has what a later run can do without the rows.
+        assert self._handles is not None, "the block has written"
+        # Before publication; a sealed handle suffices for a later run, without the rows.
         self._side.close(encode_handles(self._handles))
         _publish(self._sinks, self._handles, self._published, self._side)
 
@@ -143,7 +143,7 @@ class OpenEpoch:
 
 @contextmanager
 def open_epoch(sinks: Sequence["EpochSink"], df: "DataFrame", epoch: int) -> Iterator[OpenEpoch]:
-    """Has each of several sinks take an epoch once, whose tasks run once.
+    """Writes an epoch once to each of several sinks; its tasks run once.
 
     The steps are those of `EpochSink`: `begin` and `published` before the block, `stage` in it, and
     the seal, `publish` and `clean_up` after it. If none of the remaining steps needs rows, they are
@@ -166,7 +166,7 @@ def open_epoch(sinks: Sequence["EpochSink"], df: "DataFrame", epoch: int) -> Ite
 def _open_epoch(
     sinks: Sequence["EpochSink"], side: QuerySide, df: "DataFrame"
 ) -> Iterator[OpenEpoch]:
-    # First: with it the run begins for the coordinator, which then knows its generation.
+    # First, because it starts the run in the coordinator, which assigns the generation.
     sealed = decode_handles(side.sealed_output())
     batch = side.batch
     check_sealed([sink.name for sink in sinks], sealed, batch)
@@ -192,7 +192,7 @@ def _is_finished(
     published: Mapping[str, str | None],
     sealed: Mapping[str, str],
 ) -> bool:
-    """Finishes an epoch whose rows were staged by an earlier run, or published; else False."""
+    """Completes an epoch that an earlier run has staged or published; else returns False."""
     usable = bool(sealed) and all(
         sink.name in sealed
         and sink.can_publish(sealed[sink.name], side.batch, published[sink.name])
@@ -204,7 +204,7 @@ def _is_finished(
     handles = _known(published)
     if len(handles) < len(sinks):
         return False
-    # Its tasks have to run all the same, or its state would be missing.
+    # The tasks must run nevertheless, or the epoch's state would be missing.
     rows = side.compute()
     try:
         side.close(encode_handles(handles))
@@ -220,7 +220,7 @@ def _publish(
     published: Mapping[str, str | None],
     side: QuerySide,
 ) -> None:
-    """Has those sinks publish that have not."""
+    """Publishes the epoch in the sinks that have not published it."""
     for sink in sinks:
         if published[sink.name] is None:
             sink.publish(handles[sink.name], side.batch)
@@ -233,7 +233,7 @@ def _record(
     published: Mapping[str, str | None],
     side: QuerySide,
 ) -> None:
-    """Has the checkpoint record which sinks have published the epoch."""
+    """Records in the checkpoint which sinks have published the epoch."""
     keys = {
         sink.ledger_key
         for sink in sinks
@@ -253,17 +253,17 @@ def _known(published: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def encode_handles(handles: Mapping[str, str]) -> str:
-    """The text of a seal, of the handle of each sink by its name."""
+    """The text of a seal: the handle of each sink, by its name."""
     return f"{_OUTPUT}\n{json.dumps(handles)}"
 
 
 def decode_handles(output: str | None) -> dict[str, str]:
-    """What `encode_handles` was given; nothing of a seal that names no sinks."""
+    """The handles in the text of a seal; empty if it names no sinks."""
     kind, _, body = (output or "").partition("\n")
     if kind != _OUTPUT:
         return {}
-    found = json.loads(body)
-    return {str(name): str(handle) for name, handle in found.items()}
+    handles = json.loads(body)
+    return {str(name): str(handle) for name, handle in handles.items()}
 
 
 def check_sealed(sinks: Collection[str], sealed: Mapping[str, str], batch: "Batch") -> None:
@@ -272,8 +272,8 @@ def check_sealed(sinks: Collection[str], sealed: Mapping[str, str], batch: "Batc
     That sink may have published it, and its rows would be in two targets.
 
     Args:
-        sinks: the names of those that this run has.
-        sealed: as `decode_handles` gives it.
+        sinks: the names of this run's sinks.
+        sealed: the result of `decode_handles`.
         batch: the epoch.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a sink asks of the query whose epoch it writes: a running one, or one that a test acts."""
+"""The interface between a sink and the query of its epoch: a running query, or a test's."""
 
 import json
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Act:
-    """An act on the checkpoint of a query, from which the query went on.
+    """An operation on the checkpoint of a query.
 
     Attributes:
-        epoch: the number that it has taken.
-        source: the epoch whose result it has: that before it, or the one that was gone back to.
+        epoch: the epoch number that it has used.
+        source: the epoch whose result it has: the previous one, or the target of a rollback.
     """
 
     epoch: int
@@ -30,49 +30,49 @@ class Act:
 
 
 class Acted(Protocol):
-    """What tells how a query has gone back."""
+    """Returns the operations on the checkpoint of a query."""
 
     def acts(self, after: int) -> Sequence[Act]:
-        """Those after an epoch and before this one, also such as were not done; ascending."""
+        """The operations after an epoch and before this one, incomplete ones too; ascending."""
 
 
 class QuerySide(Acted, Protocol):
-    """One epoch of one run, as the query has it.
+    """One epoch of one run of a query.
 
     `sealed_output` may come first; then either `finish`, or `compute` or `hold`, and `close`.
     """
 
     @property
     def batch(self) -> Batch:
-        """Which epoch of which run it is."""
+        """The identity of the epoch and of its run."""
 
     def generation(self) -> int | None:
-        """How many runs have owned the query; None where nothing counts them."""
+        """The generation of the run; None if the checkpoint has no generations."""
 
     def sealed_output(self) -> str | None:
-        """What an earlier run gave to `close`."""
+        """The text that an earlier run passed to `close`."""
 
     def finish(self) -> bool:
-        """Takes over what an earlier run has sealed; False if there is no seal."""
+        """Completes the epoch from an earlier run's seal; False if there is no seal."""
 
     def compute(self) -> "DataFrame":
-        """Runs the tasks and keeps the rows, which the caller unpersists."""
+        """Runs the tasks and caches the rows; the caller unpersists them."""
 
     def hold(self) -> "DataFrame":
-        """The rows as they are; one job has to read all of them, once, which runs the tasks."""
+        """The rows without a cache; exactly one job must read all of them, and runs the tasks."""
 
     def close(self, output: str) -> None:
-        """Makes the epoch durable; it may be shown then."""
+        """Makes the state of the epoch durable; its output may become visible then."""
 
     def seal(self) -> "DataFrame":
-        """`compute` and `close` in one, for who stages nothing in between."""
+        """`compute` and `close` together, for sinks without staged output."""
 
     def published(self, sinks: Sequence[str]) -> None:
-        """Has the checkpoint record that sinks, by the keys of their ledgers, have published."""
+        """Records in the checkpoint that sinks have published, by the keys of their ledgers."""
 
 
 class RunningSide:
-    """Implements `QuerySide` for the batch that Spark hands to a function of `foreachBatch`."""
+    """Implements `QuerySide` for a batch that Spark passes to a `foreachBatch` function."""
 
     def __init__(self, df: "DataFrame", epoch: int) -> None:
         self._df = df
@@ -87,13 +87,13 @@ class RunningSide:
         try:
             with translating():
                 status = driver.side("coordinator").status
-                found = json.loads(status(self.batch.checkpoint, driver.session))
+                described = json.loads(status(self.batch.checkpoint, driver.session))
         except CleancutError as error:
             if error.error_id != "CLEANCUT_COORDINATOR_MISSING":
                 raise
             return None
-        # Before the first task of a run it may be that of another one.
-        return found["generation"] if found.get("runId") == self.batch.run_id else None
+        # Before the first task of a run, the coordinator may have the status of another run.
+        return described["generation"] if described.get("runId") == self.batch.run_id else None
 
     def acts(self, after: int) -> Sequence[Act]:
         return [Act(**act) for act in sealing.acts(self._df, after, self._epoch)]
@@ -121,7 +121,7 @@ class RunningSide:
         sealing.published(self._df, self._epoch, sinks)
 
 
-# What a test has in the place of a query, in its own thread.
+# Replaces the query in tests, per thread.
 acted: ContextVar[QuerySide | None] = ContextVar("cleancut.sinks.acted", default=None)
 
 
@@ -129,32 +129,33 @@ def query_side(df: "DataFrame", epoch: int) -> QuerySide:
     """The query of a batch.
 
     Raises:
-        RequestError: CLEANCUT_SEAL_BATCH_INVALID, there is none; CLEANCUT_CONNECT_UNSUPPORTED.
+        RequestError: CLEANCUT_SEAL_BATCH_INVALID, the batch belongs to no running query;
+            CLEANCUT_CONNECT_UNSUPPORTED.
     """
     by_test = acted.get()
     return RunningSide(df, epoch) if by_test is None else by_test
 
 
 def kept_until(acts: Sequence[Act]) -> int | None:
-    """The last epoch before some acts that still counts for the query after them; None if all do.
+    """The last epoch that still counts after some operations; None if all count.
 
-    Nothing may have been published between these acts.
+    No epoch may have been published between these operations.
     """
     bound: int | None = None
     for act in reversed(acts):
-        # What comes after the source of a later one was left by it, done or not.
+        # Epochs after the source of a later operation were discarded by it, complete or not.
         if bound is None or act.epoch <= bound:
             bound = act.source
     return bound
 
 
 def counts(epoch: int, until: int, acts: Sequence[Act]) -> bool:
-    """Whether an epoch counts for a query that stands after another one.
+    """Whether an epoch counts for a query at a later epoch.
 
     Args:
-        epoch: that was published at some time.
-        until: the other one, which does not come before it.
-        acts: all that were done up to then, ascending.
+        epoch: the published epoch.
+        until: the later epoch.
+        acts: all operations up to then, ascending.
     """
     for act in reversed(acts):
         if act.epoch <= until:

@@ -3,12 +3,12 @@
 import re
 
 _CODE = re.compile("[0-9A-Z]{5}")
-# Conflicts that are over when the transaction is repeated: serialization failures, deadlocks, lock
+# Conflicts that a repetition of the transaction resolves: serialization failures, deadlocks, lock
 # timeouts, and statements that a timeout has canceled.
 _AGAIN = frozenset({"40001", "40P01", "55P03", "57014"})
-# States that pass without a change of the query: a connection is lost, a server shuts down or
-# starts; it is a standby during a failover, has no connection, memory or disk left, does not accept
-# connections, or cannot read a file.
+# Temporary states: the connection is lost; the server shuts down or starts; it is a standby during
+# a failover; it has no connection, memory or disk left, does not accept connections, or cannot read
+# a file.
 _LOST_CLASSES = ("08", "57P")
 _LOST = frozenset(
     {"25006", "53000", "53100", "53200", "53300", "55000", "58000", "58030", "HYT00", "HYT01"}
@@ -16,7 +16,7 @@ _LOST = frozenset(
 
 
 def sqlstate_verdict(state: str | None) -> str | None:
-    """The verdict on a state, as `Reached.verdict`; None if the state says nothing of these."""
+    """The verdict on an SQLSTATE, as `Reached.verdict`; None for any other state."""
     if state is None:
         return None
     if state in _AGAIN:
@@ -25,9 +25,9 @@ def sqlstate_verdict(state: str | None) -> str | None:
 
 
 def sqlstate_of(failure: object) -> str | None:
-    """The state that an exception of a driver has, as drivers name it; None if it has none."""
+    """The SQLSTATE of a driver's exception; None if it has none."""
     first = next(iter(getattr(failure, "args", ())), None)
-    for found in (getattr(failure, "sqlstate", None), getattr(failure, "pgcode", None), first):
-        if isinstance(found, str) and _CODE.fullmatch(found):
-            return found
+    for code in (getattr(failure, "sqlstate", None), getattr(failure, "pgcode", None), first):
+        if isinstance(code, str) and _CODE.fullmatch(code):
+            return code
     return None

@@ -1,4 +1,4 @@
-"""The checkpoints of a query, as a directory of records keeps them.
+"""The checkpoints of a query, in a directory of records.
 
 The record of the owner has the first one. Each further one is a file next to the records of
 operations, which a run creates once before it publishes anything: runs of earlier checkpoints
@@ -21,7 +21,7 @@ from cleancut.sinks._core.ledger import (
 from cleancut.sinks._core.ledger_errors import continued, error_for, unrelated
 from cleancut.sinks._core.lineage import Position
 from cleancut.sinks._epoch_log.manifest import decoded, encoded, owner_of
-from cleancut.sinks._epoch_log.names import ACTS, EPOCHS, manifest_epochs
+from cleancut.sinks._epoch_log.names import EPOCHS, OPERATIONS, manifest_epochs
 from cleancut.sinks._epoch_log.records import Records
 
 _MOVE = re.compile(r"checkpoint-([0-9]{20})\.json")
@@ -41,7 +41,7 @@ def begin_checkpoint(records: Records, batch: Batch, expected: Expected) -> int:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     while True:
-        latest = _latest(records.names(ACTS))
+        latest = _latest(records.names(OPERATIONS))
         recorded = _checkpoints(records, latest)
         match compare_checkpoints(recorded, batch, expected):
             case Position.SAME:
@@ -64,24 +64,24 @@ def check_followed(records: Records, batch: Batch, move: int) -> None:
     """Refuses a run if one of a later checkpoint has begun.
 
     Args:
-        records: of the target.
-        batch: that is about to be published.
-        move: what `begin_checkpoint` has returned.
+        records: the records of the target.
+        batch: the batch to publish.
+        move: the result of `begin_checkpoint`.
 
     Raises:
         FencedError: CLEANCUT_FENCED.
     """
-    latest = _latest(records.names(ACTS))
+    latest = _latest(records.names(OPERATIONS))
     if latest > move:
         raise continued(batch, _checkpoints(records, latest)[-1], records.location)
 
 
 def _latest(names: Iterable[str]) -> int:
-    return max((int(of[1]) for of in map(_MOVE.fullmatch, names) if of), default=NO_MOVE)
+    return max((int(match[1]) for match in map(_MOVE.fullmatch, names) if match), default=NO_MOVE)
 
 
 def _name(number: int) -> str:
-    return f"{ACTS}/checkpoint-{number:020d}.json"
+    return f"{OPERATIONS}/checkpoint-{number:020d}.json"
 
 
 def _checkpoints(records: Records, number: int) -> tuple[str, ...]:
@@ -90,4 +90,4 @@ def _checkpoints(records: Records, number: int) -> tuple[str, ...]:
         return ("" if owner is None else owner.checkpoint,)
     name = _name(number)
     body = records.read(name) or b""
-    return tuple(decoded(body, records.at(name), lambda of: typed(of, "checkpoints", list)))
+    return tuple(decoded(body, records.at(name), lambda fields: typed(fields, "checkpoints", list)))

@@ -1,4 +1,4 @@
-"""What an epoch's manifest says, and who owns a sink: JSON, and what follows from it."""
+"""The manifest of an epoch, and the owner of a sink: JSON records and their checks."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -23,8 +23,8 @@ class DataFile:
     """One file of an epoch.
 
     Attributes:
-        name: below the sink's path.
-        bytes: its size.
+        name: name below the sink's path.
+        bytes: size of the file.
     """
 
     name: str
@@ -32,7 +32,7 @@ class DataFile:
 
     @staticmethod
     def all_in(fields: dict[str, Any]) -> "tuple[DataFile, ...]":
-        """Those that a record names."""
+        """The files in a record."""
         return tuple(
             DataFile(typed(file, "name", str), typed(file, "bytes", int))
             for file in typed(fields, "files", list)
@@ -41,47 +41,47 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Link:
-    """What an epoch of a channel says of the one before it, so that a reader misses none.
+    """The reference of a channel's epoch to the previous one, so that a reader misses none.
 
     Attributes:
-        after: the attempt that was published before it; None for the first.
+        after: the attempt that was published before it; None for the first epoch.
     """
 
     after: Attempt | None
 
     def to_json(self) -> dict[str, Any] | None:
-        """As a manifest has it."""
-        of = self.after
-        return None if of is None else {"epoch": of.epoch, "attempt": of.token}
+        """The JSON value in a manifest."""
+        attempt = self.after
+        return None if attempt is None else {"epoch": attempt.epoch, "attempt": attempt.token}
 
     @staticmethod
     def in_fields(fields: dict[str, Any]) -> "Link | None":
-        """That of a manifest; None where it is not of a channel."""
+        """The link in a manifest; None if it is not of a channel."""
         if "after" not in fields:
             return None
-        of = fields["after"]
-        if of is None:
+        attempt = fields["after"]
+        if attempt is None:
             return Link(None)
-        return Link(Attempt(typed(of, "epoch", int), typed(of, "attempt", str)))
+        return Link(Attempt(typed(attempt, "epoch", int), typed(attempt, "attempt", str)))
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """An epoch that is published: once its manifest is there, and not before.
+    """A published epoch: its manifest publishes it.
 
     Attributes:
-        attempt: the one that wrote it.
-        query_id: Spark's id of the query, which its checkpoint keeps.
-        run_id: Spark's id of the run of that query.
-        planned_ms: when Spark chose the input of the epoch, in Unix time. Its offset log keeps
-            that, so a second run of the same input has the same.
-        published_ms: when the manifest was made, in Unix time.
-        rows: of all files together.
-        files: that hold the rows; none if there are no rows.
+        attempt: the attempt that wrote it.
+        query_id: Spark's query id, which the checkpoint stores.
+        run_id: Spark's id of the run of the query.
+        planned_ms: time at which Spark planned the epoch, in Unix time. The offset log stores it,
+            so a repetition with the same input has the same time.
+        published_ms: time at which the manifest was created, in Unix time.
+        rows: number of rows in all files.
+        files: the files with the rows; empty if there are no rows.
         format: Spark's name of their format.
-        partition_by: the columns that are in the directories' names.
-        schema: of the rows, Spark's JSON.
-        link: to the epoch before it, in a channel.
+        partition_by: the partition columns, in the names of directories.
+        schema: schema of the rows, as Spark's JSON.
+        link: reference to the previous epoch, in a channel.
     """
 
     attempt: Attempt
@@ -103,11 +103,11 @@ class Manifest:
 
     @property
     def size_bytes(self) -> int:
-        """Of its rows, as they lie there."""
+        """Size of its files."""
         return sum(file.bytes for file in self.files)
 
     def encode(self) -> bytes:
-        """The manifest as it is written."""
+        """The manifest as bytes."""
         return encoded(
             {
                 "epoch": self.epoch,
@@ -127,7 +127,7 @@ class Manifest:
 
     @staticmethod
     def decode(body: bytes, path: str, epoch: int | None = None) -> "Manifest":
-        """Reads what `encode` made, from the place of this epoch, or from one that has no name.
+        """Parses the result of `encode`; checks the epoch if one is given.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED, naming the path.
@@ -135,11 +135,11 @@ class Manifest:
         """
 
         def parsed(fields: dict[str, Any]) -> Manifest:
-            found = typed(fields, "epoch", int)
-            if epoch is not None and found != epoch:
-                raise ValueError(f"it is that of epoch {found}")
+            number = typed(fields, "epoch", int)
+            if epoch is not None and number != epoch:
+                raise ValueError(f"it is that of epoch {number}")
             return Manifest(
-                attempt=Attempt(found, typed(fields, "attempt", str)),
+                attempt=Attempt(number, typed(fields, "attempt", str)),
                 query_id=typed(fields, "queryId", str),
                 run_id=typed(fields, "runId", str),
                 planned_ms=typed(fields, "plannedMs", int),
@@ -155,7 +155,7 @@ class Manifest:
         return decoded(body, path, parsed)
 
     def check(self, batch: Batch, location: str) -> None:
-        """Whether this is the epoch that a query is about to write.
+        """Checks that this is the epoch that a query is about to write.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query has published it;
@@ -169,20 +169,20 @@ class Owner:
     """The one query that a sink belongs to.
 
     Attributes:
-        query_id: Spark's id.
-        checkpoint: where the query's checkpoint lay when it first wrote here.
+        query_id: Spark's query id.
+        checkpoint: location of the query's checkpoint when it first wrote to the sink.
     """
 
     query_id: str
     checkpoint: str
 
     def encode(self) -> bytes:
-        """The record as it is written."""
+        """The record as bytes."""
         return encoded({"queryId": self.query_id, "checkpoint": self.checkpoint})
 
     @staticmethod
     def decode(body: bytes, path: str) -> "Owner":
-        """Reads what `encode` made.
+        """Parses the result of `encode`.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED, naming the path.
@@ -195,7 +195,7 @@ class Owner:
         return decoded(body, path, parsed)
 
     def check(self, batch: Batch, location: str) -> None:
-        """Whether the query that is about to write is this one.
+        """Checks that the query that is about to write is the owner.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, naming both.
@@ -205,7 +205,7 @@ class Owner:
 
 
 def owner_of(records: Records) -> Owner | None:
-    """The query that a sink belongs to; None before any has written there.
+    """The query that a sink belongs to; None if no query has written to it.
 
     Raises:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
@@ -215,10 +215,10 @@ def owner_of(records: Records) -> Owner | None:
 
 
 def claim(records: Records, batch: Batch) -> None:
-    """Makes a sink that of the query which is about to write, if it is nobody's.
+    """Makes a query the owner of a sink that has no owner.
 
     Raises:
-        RequestError: CLEANCUT_SINK_OWNER_MISMATCH, it is another one's.
+        RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query is the owner.
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     mine = Owner(batch.query_id, batch.checkpoint)
@@ -227,15 +227,15 @@ def claim(records: Records, batch: Batch) -> None:
 
 
 def claim_for(records: Records, owner: Owner) -> bool:
-    """Makes a sink that of a query, if it is nobody's; whether it is that query's then.
+    """Makes a query the owner of a sink without owner; returns whether the query owns it.
 
     Raises:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
     if records.create(OWNER, owner.encode()):
         return True
-    found = owner_of(records)
-    return found is None or found.query_id == owner.query_id
+    owner_found = owner_of(records)
+    return owner_found is None or owner_found.query_id == owner.query_id
 
 
 def read_manifest(directory: Records, epoch: int) -> Manifest | None:
@@ -250,7 +250,7 @@ def read_manifest(directory: Records, epoch: int) -> Manifest | None:
 
 
 class Published(Protocol):
-    """What tells of which query and input a published epoch is."""
+    """The query and the input of a published epoch."""
 
     @property
     def query_id(self) -> str:
@@ -262,11 +262,11 @@ class Published(Protocol):
 
     @property
     def planned_ms(self) -> int:
-        """When Spark chose the input, in Unix time."""
+        """Time at which Spark planned the input, in Unix time."""
 
 
 def check_input(published: Published, batch: Batch, location: str) -> None:
-    """Whether what is published of an epoch is what a query is about to write.
+    """Checks that a published epoch has the query and the input of a batch.
 
     Raises:
         RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_EPOCH_CONFLICT.
@@ -290,12 +290,12 @@ def owned(location: str, batch: Batch, owner: str) -> Exception:
 
 
 def files_of(files: Iterable[DataFile]) -> list[dict[str, Any]]:
-    """Files as a record names them."""
+    """The JSON value of files in a record."""
     return [{"name": file.name, "bytes": file.bytes} for file in files]
 
 
 def schema_in(fields: dict[str, Any]) -> str:
-    """The schema that a record has, Spark's JSON."""
+    """The schema in a record, as Spark's JSON."""
     return json.dumps(typed(fields, "schema", dict), separators=(",", ":"), ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
 """Builds and parses the names below the path of `EpochFiles`; see docs/guides/sinks.md.
 
-No other module knows what they look like. All of them are hidden from Spark's own readers of files,
-which would take what was never published for results.
+No other module knows their format. All of them are hidden from Spark's own file readers, which
+would otherwise read unpublished files.
 """
 
 import re
@@ -11,28 +11,28 @@ from dataclasses import dataclass
 OWNER = "_query.json"
 EPOCHS = "_epochs"
 FILES = "_files"
-TAKEN_BACK = "_taken_back"
-GIVEN_BACK = "_given_back"
-ACTS = "_acts"
+HIDDEN = "_taken_back"
+UNHIDDEN = "_given_back"
+OPERATIONS = "_acts"
 PREPARED = "_prepared"
 EXPIRED = "_expired"
 UNDONE = "_undone"
-# A partition column to Spark, so that files of many attempts can be read at once.
+# A partition column for Spark, so that it can read files of many attempts together.
 ATTEMPT_COLUMN = "cleancut_attempt"
 
 _MANIFEST = re.compile(r"([0-9]{20})\.json")
-_TAKEN_BACK = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.json")
+_HIDDEN = re.compile(r"([0-9]{20})-([0-9a-f]{32})\.json")
 _PREPARED = re.compile(r"([0-9]{20})-([0-9a-f]{16})")
 _ATTEMPT = re.compile(rf"{ATTEMPT_COLUMN}=([0-9]{{20}})-([0-9a-f]{{32}})")
 
 
 @dataclass(frozen=True, order=True)
 class Attempt:
-    """One try to write an epoch, and the directory that is its own.
+    """One attempt to write an epoch, with its own directory.
 
     Attributes:
         epoch: Spark's batch id.
-        token: 32 lower-case hexadecimal digits that no other attempt has.
+        token: 32 lower-case hexadecimal digits, unique to the attempt.
     """
 
     epoch: int
@@ -40,17 +40,17 @@ class Attempt:
 
     @property
     def directory(self) -> str:
-        """Its place below the sink's path."""
+        """Its directory below the sink's path."""
         return f"{FILES}/{ATTEMPT_COLUMN}={self.epoch:020d}-{self.token}"
 
 
 @dataclass(frozen=True, order=True)
 class Prepared:
-    """One try to prepare an epoch in a target of two phases.
+    """One attempt to prepare an epoch in a two-phase target.
 
     Attributes:
         epoch: Spark's batch id.
-        token: 16 lower-case hexadecimal digits that no other try has.
+        token: 16 lower-case hexadecimal digits, unique to the attempt.
     """
 
     epoch: int
@@ -63,38 +63,38 @@ class Prepared:
 
     @property
     def directory(self) -> str:
-        """The place of the record that it may be there, below the sink's path."""
+        """The name of the record that the target may have it, below the sink's path."""
         return f"{PREPARED}/{self.epoch:020d}-{self.token}"
 
 
 def expiry_name(number: int) -> str:
-    """The place of an expiry record, below the sink's path."""
+    """The name of an expiry record, below the sink's path."""
     return f"{EXPIRED}/{number:020d}.json"
 
 
 def expiry_numbers(names: Iterable[str]) -> list[int]:
-    """The expiry records that are among the names in `EXPIRED`; ascending."""
+    """The numbers of the expiry records among the names in `EXPIRED`; ascending."""
     return manifest_epochs(names)
 
 
 def prepared_in(names: Iterable[str]) -> list[Prepared]:
-    """The tries whose records are among the names in `PREPARED`, by their epochs."""
+    """The attempts whose records are among the names in `PREPARED`, ordered by epoch."""
     matched = filter(None, map(_PREPARED.fullmatch, names))
-    return sorted(Prepared(int(found[1]), found[2]) for found in matched)
+    return sorted(Prepared(int(match[1]), match[2]) for match in matched)
 
 
 def manifest_name(epoch: int) -> str:
-    """The place of an epoch's manifest below the sink's path."""
+    """The name of an epoch's manifest, below the sink's path."""
     return f"{EPOCHS}/{epoch:020d}.json"
 
 
-def act_name(epoch: int) -> str:
-    """The place of what the sink notes of an act, below its path."""
-    return f"{ACTS}/{epoch:020d}.json"
+def operation_name(epoch: int) -> str:
+    """The name of the record of an operation, below the sink's path."""
+    return f"{OPERATIONS}/{epoch:020d}.json"
 
 
 def undone_name(epoch: int) -> str:
-    """The place of the record that an epoch is undone, below the sink's path."""
+    """The name of the record that an epoch is undone, below the sink's path."""
     return f"{UNDONE}/{epoch:020d}.json"
 
 
@@ -104,33 +104,28 @@ def undone_epochs(names: Iterable[str]) -> set[int]:
 
 
 def manifest_epochs(names: Iterable[str]) -> list[int]:
-    """The epochs whose records are among the names in `EPOCHS`, or in `ACTS`; ascending."""
-    return sorted(int(found[1]) for found in map(_MANIFEST.fullmatch, names) if found)
+    """The epochs whose records are among the names in `EPOCHS`, or in `OPERATIONS`; ascending."""
+    return sorted(int(match[1]) for match in map(_MANIFEST.fullmatch, names) if match)
 
 
-def taken_back_name(attempt: Attempt) -> str:
-    """The place of a manifest that was taken back, below the sink's path."""
-    return f"{TAKEN_BACK}/{attempt.epoch:020d}-{attempt.token}.json"
+def hidden_name(attempt: Attempt) -> str:
+    """The name of a hidden epoch's manifest, below the sink's path."""
+    return f"{HIDDEN}/{attempt.epoch:020d}-{attempt.token}.json"
 
 
-def taken_back(names: Iterable[str]) -> list[Attempt]:
-    """The attempts whose manifests are among the names in `TAKEN_BACK`, by their epochs."""
-    matched = filter(None, map(_TAKEN_BACK.fullmatch, names))
-    return sorted(Attempt(int(found[1]), found[2]) for found in matched)
+def hidden_attempts(names: Iterable[str]) -> list[Attempt]:
+    """The attempts among the names in `HIDDEN` or in `UNHIDDEN`, ordered by epoch."""
+    matched = filter(None, map(_HIDDEN.fullmatch, names))
+    return sorted(Attempt(int(match[1]), match[2]) for match in matched)
 
 
-def given_back_name(attempt: Attempt) -> str:
-    """The place of the record that an attempt was given back by hand, below the sink's path."""
-    return f"{GIVEN_BACK}/{attempt.epoch:020d}-{attempt.token}.json"
-
-
-def given_back(names: Iterable[str]) -> list[Attempt]:
-    """The attempts whose records are among the names in `GIVEN_BACK`, by their epochs."""
-    return taken_back(names)
+def unhidden_name(attempt: Attempt) -> str:
+    """The name of the record that an attempt was unhidden by hand, below the sink's path."""
+    return f"{UNHIDDEN}/{attempt.epoch:020d}-{attempt.token}.json"
 
 
 def attempts(names: Iterable[str]) -> Iterator[Attempt]:
     """The attempts whose directories are among the names in `FILES`."""
-    for found in map(_ATTEMPT.fullmatch, names):
-        if found:
-            yield Attempt(int(found[1]), found[2])
+    for match in map(_ATTEMPT.fullmatch, names):
+        if match:
+            yield Attempt(int(match[1]), match[2])

@@ -1,8 +1,8 @@
-"""The operations on a query's checkpoint, as a directory of records keeps them.
+"""The operations on a query's checkpoint, in a directory of records.
 
-Each is a file that is created once and never changed. Which epochs count follows from these files
-alone. A run records the operations before it lists what is published, and reads them after it has
-published: so an epoch of a run from before a rollback is hidden by one of the two runs.
+Each record is created once and never changed. The records alone define which epochs count. A run
+records the operations before it lists published epochs, and reads them again after it has
+published: so one of the two runs hides an epoch that a run published from before a rollback.
 """
 
 from collections.abc import Iterable
@@ -20,38 +20,38 @@ from cleancut.sinks._core.ledger import (
 from cleancut.sinks._core.query_side import Act, Acted
 from cleancut.sinks._epoch_log.manifest import decoded, encoded
 from cleancut.sinks._epoch_log.names import (
-    ACTS,
     EPOCHS,
-    TAKEN_BACK,
+    HIDDEN,
+    OPERATIONS,
     UNDONE,
-    act_name,
+    hidden_attempts,
     manifest_epochs,
     manifest_name,
-    taken_back,
+    operation_name,
 )
 from cleancut.sinks._epoch_log.records import Records
 
 
 def read_history(records: Records, epochs: Iterable[int]) -> History:
-    """Which epochs count, by the recorded operations.
+    """The epochs that count, by the recorded operations.
 
     Args:
-        records: of the target.
-        epochs: that are published. They have to be listed before this call: a run records the
+        records: the records of the target.
+        epochs: the published epochs. List them before this call, because a run records the
             operations before it publishes.
 
     Raises:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
-    return _history(read_operations(records, manifest_epochs(records.names(ACTS))), epochs)
+    return _history(read_operations(records, manifest_epochs(records.names(OPERATIONS))), epochs)
 
 
 def counts_now(records: Records, epoch: int) -> bool:
     """Whether an epoch that a run has just published counts.
 
-    Only later operations decide that, of which there are none unless the query was rolled back.
+    Only later operations change that, and there are none unless the query was rolled back.
     """
-    later = [number for number in manifest_epochs(records.names(ACTS)) if number > epoch]
+    later = [number for number in manifest_epochs(records.names(OPERATIONS)) if number > epoch]
     return _history(read_operations(records, later), [epoch]).counts(epoch)
 
 
@@ -62,25 +62,27 @@ def last_recorded(records: Records) -> int:
 
 def recorded_epochs(records: Records) -> set[int]:
     """All epochs that were ever published and are recorded, hidden and undone ones included."""
-    hidden = {attempt.epoch for attempt in taken_back(records.names(TAKEN_BACK))}
-    return hidden.union(*(manifest_epochs(records.names(of)) for of in (EPOCHS, UNDONE)))
+    hidden = {attempt.epoch for attempt in hidden_attempts(records.names(HIDDEN))}
+    return hidden.union(
+        *(manifest_epochs(records.names(directory)) for directory in (EPOCHS, UNDONE))
+    )
 
 
 def find_lost_since(
     records: Records, batch: Batch, expected: Expected, last: int
 ) -> EpochsLost | None:
-    """The epochs that the target has lost since a run has published or found one; one request.
+    """The epochs that the target has lost since a run published or found one; one request.
 
     Args:
-        records: of the target.
-        batch: that is about to be published.
-        expected: the epochs that the target should have.
+        records: the records of the target.
+        batch: the batch to publish.
+        expected: the epochs that the target must have.
         last: the last epoch that the run has published or found.
     """
     if records.read(manifest_name(last)) is not None or not counts_now(records, last):
         return None
-    found = lost_after(last_recorded(records), batch, expected)
-    return EpochsLost(EpochRanges.of([last])) if found is None else found
+    lost = lost_after(last_recorded(records), batch, expected)
+    return EpochsLost(EpochRanges.of([last])) if lost is None else lost
 
 
 def find_lost_before(
@@ -89,10 +91,10 @@ def find_lost_before(
     """The epochs that count after later operations and that the target has lost, if there are any.
 
     Args:
-        records: of the target.
+        records: the records of the target.
         side: the query.
-        history: what is recorded.
-        expected: the epochs that the target should have.
+        history: the recorded history.
+        expected: the epochs that the target must have.
         first: all epochs from this one on are recorded.
     """
     is_unchanged = history.until == NO_EPOCH or not side.acts(history.until)
@@ -103,16 +105,18 @@ def find_lost_before(
 
 
 def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]:
-    """Recorded operations, by the numbers that they have taken.
+    """Recorded operations, by their epoch numbers.
 
     Raises:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
 
     def operation(number: int) -> Act:
-        name = act_name(number)
+        name = operation_name(number)
         body = records.read(name) or b""
-        return Act(number, decoded(body, records.at(name), lambda of: typed(of, "source", int)))
+        return Act(
+            number, decoded(body, records.at(name), lambda fields: typed(fields, "source", int))
+        )
 
     return tuple(map(operation, numbers))
 
@@ -121,12 +125,12 @@ def record_operations(records: Records, side: Acted, history: History) -> Histor
     """Records the operations since the last recorded epoch or operation.
 
     Args:
-        records: of the target.
+        records: the records of the target.
         side: the query.
-        history: what is recorded; without any epoch, nothing is recorded.
+        history: the recorded history; without any epoch, nothing is recorded.
 
     Returns:
-        Which epochs count after them.
+        The history after these operations.
     """
     operations = tuple(side.acts(history.until)) if history.until != NO_EPOCH else ()
     for operation in operations:
@@ -145,7 +149,7 @@ def record_start(records: Records, epoch: int) -> None:
 
 
 def _record(records: Records, operation: Act) -> None:
-    records.create(act_name(operation.epoch), encoded({"source": operation.source}))
+    records.create(operation_name(operation.epoch), encoded({"source": operation.source}))
 
 
 def _history(operations: tuple[Act, ...], epochs: Iterable[int]) -> History:

@@ -1,4 +1,4 @@
-"""Small files below one path, read and written by the driver or without a JVM."""
+"""Small files below one path, which the driver accesses through the JVM or without one."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,7 +10,7 @@ from cleancut._storage.objects import Place
 
 
 class Records(Protocol):
-    """Small files below one path, which say what is published there.
+    """Small files below one path that define the published epochs.
 
     Attributes:
         location: the path.
@@ -19,29 +19,29 @@ class Records(Protocol):
     location: str
 
     def at(self, name: str) -> str:
-        """The whole path of a name."""
+        """The full path of a name."""
 
     def read(self, name: str) -> bytes | None:
-        """All bytes of a file; None if there is none."""
+        """The content of a file; None if it does not exist."""
 
     def names(self, directory: str) -> list[str]:
-        """The names in a directory, without it; none if there is no such directory.
+        """The names in a directory, relative to it; empty if it does not exist.
 
-        What lies deeper is told by the name of the directory that it is in.
+        Nested files are represented by the name of their subdirectory.
         """
 
     def create(self, name: str, body: bytes) -> bool:
-        """Makes a file that appears at once and whole, unless there is one of that name.
+        """Creates a file atomically, unless it exists.
 
         Returns:
-            Whether it was made.
+            Whether it was created.
         """
 
     def delete(self, name: str) -> None:
-        """Removes a file, if it is there."""
+        """Deletes a file, if it exists."""
 
     def remove(self, directory: str) -> None:
-        """Removes a directory with all that is in it, if it is there."""
+        """Deletes a directory with all its files, if it exists."""
 
 
 class PlainRecords:
@@ -58,12 +58,12 @@ class PlainRecords:
         *,
         objects: Place | None = None,
     ) -> None:
-        # It reads with pyarrow, which no epoch that a driver writes needs.
+        # Imported here, because the epochs of a driver need no pyarrow.
         from cleancut._checkpoint.read.root import objects_at
 
         self.location = location
-        found = objects_at(location, "", access) if objects is None else objects
-        self._objects = found
+        listed = objects_at(location, "", access) if objects is None else objects
+        self._objects = listed
 
     def at(self, name: str) -> str:
         return self._objects.path(name)
@@ -75,8 +75,8 @@ class PlainRecords:
             return None
 
     def names(self, directory: str) -> list[str]:
-        found = (name.removeprefix(f"{directory}/") for name in self._objects.list(directory))
-        return list(dict.fromkeys(name.partition("/")[0] for name in found))
+        relative = (name.removeprefix(f"{directory}/") for name in self._objects.list(directory))
+        return list(dict.fromkeys(name.partition("/")[0] for name in relative))
 
     def sizes(self, directory: str) -> Mapping[str, int]:
         """The size in bytes of each file below a directory, by name."""
@@ -86,7 +86,7 @@ class PlainRecords:
         return self._objects.create(name, body)
 
     def copy(self, name: str, size: int, into: "PlainRecords") -> None:
-        """Copies a file of this size, if it is there and the other one is not."""
+        """Copies a file of this size, if it exists and the target does not."""
         with suppress(FileNotFoundError):
             copy_object(self._objects, into._objects, name, size)
 

@@ -19,28 +19,29 @@ from cleancut.sinks._epoch_log.names import (
     EPOCHS,
     EXPIRED,
     FILES,
-    TAKEN_BACK,
+    HIDDEN,
     attempts,
     expiry_name,
     expiry_numbers,
+    hidden_attempts,
+    hidden_name,
     manifest_epochs,
     manifest_name,
-    taken_back,
-    taken_back_name,
 )
 from cleancut.sinks._epoch_log.records import Records
-from cleancut.sinks._epoch_log.view import look
+from cleancut.sinks._epoch_log.view import visible_manifests
 
 _TRIES = 20
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Which epochs are not expired: the last ones, and the young ones.
+    """The retained epochs: the last ones, and the young ones.
 
     Attributes:
-        last: how many; at least 1, because a run may request the last epoch again.
-        since_ms: those published from then on, in Unix time; None keeps none for its age.
+        last: number of last epochs; at least 1, because a run may request the last epoch again.
+        since_ms: earliest publication time of retained epochs, in Unix time; None if age does not
+            count.
     """
 
     last: int
@@ -51,16 +52,16 @@ class Kept:
         """The retention that a caller requests.
 
         Raises:
-            ValueError: nothing is to be kept, or the age cannot be parsed.
+            ValueError: no epoch would be retained, or the age cannot be parsed.
         """
         if keep < 1:
-            raise ValueError(f"retain_last is {keep}, and the last epoch always stays")
+            raise ValueError(f"retain_last is {keep}, and must be at least 1")
         if retain_for is None:
             return Kept(keep, None)
         return Kept(keep, time.time_ns() // 1_000_000 - age_ms(retain_for))
 
     def before(self, published: Mapping[int, int]) -> int:
-        """The last epoch that is not kept; -1 if all are.
+        """The last epoch that is not retained; -1 if all are.
 
         Args:
             published: the time of publication of each epoch, in Unix time in ms.
@@ -75,12 +76,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class ExpiryRecord:
-    """The epochs that do not count any more.
+    """The record of expired epochs.
 
     Attributes:
-        number: of the record; numbers are consecutive.
+        number: number of the record; numbers are consecutive.
         until: the last expired epoch.
-        made_ms: when the record was created, in Unix time.
+        made_ms: time at which the record was created, in Unix time.
     """
 
     number: int
@@ -88,12 +89,12 @@ class ExpiryRecord:
     made_ms: int
 
     def encode(self) -> bytes:
-        """The record as it is written."""
+        """The record as bytes."""
         return encoded({"number": self.number, "until": self.until, "madeMs": self.made_ms})
 
     @staticmethod
     def decode(body: bytes, path: str) -> "ExpiryRecord":
-        """Reads what `encode` returned.
+        """Parses the result of `encode`.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED, naming the path.
@@ -110,7 +111,7 @@ class ExpiryRecord:
         return decoded(body, path, parsed)
 
 
-# Of a sink that has no record: no epoch has expired.
+# The default if a sink has no record: no epoch has expired.
 _NONE = ExpiryRecord(number=-1, until=-1, made_ms=0)
 
 
@@ -129,10 +130,10 @@ def _newest(records: Records) -> ExpiryRecord:
         numbers = expiry_numbers(records.names(EXPIRED))
         if not numbers:
             return _NONE
-        # It is deleted only if there is a later one.
-        found = _read(records, numbers[-1])
-        if found is not None:
-            return found
+        # It is deleted only if there is a later record.
+        record = _read(records, numbers[-1])
+        if record is not None:
+            return record
     raise error_of("CLEANCUT_SINK_CONCURRENT_CHANGE", path=records.location, tries=_TRIES)
 
 
@@ -143,25 +144,25 @@ def _read(records: Records, number: int) -> ExpiryRecord | None:
 
 
 def published_epochs(records: Records, *, after: int = -1) -> list[Manifest]:
-    """All epochs that readers see; ascending.
+    """All epochs that readers see, ascending.
 
     Args:
-        records: of the sink.
+        records: the records of the sink.
         after: only epochs after this one.
 
     Raises:
         RetryableError: CLEANCUT_SINK_CONCURRENT_CHANGE.
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
-    return look(records, expired_until(records), after=after)
+    return visible_manifests(records, expired_until(records), after=after)
 
 
 def expire(records: Records, kept: Kept, *, until: int | None = None) -> list[Manifest]:
-    """Expires epochs, also those that were taken back; returns those that readers saw.
+    """Expires epochs, including hidden ones; returns those that readers saw.
 
     Args:
-        records: of the sink.
-        kept: the epochs that stay.
+        records: the records of the sink.
+        kept: the retained epochs.
         until: no epoch after this one expires; None is no limit.
 
     Raises:
@@ -170,7 +171,7 @@ def expire(records: Records, kept: Kept, *, until: int | None = None) -> list[Ma
     """
     for _ in range(_TRIES):
         newest = _newest(records)
-        seen = look(records, newest.until)
+        seen = visible_manifests(records, newest.until)
         last = kept.before({manifest.epoch: manifest.published_ms for manifest in seen})
         last = last if until is None else min(last, until)
         if last < 0:
@@ -195,7 +196,7 @@ def collect(records: Records, grace_ms: int) -> None:
     for number in reversed(numbers):
         due = _read(records, number)
         if due is None:
-            # Another process deletes them.
+            # Another process deletes it concurrently.
             return
         if due.made_ms <= due_ms:
             break
@@ -209,13 +210,13 @@ def collect(records: Records, grace_ms: int) -> None:
 
 
 def _delete_epochs(records: Records, until: int) -> None:
-    # Manifests first: a run that begins deletes the files that no manifest names.
+    # Manifests first: a run that begins deletes files that no manifest references.
     for epoch in manifest_epochs(records.names(EPOCHS)):
         if epoch <= until:
             records.delete(manifest_name(epoch))
-    for attempt in taken_back(records.names(TAKEN_BACK)):
+    for attempt in hidden_attempts(records.names(HIDDEN)):
         if attempt.epoch <= until:
-            records.delete(taken_back_name(attempt))
+            records.delete(hidden_name(attempt))
     for attempt in attempts(records.names(FILES)):
         if attempt.epoch <= until:
             records.remove(attempt.directory)

@@ -1,4 +1,4 @@
-"""The place that a sink writes to, as Cleancut's JVM side reaches it, or as it is read without."""
+"""The directory of a sink, accessed through Cleancut's JVM side or without a JVM."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 class SinkDirectory:
-    """Implements `Records`, and writes: a directory in a bucket or of a file system of Hadoop.
+    """Implements `Records` and writes rows: a directory in a bucket or in a Hadoop file system.
 
-    Names are those below the directory, with slashes between their parts. Records are written as
-    the objects of a checkpoint are, by the same client; files of rows by Spark's own writers. Both
-    are done by the driver of the session, which may be the server of this client.
+    Names are relative to the directory, separated by slashes. The client of checkpoints writes
+    records; Spark's own writers write files of rows. Both run on the driver of the session, which
+    may be the server of this client.
 
     Attributes:
-        location: the directory, as Hadoop names it.
+        location: the directory, in Hadoop's form.
     """
 
     def __init__(self, spark: "SparkSession", path: str) -> None:
         self._driver = driver_of(spark)
         self._path = path
-        self.location: str = self._asked("location")
+        self.location: str = self._call("location")
 
-    def _asked(self, method: str, *arguments: str) -> Any:
-        """What the driver says of the directory, which each call names anew."""
+    def _call(self, method: str, *arguments: str) -> Any:
+        """Calls a method of the driver's directory, which each call opens again."""
         with translating():
             side = self._driver.side("sinks")
             return getattr(side, method)(self._driver.session, self._path, *arguments)
@@ -39,37 +39,37 @@ class SinkDirectory:
         return f"{self.location.rstrip('/')}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        found = text_of(self._asked("read", name))
-        return None if found is None else found.encode()
+        text = text_of(self._call("read", name))
+        return None if text is None else text.encode()
 
     def names(self, directory: str) -> list[str]:
-        # One text, because there is a name for each epoch, and a call for each takes seconds.
-        return _lines(self._asked("names", directory))
+        # Returned as one text: a call for each epoch's name takes seconds.
+        return _lines(self._call("names", directory))
 
     def prepare(self) -> None:
-        """Makes sure, once in a run, that the place will do, and clears what crashes have left.
+        """Checks the directory once in a run, and deletes leftovers of crashes.
 
         Raises:
             RequestError: CLEANCUT_OBJECT_STORE_UNSAFE.
         """
-        self._asked("prepare")
+        self._call("prepare")
 
     def create(self, name: str, body: bytes) -> bool:
-        return bool(self._asked("create", name, body.decode()))
+        return bool(self._call("create", name, body.decode()))
 
     def files(self, directory: str) -> Iterator[tuple[str, int]]:
-        """Name and size in bytes of each file below a directory that is there."""
-        return _listed(self._asked("files", directory))
+        """Name and size in bytes of each file below an existing directory."""
+        return _listed(self._call("files", directory))
 
     def write(
         self, rows: "DataFrame", output: "Output", directory: str
     ) -> tuple[int, list[tuple[str, int]]]:
-        """Writes rows into a directory that is not there, reading them once.
+        """Writes rows into a new directory, reading them once.
 
-        Tasks that failed or were too late may have left other files there.
+        Tasks that failed or were late may leave other files in it.
 
         Returns:
-            How many rows, and name and size in bytes of each file.
+            The number of rows, and name and size in bytes of each file.
         """
         place = self.at(directory)
         count, files = written(
@@ -78,8 +78,8 @@ class SinkDirectory:
         return count, [(f"{directory}/{name}", size) for name, size in files]
 
     def delete(self, name: str) -> None:
-        """Removes a file, or a directory with all that is in it, if it is there."""
-        self._asked("delete", name)
+        """Deletes a file, or a directory with all its files, if it exists."""
+        self._call("delete", name)
 
     remove = delete
 
@@ -91,28 +91,28 @@ def written(
     partition_by: Sequence[str],
     place: str,
 ) -> tuple[int, list[tuple[str, int]]]:
-    """Has Spark's own writers write rows into a directory that is not there, reading them once.
+    """Writes rows into a new directory by Spark's own writers, reading them once.
 
     Args:
-        rows: of any session.
+        rows: rows of any session.
         form: Spark's name of the format.
-        options: of the format.
-        partition_by: columns that go into the names of directories.
-        place: the directory, as Hadoop names it.
+        options: options of the format.
+        partition_by: partition columns, in the names of directories.
+        place: the directory, in Hadoop's form.
 
     Returns:
-        How many rows, and name below the directory and size in bytes of each file.
+        The number of rows, and for each file its name below the directory and its size in bytes.
     """
     driver = driver_of(rows.sparkSession)
-    told = json.dumps(dict(options)), json.dumps(list(partition_by))
+    encoded = json.dumps(dict(options)), json.dumps(list(partition_by))
     with translating():
-        found = driver.side("sinks").write(driver.given(rows), form, *told, place)
-    count, _, files = str(found).partition("\n")
+        report = driver.side("sinks").write(driver.given(rows), form, *encoded, place)
+    count, _, files = str(report).partition("\n")
     return int(count), list(_listed(files))
 
 
 def bytes_of(rows: "DataFrame") -> int:
-    """How many bytes Spark takes rows for, which it knows of those that it keeps."""
+    """Spark's estimate of the size of rows, which is exact for cached rows."""
     driver = driver_of(rows.sparkSession)
     with translating():
         return int(driver.side("sinks").bytes(driver.given(rows)))

@@ -1,4 +1,4 @@
-"""A sink of files: each epoch is written once, and visible as a whole or not at all."""
+"""A sink that writes files: each epoch is published once and atomically."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Epochs that are published as files: what `EpochFiles` and `Channel` have in common."""
+"""The base of `EpochFiles` and `Channel`: epochs that are published as files."""
 
 import os
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from cleancut.sinks._epoch_log.manifest import Manifest
 from cleancut.sinks._epoch_log.records import PlainRecords
 from cleancut.sinks._epoch_log.retention import expired_until
 from cleancut.sinks._epoch_log.rollback import forget, hide, show
-from cleancut.sinks._epoch_log.view import look
+from cleancut.sinks._epoch_log.view import visible_manifests
 from cleancut.sinks._files.directory import SinkDirectory
 from cleancut.sinks._files.publishing import Output, Publishing
 from cleancut.sinks._files.rows import RowReader
@@ -34,13 +34,13 @@ class PublishedEpoch(Brief):
 
     Attributes:
         epoch: Spark's batch id.
-        rows: how many it has.
-        files: how many hold them.
-        bytes: the size of all its files.
-        format: Spark's name of their format.
-        query_id: Spark's id of the query.
+        rows: number of rows.
+        files: number of files.
+        bytes: size of all files.
+        format: Spark's name of the file format.
+        query_id: Spark's query id.
         run_id: Spark's id of the run that wrote it.
-        published: when it became visible, UTC.
+        published: time at which it became visible, in UTC.
     """
 
     epoch: int
@@ -54,7 +54,7 @@ class PublishedEpoch(Brief):
 
 
 class PublishedFiles(EpochSink):
-    """A directory into which one query publishes its epochs, each once and as a whole."""
+    """A directory to which one query publishes its epochs, each once and atomically."""
 
     reads_rows_once = True
 
@@ -65,11 +65,11 @@ class PublishedFiles(EpochSink):
 
     @property
     def ledger_key(self) -> str:
-        """The path, as Hadoop names it; see `EpochSink`."""
+        """The path, in Hadoop's form; see `EpochSink`."""
         return f"files {self._of_run().location}"
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Goes back with the query, if it has been rolled back; see `EpochSink`.
+        """Hides epochs after a rollback of the query; see `EpochSink`.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes to this path.
@@ -79,7 +79,7 @@ class PublishedFiles(EpochSink):
         self._publishing.follow(side, self._expected(side.batch))
 
     def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publishing:
-        """What publishes the epochs of a run."""
+        """The publisher of a run's epochs."""
         return Publishing(directory, self._output)
 
     def published(self, batch: Batch) -> str | None:
@@ -88,35 +88,35 @@ class PublishedFiles(EpochSink):
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, another query writes to this path;
                 CLEANCUT_SINK_EPOCH_CONFLICT, the query has published the epoch with other input,
-                and was set back since.
-            CorruptedError: CLEANCUT_SINK_CORRUPTED, what is published of the epoch cannot be read.
+                and was rolled back since.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, the record of the epoch cannot be read.
         """
-        found = self._of_run().check(batch)
-        return None if found is None else found.encode().decode()
+        manifest = self._of_run().check(batch)
+        return None if manifest is None else manifest.encode().decode()
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Whether all files of a manifest are there; see `EpochSink`."""
+        """Whether all files of a manifest exist; see `EpochSink`."""
         return self._of_run().is_usable(handle, published)
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Writes the files; gives the manifest that is to name them."""
+        """Writes the files; returns the manifest that references them."""
         return self._of_run().stage(rows, batch).encode().decode()
 
     def publish(self, handle: str, batch: Batch) -> None:
-        """Creates the manifest, unless there is one of the epoch; see `EpochSink`."""
+        """Creates the manifest, unless the epoch has one; see `EpochSink`."""
         self._decide(handle, batch)
 
     def _decide(self, handle: str, batch: Batch) -> Manifest:
-        """`publish`; gives what is published, which may be what another run has staged."""
+        """`publish`; returns the published manifest, which another run may have staged."""
         staged = Manifest.decode(handle.encode(), self._path)
         return self._of_run().publish(staged, batch, self._expected(batch))
 
     def clean_up(self, batch: Batch) -> None:
-        """Deletes what tries up to this epoch have left; see `EpochSink`."""
+        """Deletes leftovers of attempts up to this epoch; see `EpochSink`."""
         self._of_run().clean_up(batch.epoch)
 
     def _of_run(self) -> Publishing:
-        assert self._publishing is not None, "a sink begins before it is asked"
+        assert self._publishing is not None, "begin() must be called first"
         return self._publishing
 
     def read(
@@ -126,22 +126,22 @@ class PublishedFiles(EpochSink):
         *,
         epoch_column: str | None = None,
     ) -> "DataFrame":
-        """The rows of published epochs, as they are now; epochs that come later are not in it.
+        """The rows of the epochs that are published now; later ones are not included.
 
-        Columns are found by their names. Those that an epoch does not have are null in its rows;
-        the order is that of the newest epoch, and what only older ones have follows.
+        Columns are matched by name. Columns that an epoch does not have are null in its rows. The
+        column order is that of the newest epoch, followed by columns of older epochs.
 
         Args:
             spark: any session that can read the path.
-            epochs: which ones; None is all of them.
-            epoch_column: the name of a column to add, which says what epoch a row is of.
+            epochs: the epochs to read; None is all.
+            epoch_column: name of an additional column with the epoch of each row.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published, or none is.
-            CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest or a file that it names is missing.
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of `epochs` is not published, or none.
+            CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest or a referenced file is missing.
         """
         directory = SinkDirectory(spark, self._path)
-        manifests = look(directory, expired_until(directory), epochs)
+        manifests = visible_manifests(directory, expired_until(directory), epochs)
         if not manifests:
             raise error_of("CLEANCUT_SINK_EPOCHS_MISSING", path=directory.location, epochs="any")
         return RowReader(spark, directory, self._output.options).rows(manifests, epoch_column)
@@ -151,25 +151,25 @@ class PublishedFiles(EpochSink):
         epochs: Iterable[int] | None = None,
         **access: Unpack[S3Options],
     ) -> list[str]:
-        """The files of published epochs, as they are now, for whoever reads without Cleancut.
+        """The files of the epochs that are published now, for readers without Cleancut.
 
-        No Spark and no JVM are needed: the path is reached as `cleancut.Checkpoint` reaches its
-        location. Values of `partition_by` are in the paths alone, as `column=value`.
+        It needs neither Spark nor a JVM: it accesses the path as `cleancut.Checkpoint` accesses its
+        location. The values of `partition_by` are in the paths only, as `column=value`.
 
         Args:
-            epochs: which ones; None is all of them.
+            epochs: the epochs; None is all.
             access: for `s3://`: `S3Options`.
 
         Returns:
-            Whole paths, in the order of the epochs; `s3://bucket/…` for what is in a bucket.
+            Full paths, ordered by epoch; `s3://bucket/…` for objects in a bucket.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of them is not published; what
-                `Checkpoint` raises for a location.
+            RequestError: CLEANCUT_SINK_EPOCHS_MISSING, one of `epochs` is not published; or an
+                error of `Checkpoint` for its location.
             CorruptedError: CLEANCUT_SINK_CORRUPTED, a manifest cannot be read.
         """
         records = PlainRecords(self._path, S3Access(access))
-        manifests = look(records, expired_until(records), epochs)
+        manifests = visible_manifests(records, expired_until(records), epochs)
         return [records.at(file.name) for manifest in manifests for file in manifest.files]
 
     def hide_epochs(self, after: int, **access: Unpack[S3Options]) -> InfoList[PublishedEpoch]:
@@ -180,7 +180,7 @@ class PublishedFiles(EpochSink):
         until `delete_hidden_epochs` is called.
 
         Args:
-            after: the last epoch that stays visible; -1 hides all.
+            after: the last epoch that remains visible; -1 hides all.
             access: as for `paths`; neither Spark nor a JVM is needed.
 
         Returns:
@@ -230,14 +230,14 @@ def published(manifests: Iterable[Manifest]) -> "InfoList[PublishedEpoch]":
     """The epochs of manifests, for users."""
     return InfoList(
         PublishedEpoch(
-            epoch=of.epoch,
-            rows=of.rows,
-            files=len(of.files),
-            bytes=of.size_bytes,
-            format=of.format,
-            query_id=of.query_id,
-            run_id=of.run_id,
-            published=moment(of.published_ms),
+            epoch=manifest.epoch,
+            rows=manifest.rows,
+            files=len(manifest.files),
+            bytes=manifest.size_bytes,
+            format=manifest.format,
+            query_id=manifest.query_id,
+            run_id=manifest.run_id,
+            published=moment(manifest.published_ms),
         )
-        for of in manifests
+        for manifest in manifests
     )

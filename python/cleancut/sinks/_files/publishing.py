@@ -1,4 +1,4 @@
-"""How an epoch is written and made visible, once, and what crashes have left is taken away."""
+"""Writes and publishes epochs as files, once, and deletes leftovers of crashes."""
 
 import logging
 import secrets
@@ -25,12 +25,12 @@ from cleancut.sinks._epoch_log.manifest import (
 from cleancut.sinks._epoch_log.names import (
     EPOCHS,
     FILES,
-    TAKEN_BACK,
+    HIDDEN,
     Attempt,
     attempts,
+    hidden_attempts,
     manifest_epochs,
     manifest_name,
-    taken_back,
 )
 from cleancut.sinks._epoch_log.operations import (
     counts_now,
@@ -53,14 +53,14 @@ _LOG = logging.getLogger("cleancut.sinks")
 
 @dataclass(frozen=True)
 class Output:
-    """How rows are written.
+    """Options of written files.
 
     Attributes:
         format: Spark's name of the format.
-        partition_by: the columns that go into the directories' names.
-        options: Spark's, for this format.
-        check: of a channel, whose epochs are linked: whether rows fit what it has, which the last
-            epoch before them says; None where epochs are apart.
+        partition_by: partition columns, in the names of directories.
+        options: Spark's options of the format.
+        check: for a channel, whose epochs are linked: checks that rows fit the schema of the last
+            epoch; None if epochs are independent.
     """
 
     format: str
@@ -70,12 +70,12 @@ class Output:
 
 
 class Publishing:
-    """The epochs of one run of a query.
+    """Publishes the epochs of one run of a query.
 
-    `follow` comes once. For each epoch `check` comes first, then `stage`, the seal, `publish` and
-    `clean_up`. An epoch is invisible before `publish`, and visible as a whole from then on. `stage`
-    and `publish` are left out where `check` has found the epoch, and `stage` where what an earlier
-    run has sealed `is_usable`.
+    Call `follow` once. For each epoch call `check`, then `stage`, the seal, `publish` and
+    `clean_up`. An epoch is invisible before `publish`, and completely visible from then on. If
+    `check` has found the epoch, `stage` and `publish` are not called; if `is_usable` holds for the
+    output that an earlier run has sealed, `stage` is not called.
     """
 
     def __init__(self, directory: SinkDirectory, output: Output) -> None:
@@ -88,17 +88,17 @@ class Publishing:
         self._left: list[Attempt] | None = None
         self._expired = -1
         self._kept: set[int] = set()
-        # What this run has published, or found, of the epoch that it is at, and of the last one.
+        # The manifests of the current epoch and of the last one that this run published or found.
         self._seen: Manifest | None = None
         self._last: Manifest | None = None
 
     @property
     def location(self) -> str:
-        """The directory, as Hadoop names it."""
+        """The directory, in Hadoop's form."""
         return self._directory.location
 
     def follow(self, side: QuerySide, expected: Expected = EXPECT_NOTHING) -> None:
-        """Hides and shows what the query has gone back behind, and to.
+        """Hides and unhides epochs after rollbacks of the query.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_ROWS_MISSING,
@@ -124,7 +124,7 @@ class Publishing:
                 raise error_for(given_up, side.batch, self._directory.location)
 
     def check(self, batch: Batch) -> Manifest | None:
-        """What is published of the epoch; None if nothing is, so that it is to be written.
+        """The manifest of the epoch; None if it is not published and must be written.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_EPOCH_CONFLICT,
@@ -140,15 +140,15 @@ class Publishing:
                 query=batch.query_id,
                 until=self._expired,
             )
-        found = read_manifest(self._directory, batch.epoch)
-        if found is not None:
-            found.check(batch, self._directory.location)
-            self._last = found
-        self._seen = found
-        return found
+        manifest = read_manifest(self._directory, batch.epoch)
+        if manifest is not None:
+            manifest.check(batch, self._directory.location)
+            self._last = manifest
+        self._seen = manifest
+        return manifest
 
     def _is_ours(self, batch: Batch) -> bool:
-        """Whether the place is the query's; else it is nobody's yet."""
+        """Whether the query owns the directory; otherwise it has no owner yet."""
         if not self._is_claimed:
             owner = owner_of(self._directory)
             if owner is not None:
@@ -157,22 +157,20 @@ class Publishing:
         return self._is_claimed
 
     def is_usable(self, handle: str, published: str | None) -> bool:
-        """Whether what an earlier run had staged when it sealed the epoch can be published.
+        """Whether the output that an earlier run staged and sealed can be published.
 
         Args:
-            handle: the manifest that the seal has.
-            published: that of the epoch, if there is one.
+            handle: the manifest in the seal.
+            published: the published manifest of the epoch, if there is one.
         """
         staged = Manifest.decode(handle.encode(), f"the seal for {self._directory.location}")
         if published is not None:
-            found = Manifest.decode(published.encode(), self._directory.location)
-            return staged.attempt == found.attempt
+            published_manifest = Manifest.decode(published.encode(), self._directory.location)
+            return staged.attempt == published_manifest.attempt
         if self._is_whole(staged):
             return True
         place = self._directory.at(staged.attempt.directory)
-        _LOG.warning(
-            "%s is not as it was sealed, so that epoch %s is run again", place, staged.epoch
-        )
+        _LOG.warning("%s differs from its seal, so epoch %s runs again", place, staged.epoch)
         return False
 
     def _is_whole(self, staged: Manifest) -> bool:
@@ -181,19 +179,19 @@ class Publishing:
             return True
         if attempt not in attempts(self._directory.names(FILES)):
             return False
-        found = {DataFile(*file) for file in self._directory.files(attempt.directory)}
-        return found >= set(staged.files)
+        existing = {DataFile(*file) for file in self._directory.files(attempt.directory)}
+        return existing >= set(staged.files)
 
     def stage(self, df: "DataFrame", batch: Batch) -> Manifest:
-        """Writes the rows where nobody looks for them; gives what is to be published."""
+        """Writes the rows invisibly; returns the manifest to publish."""
         link = self._linked(df.schema, batch)
         self._prepare()
         attempt = Attempt(batch.epoch, secrets.token_hex(16))
         rows, written = self._directory.write(df, self._output, attempt.directory)
-        # Of an epoch that only moves the watermark Spark writes a file without rows.
+        # For an epoch that only advances the watermark, Spark writes a file without rows.
         files = tuple(DataFile(*file) for file in sorted(written)) if rows else ()
-        found = self._manifest(attempt, df.schema, link, batch)
-        return replace(found, rows=rows, files=files)
+        manifest = self._manifest(attempt, df.schema, link, batch)
+        return replace(manifest, rows=rows, files=files)
 
     def _prepare(self) -> None:
         if not self._is_prepared:
@@ -203,7 +201,7 @@ class Publishing:
     def _manifest(
         self, attempt: Attempt, schema: "StructType", link: Link | None, batch: Batch
     ) -> Manifest:
-        """That of an epoch without rows."""
+        """The manifest of an epoch without rows."""
         return Manifest(
             attempt=attempt,
             query_id=batch.query_id,
@@ -221,17 +219,17 @@ class Publishing:
     def publish(
         self, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
     ) -> Manifest:
-        """Makes an epoch visible that is sealed, unless another run came first.
+        """Publishes a sealed epoch, unless another run has published it.
 
-        An error does not tell whether it is visible, so what is staged stays where it is.
+        After an error it is unknown whether the epoch is visible, so staged files are not deleted.
 
         Args:
-            staged: what was staged.
+            staged: the staged manifest.
             batch: the epoch.
-            expected: the epochs that the place should have.
+            expected: the epochs that the directory must have.
 
         Returns:
-            What is published: the very manifest, or that of the run that came first.
+            The published manifest: the staged one, or that of the other run.
 
         Raises:
             RequestError: CLEANCUT_SINK_OWNER_MISMATCH, CLEANCUT_SINK_EPOCH_CONFLICT,
@@ -249,25 +247,25 @@ class Publishing:
             self._has_published = True
         check_followed(self._directory, batch, self._move)
         name = manifest_name(staged.epoch)
-        found: Manifest | None = staged
+        published: Manifest | None = staged
         if not self._directory.create(name, staged.encode()):
-            found = read_manifest(self._directory, staged.epoch)
-        if found is None:
-            # It was there a moment ago, and nothing of this package ever removes one.
+            published = read_manifest(self._directory, staged.epoch)
+        if published is None:
+            # It existed a moment ago, and Cleancut never deletes one.
             raise error_of(
                 "CLEANCUT_SINK_CORRUPTED",
                 path=self._directory.at(name),
-                detail="it was removed while the epoch was published",
+                detail="it was deleted while the epoch was published",
             )
-        if found.attempt != attempt:
-            found.check(batch, self._directory.location)
-        if found.attempt != attempt or not staged.files:
+        if published.attempt != attempt:
+            published.check(batch, self._directory.location)
+        if published.attempt != attempt or not staged.files:
             self._delete(attempt)
         if not counts_now(self._directory, batch.epoch):
-            hide_manifest(self._directory, found)
+            hide_manifest(self._directory, published)
             raise rolled_back(batch, self._directory.location)
-        self._seen = self._last = found
-        return found
+        self._seen = self._last = published
+        return published
 
     def _check_last(self, batch: Batch, expected: Expected) -> None:
         if self._last is None or self._last.epoch >= batch.epoch:
@@ -289,43 +287,43 @@ class Publishing:
         return Link(None if self._last is None else self._last.attempt)
 
     def clean_up(self, epoch: int) -> None:
-        """Deletes what attempts have left that were never published, up to this epoch.
+        """Deletes leftovers of unpublished attempts up to this epoch.
 
-        They never will be: each epoch up to this one has its manifest, or had to have it before
-        this one was begun. Attempts of later epochs may be those of a run that goes on, and are
-        looked at when their epoch is published. What appears after the first epoch of a run is left
-        to the next run: this one leaves nothing but when it dies. What was taken back may be given
-        back, and stays.
+        They will never be published: each epoch up to this one has its manifest, or must have had
+        it before this one began. Attempts of later epochs may belong to a concurrent run, and are
+        checked when their epoch is published. Leftovers that appear after the first epoch of a run
+        are left to the next run: this run leaves some only if it is killed. Hidden epochs may be
+        unhidden, and are retained.
         """
         if self._left is None:
-            # In this order, so that no attempt is seen whose manifest is not.
-            kept = set(taken_back(self._directory.names(TAKEN_BACK)))
-            found = set(attempts(self._directory.names(FILES))) - kept
+            # In this order, so that each listed attempt has its manifest listed.
+            kept = set(hidden_attempts(self._directory.names(HIDDEN)))
+            unpublished = set(attempts(self._directory.names(FILES))) - kept
             # Files of expired epochs are deleted after their grace period.
-            self._left = sorted(of for of in found if of.epoch > self._expired)
+            self._left = sorted(attempt for attempt in unpublished if attempt.epoch > self._expired)
             self._kept = set(manifest_epochs(self._directory.names(EPOCHS)))
         due = [attempt for attempt in self._left if attempt.epoch <= epoch]
         self._left = self._left[len(due) :]
-        for of, group in groupby(due, lambda attempt: attempt.epoch):
-            for attempt in self._unpublished(of, list(group)):
+        for number, group in groupby(due, lambda attempt: attempt.epoch):
+            for attempt in self._unpublished(number, list(group)):
                 self._delete(attempt)
 
-    def _unpublished(self, epoch: int, found: list[Attempt]) -> "Iterable[Attempt]":
+    def _unpublished(self, epoch: int, attempts_left: list[Attempt]) -> "Iterable[Attempt]":
         manifest: Manifest | None = None
         if self._seen is not None and self._seen.epoch == epoch:
             manifest = self._seen
         elif epoch in self._kept:
-            # One directory beside one manifest is the manifest's, and needs no request.
-            if len(found) == 1:
+            # A single directory of a published epoch belongs to its manifest; no request needed.
+            if len(attempts_left) == 1:
                 return ()
             manifest = read_manifest(self._directory, epoch)
         kept = manifest.attempt if manifest is not None and manifest.files else None
-        return (attempt for attempt in found if attempt != kept)
+        return (attempt for attempt in attempts_left if attempt != kept)
 
     def _delete(self, attempt: Attempt) -> None:
         try:
             self._directory.delete(attempt.directory)
-        except Exception as failure:  # whatever the store says
-            # The epoch is published; that there is something beside it changes no result.
+        except Exception as failure:  # any error
+            # The epoch is published; a leftover changes no result.
             place = self._directory.at(attempt.directory)
-            _LOG.warning("%s is of no use and could not be deleted: %s", place, failure)
+            _LOG.warning("%s is not used and could not be deleted: %s", place, failure)

@@ -1,4 +1,4 @@
-"""The rows of published epochs, as Spark reads them."""
+"""Reads the rows of published epochs with Spark."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads with a session, and the options of a format.
+    """Reads with a session and options of the format.
 
     Attributes:
-        spark: any that can read the files.
-        records: of the sink, whose paths they have.
-        options: Spark's, for the format.
+        spark: any session that can read the files.
+        records: the records of the sink.
+        options: Spark's options of the format.
     """
 
     spark: "SparkSession"
@@ -31,7 +31,7 @@ class RowReader:
     options: Mapping[str, str]
 
     def rows(self, manifests: Sequence[Manifest], epoch_column: str | None) -> "DataFrame":
-        """The rows of epochs, of which there is one at least; the newest columns come first."""
+        """The rows of at least one epoch; the columns of the newest epoch come first."""
         alike: dict[tuple[object, ...], list[Manifest]] = {}
         for manifest in reversed(manifests):
             kind = (manifest.format, manifest.schema, manifest.partition_by)
@@ -59,8 +59,8 @@ class RowReader:
         """The content of some files, and its columns.
 
         Args:
-            manifest: of one of the epochs, which has their format and schema.
-            names: of the files.
+            manifest: manifest of one of the epochs, which has their format and schema.
+            names: names of the files.
         """
         from pyspark.errors import AnalysisException
         from pyspark.sql import functions as F  # noqa: N812
@@ -75,7 +75,7 @@ class RowReader:
                 self.spark.read.format(manifest.format)
                 .options(**self.options)
                 .option("basePath", self.records.at(FILES))
-                # Names of files, in which a bracket is a bracket.
+                # Paths are literal: Spark would interpret brackets as a glob pattern.
                 .option("__globPaths__", "false")
                 .schema(read)
                 .load(paths)

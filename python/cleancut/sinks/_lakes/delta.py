@@ -1,4 +1,4 @@
-"""Delta Lake: executors write an epoch's files, one commit to the table's log names them."""
+"""Delta Lake: executors write the files of an epoch, and one commit adds them to the table."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ class DeltaSink(LakeSink):
             raise self.refusal(problem)
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Takes the table over for a run, and goes back with the query; see `EpochSink`.
+        """Takes over the table for a run, and rolls it back with the query; see `EpochSink`.
 
         Raises:
             CleancutError: as other sinks of lakes; CLEANCUT_DEPENDENCY_MISSING.

@@ -1,4 +1,4 @@
-"""What executors do for a table of Delta: Parquet files, by the values of its partitions."""
+"""Writes Parquet files for a Delta table in tasks, separately for each partition of the table."""
 
 import json
 import secrets
@@ -14,12 +14,12 @@ from cleancut.sinks._lakes.files import ArrowFiles, StagedFile, check_nulls
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How much of the rows is one row group, as Arrow has it.
+# Size of a row group in bytes, in Arrow's format.
 _GROUP_BYTES = 64 << 20
 
 
 def files_at(uri: str, options: Mapping[str, str]) -> ArrowFiles:
-    """The directory of a table, by the client that deltalake has for its store."""
+    """The directory of a table, through the client of deltalake for its store."""
     from deltalake.fs import DeltaStorageHandler
     from pyarrow.fs import PyFileSystem
 
@@ -29,7 +29,7 @@ def files_at(uri: str, options: Mapping[str, str]) -> ArrowFiles:
 def secrets_in(options: Mapping[str, str]) -> list[str]:
     """The values of options that may be secret."""
     words = ("secret", "key", "token", "password", "credential", "sas")
-    return [value for name, value in options.items() if any(of in name.lower() for of in words)]
+    return [value for name, value in options.items() if any(word in name.lower() for word in words)]
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,16 @@ class DeltaWriter:
     """Implements `PartitionWriter`.
 
     Attributes:
-        uri: of the table.
-        options: of its store.
-        directory: below the table, for these files.
-        schema: of the columns that are written, also those of partitions.
-        partitions: columns by whose values files are put apart, and which are in none.
-        required: columns that take no nulls.
-        indexed: of how many columns statistics are told.
-        file_bytes: after how many bytes a file is closed.
-        sink: for errors.
-        key_partitions: key columns of staged rows, by which the table that they change is
-            partitioned.
+        uri: URI of the table.
+        options: options of its object store.
+        directory: directory of the files, below the table.
+        schema: schema of the rows, partition columns included.
+        partitions: partition columns; they are in no file.
+        required: columns that accept no nulls.
+        indexed: number of columns with statistics.
+        file_bytes: size in bytes at which a file is closed.
+        sink: name of the sink, for errors.
+        key_partitions: key columns of staged rows that are partition columns of the target table.
     """
 
     uri: str
@@ -66,7 +65,7 @@ class DeltaWriter:
         return secrets_in(self.options)
 
     def for_columns(self, schema: "pa.Schema") -> "DeltaWriter":
-        """One that writes other columns."""
+        """A writer for other columns."""
         return replace(self, schema=schema)
 
     def write(self, chunks: "Iterator[pa.Table]") -> Iterator[StagedFile]:
@@ -76,7 +75,7 @@ class DeltaWriter:
             rows = chunk.select(self.schema.names).cast(self.schema)
             check_nulls(rows, self.required, self.sink)
             for values, part in self._parted(rows):
-                # Rows come sorted by these values, so none comes again.
+                # Rows are sorted by partition, so each partition comes once.
                 if open_one is not None and open_one.values != values:
                     yield open_one.closed()
                     open_one = None
@@ -89,7 +88,7 @@ class DeltaWriter:
             yield open_one.closed()
 
     def _parted(self, rows: "pa.Table") -> "Iterator[tuple[dict[str, str | None], pa.Table]]":
-        """The rows of each partition, without its columns."""
+        """The rows of each partition, without the partition columns."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -97,8 +96,8 @@ class DeltaWriter:
             yield {}, rows
             return
         names = list(self.partitions)
-        found = rows.group_by(names, use_threads=False).aggregate([]).to_pylist()
-        for values in found:
+        combinations = rows.group_by(names, use_threads=False).aggregate([]).to_pylist()
+        for values in combinations:
             mask = None
             for name in names:
                 value = rows[name]
@@ -108,12 +107,12 @@ class DeltaWriter:
                     else pc.fill_null(pc.equal(value, pa.scalar(values[name], value.type)), False)
                 )
                 mask = same if mask is None else pc.and_(mask, same)
-            told = {name: partition_text(values[name]) for name in names}
-            yield told, rows.filter(mask).drop_columns(names)
+            texts = {name: partition_text(values[name]) for name in names}
+            yield texts, rows.filter(mask).drop_columns(names)
 
 
 class _File:
-    """A file that is being written."""
+    """A file being written."""
 
     def __init__(
         self,
@@ -143,7 +142,7 @@ class _File:
         self._seen: set[tuple[str | None, ...]] = set()
 
     def write(self, rows: "pa.Table") -> int:
-        """Adds a row group; how many bytes there are by then."""
+        """Adds a row group; returns the size of the file so far."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -159,43 +158,43 @@ class _File:
         names = list(self._key_partitions)
         if not names:
             return
-        found = rows.group_by(names, use_threads=False).aggregate([]).to_pylist()
-        for values in found:
+        combinations = rows.group_by(names, use_threads=False).aggregate([]).to_pylist()
+        for values in combinations:
             empty = [name for name in names if values[name] == ""]
             if empty:
-                # The table would have null there, and no later row would have the same key.
+                # The table would store null, and no later row would have the same key.
                 reason = f"{empty[0]} is a key and a partition, where an empty text becomes null"
                 raise error_of("CLEANCUT_SINK_REFUSED", sink=self._sink, reason=reason)
             if len(self._seen) <= MAX_PARTITIONS:
                 self._seen.add(tuple(partition_text(values[name]) for name in names))
 
     def closed(self) -> StagedFile:
-        """Ends the file."""
+        """Closes the file."""
         self._parquet.close()
         size = self._stream.tell()
         self._stream.close()
         footer = self._parquet.writer.metadata
-        told = statistics(footer, self._schema, self._indexed, self._unordered)
-        detail: dict[str, Any] = {"partitionValues": self.values, "stats": told}
+        stats = statistics(footer, self._schema, self._indexed, self._unordered)
+        detail: dict[str, Any] = {"partitionValues": self.values, "stats": stats}
         if self._key_partitions and len(self._seen) <= MAX_PARTITIONS:
             detail[PARTITIONS] = [*self._seen]
         return StagedFile(self._path, size, footer.num_rows, json.dumps(detail))
 
 
 def _floats_within(schema: "pa.Schema") -> set[str]:
-    """Columns of structs with floating numbers: whether one is NaN is not looked at."""
+    """Structs with floating-point fields: their values are not checked for NaN."""
     import pyarrow as pa
 
     def has(kind: "pa.DataType") -> bool:
         if pa.types.is_struct(kind):
-            return any(has(of.type) for of in kind)
+            return any(has(field.type) for field in kind)
         return bool(pa.types.is_floating(kind))
 
-    return {of.name for of in schema if pa.types.is_struct(of.type) and has(of.type)}
+    return {field.name for field in schema if pa.types.is_struct(field.type) and has(field.type)}
 
 
 def partition_text(value: Any) -> str | None:
-    """A value of a partition, as Delta's log has it; an empty text is null there."""
+    """A partition value as it is in Delta's log, where an empty text is null."""
     if value is None or value == "":
         return None
     if isinstance(value, bool):

@@ -21,7 +21,7 @@ from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain, last_incl
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-# The field of a commit's info that has an entry, and the prefix of what numbers it keeps.
+# The field of a commit's info that contains an entry, and the prefix of its transactions.
 INFO = "cleancut"
 _NOWHERE = -1
 
@@ -30,12 +30,12 @@ Action = dict[str, Any]
 
 @dataclass(frozen=True)
 class DeltaOptions:
-    """How rows change a table.
+    """Options of writes to a table.
 
     Attributes:
-        keys: columns by which a row takes the place of another one; none adds all rows.
-        partition_by: columns of partitions, of a table that is made.
-        file_bytes: after how many bytes a file is closed.
+        keys: key columns, by which a row replaces another one; empty if all rows are appended.
+        partition_by: partition columns of a new table.
+        file_bytes: size in bytes at which a file is closed.
     """
 
     keys: tuple[str, ...]
@@ -49,11 +49,11 @@ class DeltaLog:
     @property
     @abstractmethod
     def label(self) -> str:
-        """The place of the table, without a secret."""
+        """The location of the table, without secrets."""
 
     @abstractmethod
     def version(self) -> int:
-        """That of the table, as it was looked at."""
+        """The version of the table that was read."""
 
     @abstractmethod
     def transaction_version(self, application: str) -> int | None:
@@ -61,7 +61,7 @@ class DeltaLog:
 
     @abstractmethod
     def actions(self, version: int) -> list[Action] | None:
-        """What a commit says; None if it is deleted."""
+        """The actions of a commit; None if its log file is deleted."""
 
     @abstractmethod
     def configuration(self) -> Mapping[str, str]:
@@ -76,7 +76,7 @@ class DeltaLog:
         return last_included(self, head, self._includes)
 
     def _includes(self, at: int) -> bool:
-        """Whether the table has what a commit has changed: RESTORE leaves its transactions."""
+        """Whether the table includes a commit: RESTORE leaves the transactions of later ones."""
         version = self.version()
         while version > at:
             restored = self.restored_by(version)
@@ -84,7 +84,7 @@ class DeltaLog:
         return version == at
 
     def restored_by(self, version: int) -> int | None:
-        """The version that a commit has restored; None if it has not restored any."""
+        """The version that a commit has restored; None if it restored none."""
         for action in self.actions(version) or ():
             info = action.get("commitInfo", {})
             if info.get("operation") == "RESTORE":
@@ -105,16 +105,16 @@ class DeltaLog:
         return version
 
     def _remembered(self, at: int, query_id: str) -> Placed:
-        """What is left of an entry whose commit is deleted, as it is older than the log is kept."""
+        """The rest of an entry whose commit was deleted at the end of the log's retention."""
         query = pointer(query_id)
         last = self.transaction_version(f"{query}:epoch")
         if last is None:
             raise error_of(
                 "CLEANCUT_SINK_REFUSED",
                 sink=f"DeltaSink {self.label}",
-                reason=f"version {at} of its log is deleted, which alone says which epoch of the "
-                f"query {query_id} is the last one there; look which of them the table has, and "
-                "go on with a new checkpoint, or in a new table",
+                reason=f"version {at} of its log, which records the last epoch of the query "
+                f"{query_id}, is deleted; check which epochs the table contains, then start with "
+                "a new checkpoint or a new table",
             )
         planned = self.transaction_version(f"{query}:planned")
         run = Run("of an entry that is deleted", last=last)
@@ -123,10 +123,10 @@ class DeltaLog:
         return Placed(at, Entry(query_id, run, _NOWHERE, latest, latest=latest))
 
     def entry(self, at: int, query_id: str) -> Entry | None:
-        found = None if at == _NOWHERE else self.actions(at)
-        if found is None:
+        actions = None if at == _NOWHERE else self.actions(at)
+        if actions is None:
             return None
-        for action in found:
+        for action in actions:
             fields = action.get("commitInfo", {}).get(INFO)
             if isinstance(fields, dict) and fields.get("queryId") == query_id:
                 return Entry.parse(fields, f"version {at} of {self.label}")
@@ -137,10 +137,10 @@ class DeltaLog:
         )
 
     def check_goes_back(self, query_id: str, first: int) -> None:
-        """Refuses to restore the version before one, unless only the query has committed since.
+        """Refuses to restore the version before `first`, unless only the query has committed since.
 
         Raises:
-            UndoRefusedError: somebody else has.
+            UndoRefusedError: another writer has committed.
         """
         expected = self.version()
         for placed in chain(self, self.head(query_id)):
@@ -151,26 +151,26 @@ class DeltaLog:
             expected -= 1
 
     def check_may_undo(self, epochs: Sequence[PastEpoch]) -> None:
-        """Refuses to undo anything where the table may only grow.
+        """Refuses to undo epochs of an append-only table.
 
         Raises:
-            UndoRefusedError: it may.
+            UndoRefusedError: the table is append-only.
         """
         if epochs and self.configuration().get("delta.appendOnly", "false") == "true":
             raise UndoRefusedError("nothing may be removed from the table (delta.appendOnly)")
 
     def added_by(self, epochs: Sequence[PastEpoch]) -> Iterator[tuple[PastEpoch, list[Action]]]:
-        """The files that each of some epochs has added."""
-        for of in epochs:
-            found = self.actions(of.at) or ()
-            added = [action for action in found if "add" in action]
+        """The files that each of the given epochs has added."""
+        for past_epoch in epochs:
+            actions = self.actions(past_epoch.at) or ()
+            added = [action for action in actions if "add" in action]
             if not added:
-                raise gone(of)
-            yield of, added
+                raise missing_files(past_epoch)
+            yield past_epoch, added
 
 
 def _unix_ms(text: object) -> int | None:
-    """A time as RESTORE has it, in milliseconds or as text; None if it is no time."""
+    """A time of a RESTORE, in milliseconds or as text; None if it is invalid."""
     try:
         if str(text).isdigit():
             return int(str(text))
@@ -179,28 +179,30 @@ def _unix_ms(text: object) -> int | None:
         return None
 
 
-def gone(of: PastEpoch) -> UndoRefusedError:
-    """Why an epoch cannot be taken back whose files are others by now."""
-    return UndoRefusedError(f"files of epoch {of.epoch.epoch} have been rewritten or deleted since")
+def missing_files(past_epoch: PastEpoch) -> UndoRefusedError:
+    """The error for an epoch that cannot be undone, because its files were replaced."""
+    return UndoRefusedError(
+        f"files of epoch {past_epoch.epoch.epoch} have been rewritten or deleted since"
+    )
 
 
 def pointer(query_id: str) -> str:
-    """The application of the transaction that says where the last entry of a query is."""
+    """The application of the transaction that records the version of a query's last entry."""
     return f"{INFO}:{query_id}"
 
 
-def noted(entry: Entry, at: int) -> dict[str, int]:
-    """The versions of all transactions of a commit that has an entry, by their applications.
+def transactions_of(entry: Entry, at: int) -> dict[str, int]:
+    """The versions of all transactions of a commit with an entry, by application.
 
     Args:
-        entry: of the commit.
+        entry: the entry of the commit.
         at: the version that the commit creates.
     """
     query = pointer(entry.query_id)
-    found = {query: at, f"{query}:epoch": entry.run.last}
+    versions = {query: at, f"{query}:epoch": entry.run.last}
     if entry.latest is not None:
-        found[f"{query}:planned"] = entry.latest.planned_ms
-    return found
+        versions[f"{query}:planned"] = entry.latest.planned_ms
+    return versions
 
 
 def columns_problem(
@@ -209,31 +211,33 @@ def columns_problem(
     partitions: tuple[str, ...],
     how: DeltaOptions,
 ) -> str | None:
-    """Why a table does not take rows with these columns; None if it does.
+    """The reason why a table does not accept rows with these columns; None if it does.
 
     Args:
-        batch: of the rows.
-        table: of the table.
-        partitions: columns of its partitions.
-        how: rows change it.
+        batch: schema of the rows.
+        table: schema of the table.
+        partitions: partition columns of the table.
+        how: options of writes to the table.
     """
-    required = [of.name for of in table.fields if not of.nullable]
-    found = unlike(_types(batch), _types(table), required)
-    if found is not None:
-        return found
+    required = [field.name for field in table.fields if not field.nullable]
+    problem = unlike(_types(batch), _types(table), required)
+    if problem is not None:
+        return problem
     within = [
-        of.name for of in batch.fields if has_nulls_within(of.dataType, table[of.name].dataType)
+        field.name
+        for field in batch.fields
+        if has_nulls_within(field.dataType, table[field.name].dataType)
     ]
     if within:
-        return f"there may be nulls within {', '.join(within)}, and the table takes none there"
+        return f"there may be nulls within {', '.join(within)}, which the table does not accept"
     wanted = (*partitions, *how.keys)
     missing = sorted({*wanted} - {*batch.names})
     if missing:
-        return f"the batch lacks these columns of partitions or keys: {', '.join(missing)}"
+        return f"the batch lacks these partition or key columns: {', '.join(missing)}"
     if how.partition_by and how.partition_by != partitions:
         return f"the table is partitioned by {', '.join(partitions) or 'nothing'}"
     return None
 
 
 def _types(schema: "StructType") -> dict[str, str]:
-    return {of.name: of.dataType.simpleString() for of in schema.fields}
+    return {field.name: field.dataType.simpleString() for field in schema.fields}

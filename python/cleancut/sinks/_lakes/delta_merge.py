@@ -1,6 +1,6 @@
-"""Rows that take the place of others in a table of Delta: the executors rewrite the files in touch.
+"""Replaces rows of a Delta table: the executors rewrite the files that contain their keys.
 
-No row passes through the driver, which has the names of files alone.
+No row passes through the driver, which has only file names.
 """
 
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PATH = "cleancut_path"
 _BATCH_ROWS = 16_384
-# Few enough files that one task may read each, many enough that all executors have some.
+# One task may read this number of files, and still all executors have some.
 _FILES_PER_TASK = 4
 
 
@@ -32,11 +32,11 @@ class FileReader:
     """Reads files in a task; it is pickled, and goes to the executors.
 
     Attributes:
-        uri: of the table.
-        schema: of the columns to give; those that a file lacks are null.
-        path: whether each row says of which file it is, in a column that comes last.
-        sink: for errors.
-        options: of the store.
+        uri: URI of the table.
+        schema: columns of the result; columns that a file lacks are null.
+        path: whether the last column of each row has the path of its file.
+        sink: name of the sink, for errors.
+        options: options of the object store.
     """
 
     uri: str
@@ -46,11 +46,11 @@ class FileReader:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def read(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        """The rows of files that are named with the values of their partitions, as JSON."""
+        """The rows of files, which are given by path and partition values as JSON."""
         with in_task(self.sink, lambda: secrets_in(self.options)):
             for batch in batches:
-                for of in batch.to_pylist():
-                    yield from self._rows(of["path"], json.loads(of["partition"]))
+                for file in batch.to_pylist():
+                    yield from self._rows(file["path"], json.loads(file["partition"]))
 
     def _rows(self, path: str, values: Mapping[str, str | None]) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
@@ -64,10 +64,10 @@ class FileReader:
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
                 size = batch.num_rows
                 columns = [
-                    batch.column(of.name).cast(of.type)
-                    if of.name in there
-                    else pa.repeat(typed_value(values.get(of.name), of.type), size)
-                    for of in self.schema
+                    batch.column(field.name).cast(field.type)
+                    if field.name in there
+                    else pa.repeat(typed_value(values.get(field.name), field.type), size)
+                    for field in self.schema
                 ]
                 names = list(self.schema.names)
                 if self.path:
@@ -78,14 +78,14 @@ class FileReader:
 
 @dataclass(frozen=True)
 class Merge:
-    """Rows that are staged, and the version of a table that they are to change.
+    """Staged rows, and the version of a table that they change.
 
     Attributes:
         spark: a session.
         table: the columns of the table.
-        files: those of the version.
-        keys: columns by which a row takes the place of another one.
-        writer: of the files that are added.
+        files: the files of the version.
+        keys: key columns, by which a row replaces another one.
+        writer: writer of the added files.
     """
 
     spark: "SparkSession"
@@ -95,16 +95,16 @@ class Merge:
     writer: DeltaWriter
 
     def run(self, staged: Sequence[StagedFile]) -> Rewriting[TableFile]:
-        """Has the executors find and rewrite the files in which there are rows with these keys."""
+        """Has the executors find and rewrite the files that contain rows with these keys."""
         names = self._columns_of(staged[0])
-        rows = self._rows([(of.path, "{}") for of in staged], self._with(names))
+        rows = self._rows([(file.path, "{}") for file in staged], self._with(names))
         schema, partitions = arrow_schema(self.table), self.writer.partitions
         candidates = EpochKeys(staged, schema, self.keys, partitions).candidates(self.files)
-        found: set[str] = set()
+        paths: set[str] = set()
         if candidates:
             there = self._rows(self._named(candidates), self._with(self.keys), path=True)
-            found = touched(rows, there, self.keys, _PATH)
-        removed = tuple(of for of in candidates if of.path in found)
+            paths = touched(rows, there, self.keys, _PATH)
+        removed = tuple(file for file in candidates if file.path in paths)
         before = self._rows(self._named(removed), self.table) if removed else None
         after = replaced(rows, before, self.keys)
         return Rewriting(removed, self._written(after, removed, staged))
@@ -112,7 +112,7 @@ class Merge:
     def _written(
         self, rows: "DataFrame", removed: Sequence[TableFile], staged: Sequence[StagedFile]
     ) -> tuple[StagedFile, ...]:
-        size = sum(of.bytes for of in removed) + sum(of.bytes for of in staged)
+        size = sum(file.bytes for file in removed) + sum(file.bytes for file in staged)
         names = [name for name in self.table.names if name in rows.columns]
         rows = rows.select(*map(quoted, names))
         rows = rows.coalesce(max(1, -(-size // self.writer.file_bytes)))
@@ -132,21 +132,23 @@ class Merge:
         from pyspark.sql.types import BooleanType, StructField, StructType
 
         deletes = [StructField(DELETES, BooleanType())] if DELETES in names else []
-        return StructType([*(of for of in self.table.fields if of.name in names), *deletes])
+        return StructType(
+            [*(field for field in self.table.fields if field.name in names), *deletes]
+        )
 
     def _named(self, files: Sequence[TableFile]) -> list[tuple[str, str]]:
-        return [(of.path, json.dumps(dict(of.values))) for of in files]
+        return [(file.path, json.dumps(dict(file.values))) for file in files]
 
     def _rows(
         self, named: Sequence[tuple[str, str]], schema: "StructType", *, path: bool = False
     ) -> "DataFrame":
-        """The rows of files, which are read by the executors."""
+        """The rows of files, which the executors read."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         read = FileReader(
             self.writer.uri, arrow_schema(schema), path, self.writer.sink, self.writer.options
         ).read
-        fields = [StructField(of.name, of.dataType) for of in schema.fields]
+        fields = [StructField(field.name, field.dataType) for field in schema.fields]
         given = StructType([*fields, *([StructField(_PATH, StringType())] if path else [])])
         names = self.spark.createDataFrame(list(named), "path string, partition string")
         tasks = max(1, -(-len(named) // _FILES_PER_TASK))

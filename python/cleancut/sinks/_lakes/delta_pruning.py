@@ -1,6 +1,6 @@
-"""Files of a Delta table that may have rows with the keys of an epoch, by what the log has of them.
+"""Selects the files of a Delta table that may contain keys of an epoch, by the table's log.
 
-A file is left out only if the log proves that no row of it has one of these keys. Bounds that are
+A file is skipped only if the log proves that no row of it has one of these keys. Bounds that are
 missing, of another type than their column, or NaN prove nothing.
 """
 
@@ -18,22 +18,22 @@ from cleancut.sinks._lakes.files import StagedFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# In the detail of a staged file: the values of its rows in the key columns that are partitions.
+# Field in the detail of a staged file: the values of its rows in the key partition columns.
 PARTITIONS = "keyPartitions"
-# More combinations of these values than this are not recorded, because seals contain them.
+# Limit on recorded combinations of these values, because seals contain them.
 MAX_PARTITIONS = 32
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file that a version of the table names.
+    """A file in a version of the table.
 
     Attributes:
-        path: below the table, as its log has it.
-        bytes: its size.
-        values: of its partition, as the log has them.
-        lowest: bounds of columns, where the log has them.
-        greatest: the same.
+        path: path below the table, as in its log.
+        bytes: size of the file.
+        values: values of its partition, as in the log.
+        lowest: lower bounds of columns, if the log has them.
+        greatest: upper bounds of columns, if the log has them.
     """
 
     path: str
@@ -45,13 +45,13 @@ class TableFile:
 
 @dataclass(frozen=True)
 class EpochKeys:
-    """What is known of the keys of an epoch from the files in which it is staged.
+    """Knowledge about the keys of an epoch, from the files in which it is staged.
 
     Attributes:
         staged: the files.
         schema: the columns of the table.
-        keys: columns by which a row takes the place of another one.
-        partitions: columns by whose values the table is partitioned.
+        keys: key columns, by which a row replaces another one.
+        partitions: partition columns of the table.
     """
 
     staged: Sequence[StagedFile]
@@ -60,12 +60,14 @@ class EpochKeys:
     partitions: tuple[str, ...]
 
     def candidates(self, files: Sequence[TableFile]) -> list[TableFile]:
-        """The files in which there may be rows with these keys."""
-        return [of for of in files if self._may_have_partition(of) and self._may_have_bounds(of)]
+        """The files that may contain rows with these keys."""
+        return [
+            file for file in files if self._may_have_partition(file) and self._may_have_bounds(file)
+        ]
 
     @cached_property
     def _details(self) -> list[dict[str, Any]]:
-        return [json.loads(of.detail) for of in self.staged]
+        return [json.loads(file.detail) for file in self.staged]
 
     @cached_property
     def _parted(self) -> tuple[str, ...]:
@@ -73,23 +75,23 @@ class EpochKeys:
 
     @cached_property
     def _present(self) -> set[tuple[Any, ...]] | None:
-        """All combinations of values in the key columns that are partitions; None if unknown."""
-        if not self._parted or any(PARTITIONS not in of for of in self._details):
+        """All combinations of values in the key partition columns; None if unknown."""
+        if not self._parted or any(PARTITIONS not in detail for detail in self._details):
             return None
-        return {self._typed(values) for of in self._details for values in of[PARTITIONS]}
+        return {self._typed(values) for detail in self._details for values in detail[PARTITIONS]}
 
     @cached_property
     def _ranges(self) -> dict[str, tuple[Any, Any]]:
-        """The least and the greatest value of each key, where both are known."""
-        stats = [json.loads(of["stats"]) for of in self._details]
-        found = {}
+        """The least and the greatest value of each key column, if both are known."""
+        stats = [json.loads(stats_of_file["stats"]) for stats_of_file in self._details]
+        ranges = {}
         for key in self.keys:
             kind = self.schema.field(key).type
-            low = [_bound(of["minValues"].get(key), kind) for of in stats]
-            high = [_bound(of["maxValues"].get(key), kind) for of in stats]
+            low = [_bound(stats_of_file["minValues"].get(key), kind) for stats_of_file in stats]
+            high = [_bound(stats_of_file["maxValues"].get(key), kind) for stats_of_file in stats]
             if None not in (*low, *high):
-                found[key] = (min(low), max(high))
-        return found
+                ranges[key] = (min(low), max(high))
+        return ranges
 
     def _typed(self, values: Sequence[str | None]) -> tuple[Any, ...]:
         kinds = [self.schema.field(name).type for name in self._parted]
@@ -101,7 +103,7 @@ class EpochKeys:
         if not self._parted:
             return True
         there = self._typed([file.values.get(name) for name in self._parted])
-        # No key of an epoch is null, and null is equal to nothing.
+        # No key of an epoch is null, and null equals nothing.
         if None in there:
             return False
         if self._present is not None:
@@ -113,11 +115,11 @@ class EpochKeys:
 
     def _may_have_bounds(self, file: TableFile) -> bool:
         for key in self.keys:
-            # The log names a column of a struct by its path, which may be that of another column.
+            # The log names a column of a struct by its path, which may equal another column's name.
             if key in self._parted or "." in key:
                 continue
             kind = self.schema.field(key).type
-            low, high = (_bound(of.get(key), kind) for of in (file.lowest, file.greatest))
+            low, high = (_bound(bounds.get(key), kind) for bounds in (file.lowest, file.greatest))
             there = None if low is None or high is None else (low, high)
             if not _overlap(self._ranges.get(key), there):
                 return False
@@ -125,18 +127,18 @@ class EpochKeys:
 
 
 def key_partitions(keys: Sequence[str], partitions: Sequence[str]) -> tuple[str, ...]:
-    """The key columns that are partitions, in the order of the partitions."""
+    """The key columns that are partition columns, in partition order."""
     return tuple(name for name in partitions if name in keys)
 
 
 def typed_value(text: str | None, kind: "pa.DataType") -> "pa.Scalar":
-    """A value of a partition, from the text that Delta's log has."""
+    """A partition value, parsed from the text in Delta's log."""
     import pyarrow as pa
 
     if text is None:
         return pa.scalar(None, kind)
     if pa.types.is_timestamp(kind):
-        # The text is in UTC and does not say so, or says Z.
+        # The text is in UTC, without a zone or with Z.
         moment = pa.array([text.rstrip("Z")]).cast(pa.timestamp("us"))
         return moment.cast(kind)[0]
     return pa.array([text]).cast(kind)[0]
@@ -149,10 +151,10 @@ def _overlap(one: tuple[Any, Any] | None, other: tuple[Any, Any] | None) -> bool
 
 
 def _bound(value: Any, kind: "pa.DataType") -> Any:
-    """A bound as a value that is compared; None if it proves nothing.
+    """A bound as a comparable value; None if it proves nothing.
 
-    Writers of Delta round bounds of timestamps to milliseconds, some of them inwards. Those of the
-    epoch are rounded outwards, so both have a moment in common if the files have one.
+    Writers of Delta round bounds of timestamps to milliseconds, some of them inwards. Bounds of the
+    epoch are rounded outwards, so both ranges overlap if the files share a timestamp.
     """
     import pyarrow as pa
 
@@ -163,7 +165,7 @@ def _bound(value: Any, kind: "pa.DataType") -> Any:
     if pa.types.is_floating(kind):
         return _float_bound(value, kind)
     if pa.types.is_decimal(kind):
-        # JSON may have rounded it. Both sides are rounded alike, and so keep their order.
+        # JSON may have rounded it. Both sides are rounded the same way, so their order is kept.
         return float(value) if isinstance(value, (int, float, Decimal)) else None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return value if isinstance(value, str) else None
@@ -179,7 +181,7 @@ def _float_bound(value: Any, kind: "pa.DataType") -> float | None:
 
     if not isinstance(value, (int, float)):
         return None
-    # The text of a float of 32 bits stands for another number among those of 64 bits.
+        # The text of a 32-bit float denotes another number as a 64-bit float.
     number = pa.scalar(float(value), pa.float64()).cast(kind).as_py()
     return None if math.isnan(number) else float(number)
 

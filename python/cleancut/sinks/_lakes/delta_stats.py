@@ -1,4 +1,4 @@
-"""What Delta's log says of the values in a file, from the footer of that file."""
+"""Statistics of a file for Delta's log, from the Parquet footer of the file."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# As other writers of Delta have it: longer texts tell readers no more.
+# The limit of other writers of Delta; a longer text does not improve pruning.
 _TEXT_LETTERS = 32
 _GREATEST_LETTER = "\U0010ffff"
-# So many digits a JSON number keeps, whoever reads it.
+# Number of digits that every JSON reader keeps.
 _EXACT_DIGITS = 15
 _MILLISECOND = 1000
 
@@ -25,14 +25,13 @@ def statistics(
 ) -> str:
     """The statistics of a file, as JSON.
 
-    Bounds are left out where they cannot be told for certain: a reader then takes the file for one
-    that may have any value.
+    Uncertain bounds are left out: a reader then assumes that the file may have any value.
 
     Args:
-        footer: of the file.
-        schema: of its columns.
-        indexed: of how many of its first columns they are told; -1 is all.
-        unordered: names of columns with values that no bound covers (NaN).
+        footer: Parquet footer of the file.
+        schema: schema of its columns.
+        indexed: number of first columns with statistics; -1 is all.
+        unordered: columns with values outside any bounds (NaN).
     """
     lowest: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
@@ -40,42 +39,44 @@ def statistics(
     for at, path in enumerate(_leaves(schema)):
         if path is None or (0 <= indexed <= at):
             continue
-        found = [footer.row_group(of).column(at).statistics for of in range(footer.num_row_groups)]
-        if not found or any(of is None or not of.has_null_count for of in found):
+        groups = [
+            footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)
+        ]
+        if not groups or any(group is None or not group.has_null_count for group in groups):
             continue
-        _put(nulls, path, sum(of.null_count for of in found))
-        bounds = [of for of in found if of.has_min_max]
-        # A group of nulls alone has no bounds; one that only lacks them spoils those of the others.
-        spoilt = any(not of.has_min_max and of.num_values for of in found)
+        _put(nulls, path, sum(group.null_count for group in groups))
+        bounds = [group for group in groups if group.has_min_max]
+        # A group that has only nulls has no bounds; other groups without bounds make them unknown.
+        spoilt = any(not group.has_min_max and group.num_values for group in groups)
         if spoilt or not bounds or path[0] in unordered:
             continue
-        low = _low(min(of.min for of in bounds))
-        high = _high(max(of.max for of in bounds))
+        low = _low(min(group.min for group in bounds))
+        high = _high(max(group.max for group in bounds))
         if low is not None and high is not None:
             _put(lowest, path, low)
             _put(greatest, path, high)
-    told = {"minValues": lowest, "maxValues": greatest, "nullCount": nulls}
-    return json.dumps({"numRecords": footer.num_rows, **told})
+    stats = {"minValues": lowest, "maxValues": greatest, "nullCount": nulls}
+    return json.dumps({"numRecords": footer.num_rows, **stats})
 
 
 def _leaves(schema: "pa.Schema") -> Iterator[_Path | None]:
     """The path of each column of a Parquet file; None within lists and maps."""
     import pyarrow as pa
 
-    def of(kind: "pa.DataType", path: _Path | None) -> Iterator[_Path | None]:
+    def leaves(kind: "pa.DataType", path: _Path | None) -> Iterator[_Path | None]:
         if pa.types.is_struct(kind):
             for field in kind:
-                yield from of(field.type, None if path is None else (*path, field.name))
+                yield from leaves(field.type, None if path is None else (*path, field.name))
         elif pa.types.is_map(kind):
-            yield from of(kind.key_type, None)
-            yield from of(kind.item_type, None)
+            yield from leaves(kind.key_type, None)
+            yield from leaves(kind.item_type, None)
         elif pa.types.is_list(kind):
-            yield from of(kind.value_type, None)
+            yield from leaves(kind.value_type, None)
         else:
             yield path
 
     for field in schema:
-        yield from of(field.type, (field.name,))
+        yield from leaves(field.type, (field.name,))
 
 
 def _put(tree: dict[str, Any], path: _Path, value: Any) -> None:
@@ -96,11 +97,11 @@ def _high(value: Any) -> Any:
     if isinstance(value, str):
         if len(value) <= _TEXT_LETTERS:
             return value
-        # A text that goes on with the greatest letter may be greater than what is cut.
+        # A text that continues with the greatest letter may be greater than its prefix.
         is_greatest = value[_TEXT_LETTERS] == _GREATEST_LETTER
         return None if is_greatest else value[:_TEXT_LETTERS] + _GREATEST_LETTER
     if isinstance(value, datetime):
-        # Delta's readers count with milliseconds.
+        # Delta's readers use milliseconds.
         rest = -value.microsecond % _MILLISECOND
         try:
             return _moment(value + timedelta(microseconds=rest))

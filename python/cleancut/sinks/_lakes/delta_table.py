@@ -1,4 +1,4 @@
-"""A table of Delta, as the driver reads its log and commits to it, by the library deltalake."""
+"""A Delta table as the driver reads and commits to it, through the library deltalake."""
 
 import json
 import secrets
@@ -20,8 +20,8 @@ from cleancut.sinks._lakes.delta_log import (
     DeltaLog,
     DeltaOptions,
     columns_problem,
-    gone,
-    noted,
+    missing_files,
+    transactions_of,
 )
 from cleancut.sinks._lakes.delta_merge import Merge
 from cleancut.sinks._lakes.delta_pruning import TableFile, key_partitions
@@ -48,17 +48,17 @@ class DeltaLake:
     """Implements `Lake`.
 
     Attributes:
-        uri: of the table.
-        options: of its store.
-        how: rows change it.
+        uri: URI of the table.
+        options: options of its object store.
+        how: options of writes to the table.
     """
 
     uri: str
     how: DeltaOptions
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # Of the run, for the tasks that rewrite files.
+    # The session of the run, for tasks that rewrite files.
     session: Any = field(default=None, repr=False)
-    # Opened once, because that reads the whole list of files; then only what is new is read.
+    # Opened once, because that reads the whole list of files; later only new commits are read.
     _open: Any = field(default=None, repr=False)
 
     @property
@@ -66,7 +66,7 @@ class DeltaLake:
         return masked(self.uri)
 
     def connect(self, session: "SparkSession") -> None:
-        """Takes the session of a run."""
+        """Sets the session of a run."""
         self.session = session
 
     @contextmanager
@@ -79,7 +79,7 @@ class DeltaLake:
                 self._open = deltalake.DeltaTable(self.uri, storage_options=dict(self.options))
             yield None if self._open is None else DeltaTable(self, self._open)
         except BaseException:
-            # Whatever state it is in: the next one is read anew.
+            # Its state is unknown: the next transaction opens the table again.
             self._open = None
             raise
 
@@ -88,11 +88,13 @@ class DeltaLake:
 
         if isinstance(failure, CommitFailedError):
             return "error" if "Unsupported" in str(failure) else "again"
-        # Errors of the store come as OSError, or within the words of another one.
+        # Errors of the object store are OSError, or part of the text of another error.
         if isinstance(failure, OSError) and not isinstance(failure, PermissionError):
             return "lost"
-        told = str(failure).lower()
-        of_store = any(of in told for of in ("object store", "error sending request", "timed out"))
+        message = str(failure).lower()
+        of_store = any(
+            phrase in message for phrase in ("object store", "error sending request", "timed out")
+        )
         return "lost" if isinstance(failure, DeltaError) and of_store else "error"
 
     def secrets(self) -> Sequence[str]:
@@ -127,12 +129,12 @@ class DeltaTable(DeltaLog):
         return int(self._table.version())
 
     def transaction_version(self, application: str) -> int | None:
-        found: int | None = self._table.transaction_version(application)
-        return found
+        transaction_version: int | None = self._table.transaction_version(application)
+        return transaction_version
 
     def configuration(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = self._table.metadata().configuration
-        return found
+        configuration: Mapping[str, str] = self._table.metadata().configuration
+        return configuration
 
     def actions(self, version: int) -> list[Action] | None:
         files = self._files()
@@ -152,8 +154,8 @@ class DeltaTable(DeltaLog):
 
     def problem(self, schema: "StructType") -> str | None:
         table, partitions = self._schema(), self._partitions()
-        found = columns_problem(schema, table, partitions, self._lake.how)
-        return found or bad_partitions(table, partitions)
+        problem = columns_problem(schema, table, partitions, self._lake.how)
+        return problem or bad_partitions(table, partitions)
 
     def _schema(self) -> "StructType":
         from pyspark.sql.types import StructType
@@ -167,12 +169,12 @@ class DeltaTable(DeltaLog):
         if not self._lake.how.keys:
             writer = self._writer_of(directory, schema, self._partitions(), sink)
             return ArrowStager(writer, sink, self._partitions())
-        # What takes the place of rows is staged as it is, and put apart later.
+        # Replacing rows are staged unchanged, and partitioned later.
         writer = self._writer_of(directory, schema, (), sink)
         parted = key_partitions(self._lake.how.keys, self._partitions())
         writer = replace(writer, key_partitions=parted)
         if DELETES in schema.names:
-            # A row that deletes may have keys alone.
+            # A row that deletes may have only its keys.
             writer = replace(writer, required=())
         return ArrowStager(writer, sink)
 
@@ -180,7 +182,7 @@ class DeltaTable(DeltaLog):
         self, directory: str, schema: "StructType", partitions: tuple[str, ...], sink: str
     ) -> DeltaWriter:
         configuration = self.configuration()
-        required = {of.name for of in self._schema().fields if not of.nullable}
+        required = {field.name for field in self._schema().fields if not field.nullable}
         return DeltaWriter(
             uri=self._lake.uri,
             directory=directory,
@@ -215,39 +217,41 @@ class DeltaTable(DeltaLog):
         )
 
     def _properties(self, entry: Entry) -> Any:
-        """What a commit says beside its actions; it fails if the table has changed meanwhile."""
+        """The properties of a commit; a concurrent change of the table fails the commit."""
         from deltalake import CommitProperties, Transaction
 
-        kept = noted(entry, self.version() + 1)
+        kept = transactions_of(entry, self.version() + 1)
         return CommitProperties(
             custom_metadata={INFO: entry.fields()},
             max_commit_retries=0,
-            app_transactions=[Transaction(*of) for of in kept.items()],
+            app_transactions=[Transaction(*item) for item in kept.items()],
         )
 
     def _merge(self, entry: Entry, files: Sequence[StagedFile]) -> None:
-        """Has the executors rewrite what the rows that are staged replace, and commits that."""
-        # Nobody sweeps there. After a conflict the files stay, too: a commit whose answer was lost
-        # is told as one, and then they are those of the table.
+        """Has the executors rewrite the files that staged rows change, and commits the result."""
+        # No cleanup touches this directory. After a conflict its files stay, too: a commit with a
+        # lost response is reported as a conflict, and then they belong to the table.
         directory = f"{directory_of(entry.query_id)}/{secrets.token_hex(16)}"
         table = self._schema()
         sink = f"DeltaSink {self._lake.label}"
         writer = self._writer_of(directory, table, self._partitions(), sink)
-        of = Merge(self._lake.session, table, self._active(), self._lake.how.keys, writer)
+        merge = Merge(self._lake.session, table, self._active(), self._lake.how.keys, writer)
         with rewriting(sink):
-            done = of.run(files)
+            done = merge.run(files)
         self._write(entry, [*_removals(done.removed), *_additions(done.added)])
 
     def _active(self) -> list[TableFile]:
         """The files of this version."""
         import pyarrow as pa
 
-        found = []
-        for of in pa.table(self._table.get_add_actions(flatten=True)).to_pylist():
-            values = {name: partition_text(of[f"partition.{name}"]) for name in self._partitions()}
-            bounds = (_below(of, "min."), _below(of, "max."))
-            found.append(TableFile(of["path"], of["size_bytes"], values, *bounds))
-        return found
+        files = []
+        for action in pa.table(self._table.get_add_actions(flatten=True)).to_pylist():
+            values = {
+                name: partition_text(action[f"partition.{name}"]) for name in self._partitions()
+            }
+            bounds = (_below(action, "min."), _below(action, "max."))
+            files.append(TableFile(action["path"], action["size_bytes"], values, *bounds))
+        return files
 
     def undo(self, entry: Entry, epochs: Sequence[PastEpoch]) -> None:
         self.check_may_undo(epochs)
@@ -259,7 +263,7 @@ class DeltaTable(DeltaLog):
             self._remove(entry, epochs)
 
     def _restore(self, entry: Entry, first: int) -> None:
-        """Puts the version back before an epoch, if only the query has committed since."""
+        """Restores the version before an epoch, if only the query has committed since."""
         from deltalake.exceptions import CommitFailedError
 
         self.check_goes_back(entry.query_id, first)
@@ -272,46 +276,48 @@ class DeltaTable(DeltaLog):
             raise UndoRefusedError(problem) from None
 
     def _remove(self, entry: Entry, epochs: Sequence[PastEpoch]) -> None:
-        """Removes the files of some epochs, if all of them are there still."""
-        there = {of.path: of for of in self._active()}
+        """Removes the files of some epochs, if all of them still exist."""
+        there = {file.path: file for file in self._active()}
         removed: list[TableFile] = []
-        for of, added in self.added_by(epochs):
+        for file, added in self.added_by(epochs):
             paths = [action["add"]["path"] for action in added]
             if any(path not in there for path in paths):
-                raise gone(of)
+                raise missing_files(file)
             removed += [there[path] for path in paths]
         self._write(entry, _removals(removed))
 
 
-def _below(of: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): it for name, it in of.items() if name.startswith(prefix)}
+def _below(action: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): it for name, it in action.items() if name.startswith(prefix)}
 
 
 def _additions(files: Sequence[StagedFile]) -> list[Any]:
     from deltalake.transaction import AddAction
 
     now = time.time_ns() // 1_000_000
-    found = []
+    actions = []
     for file in files:
         detail = json.loads(file.detail)
         values, stats = detail["partitionValues"], detail["stats"]
-        found.append(AddAction(file.path, file.bytes, values, now, True, stats))
-    return found
+        actions.append(AddAction(file.path, file.bytes, values, now, True, stats))
+    return actions
 
 
 def _removals(files: Sequence[TableFile]) -> list[Any]:
     from deltalake.transaction import RemoveAction
 
     now = time.time_ns() // 1_000_000
-    # The library encodes the path that the log has; given that, it would name a file of no version.
+    # The library encodes the path of the log; given that path, it would name a missing file.
     return [
-        RemoveAction(unquote(of.path), True, now, size=of.bytes, partition_values=dict(of.values))
-        for of in files
+        RemoveAction(
+            unquote(file.path), True, now, size=file.bytes, partition_values=dict(file.values)
+        )
+        for file in files
     ]
 
 
 def delta_library() -> Any:
-    """The package.
+    """Imports the package.
 
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.

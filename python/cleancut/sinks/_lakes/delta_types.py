@@ -1,4 +1,4 @@
-"""Which columns a table of Delta takes, and which features of tables are written right."""
+"""The column types and table features of Delta that the sink supports."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
-# By the names of Spark's classes; arrays, maps and structs of these, too.
+# By the names of Spark's classes, also within arrays, maps and structs.
 _PLAIN = {
     "BooleanType",
     "ByteType",
@@ -26,7 +26,7 @@ _PLAIN = {
     "TimestampNTZType",
 }
 _PARTITIONS = _PLAIN - {"BinaryType", "FloatType", "DoubleType"}
-# What adding files does right by itself, or what is looked for in the table one by one.
+# Features that an append satisfies, or that are checked one by one.
 _FEATURES = {
     "appendOnly",
     "checkConstraints",
@@ -36,7 +36,7 @@ _FEATURES = {
     "v2Checkpoint",
     "vacuumProtocolCheck",
 }
-# By which a table forgets which epochs it has.
+# Property by which a table forgets transactions, and with them the epochs of queries.
 FORGETS = "delta.setTransactionRetentionDuration"
 _OF_COLUMNS = {
     "delta.generationExpression": "generated columns",
@@ -46,67 +46,72 @@ _OF_COLUMNS = {
 
 
 def delta_type(kind: "DataType") -> str | None:
-    """The name of a type, which is Spark's; None if Delta has none.
+    """The name of a type, which is Spark's; None if Delta has no such type.
 
     These are variants, intervals, times, void, geometries, collations and UDTs.
     """
     name = type(kind).__name__
-    of: Any = kind
+    data_type: Any = kind
     if name == "ArrayType":
-        inner = [of.elementType]
+        inner = [data_type.elementType]
     elif name == "MapType":
-        inner = [of.keyType, of.valueType]
+        inner = [data_type.keyType, data_type.valueType]
     elif name == "StructType":
-        inner = [field.dataType for field in of.fields]
+        inner = [field.dataType for field in data_type.fields]
     elif name == "StringType":
-        return "string" if of.simpleString() == "string" else None
+        return "string" if data_type.simpleString() == "string" else None
     elif name in _PLAIN:
-        return "string" if name in ("CharType", "VarcharType") else of.simpleString()
+        return "string" if name in ("CharType", "VarcharType") else data_type.simpleString()
     else:
         return None
-    told = [delta_type(of) for of in inner]
-    return None if None in told else of.simpleString()
+    names = [delta_type(data_type) for data_type in inner]
+    return None if None in names else data_type.simpleString()
 
 
 def has_nulls_within(batch: "DataType", table: "DataType") -> bool:
-    """Whether a batch may have nulls in a nested place where the table takes none."""
+    """Whether a batch may have nested nulls that the table does not accept."""
     name = type(batch).__name__
-    of: Any = batch
+    batch_type: Any = batch
     to: Any = table
     pairs: list[tuple[bool, bool, Any, Any]] = []
     if name == "ArrayType":
-        pairs = [(of.containsNull, to.containsNull, of.elementType, to.elementType)]
+        pairs = [(batch_type.containsNull, to.containsNull, batch_type.elementType, to.elementType)]
     elif name == "MapType":
         pairs = [
-            (of.valueContainsNull, to.valueContainsNull, of.valueType, to.valueType),
-            (False, False, of.keyType, to.keyType),
+            (
+                batch_type.valueContainsNull,
+                to.valueContainsNull,
+                batch_type.valueType,
+                to.valueType,
+            ),
+            (False, False, batch_type.keyType, to.keyType),
         ]
     elif name == "StructType":
-        fields = zip(of.fields, to.fields, strict=True)
+        fields = zip(batch_type.fields, to.fields, strict=True)
         pairs = [(a.nullable, b.nullable, a.dataType, b.dataType) for a, b in fields]
     return any((may and not takes) or has_nulls_within(a, b) for may, takes, a, b in pairs)
 
 
 def nullable(schema: "StructType") -> "StructType":
-    """The columns of a table that is made: values may be null, and bring no metadata along."""
+    """The columns of a new table: values may be null, and have no metadata."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
-    def of(kind: Any) -> Any:
+    def convert(kind: Any) -> Any:
         name = type(kind).__name__
         if name == "ArrayType":
-            return ArrayType(of(kind.elementType), True)
+            return ArrayType(convert(kind.elementType), True)
         if name == "MapType":
-            return MapType(of(kind.keyType), of(kind.valueType), True)
+            return MapType(convert(kind.keyType), convert(kind.valueType), True)
         if name == "StructType":
-            return StructType([StructField(f.name, of(f.dataType), True) for f in kind.fields])
+            return StructType([StructField(f.name, convert(f.dataType), True) for f in kind.fields])
         return StringType() if name in ("CharType", "VarcharType") else kind
 
-    found: StructType = of(schema)
-    return found
+    converted: StructType = convert(schema)
+    return converted
 
 
 def arrow_schema(schema: "StructType") -> "pa.Schema":
-    """The columns of a file."""
+    """The schema of a file."""
     import pyarrow as pa
     from deltalake import Schema
 
@@ -114,8 +119,8 @@ def arrow_schema(schema: "StructType") -> "pa.Schema":
 
 
 def bad_partitions(schema: "StructType", partitions: "tuple[str, ...]") -> str | None:
-    """Why columns cannot be those of partitions."""
-    kinds = {of.name: type(of.dataType).__name__ for of in schema.fields}
+    """The reason why columns cannot be partition columns."""
+    kinds = {field.name: type(field.dataType).__name__ for field in schema.fields}
     bad = [name for name in partitions if kinds.get(name) not in _PARTITIONS]
     return f"these cannot be columns of partitions: {', '.join(bad)}" if bad else None
 
@@ -123,16 +128,20 @@ def bad_partitions(schema: "StructType", partitions: "tuple[str, ...]") -> str |
 def unknown_feature(
     features: "list[str]", configuration: Mapping[str, str], schema: "StructType"
 ) -> str | None:
-    """What a table has that would have to be kept to, and is not here; None if there is nothing."""
-    found = sorted(set(features) - _FEATURES)
+    """The features of a table that the sink does not support; None if there are none."""
+    features_found = sorted(set(features) - _FEATURES)
     if configuration.get("delta.columnMapping.mode", "none") != "none":
-        found.append("column mapping")
+        features_found.append("column mapping")
     if configuration.get("delta.enableChangeDataFeed", "false") == "true":
-        found.append("change data feed")
+        features_found.append("change data feed")
     if any(name.startswith("delta.constraints.") for name in configuration):
-        found.append("constraints")
+        features_found.append("constraints")
     if FORGETS in configuration:
-        found.append(f"a time after which it forgets queries ({FORGETS})")
-    told = {name for field in schema.fields for name in field.metadata}
-    found += [what for name, what in _OF_COLUMNS.items() if name in told]
-    return f"the table has {', '.join(found)}, which is not written here" if found else None
+        features_found.append(f"a retention of transactions ({FORGETS})")
+    named = {name for field in schema.fields for name in field.metadata}
+    features_found += [what for name, what in _OF_COLUMNS.items() if name in named]
+    return (
+        f"the table has {', '.join(features_found)}, which the sink does not support"
+        if features_found
+        else None
+    )

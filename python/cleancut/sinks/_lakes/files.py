@@ -1,4 +1,4 @@
-"""The files of an epoch in a lake's table: what executors write, and where it lies until then."""
+"""The files of an epoch in a lake table: how executors write them, and where they are staged."""
 
 import functools
 import hashlib
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# What a task reports of each file.
+# The report of a task about each file.
 _REPORT = "path string, bytes bigint, rows bigint, detail string"
 
 
-# As a lake tells a file of a table.
+# A file of a table, in the format's own representation.
 File = TypeVar("File")
 
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file of rows that is whole.
+    """A completely written file of rows.
 
     Attributes:
-        path: in the directory of the table, or the whole of it, as the format has it.
-        bytes: its size.
-        rows: how many it has.
-        detail: JSON of what the format's log says of it: values of partitions, statistics.
+        path: path below the table, or the full path, depending on the format.
+        bytes: size of the file.
+        rows: number of rows.
+        detail: JSON of the file's entry in the format's log: partition values, statistics.
     """
 
     path: str
@@ -47,8 +47,8 @@ class Staged:
     """The handle of an epoch.
 
     Attributes:
-        token: of the try that wrote it.
-        files: what it wrote; none in the handle of an epoch that is published.
+        token: token of the attempt that wrote it.
+        files: the files of the attempt; empty in the handle of a published epoch.
     """
 
     token: str
@@ -56,63 +56,63 @@ class Staged:
 
     @property
     def rows(self) -> int:
-        """Of all files together."""
+        """Number of rows in all files."""
         return sum(file.rows for file in self.files)
 
     def encode(self) -> str:
-        """As a text, for the seal."""
-        files = [[of.path, of.bytes, of.rows, of.detail] for of in self.files]
+        """The handle as a text, for the seal."""
+        files = [[file.path, file.bytes, file.rows, file.detail] for file in self.files]
         return json.dumps({"token": self.token, "files": files})
 
     @staticmethod
     def decode(handle: str) -> "Staged":
-        """Reads what `encode` gave."""
+        """Parses the result of `encode`."""
         fields = json.loads(handle)
-        return Staged(fields["token"], tuple(StagedFile(*of) for of in fields["files"]))
+        return Staged(fields["token"], tuple(StagedFile(*values) for values in fields["files"]))
 
 
 class TableFiles(Protocol):
-    """The directory of a table, as the driver reaches it."""
+    """The directory of a table, as the driver accesses it."""
 
     def sizes(self, paths: Sequence[str]) -> list[int]:
-        """The size of each file; -1 where there is none."""
+        """The size of each file; -1 if it does not exist."""
 
     def directories(self, directory: str) -> list[str]:
-        """The directories in one, below the table; none where it is not there."""
+        """The subdirectories of a directory below the table; empty if it does not exist."""
 
     def delete(self, directory: str) -> None:
-        """Removes a directory with all that is in it."""
+        """Deletes a directory with all its files."""
 
 
 class PartitionWriter(Protocol):
-    """Writes the rows of one task; it is pickled, and goes to the executors."""
+    """Writes the rows of one task; it is pickled and sent to the executors."""
 
     @property
     def chunk_bytes(self) -> int:
-        """How much of a partition is in memory at once, as Arrow has it."""
+        """Size of the rows in memory at a time, in Arrow's format."""
 
     def write(self, chunks: "Iterator[pa.Table]") -> Iterator[StagedFile]:
-        """Writes rows into files of their own, which are whole when they are given."""
+        """Writes rows into new files, and returns each file when it is complete."""
 
     def secrets(self) -> Sequence[str]:
-        """What may stand in no text."""
+        """Texts that must not appear in errors and logs."""
 
 
 class Stager(Protocol):
     """Has the executors write the rows of an epoch."""
 
     def __call__(self, rows: "DataFrame") -> Sequence[StagedFile]:
-        """Writes them; gives the files of the tasks that Spark counts."""
+        """Writes the rows; returns the files of the task attempts that Spark counts."""
 
 
 @dataclass(frozen=True)
 class ArrowStager:
-    """Implements `Stager` by what writes a partition as Arrow has it.
+    """Implements `Stager` by a writer of Arrow data.
 
     Attributes:
-        writer: of the files.
-        sink: for errors.
-        sorted_by: columns by which rows that go into the same files are brought together.
+        writer: writer of the files.
+        sink: name of the sink, for errors.
+        sorted_by: columns by which rows of the same files are grouped.
     """
 
     writer: PartitionWriter
@@ -126,31 +126,31 @@ class ArrowStager:
 
 
 def directory_of(query_id: str) -> str:
-    """Where a query stages, below the directory for data of a table."""
+    """The staging directory of a query, below the data directory of a table."""
     return f"cleancut-{hashlib.sha256(query_id.encode()).hexdigest()[:12]}"
 
 
 def epoch_directory(batch: Batch) -> str:
-    """Where all tries of an epoch are."""
+    """The directory of all attempts of an epoch."""
     return f"{directory_of(batch.query_id)}/{batch.epoch:020d}"
 
 
 def staging(rows: "DataFrame", writer: PartitionWriter, sink: str) -> list[StagedFile]:
-    """Has the executors write rows; gives the files of the tasks that Spark counts."""
-    # Columns go by their places: Spark takes a point in a name there for one of a path.
+    """Has the executors write rows; returns the files of the task attempts that Spark counts."""
+    # Columns are named by position: Spark interprets a dot in a name as a path.
     places = [f"column_{at}" for at in range(len(rows.columns))]
     work = functools.partial(_stage_files, writer, sink, tuple(rows.columns))
-    found = rows.toDF(*places).mapInArrow(work, _REPORT).collect()
-    return [StagedFile(of["path"], of["bytes"], of["rows"], of["detail"]) for of in found]
+    reported = rows.toDF(*places).mapInArrow(work, _REPORT).collect()
+    return [StagedFile(row["path"], row["bytes"], row["rows"], row["detail"]) for row in reported]
 
 
 @contextmanager
 def rewriting(sink: str) -> Iterator[None]:
-    """Around jobs that rewrite files of a table.
+    """Wraps jobs that rewrite files of a table.
 
     Raises:
-        CleancutError: what a task has failed with; CLEANCUT_SINK_UNREACHABLE for whatever else:
-            what is staged is there for another try.
+        CleancutError: the error of a task; CLEANCUT_SINK_UNREACHABLE for other failures: the staged
+            files exist for another attempt.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -158,10 +158,10 @@ def rewriting(sink: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as failure:
-        found = find_error(failure)
-        if found is not None:
-            raise found from failure
-        # Executors that are gone, and the like.
+        error = find_error(failure)
+        if error is not None:
+            raise error from failure
+        # For example, lost executors.
         raise error_of(
             "CLEANCUT_SINK_UNREACHABLE",
             sink=sink,
@@ -172,32 +172,32 @@ def rewriting(sink: str) -> Iterator[None]:
 
 @contextmanager
 def in_task(sink: str, secrets: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """Around what a task does with files.
+    """Wraps the work of a task on files.
 
     Args:
-        sink: for errors.
-        secrets: what may stand in no text.
+        sink: name of the sink, for errors.
+        secrets: returns texts that must not appear in errors.
 
     Raises:
-        CleancutError: as it is raised within; CLEANCUT_SINK_UNREACHABLE for whatever else.
+        CleancutError: an error of the work; CLEANCUT_SINK_UNREACHABLE for other failures.
     """
     try:
         yield
     except CleancutError:
         raise
     except Exception as failure:
-        # Not chained: a client's own exception may show how it was configured.
+        # Not chained: a client's own exception may contain its configuration.
         detail = scrubbed(failure, secrets())
         raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
 
 
 @dataclass(frozen=True)
 class Rewriting(Generic[File]):
-    """How an epoch changes the files of a table.
+    """The changes of an epoch to the files of a table.
 
     Attributes:
         removed: the files of the table in which rows were replaced or deleted.
-        added: files with the rows that are left of these, and with those of the epoch.
+        added: files with the remaining rows of the removed files and the rows of the epoch.
     """
 
     removed: tuple[File, ...]
@@ -207,28 +207,28 @@ class Rewriting(Generic[File]):
 def _stage_files(
     writer: PartitionWriter, sink: str, names: Sequence[str], batches: "Iterator[pa.RecordBatch]"
 ) -> "Iterator[pa.RecordBatch]":
-    """Writes a partition, in a task; gives what it has written.
+    """Writes a partition in a task; returns its files.
 
-    Of a task that runs twice both have files. Spark counts one of them, and only what that one
-    gives comes to be in the handle.
+    If Spark runs a task twice, both attempts write files. Spark counts one attempt, and only the
+    files of that one are in the handle.
     """
     import pyarrow as pa
 
     with in_task(sink, writer.secrets):
         chunks = _chunked(batches, writer.chunk_bytes)
-        for of in writer.write(chunk.rename_columns(list(names)) for chunk in chunks):
+        for file in writer.write(chunk.rename_columns(list(names)) for chunk in chunks):
             yield pa.RecordBatch.from_pydict(
                 {
-                    "path": pa.array([of.path]),
-                    "bytes": pa.array([of.bytes], pa.int64()),
-                    "rows": pa.array([of.rows], pa.int64()),
-                    "detail": pa.array([of.detail]),
+                    "path": pa.array([file.path]),
+                    "bytes": pa.array([file.bytes], pa.int64()),
+                    "rows": pa.array([file.rows], pa.int64()),
+                    "detail": pa.array([file.detail]),
                 }
             )
 
 
 def _chunked(batches: "Iterator[pa.RecordBatch]", size: int) -> "Iterator[pa.Table]":
-    """Puts batches together until they are of some size; Spark's are of 10,000 rows."""
+    """Combines batches up to a size; Spark's batches have 10,000 rows."""
     import pyarrow as pa
 
     held: list[pa.RecordBatch] = []
@@ -246,14 +246,14 @@ def _chunked(batches: "Iterator[pa.RecordBatch]", size: int) -> "Iterator[pa.Tab
 
 
 def check_nulls(table: "pa.Table", required: Sequence[str], sink: str) -> None:
-    """Refuses nulls where the target takes none, before they are in a file.
+    """Refuses nulls in required columns before they are written.
 
     Raises:
         RequestError: CLEANCUT_SINK_REFUSED.
     """
-    found = [name for name in required if table[name].null_count]
-    if found:
-        reason = f"these columns of the table take no nulls: {', '.join(found)}"
+    nulls = [name for name in required if table[name].null_count]
+    if nulls:
+        reason = f"these columns of the table accept no nulls: {', '.join(nulls)}"
         raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=reason)
 
 
@@ -265,21 +265,21 @@ class ArrowFiles:
         self._base = f"{base.rstrip('/')}/" if base else ""
 
     def at(self, path: str) -> str:
-        """As the file system names it."""
+        """The path in the file system."""
         return f"{self._base}{path}"
 
     def sizes(self, paths: Sequence[str]) -> list[int]:
-        found = self.filesystem.get_file_info([self.at(path) for path in paths])
-        return [-1 if of.size is None else of.size for of in found]
+        infos = self.filesystem.get_file_info([self.at(path) for path in paths])
+        return [-1 if info.size is None else info.size for info in infos]
 
     def directories(self, directory: str) -> list[str]:
         import pyarrow.fs as fs
 
-        # Stores of objects have no directories, only the names of files.
+        # Object stores have no directories, only object names.
         selector = fs.FileSelector(self.at(directory), allow_not_found=True, recursive=True)
-        found = self.filesystem.get_file_info(selector)
+        infos = self.filesystem.get_file_info(selector)
         start = len(self.at(directory)) + 1
-        files = [of.path[start:] for of in found if of.type == fs.FileType.File]
+        files = [info.path[start:] for info in infos if info.type == fs.FileType.File]
         names = {path.partition("/")[0] for path in files}
         return [f"{directory}/{name}" for name in sorted(filter(None, names))]
 

@@ -1,4 +1,4 @@
-"""Iceberg: executors write an epoch's files, one snapshot of the table names them."""
+"""Iceberg: executors write the files of an epoch, and one snapshot adds them to the table."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -82,7 +82,7 @@ class IcebergSink(LakeSink):
             raise self.refusal(problem)
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Takes the table over for a run, and goes back with the query; see `EpochSink`.
+        """Takes over the table for a run, and rolls it back with the query; see `EpochSink`.
 
         Raises:
             CleancutError: as other sinks of lakes; CLEANCUT_DEPENDENCY_MISSING.
@@ -92,7 +92,7 @@ class IcebergSink(LakeSink):
 
     def _written(self, schema: "StructType") -> "StructType":
         written = self._keyed.written(schema, self.refusal)
-        named = {of.name: iceberg_type(of.dataType) for of in written.fields}
+        named = {field.name: iceberg_type(field.dataType) for field in written.fields}
         problem = refused_types(written, named)
         if problem is not None:
             raise self.refusal(problem)

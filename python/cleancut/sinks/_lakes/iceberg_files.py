@@ -1,4 +1,4 @@
-"""What executors do for a table of Iceberg, and how the driver hears of their files."""
+"""Writes files of an Iceberg table in tasks, and describes them for its manifests."""
 
 import json
 import uuid
@@ -22,13 +22,13 @@ DATA_PATH = "write.data.path"
 
 
 def data_directory(metadata: "TableMetadata") -> str:
-    """Where a table keeps its data."""
-    found = metadata.properties.get(DATA_PATH) or f"{metadata.location.rstrip('/')}/data"
-    return found.rstrip("/")
+    """The data directory of a table."""
+    path = metadata.properties.get(DATA_PATH) or f"{metadata.location.rstrip('/')}/data"
+    return path.rstrip("/")
 
 
 class IcebergFiles(ArrowFiles):
-    """Implements `TableFiles`: the directory for data, by the client of pyarrow for its store."""
+    """Implements `TableFiles`: the data directory, through the client of pyarrow for its store."""
 
     def __init__(self, metadata: "TableMetadata", properties: Mapping[str, str]) -> None:
         from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -38,21 +38,21 @@ class IcebergFiles(ArrowFiles):
         super().__init__(PyArrowFileIO(dict(properties)).fs_by_scheme(scheme, host), base)
 
     def at(self, path: str) -> str:
-        # Files have whole locations, directories names below the one for data.
+        # Files have full locations, directories are relative to the data directory.
         return self._parse(path)[2] if "://" in path or path.startswith("/") else super().at(path)
 
 
 @dataclass(frozen=True)
 class IcebergWriter:
-    """Implements `PartitionWriter`, by what pyiceberg does for its own appends.
+    """Implements `PartitionWriter` by the functions of pyiceberg's own appends.
 
     Attributes:
-        metadata: of the table, without snapshots, and with the directory for these files.
-        properties: how the store is reached.
-        schema: of the columns that are written.
-        required: columns that take no nulls.
-        sink: for errors.
-        chunk_bytes: how much becomes files at once.
+        metadata: metadata of the table, without snapshots, and with the directory of these files.
+        properties: properties of the object store.
+        schema: schema of the rows.
+        required: columns that accept no nulls.
+        sink: name of the sink, for errors.
+        chunk_bytes: size of the rows that become files together.
     """
 
     metadata: "TableMetadata"
@@ -66,39 +66,39 @@ class IcebergWriter:
         return secrets_in(self.properties)
 
     def write(self, chunks: "Iterator[pa.Table]") -> Iterator[StagedFile]:
-        # Not public: what is would commit, too, and in one process.
+        # Not public: the public function also commits, and runs in one process.
         from pyiceberg.io.pyarrow import PyArrowFileIO, _dataframe_to_data_files
 
         io = PyArrowFileIO(dict(self.properties))
         for chunk in chunks:
             rows = chunk.select(self.schema.names).cast(self.schema)
             check_nulls(rows, self.required, self.sink)
-            # Names of its own: two tasks number their files alike.
-            for of in _dataframe_to_data_files(self.metadata, rows, io, uuid.uuid4()):
-                detail = json.dumps(told(of, self.metadata))
-                yield StagedFile(of.file_path, of.file_size_in_bytes, of.record_count, detail)
+            # A unique id, because two tasks number their files in the same way.
+            for file in _dataframe_to_data_files(self.metadata, rows, io, uuid.uuid4()):
+                detail = json.dumps(manifest_fields(file, self.metadata))
+                yield StagedFile(file.file_path, file.file_size_in_bytes, file.record_count, detail)
 
 
-def told(of: "DataFile", metadata: "TableMetadata") -> dict[str, Any]:
-    """What a manifest says of a file, as values of JSON."""
+def manifest_fields(file: "DataFile", metadata: "TableMetadata") -> dict[str, Any]:
+    """The manifest entry of a file, as JSON values."""
     from pyiceberg.conversions import to_bytes
 
     kinds = metadata.spec().partition_type(metadata.schema()).fields
     values = [
-        None if of.partition[at] is None else _text(to_bytes(_plain(kind), of.partition[at]))
+        None if file.partition[at] is None else _text(to_bytes(_plain(kind), file.partition[at]))
         for at, kind in enumerate(kinds)
     ]
-    counts = {name: list((getattr(of, name) or {}).items()) for name in _COUNTS}
+    counts = {name: list((getattr(file, name) or {}).items()) for name in _COUNTS}
     bounds = {
-        name: [(column, _text(bound)) for column, bound in (getattr(of, name) or {}).items()]
+        name: [(column, _text(bound)) for column, bound in (getattr(file, name) or {}).items()]
         for name in _BOUNDS
     }
     spec = {"spec": metadata.default_spec_id, "partition": values}
-    return spec | counts | bounds | {"split_offsets": of.split_offsets}
+    return spec | counts | bounds | {"split_offsets": file.split_offsets}
 
 
 def data_file(file: StagedFile, metadata: "TableMetadata") -> "DataFile | None":
-    """What a manifest is to say of a staged file; None if the table is parted otherwise now."""
+    """The manifest entry of a staged file; None if the partitioning of the table has changed."""
     from pyiceberg.conversions import from_bytes
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
     from pyiceberg.typedef import Record
@@ -111,9 +111,9 @@ def data_file(file: StagedFile, metadata: "TableMetadata") -> "DataFile | None":
         None if value is None else from_bytes(_plain(kind), b64decode(value))
         for kind, value in zip(kinds, detail["partition"], strict=True)
     )
-    told: dict[str, Any] = {name: dict(detail[name]) for name in _COUNTS}
+    statistics: dict[str, Any] = {name: dict(detail[name]) for name in _COUNTS}
     for name in _BOUNDS:
-        told[name] = {at: b64decode(of) for at, of in detail[name]}
+        statistics[name] = {at: b64decode(bound) for at, bound in detail[name]}
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,
@@ -122,12 +122,12 @@ def data_file(file: StagedFile, metadata: "TableMetadata") -> "DataFile | None":
         file_size_in_bytes=file.bytes,
         record_count=file.rows,
         split_offsets=detail["split_offsets"],
-        **told,
+        **statistics,
     )
 
 
 def _plain(kind: "NestedField") -> Any:
-    """The type of a value of a partition, which is never a nested one."""
+    """The type of a partition value, which is never nested."""
     return kind.field_type
 
 

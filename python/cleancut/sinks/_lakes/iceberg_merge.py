@@ -1,6 +1,6 @@
-"""Rows that take the place of others in a table of Iceberg: the executors rewrite files in touch.
+"""Replaces rows of an Iceberg table: the executors rewrite the files that contain their keys.
 
-No row passes through the driver, which has the names of files alone.
+No row passes through the driver, which has only file names.
 """
 
 import base64
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 _FILE = "cleancut_file"
 _BATCH_ROWS = 16_384
 _GROUP_BYTES = 64 << 20
-# Few enough files that one task may read each, many enough that all executors have some.
+# One task may read this number of files, and still all executors have some.
 _FILES_PER_TASK = 4
 
 
 @dataclass(frozen=True)
 class RowsWriter:
-    """Implements `PartitionWriter`: files that are no part of the table, to be merged later.
+    """Implements `PartitionWriter` for files outside the table, to be merged later.
 
     Attributes:
-        directory: where, with the store.
-        schema: of the columns.
-        keys: columns whose bounds are told.
-        properties: how the store is reached.
+        directory: location of the files.
+        schema: schema of the rows.
+        keys: columns whose bounds are recorded.
+        properties: properties of the object store.
     """
 
     directory: str
@@ -65,7 +65,7 @@ class RowsWriter:
 
 
 def _bounds(column: "pa.ChunkedArray") -> list[int | str] | None:
-    """The least and the greatest value, of types whose values JSON has."""
+    """The least and the greatest value, for types that JSON can represent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -74,22 +74,22 @@ def _bounds(column: "pa.ChunkedArray") -> list[int | str] | None:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (is_time or is_text or pa.types.is_integer(kind)):
         return None
-    found = pc.min_max(column).as_py()
+    bounds = pc.min_max(column).as_py()
     if is_time:
-        return [found["min"].isoformat(), found["max"].isoformat()]
-    return [found["min"], found["max"]]
+        return [bounds["min"].isoformat(), bounds["max"].isoformat()]
+    return [bounds["min"], bounds["max"]]
 
 
 @dataclass(frozen=True)
 class FilesReader:
-    """Reads files in a task; it is pickled, and goes to the executors.
+    """Reads files in a task; it is pickled and sent to the executors.
 
     Attributes:
-        metadata: of the table, without snapshots.
-        schema: of the columns to give.
-        is_numbered: whether each row says of which file it is, in a column that comes last.
-        sink: for errors.
-        properties: how the store is reached.
+        metadata: metadata of the table, without snapshots.
+        schema: columns of the result.
+        is_numbered: whether the last column of each row has the number of its file.
+        sink: name of the sink, for errors.
+        properties: properties of the object store.
     """
 
     metadata: "TableMetadata"
@@ -99,18 +99,18 @@ class FilesReader:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def read(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        """The rows of files that are named: those of the table as its scans name them."""
+        """The rows of files: staged ones by path, those of the table by scan task."""
         import pyarrow as pa
 
         with in_task(self.sink, lambda: secrets_in(self.properties)):
             for batch in batches:
-                for of in batch.to_pylist():
-                    rows = self._staged if of["task"] is None else self._of_table
-                    for found in rows(of["path"], of["task"]):
-                        columns = [found.column(it.name).cast(it.type) for it in self.schema]
+                for file in batch.to_pylist():
+                    rows = self._staged if file["task"] is None else self._of_table
+                    for rows_read in rows(file["path"], file["task"]):
+                        columns = [rows_read.column(it.name).cast(it.type) for it in self.schema]
                         names = list(self.schema.names)
                         if self.is_numbered:
-                            columns.append(pa.repeat(pa.scalar(of["number"]), found.num_rows))
+                            columns.append(pa.repeat(pa.scalar(file["number"]), rows_read.num_rows))
                             names.append(_FILE)
                         yield pa.RecordBatch.from_arrays(columns, names=names)
 
@@ -125,14 +125,14 @@ class FilesReader:
             )
 
     def _of_table(self, _: str, task: str) -> "Iterator[pa.RecordBatch]":
-        """Without rows that were deleted by their places, and by the columns' ids."""
+        """The rows without those that position deletes remove; columns are matched by id."""
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.io.pyarrow import ArrowScan, PyArrowFileIO
 
         schema = self.metadata.schema().select(*self.schema.names)
         io = PyArrowFileIO(dict(self.properties))
         scan = ArrowScan(self.metadata, io, schema, AlwaysTrue())
-        # It has the whole file in memory.
+        # It reads the whole file into memory.
         for batch in scan.to_record_batches([pickle.loads(base64.b64decode(task))]):
             for start in range(0, batch.num_rows, _BATCH_ROWS):
                 yield batch.slice(start, _BATCH_ROWS)
@@ -140,15 +140,15 @@ class FilesReader:
 
 @dataclass(frozen=True)
 class IcebergMerge:
-    """Rows that are staged, and the table that they are to change.
+    """Staged rows, and the table that they change.
 
     Attributes:
         spark: a session.
-        table: as pyiceberg has it, at the snapshot that is changed.
-        metadata: the same without snapshots, for tasks.
-        keys: columns by which a row takes the place of another one.
-        file_bytes: how large files are to be, about.
-        sink: for errors.
+        table: the table of pyiceberg, at the snapshot that is changed.
+        metadata: its metadata without snapshots, for tasks.
+        keys: key columns, by which a row replaces another one.
+        file_bytes: approximate target size of files.
+        sink: name of the sink, for errors.
     """
 
     spark: "SparkSession"
@@ -161,34 +161,36 @@ class IcebergMerge:
     def run(
         self, staged: Sequence[StagedFile], stager: Callable[["StructType"], Stager]
     ) -> Rewriting[Any]:
-        """Has the executors find and rewrite the files in which there are rows with these keys.
+        """Has the executors find and rewrite the files that contain rows with these keys.
 
         Args:
             staged: the files of the epoch.
-            stager: makes what writes files of the table with some columns.
+            stager: returns a stager for files of the table with some columns.
         """
         given = self._columns_of(staged[0])
-        rows = self._rows([(of.path, None) for of in staged], given)
+        rows = self._rows([(file.path, None) for file in staged], given)
         candidates = self._candidates(staged)
-        found: set[int] = set()
+        numbers: set[int] = set()
         if candidates:
             keys = self._columns(self.keys)
-            there = self._rows([self._named(of) for of in candidates], keys, is_numbered=True)
-            found = touched(rows, there, self.keys, _FILE)
-        removed = tuple(of for at, of in enumerate(candidates) if at in found)
-        whole = self._columns(of.name for of in self.metadata.schema().fields)
-        before = self._rows([self._named(of) for of in removed], whole) if removed else None
+            there = self._rows([self._named(file) for file in candidates], keys, is_numbered=True)
+            numbers = touched(rows, there, self.keys, _FILE)
+        removed = tuple(file for at, file in enumerate(candidates) if at in numbers)
+        whole = self._columns(column.name for column in self.metadata.schema().fields)
+        before = self._rows([self._named(file) for file in removed], whole) if removed else None
         after = replaced(rows, before, self.keys)
-        size = sum(of.file.file_size_in_bytes for of in removed) + sum(of.bytes for of in staged)
+        size = sum(file.file.file_size_in_bytes for file in removed) + sum(
+            file.bytes for file in staged
+        )
         after = after.coalesce(max(1, -(-size // self.file_bytes)))
         added = stager(after.schema)(after)
-        return Rewriting(tuple(of.file for of in removed), tuple(added))
+        return Rewriting(tuple(file.file for file in removed), tuple(added))
 
     def _named(self, task: Any) -> tuple[str, str]:
         return task.file.file_path, base64.b64encode(pickle.dumps(task)).decode("ascii")
 
     def _candidates(self, staged: Sequence[StagedFile]) -> list[Any]:
-        """The files in which there may be rows with these keys, by what manifests tell of them."""
+        """The files that may contain rows with these keys, by their manifest entries."""
         from pyiceberg.expressions import (
             AlwaysTrue,
             And,
@@ -199,20 +201,20 @@ class IcebergMerge:
         )
         from pyiceberg.table import FileScanTask
 
-        # Their types do not say how they are made.
+        # Their constructors are not typed.
         at_least: Any = GreaterThanOrEqual
         at_most: Any = LessThanOrEqual
-        told = [json.loads(of.detail) for of in staged]
+        details = [json.loads(detail.detail) for detail in staged]
         wanted: BooleanExpression = AlwaysTrue()
         for key in self.keys:
-            bounds = [of[key] for of in told]
+            bounds = [detail[key] for detail in details]
             if None in bounds:
                 continue
-            low, high = min(of[0] for of in bounds), max(of[1] for of in bounds)
+            low, high = min(bound[0] for bound in bounds), max(bound[1] for bound in bounds)
             wanted = And(wanted, at_least(Reference(key), low), at_most(Reference(key), high))
         tasks = self.table.scan(row_filter=wanted).plan_files()
-        # All rows of a file are wanted, of which some have the keys.
-        return [FileScanTask(of.file, of.delete_files) for of in tasks]
+        # All rows of a file are read, of which some have the keys.
+        return [FileScanTask(task.file, task.delete_files) for task in tasks]
 
     def _columns_of(self, staged: StagedFile) -> "pa.Schema":
         import pyarrow.parquet as pq
@@ -221,7 +223,7 @@ class IcebergMerge:
             return pq.read_schema(opened)
 
     def _columns(self, names: Iterable[str]) -> "pa.Schema":
-        """Columns of the table, as Spark takes them."""
+        """Columns of the table, in Spark's types."""
         return arrow_schema(spark_schema(self.metadata.schema(), [*names]))
 
     def _rows(
@@ -231,7 +233,7 @@ class IcebergMerge:
         *,
         is_numbered: bool = False,
     ) -> "DataFrame":
-        """The rows of files, which are read by the executors."""
+        """The rows of files, which the executors read."""
         from pyspark.sql.pandas.types import from_arrow_schema
         from pyspark.sql.types import LongType, StructType
 
@@ -241,18 +243,18 @@ class IcebergMerge:
         if is_numbered:
             given = given.add(_FILE, LongType())
         names = self.spark.createDataFrame(
-            [(at, *of) for at, of in enumerate(files)], "number long, path string, task string"
+            [(at, *file) for at, file in enumerate(files)], "number long, path string, task string"
         )
         tasks = max(1, -(-len(files) // _FILES_PER_TASK))
         return names.repartition(tasks).mapInArrow(reader.read, given)
 
 
 def unreadable(metadata: "TableMetadata") -> str | None:
-    """Which columns of a table Spark has no type for, so that their rows are not rewritten."""
+    """The columns of a table that Spark has no type for, so that rows cannot be rewritten."""
     lost = []
-    for of in metadata.schema().fields:
+    for column in metadata.schema().fields:
         try:
-            spark_schema(metadata.schema(), [of.name])
-        except Exception:  # whichever of both does not know it
-            lost.append(f"{of.name} ({of.field_type})")
-    return f"rows are not rewritten here with columns {', '.join(lost)}" if lost else None
+            spark_schema(metadata.schema(), [column.name])
+        except Exception:  # of pyiceberg or of Spark
+            lost.append(f"{column.name} ({column.field_type})")
+    return f"rows cannot be rewritten with columns {', '.join(lost)}" if lost else None

@@ -1,4 +1,4 @@
-"""A table of Iceberg, as the driver reads and commits to it, by the library pyiceberg."""
+"""An Iceberg table as the driver reads and commits to it, through the library pyiceberg."""
 
 import json
 import secrets
@@ -34,11 +34,11 @@ from cleancut.sinks._lakes.log import Entry, PastEpoch, Placed, chain, last_incl
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-# What the summary of a snapshot has an entry by, and the properties of the table the last ones.
+# Key of an entry in the summary of a snapshot, and prefix of the last entries in table properties.
 _SUMMARY = "cleancut"
 _PROPERTY = "cleancut.query."
 _NEWEST_FORMAT = 2
-# The library would try a commit again on what others have done meanwhile, and append twice.
+# The library would retry a commit on top of concurrent changes, and so append twice.
 _NO_RETRY = {"commit.retry.num-retries": "0"}
 _LOST = ("ServiceUnavailableError", "ServerError", "CommitStateUnknownException")
 _OF_DRIVERS = ("requests", "sqlalchemy", "urllib3")
@@ -49,12 +49,12 @@ class IcebergLake:
     """Implements `Lake`.
 
     Attributes:
-        identifier: of the table, with its namespace.
-        catalog: its name.
-        partition_by: columns of partitions, of a table that is made.
-        chunk_bytes: how much of the rows becomes files at once.
-        keys: columns by which a row takes the place of another one; none adds all rows.
-        properties: of the catalog, and of the store.
+        identifier: identifier of the table, with its namespace.
+        catalog: name of the catalog.
+        partition_by: partition columns of a new table.
+        chunk_bytes: size of the rows that become files together.
+        keys: key columns, by which a row replaces another one; empty if all rows are appended.
+        properties: properties of the catalog and the object store.
     """
 
     identifier: str
@@ -63,7 +63,7 @@ class IcebergLake:
     chunk_bytes: int
     keys: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # Of the run, for the tasks that rewrite files.
+    # The session of the run, for tasks that rewrite files.
     session: Any = field(default=None, repr=False)
     _loaded: Any = field(default=None, repr=False)
 
@@ -97,7 +97,7 @@ class IcebergLake:
             return "lost"
         of_driver = kind.__module__.partition(".")[0] in _OF_DRIVERS
         words = ("OperationalError", "ConnectionError", "Timeout")
-        return "lost" if of_driver and any(of in kind.__name__ for of in words) else "error"
+        return "lost" if of_driver and any(word in kind.__name__ for word in words) else "error"
 
     def secrets(self) -> Sequence[str]:
         return secrets_in(self.properties)
@@ -119,33 +119,35 @@ class IcebergLake:
 class IcebergTable:
     """Implements `LakeTable`.
 
-    The entry of a commit is in the summary of its snapshot, and the last one of each query in the
-    properties of the table, where it is when snapshots expire. Each commit makes a snapshot, also
-    one that adds no file: what fails a commit that comes too late is that `main` has moved.
+    The entry of a commit is in the summary of its snapshot. The table properties have the last
+    entry of each query, because snapshots expire. Each commit creates a snapshot, even without
+    files: a late commit fails because `main` has moved.
     """
 
     def __init__(self, lake: IcebergLake, table: Any) -> None:
         self._lake = lake
         self._table = table
-        of: Mapping[str, str] = table.metadata.properties
-        # Of this handle only.
-        table.metadata = table.metadata.model_copy(update={"properties": {**of, **_NO_RETRY}})
+        properties: Mapping[str, str] = table.metadata.properties
+        # Only for this handle.
+        table.metadata = table.metadata.model_copy(
+            update={"properties": {**properties, **_NO_RETRY}}
+        )
         self._metadata = table.metadata
 
     def head(self, query_id: str) -> Placed | None:
         text = self._metadata.properties.get(f"{_PROPERTY}{query_id}")
         if text is None:
             return None
-        found = json.loads(text)
+        stored = json.loads(text)
         place = f"the properties of {self._lake.label}"
-        head = Placed(found["snapshot"], Entry.parse(found["entry"], place))
+        head = Placed(stored["snapshot"], Entry.parse(stored["entry"], place))
         return last_included(self, head, self._includes)
 
     def _includes(self, at: int) -> bool:
-        """Whether the table has what a snapshot has changed: a rollback leaves the properties."""
+        """Whether the table includes a snapshot: a rollback leaves the properties unchanged."""
         snapshot, wanted = self._table.current_snapshot(), self._metadata.snapshot_by_id(at)
         if wanted is None:
-            # It has expired. Only old snapshots do.
+            # It has expired. Only old snapshots expire.
             return True
         while snapshot is not None and snapshot.snapshot_id != at:
             if snapshot.sequence_number < wanted.sequence_number:
@@ -175,19 +177,19 @@ class IcebergTable:
             return f"the table is of version {metadata.format_version} of Iceberg"
         kind = metadata.properties.get("write.format.default", "parquet")
         if kind != "parquet":
-            return f"the files of the table are to be {kind}, and Parquet is what is written here"
+            return f"the files of the table are {kind}; the sink writes Parquet only"
         return None
 
     def problem(self, schema: "StructType") -> str | None:
         fields = self._metadata.schema().fields
-        batch = {of.name: iceberg_type(of.dataType) or "" for of in schema.fields}
-        table = {of.name: name_of(of.field_type) for of in fields}
-        found = unlike(batch, table, [of.name for of in fields if of.required])
-        if found is not None:
-            return found
-        within = [of.name for of in fields if has_required_within(of.field_type)]
+        batch = {field.name: iceberg_type(field.dataType) or "" for field in schema.fields}
+        table = {field.name: name_of(field.field_type) for field in fields}
+        problem = unlike(batch, table, [field.name for field in fields if field.required])
+        if problem is not None:
+            return problem
+        within = [field.name for field in fields if has_required_within(field.field_type)]
         if within:
-            return f"the table takes no nulls within {', '.join(within)}"
+            return f"the table accepts no nulls within {', '.join(within)}"
         missing = sorted(set(self._lake.keys) - set(schema.names))
         if missing:
             return f"the batch lacks these keys: {', '.join(missing)}"
@@ -199,27 +201,30 @@ class IcebergTable:
         sources = self._sources()
         missing = sorted(set(sources) - set(schema.names))
         if missing:
-            return f"the batch lacks these columns of partitions: {', '.join(missing)}"
+            return f"the batch lacks these partition columns: {', '.join(missing)}"
         given = self._lake.partition_by
         if given and list(given) != list(sources):
             return f"the table is partitioned by {', '.join(sources) or 'nothing'}"
-        for of in metadata.spec().fields:
-            source = metadata.schema().find_field(of.source_id)
+        for partition in metadata.spec().fields:
+            source = metadata.schema().find_field(partition.source_id)
             try:
-                of.transform.pyarrow_transform(source.field_type)
-            except Exception as failure:  # what it takes is not installed, or not there at all
-                return f"its partitions by {of.transform} cannot be told here: {failure}"
+                partition.transform.pyarrow_transform(source.field_type)
+            except Exception as failure:  # a missing package, or an unsupported transform
+                return f"its partitions by {partition.transform} cannot be computed: {failure}"
         return None
 
     def _sources(self) -> Sequence[str]:
-        """Columns by whose values, or what is made of them, rows are put apart."""
+        """The source columns of the table's partitioning."""
         schema = self._metadata.schema()
-        return [schema.find_column_name(of.source_id) for of in self._metadata.spec().fields]
+        return [
+            schema.find_column_name(partition.source_id)
+            for partition in self._metadata.spec().fields
+        ]
 
     def stager(self, directory: str, schema: "StructType", sink: str) -> ArrowStager:
         if not self._lake.keys:
             return ArrowStager(self._writer(directory, schema, sink), sink, self._sources())
-        # What takes the place of rows is staged as it is, and put apart later.
+        # Replacing rows are staged unchanged, and partitioned later.
         place = f"{data_directory(self._metadata)}/{directory}"
         columns, keys = arrow_schema(schema), self._lake.keys
         return ArrowStager(RowsWriter(place, columns, keys, self._table.io.properties), sink)
@@ -231,14 +236,14 @@ class IcebergTable:
         return IcebergWriter(
             metadata=metadata,
             schema=schema_to_pyarrow(iceberg_schema(schema), include_field_ids=False),
-            required=tuple(of.name for of in metadata.schema().fields if of.required),
+            required=tuple(field.name for field in metadata.schema().fields if field.required),
             sink=sink,
             chunk_bytes=self._lake.chunk_bytes,
             properties=self._table.io.properties,
         )
 
     def _small(self, **properties: str) -> Any:
-        """The metadata, without what grows with the table, for tasks."""
+        """The metadata without parts that grow with the table, for tasks."""
         metadata = self._metadata
         less: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
         less["properties"] = {**metadata.properties, **properties}
@@ -254,31 +259,31 @@ class IcebergTable:
         self._replace(entry, (), self._data_files(entry, files))
 
     def _data_files(self, entry: Entry, files: Sequence[StagedFile]) -> list[Any]:
-        of = [data_file(file, self._metadata) for file in files]
-        if None in of:
+        data_files = [data_file(file, self._metadata) for file in files]
+        if None in data_files:
             raise error_of(
                 "CLEANCUT_SINK_STAGED_LOST",
                 sink=self._sink,
                 epoch=entry.run.last,
                 detail="the table is partitioned otherwise than when it was staged",
             )
-        return of
+        return data_files
 
     @property
     def _sink(self) -> str:
         return f"IcebergSink {self._lake.label}"
 
     def _merge(self, entry: Entry, files: Sequence[StagedFile]) -> None:
-        """Has the executors rewrite what the rows that are staged replace, and commits that."""
-        # Nobody sweeps there. After a conflict the files stay, too: a commit whose answer was lost
-        # is told as one, and then they are those of the table.
+        """Has the executors rewrite the files that staged rows change, and commits the result."""
+        # No cleanup touches this directory. After a conflict its files stay, too: a commit with a
+        # lost response is reported as a conflict, and then they belong to the table.
         directory = f"{directory_of(entry.query_id)}/{secrets.token_hex(16)}"
 
         def stager(schema: "StructType") -> ArrowStager:
             writer = self._writer(directory, schema, self._sink)
             return ArrowStager(writer, self._sink, self._sources())
 
-        of = IcebergMerge(
+        merge = IcebergMerge(
             self._lake.session,
             self._table,
             self._small(),
@@ -287,15 +292,15 @@ class IcebergTable:
             self._sink,
         )
         with rewriting(self._sink):
-            done = of.run(files, stager)
+            done = merge.run(files, stager)
         self._replace(entry, done.removed, self._data_files(entry, done.added))
 
     def _replace(self, entry: Entry, removed: Sequence[Any], added: Sequence[Any]) -> None:
-        """Commits files, in the place of others if there are any."""
+        """Commits added files, and the removal of others if there are any."""
         transaction = self._table.transaction()
-        of = transaction.update_snapshot(snapshot_properties={_SUMMARY: entry_text(entry)})
-        # Who reads what was added alone passes over a snapshot that may have replaced some.
-        with of.overwrite() if removed else of.fast_append() as snapshot:
+        update = transaction.update_snapshot(snapshot_properties={_SUMMARY: entry_text(entry)})
+        # Readers of appends skip a snapshot that may have replaced files.
+        with update.overwrite() if removed else update.fast_append() as snapshot:
             self._note(transaction, snapshot.snapshot_id, entry)
             for file in removed:
                 snapshot.delete_data_file(file)
@@ -304,7 +309,7 @@ class IcebergTable:
         transaction.commit_transaction()
 
     def _note(self, transaction: Any, snapshot: int, entry: Entry) -> None:
-        """Keeps the entry as the last one of its query, in the same commit."""
+        """Records the entry as the last one of its query, in the same commit."""
         text = json.dumps({"snapshot": snapshot, "entry": entry.fields()}, separators=(",", ":"))
         transaction.set_properties({f"{_PROPERTY}{entry.query_id}": text})
 
@@ -318,54 +323,54 @@ class IcebergTable:
             self._replace(entry, self._added(epochs), ())
 
     def _restore(self, entry: Entry, first: int) -> None:
-        """Puts the files back that there were before an epoch, if only the query has committed."""
+        """Restores the files before an epoch, if only the query has committed since."""
         now = self._table.current_snapshot()
         expected = now
         for placed in chain(self, self.head(entry.query_id)):
             if expected is None or placed.at != expected.snapshot_id:
-                raise UndoRefusedError("others than the query have committed to the table since")
+                raise UndoRefusedError("another writer has committed to the table since")
             before = expected.parent_snapshot_id
             expected = None if before is None else self._metadata.snapshot_by_id(before)
             if placed.at == first:
                 break
         if expected is None:
-            raise UndoRefusedError("the snapshot before them has expired")
+            raise UndoRefusedError("the earlier snapshot has expired")
         old, new = self._active(expected), self._active(now)
         removed = [new[path] for path in new.keys() - old.keys()]
         self._replace(entry, removed, [old[path] for path in old.keys() - new.keys()])
 
     def _active(self, snapshot: Any) -> dict[str, Any]:
-        """The files of a snapshot by their paths."""
+        """The files of a snapshot, by path."""
         from pyiceberg.manifest import DataFileContent
 
-        found = {}
+        files = {}
         for manifest in snapshot.manifests(self._table.io):
-            for of in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True):
-                if of.data_file.content != DataFileContent.DATA:
-                    raise UndoRefusedError("rows of the table are deleted by files of their own")
-                found[of.data_file.file_path] = of.data_file
-        return found
+            for item in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True):
+                if item.data_file.content != DataFileContent.DATA:
+                    raise UndoRefusedError("the table has delete files")
+                files[item.data_file.file_path] = item.data_file
+        return files
 
     def _added(self, epochs: Sequence[PastEpoch]) -> list[Any]:
-        """The files of some epochs, all of which are in the table still."""
-        found: dict[int, list[Any]] = {of.at: [] for of in epochs}
+        """The files of some epochs, if all are still in the table."""
+        added_by: dict[int, list[Any]] = {item.at: [] for item in epochs}
         current = self._table.current_snapshot()
         for manifest in current.manifests(self._table.io) if current is not None else ():
-            for of in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True):
-                if of.snapshot_id in found:
-                    found[of.snapshot_id].append(of.data_file)
+            for item in manifest.fetch_manifest_entry(self._table.io, discard_deleted=True):
+                if item.snapshot_id in added_by:
+                    added_by[item.snapshot_id].append(item.data_file)
         for epoch in epochs:
             summary = self._metadata.snapshot_by_id(epoch.at).summary
             added = int(summary.additional_properties.get("added-data-files", 0))
-            if len(found[epoch.at]) != added:
+            if len(added_by[epoch.at]) != added:
                 raise UndoRefusedError(
                     f"files of epoch {epoch.epoch.epoch} have been rewritten or deleted since"
                 )
-        return [file for files in found.values() for file in files]
+        return [file for files in added_by.values() for file in files]
 
 
 def iceberg_library() -> Any:
-    """The package's module of catalogs.
+    """Imports the module of catalogs.
 
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.

@@ -1,4 +1,4 @@
-"""Which columns a table of Iceberg takes: types by their names there, schemas that are made."""
+"""The column types of Iceberg that the sink supports, and the schemas of new tables."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -31,25 +31,29 @@ _FIRST_PARTITION_FIELD = 1000
 
 
 def iceberg_type(kind: "DataType") -> str | None:
-    """The name of a type; None if Iceberg has none that is written here.
+    """The name of a type; None if the sink does not support it.
 
     These are intervals, times, variants, void, geometries, collations and UDTs.
     """
     name = type(kind).__name__
-    of: Any = kind
-    if name == "StringType" and of.simpleString() != "string":
+    data_type: Any = kind
+    if name == "StringType" and data_type.simpleString() != "string":
         return None
     if name in _PLAIN:
         return _PLAIN[name]
     if name == "DecimalType":
-        return f"decimal({of.precision}, {of.scale})"
+        return f"decimal({data_type.precision}, {data_type.scale})"
     if name == "ArrayType":
-        return _nested("list<{}>", [iceberg_type(of.elementType)])
+        return _nested("list<{}>", [iceberg_type(data_type.elementType)])
     if name == "MapType":
-        return _nested("map<{}, {}>", [iceberg_type(of.keyType), iceberg_type(of.valueType)])
+        return _nested(
+            "map<{}, {}>", [iceberg_type(data_type.keyType), iceberg_type(data_type.valueType)]
+        )
     if name == "StructType":
-        inner = [iceberg_type(field.dataType) for field in of.fields]
-        return _nested(f"struct<{', '.join(f'{field.name}: {{}}' for field in of.fields)}>", inner)
+        inner = [iceberg_type(field.dataType) for field in data_type.fields]
+        return _nested(
+            f"struct<{', '.join(f'{field.name}: {{}}' for field in data_type.fields)}>", inner
+        )
     return None
 
 
@@ -58,7 +62,7 @@ def _nested(pattern: str, inner: Sequence[str | None]) -> str | None:
 
 
 def name_of(kind: Any) -> str:
-    """The name of a type of a table, as `iceberg_type` has it: no ids, and not what is required."""
+    """The name of a table's type, as `iceberg_type` returns it: without ids and nullability."""
     from pyiceberg.types import ListType, MapType, StructType
 
     if isinstance(kind, ListType):
@@ -72,7 +76,7 @@ def name_of(kind: Any) -> str:
 
 
 def has_required_within(kind: Any) -> bool:
-    """Whether a nested place of a type takes no nulls."""
+    """Whether a nested field of a type accepts no nulls."""
     from pyiceberg.types import ListType, MapType, StructType
 
     if isinstance(kind, ListType):
@@ -80,12 +84,12 @@ def has_required_within(kind: Any) -> bool:
     if isinstance(kind, MapType):
         return kind.value_required or has_required_within(kind.value_type)
     if isinstance(kind, StructType):
-        return any(of.required or has_required_within(of.field_type) for of in kind.fields)
+        return any(field.required or has_required_within(field.field_type) for field in kind.fields)
     return False
 
 
 def iceberg_schema(schema: "StructType") -> "Schema":
-    """The columns of a table that is made, or of rows that are written: all may be null."""
+    """The schema of a new table or of written rows: all columns may be null."""
     from pyiceberg.schema import Schema
 
     ids = itertools.count(1)
@@ -95,10 +99,11 @@ def iceberg_schema(schema: "StructType") -> "Schema":
 def _fields(schema: Any, ids: Iterator[int]) -> list[Any]:
     from pyiceberg.types import NestedField
 
-    # Those of one level come before those within them.
-    numbered = [(next(ids), of) for of in schema.fields]
+    # Ids of one level precede those of nested fields.
+    numbered = [(next(ids), field) for field in schema.fields]
     return [
-        NestedField(at, of.name, _made(of.dataType, ids), required=False) for at, of in numbered
+        NestedField(at, field.name, _made(field.dataType, ids), required=False)
+        for at, field in numbered
     ]
 
 
@@ -133,7 +138,7 @@ def _made(kind: Any, ids: Iterator[int]) -> Any:
 
 
 def partitioned(schema: "Schema", columns: Sequence[str]) -> "PartitionSpec":
-    """By the values of some columns."""
+    """A partition spec by the values of columns."""
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.transforms import IdentityTransform
 
@@ -150,21 +155,21 @@ def partitioned(schema: "Schema", columns: Sequence[str]) -> "PartitionSpec":
 
 
 def spark_schema(schema: "Schema", names: Sequence[str]) -> "StructType":
-    """Columns of a table as Spark has them."""
+    """Columns of a table in Spark's types."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    found = schema_to_pyarrow(schema.select(*names), include_field_ids=False)
-    return from_arrow_schema(found, prefer_timestamp_ntz=True)
+    arrow = schema_to_pyarrow(schema.select(*names), include_field_ids=False)
+    return from_arrow_schema(arrow, prefer_timestamp_ntz=True)
 
 
 def arrow_schema(schema: "StructType") -> "pa.Schema":
-    """Columns as Spark gives and takes them in Arrow."""
+    """Columns as Spark exchanges them in Arrow."""
     from pyspark.sql.pandas import types
 
     to_arrow: Any = types.to_arrow_schema
     try:
         return to_arrow(schema, timezone="UTC")
     except TypeError:
-        # Before Spark 4.2 it takes that for granted.
+        # Before Spark 4.2 this is the default.
         return to_arrow(schema)

@@ -1,4 +1,4 @@
-"""Rows of an epoch that take the place of others with their keys, before they are staged."""
+"""Rows of an epoch that replace rows with the same keys, before they are staged."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,21 +10,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-# A column of what is staged: whether the row deletes.
+# Column of staged rows: whether the row deletes.
 DELETES = "cleancut_deletes"
 
-# Makes the error of a reason.
+# Creates the error for a reason.
 Refuse = Callable[[str], Exception]
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """How rows are told apart, and which of them counts.
+    """Options that identify rows, and that select one of several rows with the same keys.
 
     Attributes:
-        keys: columns by which a row takes the place of another one; none adds all rows.
-        order_by: of several rows with the same keys that counts which is greatest here; "" if none.
-        delete_when: a column of booleans: where it is true the row deletes; "" if none.
+        keys: key columns, by which a row replaces another one; empty if all rows are appended.
+        order_by: column whose greatest value selects one of several rows with the same keys; "" if
+            none.
+        delete_when: boolean column: a row in which it is true deletes; "" if none.
     """
 
     keys: tuple[str, ...]
@@ -32,13 +33,13 @@ class Keyed:
     delete_when: str = ""
 
     def problem(self) -> str | None:
-        """Why these do not go together; None if they do."""
+        """The reason why the options contradict each other; None if they do not."""
         if not self.keys and (self.order_by or self.delete_when):
-            return "order_by and delete_when are for rows with keys"
+            return "order_by and delete_when require keys"
         return None
 
     def written(self, schema: "StructType", refuse: Refuse) -> "StructType":
-        """The columns of a table that a batch has, of which all are there that are named here."""
+        """The table columns of a batch; refuses a batch that lacks a configured column."""
         from pyspark.sql.types import StructType
 
         wanted = (*self.keys, *filter(None, (self.order_by, self.delete_when)))
@@ -46,11 +47,11 @@ class Keyed:
         if missing:
             raise refuse(f"the batch has no columns {', '.join(missing)}")
         if self.delete_when and schema[self.delete_when].dataType.simpleString() != "boolean":
-            raise refuse(f"{self.delete_when} is no column of booleans")
-        return StructType([of for of in schema.fields if of.name != self.delete_when])
+            raise refuse(f"{self.delete_when} is no boolean column")
+        return StructType([field for field in schema.fields if field.name != self.delete_when])
 
     def prepared(self, rows: "DataFrame", refuse: Refuse) -> "DataFrame":
-        """The rows that count, one for each of their keys, and in DELETES what deletes."""
+        """The selected rows, one for each key, with the column DELETES."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
@@ -71,52 +72,53 @@ class Keyed:
         return rows
 
     def _check(self, rows: "DataFrame", refuse: Refuse) -> None:
-        """Refuses keys that are null, and such as come twice where nothing says which counts."""
+        """Refuses null keys, and duplicate keys without `order_by`."""
         from pyspark.sql import functions as F  # noqa: N812
 
         keys = [F.col(quoted(key)) for key in self.keys]
         is_null = F.lit(False)
         for key in keys:
             is_null = is_null | key.isNull()
-        found = (
+        counts = (
             rows.groupBy(*keys)
             .agg(F.count("*").alias("cleancut_rows"))
             .agg(
                 F.count_if(is_null).alias("nulls"),
-                F.count_if(F.col("cleancut_rows") > 1).alias("doubled"),
+                F.count_if(F.col("cleancut_rows") > 1).alias("duplicated"),
             )
             .collect()[0]
         )
-        if found["nulls"]:
+        if counts["nulls"]:
             raise refuse(f"there are nulls in the keys {', '.join(self.keys)}")
-        if found["doubled"] and not self.order_by:
+        if counts["duplicated"] and not self.order_by:
             raise refuse(
-                f"{found['doubled']} keys come more than once in the epoch; say which counts"
-                " (order_by)"
+                f"{counts['duplicated']} keys are duplicated in the epoch;"
+                " select one row (order_by)"
             )
 
 
 def touched(rows: "DataFrame", there: "DataFrame", keys: Sequence[str], column: str) -> set[Any]:
-    """In which files of a table there are rows with the keys of an epoch.
+    """The files of a table that contain rows with the keys of an epoch.
 
     Args:
-        rows: of the epoch.
-        there: keys of rows of the table, and the column.
-        keys: by which rows are told apart.
-        column: what tells files.
+        rows: rows of the epoch.
+        there: keys of rows of the table, with the column.
+        keys: key columns.
+        column: column that identifies files.
     """
-    found = there.join(_keys_of(rows, keys), list(keys), "left_semi").select(column).distinct()
-    return {of[0] for of in found.collect()}
+    touched_files = (
+        there.join(_keys_of(rows, keys), list(keys), "left_semi").select(column).distinct()
+    )
+    return {row[0] for row in touched_files.collect()}
 
 
 def replaced(rows: "DataFrame", before: "DataFrame | None", keys: Sequence[str]) -> "DataFrame":
-    """What takes the place of files of a table.
+    """The rows that replace files of a table.
 
     Args:
-        rows: of the epoch, with DELETES if some may delete.
-        before: all rows of the files in which there are some with these keys; None if there is no
-            such file.
-        keys: by which rows are told apart.
+        rows: rows of the epoch, with DELETES if some may delete.
+        before: all rows of the affected files; None if there is no such file.
+        keys: key columns.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -127,5 +129,5 @@ def replaced(rows: "DataFrame", before: "DataFrame | None", keys: Sequence[str])
 
 
 def _keys_of(rows: "DataFrame", keys: Sequence[str]) -> "DataFrame":
-    # Else Spark may broadcast the keys of an epoch, which it does through the driver.
+    # Otherwise Spark may broadcast the keys of an epoch through the driver.
     return rows.select(*map(quoted, keys)).hint("merge")

@@ -1,4 +1,4 @@
-"""A table of a lake that takes epochs: executors write files, the table's own log names them."""
+"""Sinks for lake tables: executors write files, and a commit to the table's own log adds them."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ from cleancut.sinks._lakes.log import (
     PastEpoch,
     Placed,
     chain,
-    found_in,
+    find_epoch,
     handles_of,
     last_of,
     owned_head,
@@ -43,64 +43,64 @@ _MOST_TASKS = 100_000
 
 
 class LakeTable(LakeLog, Protocol):
-    """A table as it is at one moment.
+    """A table at one version.
 
-    Each change is one commit, of which an entry is part, and which fails unless the table is still
-    as it was. So whoever has looked at the entries, and then commits, comes between nobody.
+    Each change is one commit that contains an entry, and fails if the table has changed since. So a
+    writer that reads the entries and then commits cannot interleave with another one.
     """
 
     def unwritable(self) -> str | None:
-        """What the table has that is not written right here; None if there is nothing."""
+        """A table feature that the sink does not support; None if there is none."""
 
     def problem(self, schema: "StructType") -> str | None:
-        """Why rows with these columns cannot be written; None if they can."""
+        """The reason why rows with these columns cannot be written; None if they can."""
 
     def stager(self, directory: str, schema: "StructType", sink: str) -> "Stager":
-        """What has the executors write rows.
+        """Returns the stager of rows.
 
         Args:
-            directory: below that for data, for what is not the table's yet.
-            schema: of the rows.
-            sink: for errors.
+            directory: staging directory, below the data directory.
+            schema: schema of the rows.
+            sink: name of the sink, for errors.
         """
 
     def files(self) -> TableFiles:
         """The directory for data."""
 
     def commit(self, entry: Entry, files: Sequence[StagedFile]) -> None:
-        """Adds files to the table, or none, and the entry to its log."""
+        """Adds files to the table, possibly none, and the entry to its log."""
 
     def undo(self, entry: Entry, epochs: Sequence[PastEpoch]) -> None:
-        """Takes back what epochs have changed, and adds the entry.
+        """Undoes the changes of epochs, and adds the entry.
 
         Args:
-            entry: of this commit.
-            epochs: all that were published after the one that is gone back to, ascending.
+            entry: the entry of this commit.
+            epochs: all epochs that were published after the target of the rollback, ascending.
 
         Raises:
-            UndoRefusedError: it cannot.
+            UndoRefusedError: the changes cannot be undone.
         """
 
 
 class Lake(Reached[LakeTable | None], Protocol):
-    """Where a table is, as the driver reaches it; `transaction` gives None where there is none."""
+    """A table as the driver connects to it; `transaction` returns None if it does not exist."""
 
     @property
     def label(self) -> str:
-        """Its place, without a secret."""
+        """Its location, without secrets."""
 
     def create(self, schema: "StructType") -> None:
-        """Makes the table, unless there is one by then."""
+        """Creates the table, unless it exists."""
 
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """What lakes have in common.
+    """Common options of lake sinks.
 
     Attributes:
-        create: whether the table is made if it is not there.
-        file_bytes: how much of the rows that Spark keeps goes into a file, about.
-        retry_for_s: for how many seconds a conflict or a lost connection is met by another try.
+        create: whether a missing table is created.
+        file_bytes: approximate size of the rows in a file.
+        retry_for_s: seconds for which a conflict or a lost connection is retried.
     """
 
     create: bool
@@ -109,29 +109,29 @@ class LakeOptions:
 
 
 def _first_recorded(entries: Sequence[Placed], epochs: Sequence[PastEpoch]) -> int:
-    """The first epoch from which on all published epochs are known; the log may be truncated."""
+    """The first epoch from which all published epochs are known; the log may be truncated."""
     if not entries or entries[-1].entry.previous is None:
         return 0
     return epochs[0].epoch.epoch if epochs else entries[0].entry.run.last + 1
 
 
 class LakeSink(EpochSink):
-    """What sinks for tables of lakes have in common.
+    """Base of sinks for lake tables.
 
-    An entry in the table's own log, in the commit that adds the files, says that an epoch is
-    published. When a run begins, it commits an entry, too; as each commit fails unless the table
-    is as it was looked at, an older run adds nothing from then on.
+    An entry in the table's own log, in the commit that adds the files, publishes an epoch. A new
+    run commits an entry before its first epoch. Each commit fails if the table has changed since it
+    was read, so an older run cannot add anything from then on.
     """
 
     _kind = "LakeSink"
-    # Whether the files that are staged become those of the table.
+    # Whether staged files become files of the table.
     _files_stay = True
 
     def __init__(self, lake: Lake, options: LakeOptions) -> None:
-        """Names the table; nothing is looked at yet."""
+        """Sets the options; connects later."""
         self._lake = lake
         self._options = options
-        # The first epoch of a run that has not taken the table over, as it is not there yet.
+        # The first epoch of a run that has not taken over the table, which does not exist yet.
         self._pending: QuerySide | None = None
         self._schema: StructType | None = None
         self._swept: str | None = None
@@ -141,23 +141,23 @@ class LakeSink(EpochSink):
 
     @property
     def name(self) -> str:
-        """The kind of sink, and the place of the table."""
+        """The kind of sink, and the location of the table."""
         return f"{self._kind} {self._lake.label}"
 
     @abstractmethod
     def _prepared(self, rows: "DataFrame") -> "DataFrame":
-        """The rows that are to be staged; refuses those that cannot be."""
+        """The rows to stage; refuses invalid rows."""
 
     @abstractmethod
     def _written(self, schema: "StructType") -> "StructType":
-        """The columns of the table that a batch has.
+        """The table columns of a batch.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, there is no type for one of them.
+            RequestError: CLEANCUT_SINK_REFUSED, a column has no type in the format.
         """
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Takes the table over for a run, and goes back with the query; see `EpochSink`.
+        """Takes over the table for a run, and rolls it back with the query; see `EpochSink`.
 
         Raises:
             FencedError: CLEANCUT_FENCED.
@@ -211,7 +211,7 @@ class LakeSink(EpochSink):
         if isinstance(decided, ledger.Begin):
             table.commit(entry, ())
             return True
-        later = [of for of in epochs if of.epoch in decided.epochs]
+        later = [past_epoch for past_epoch in epochs if past_epoch.epoch in decided.epochs]
         latest = last_of(epochs, decided.bound)
         try:
             table.undo(replace(entry, undone_after=decided.bound, latest=latest), later)
@@ -220,9 +220,9 @@ class LakeSink(EpochSink):
         return True
 
     def published(self, batch: Batch) -> str | None:
-        """What the table's log has of the epoch; see `EpochSink`."""
-        found = self._in_run(batch, lambda table: self._look_up(table, batch))
-        return None if found is None else Staged(found.handle).encode()
+        """The handle of the epoch in the table's log; see `EpochSink`."""
+        epoch = self._in_run(batch, lambda table: self._look_up(table, batch))
+        return None if epoch is None else Staged(epoch.handle).encode()
 
     def _check_lost(self, batch: Batch) -> None:
         """Refuses a table that does not exist although the checkpoint records epochs of it."""
@@ -235,7 +235,7 @@ class LakeSink(EpochSink):
         return bool(Staged.decode(handle).rows)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Whether all files are there that were staged; see `EpochSink`."""
+        """Whether all staged files exist; see `EpochSink`."""
         staged = Staged.decode(handle)
         if published is not None:
             return staged.token == Staged.decode(published).token
@@ -249,11 +249,11 @@ class LakeSink(EpochSink):
         return bool(self._within(is_whole))
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Has the executors write the files; gives what is to be said of them in the log.
+        """Has the executors write the files; returns their handle.
 
         Raises:
-            RequestError: CLEANCUT_SINK_REFUSED, the table does not take these rows; before anything
-                is written.
+            RequestError: CLEANCUT_SINK_REFUSED, the table does not accept the rows. Nothing is
+                written then.
         """
         schema = self._written(rows.schema)
         self._check(schema)
@@ -270,20 +270,20 @@ class LakeSink(EpochSink):
         return Staged(token, tuple(written)).encode()
 
     def _tasks(self, rows: "DataFrame") -> int:
-        """How many tasks write at most, so that they do not write many small files."""
+        """Maximum number of writing tasks, which avoids many small files."""
         size = bytes_of(rows)
-        # Of rows that are not kept Spark guesses more than there can be.
+        # For rows that are not cached, Spark overestimates the size.
         return min(max(1, -(-size // self._options.file_bytes)), _MOST_TASKS)
 
     def publish(self, handle: str, batch: Batch) -> None:
         """Commits the files and the entry of the epoch; see `EpochSink`.
 
         Raises:
-            RetryableError: CLEANCUT_SINK_UNREACHABLE; also where others change the table all the
-                time.
+            RetryableError: CLEANCUT_SINK_UNREACHABLE; also if other writers change the table
+                constantly.
         """
         staged = Staged.decode(handle)
-        # A commit that changes nothing would be one more for readers to go through.
+        # An empty commit would only be one more for readers to process.
         if staged.rows:
             self._in_run(batch, lambda table: self._publish(self._there(table), staged, batch))
         if not self._files_stay:
@@ -291,16 +291,16 @@ class LakeSink(EpochSink):
             place = f"{epoch_directory(batch)}/{staged.token}"
             try:
                 self._within(lambda table: self._there(table).files().delete(place))
-            except Exception as failure:  # whatever the store says: the epoch is published
+            except Exception as failure:  # any error: the epoch is published
                 _LOG.warning("%s: %s could not be deleted: %s", self.name, place, failure)
 
     def _in_run(self, batch: Batch, work: Callable[[LakeTable | None], Result]) -> Result:
-        """As `_within`; names the epochs of a table that was dropped or restored meanwhile."""
+        """As `_within`; the error names the epochs if the table was dropped or restored."""
         try:
             result: Result = self._within(work)
         except RequestError as refusal:
             if refusal.error_id == "CLEANCUT_SINK_REFUSED":
-                # It is read again.
+                # Reads the table again.
                 self._within(lambda table: self._look_up(table, batch))
             raise
         return result
@@ -309,11 +309,11 @@ class LakeSink(EpochSink):
         if table is None:
             self._check_lost(batch)
             return None
-        return found_in(table, batch, self.name, self._expected(batch))
+        return find_epoch(table, batch, self.name, self._expected(batch))
 
     def _publish(self, table: LakeTable, staged: Staged, batch: Batch) -> None:
         head = owned_head(table, batch, self.name)
-        if found_in(table, batch, self.name, self._expected(batch)) is None:
+        if find_epoch(table, batch, self.name, self._expected(batch)) is None:
             self._commit(
                 table, publishing(head, batch, staged.token, staged.rows, self.name), staged
             )
@@ -322,15 +322,14 @@ class LakeSink(EpochSink):
         table.commit(entry, staged.files)
 
     def clean_up(self, batch: Batch) -> None:
-        """Deletes what other tries of the first epoch of a run have left; see `EpochSink`.
+        """Deletes files of other attempts of a run's first epoch; see `EpochSink`.
 
-        What it cannot know of is left to the removal of files that no table names, which each
-        format has for all of its writers.
+        Files of unknown attempts remain until the format's own removal of orphan files.
         """
         if self._swept == batch.run_id:
             return
 
-        def look(table: LakeTable | None) -> None:
+        def clean(table: LakeTable | None) -> None:
             if table is None:
                 return
             head = table.head(batch.query_id)
@@ -339,56 +338,56 @@ class LakeSink(EpochSink):
             files = table.files()
             known = handles_of(table, head, batch.epoch) if self._files_stay else []
             if known is None:
-                # What is there may be files of the table.
+                # The directories may contain files of the table.
                 return
-            kept = {f"{epoch_directory(batch)}/{of}" for of in known}
+            kept = {f"{epoch_directory(batch)}/{handle}" for handle in known}
             for directory in files.directories(epoch_directory(batch)):
                 if directory not in kept:
                     files.delete(directory)
 
         try:
-            self._within(look)
+            self._within(clean)
         except CleancutError as failure:
-            _LOG.warning("%s: what was left could not be deleted: %s", self.name, failure)
+            _LOG.warning("%s: leftover files could not be deleted: %s", self.name, failure)
         self._swept = batch.run_id
 
     def epochs(self, query_id: str) -> InfoList[LedgerEpoch]:
-        """The epochs of a query that the table has taken, as far as its log goes back.
+        """The published epochs of a query, as far back as the table's log goes.
 
         Args:
-            query_id: Spark's id of it.
+            query_id: Spark's query id.
 
         Raises:
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
-            RequestError: CLEANCUT_SINK_REFUSED, there is no table.
+            RequestError: CLEANCUT_SINK_REFUSED, the table does not exist.
         """
 
-        def look(table: LakeTable | None) -> list[LedgerEpoch]:
-            of = self._there(table)
-            entries = islice(chain(of, of.head(query_id)), 2 * KEPT_EPOCHS)
-            return [found.epoch for found in past(entries) if not found.is_undone]
+        def read_epochs(table: LakeTable | None) -> list[LedgerEpoch]:
+            existing = self._there(table)
+            entries = islice(chain(existing, existing.head(query_id)), 2 * KEPT_EPOCHS)
+            return [past_epoch.epoch for past_epoch in past(entries) if not past_epoch.is_undone]
 
-        return InfoList(reversed(self._within(look)))
+        return InfoList(reversed(self._within(read_epochs)))
 
     def mark_unpublished(self, query_id: str, after: int) -> int:
-        """Takes the epochs after one for not published, whose rows you have taken back.
+        """Marks the epochs after one as unpublished, after you have undone their rows.
 
-        For a query that went back behind what the sink could undo. The query must not run.
+        For a query that rolled back further than the sink could undo. The query must not run.
 
         Args:
-            query_id: Spark's id of it.
-            after: the epoch that stays the last one; -1 forgets all.
+            query_id: Spark's query id.
+            after: the last epoch that remains published; -1 marks all.
 
         Returns:
-            How many epochs these were, of those that the log remembers.
+            The number of marked epochs, of those that the log records.
         """
 
         def work(table: LakeTable | None) -> int:
-            of = self._there(table)
-            head = of.head(query_id)
+            existing = self._there(table)
+            head = existing.head(query_id)
             if head is None or head.entry.run.last <= after:
                 return 0
-            known = list(past(islice(chain(of, head), 2 * KEPT_EPOCHS)))
+            known = list(past(islice(chain(existing, head), 2 * KEPT_EPOCHS)))
             entry = replace(
                 head.entry,
                 run=replace(head.entry.run, last=after),
@@ -397,15 +396,19 @@ class LakeSink(EpochSink):
                 undone_after=after,
                 latest=last_of(known, after),
             )
-            of.commit(entry, ())
+            existing.commit(entry, ())
             return len(
-                [found for found in known if not found.is_undone and found.epoch.epoch > after]
+                [
+                    past_epoch
+                    for past_epoch in known
+                    if not past_epoch.is_undone and past_epoch.epoch.epoch > after
+                ]
             )
 
         return int(self._within(work))
 
     def _check(self, schema: "StructType") -> None:
-        """Compares the columns of a batch with those of the table, which is made if it must be."""
+        """Compares the columns of a batch with those of the table; creates it if required."""
         if schema == self._schema:
             return
 
@@ -415,11 +418,11 @@ class LakeSink(EpochSink):
         is_there = self._within(lambda table: table is not None)
         if not is_there:
             if not self._options.create:
-                raise self.refusal("there is no such table, and create is False")
+                raise self.refusal("the table does not exist, and create is False")
             self._within(lambda _: self._lake.create(schema))
-        found = self._within(problem)
-        if found is not None:
-            raise self.refusal(found)
+        reason = self._within(problem)
+        if reason is not None:
+            raise self.refusal(reason)
         self._schema = schema
 
     def _within(self, work: Any) -> Any:
@@ -427,43 +430,43 @@ class LakeSink(EpochSink):
 
     def _there(self, table: LakeTable | None) -> LakeTable:
         if table is None:
-            raise self.refusal("there is no such table")
+            raise self.refusal("the table does not exist")
         return table
 
     def refusal(self, reason: str) -> Exception:
-        """The error for what cannot be written, and why."""
+        """The error for rows or options that are refused."""
         return error_of("CLEANCUT_SINK_REFUSED", sink=self.name, reason=reason)
 
 
 def refused_types(schema: "StructType", named: "dict[str, str | None]") -> str | None:
-    """Which columns have no type in the format; None if all have."""
+    """The columns that have no type in the format; None if there are none."""
     lost = [
-        f"{of.name} ({of.dataType.simpleString()})"
-        for of in schema.fields
-        if named[of.name] is None
+        f"{field.name} ({field.dataType.simpleString()})"
+        for field in schema.fields
+        if named[field.name] is None
     ]
     if lost:
         return f"it has no type for these columns: {', '.join(lost)}; cast or drop them"
-    doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
-    if doubled:
-        return f"the batch has several columns of these names: {', '.join(doubled)}"
+    duplicates = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if duplicates:
+        return f"the batch has several columns of these names: {', '.join(duplicates)}"
     return None
 
 
 def unlike(batch: "dict[str, str]", table: "dict[str, str]", required: Sequence[str]) -> str | None:
-    """How the columns of a batch differ from those of a table; None if it takes them.
+    """The difference between the columns of a batch and of a table; None if it accepts them.
 
     Args:
-        batch: the type of each column.
-        table: likewise.
-        required: columns of the table that take no nulls.
+        batch: type of each column of the batch.
+        table: type of each column of the table.
+        required: columns of the table that accept no nulls.
     """
     more = sorted(set(batch) - set(table))
     if more:
         return f"the table has no columns {', '.join(more)}; add them to it, or drop them"
     missing = [name for name in required if name not in batch]
     if missing:
-        return f"the table wants values of these columns: {', '.join(missing)}"
+        return f"the table requires values of these columns: {', '.join(missing)}"
     other = [
         f"{name} is {kind}, and {table[name]} in the table"
         for name, kind in batch.items()
@@ -473,5 +476,5 @@ def unlike(batch: "dict[str, str]", table: "dict[str, str]", required: Sequence[
 
 
 def entry_text(entry: Entry) -> str:
-    """An entry as one text."""
+    """An entry as text."""
     return json.dumps(entry.fields(), separators=(",", ":"))

@@ -1,8 +1,8 @@
-"""What the log of a lake's table says of the queries that write to it.
+"""Records of queries in the log of a lake table.
 
-Each commit of a query carries an `Entry`: all that is to be known of the query, and what this
-commit did. An entry names the one before it, so that a chain leads back through the epochs of one
-query, past what others have committed. Nothing here knows of a format of tables.
+Each commit of a query contains an `Entry`: the state of the query, and the effect of this commit.
+An entry references the previous one, so a chain leads through the epochs of one query, past commits
+of other writers. This module does not depend on a table format.
 """
 
 import json
@@ -24,16 +24,15 @@ from cleancut.sinks._epoch_log.manifest import FORMAT_VERSION, decoded
 
 @dataclass(frozen=True)
 class Entry:
-    """What one commit says of a query.
+    """The record of one commit about a query.
 
     Attributes:
-        query_id: Spark's id of it.
-        run: what is to be known of it after this commit.
-        previous: where the entry before is: a version of the table, or a snapshot; None of the
-            first one.
-        epoch: what this commit has published; None if nothing.
-        undone_after: the epoch after which this commit has taken all back; None if it has not.
-        latest: the last epoch that counts. It stays known when the commit that has published it is
+        query_id: Spark's query id.
+        run: state of the query after this commit.
+        previous: position of the previous entry: a table version or a snapshot; None for the first.
+        epoch: the epoch that this commit published; None if none.
+        undone_after: the epoch after which this commit undid all epochs; None if it undid none.
+        latest: the last published epoch. It stays known after the commit that published it is
             deleted.
     """
 
@@ -45,9 +44,9 @@ class Entry:
     latest: LedgerEpoch | None = None
 
     def fields(self) -> dict[str, Any]:
-        """As values of JSON."""
+        """The entry as JSON values."""
         run = self.run
-        found = {
+        fields = {
             "formatVersion": FORMAT_VERSION,
             "queryId": self.query_id,
             "checkpoint": encode_checkpoints(run.checkpoints),
@@ -62,18 +61,18 @@ class Entry:
             "undoneAfter": self.undone_after,
         }
         if self.epoch is not None:
-            found["epoch"] = _told(self.epoch)
+            fields["epoch"] = _epoch_fields(self.epoch)
         elif self.latest is not None:
-            found["latest"] = _told(self.latest)
-        return found
+            fields["latest"] = _epoch_fields(self.latest)
+        return fields
 
     @staticmethod
     def parse(fields: Mapping[str, Any], place: str) -> "Entry":
-        """Reads what `fields` gave.
+        """Parses the result of `fields`.
 
         Args:
-            fields: as they stand in the log.
-            place: where, for errors.
+            fields: the JSON values in the log.
+            place: location of the entry, for errors.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED.
@@ -81,71 +80,71 @@ class Entry:
         return decoded(json.dumps(fields).encode(), place, _parsed)
 
 
-def _told(of: LedgerEpoch) -> dict[str, Any]:
+def _epoch_fields(epoch: LedgerEpoch) -> dict[str, Any]:
     return {
-        "incarnation": of.incarnation,
-        "epoch": of.epoch,
-        "plannedMs": of.planned_ms,
-        "runId": of.run_id,
-        "handle": of.handle,
-        "rows": of.rows,
-        "publishedMs": of.published_ms,
+        "incarnation": epoch.incarnation,
+        "epoch": epoch.epoch,
+        "plannedMs": epoch.planned_ms,
+        "runId": epoch.run_id,
+        "handle": epoch.handle,
+        "rows": epoch.rows,
+        "publishedMs": epoch.published_ms,
     }
 
 
-def _epoch(of: dict[str, Any] | None) -> LedgerEpoch | None:
-    if of is None:
+def _epoch(fields: dict[str, Any] | None) -> LedgerEpoch | None:
+    if fields is None:
         return None
     return LedgerEpoch(
-        incarnation=typed(of, "incarnation", int),
-        epoch=typed(of, "epoch", int),
-        planned_ms=typed(of, "plannedMs", int),
-        run_id=typed(of, "runId", str),
-        handle=typed(of, "handle", str),
-        rows=typed(of, "rows", int),
-        published_ms=typed(of, "publishedMs", int),
+        incarnation=typed(fields, "incarnation", int),
+        epoch=typed(fields, "epoch", int),
+        planned_ms=typed(fields, "plannedMs", int),
+        run_id=typed(fields, "runId", str),
+        handle=typed(fields, "handle", str),
+        rows=typed(fields, "rows", int),
+        published_ms=typed(fields, "publishedMs", int),
     )
 
 
-def _parsed(of: dict[str, Any]) -> Entry:
-    epoch = _epoch(of.get("epoch"))
+def _parsed(fields: dict[str, Any]) -> Entry:
+    epoch = _epoch(fields.get("epoch"))
     return Entry(
-        query_id=typed(of, "queryId", str),
+        query_id=typed(fields, "queryId", str),
         run=Run(
-            run_id=typed(of, "runId", str),
-            former=tuple(map(str, of["formerRuns"])),
-            owner=typed(of, "ownerGeneration", int),
-            incarnation=typed(of, "incarnation", int),
-            last=typed(of, "lastEpoch", int),
-            acts=tuple(Act(int(act), int(source)) for act, source in of["acts"]),
-            generation=typed(of, "generation", int),
-        ).with_checkpoints(decode_checkpoints(typed(of, "checkpoint", str))),
-        previous=of["previous"],
-        undone_after=of["undoneAfter"],
+            run_id=typed(fields, "runId", str),
+            former=tuple(map(str, fields["formerRuns"])),
+            owner=typed(fields, "ownerGeneration", int),
+            incarnation=typed(fields, "incarnation", int),
+            last=typed(fields, "lastEpoch", int),
+            acts=tuple(Act(int(act), int(source)) for act, source in fields["acts"]),
+            generation=typed(fields, "generation", int),
+        ).with_checkpoints(decode_checkpoints(typed(fields, "checkpoint", str))),
+        previous=fields["previous"],
+        undone_after=fields["undoneAfter"],
         epoch=epoch,
-        latest=epoch or _epoch(of.get("latest")),
+        latest=epoch or _epoch(fields.get("latest")),
     )
 
 
 @dataclass(frozen=True)
 class Placed:
-    """An entry, and where in the log it is."""
+    """An entry with its position in the log."""
 
     at: int
     entry: Entry
 
 
 class LakeLog(Protocol):
-    """The log of a table, as it is at one moment."""
+    """The log of a table, at one version."""
 
     def head(self, query_id: str) -> Placed | None:
-        """The last entry of a query that the table has; None if there is none.
+        """The last entry of a query that the table includes; None if there is none.
 
-        Not one of a later state from which the table was restored to an earlier one.
+        Entries after the target of a table restore do not count.
         """
 
     def entry(self, at: int, query_id: str) -> Entry | None:
-        """An entry that another one names; None if the log does not go back so far any more."""
+        """The entry at a position; None if the log does not go back so far."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class PastEpoch(RecordedEpoch):
     """An epoch of a chain.
 
     Attributes:
-        at: where its entry is.
+        at: position of its entry.
     """
 
     at: int = 0
@@ -161,37 +160,37 @@ class PastEpoch(RecordedEpoch):
 
 def chain(log: LakeLog, head: Placed | None) -> Iterator[Placed]:
     """The entries of a query, the last one first, as far back as the log goes."""
-    found = head
-    while found is not None:
-        yield found
-        before, query_id = found.entry.previous, found.entry.query_id
+    placed = head
+    while placed is not None:
+        yield placed
+        before, query_id = placed.entry.previous, placed.entry.query_id
         entry = None if before is None else log.entry(before, query_id)
-        found = None if entry is None or before is None else Placed(before, entry)
+        placed = None if entry is None or before is None else Placed(before, entry)
 
 
 def past(entries: Iterable[Placed]) -> Iterator[PastEpoch]:
     """The epochs of a chain, the last one first.
 
-    Their numbers descend: none is used twice, not even after a rollback.
+    Their numbers descend: none is reused, even after a rollback.
     """
     bound: int | None = None
-    for found in entries:
-        entry = found.entry
+    for placed in entries:
+        entry = placed.entry
         if entry.epoch is not None:
             undone = bound is not None and entry.epoch.epoch > bound
-            yield PastEpoch(entry.epoch, is_undone=undone, at=found.at)
+            yield PastEpoch(entry.epoch, is_undone=undone, at=placed.at)
         if entry.undone_after is not None:
-            # A later act may have gone back further.
+            # A later operation may have rolled back further.
             bound = entry.undone_after if bound is None else min(bound, entry.undone_after)
 
 
-def found_in(
+def find_epoch(
     log: LakeLog, batch: Batch, sink: str, expected: Expected = ledger.EXPECT_NOTHING
 ) -> LedgerEpoch | None:
     """The epoch, if it is published.
 
     Raises:
-        RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, with other input; CLEANCUT_SINK_REFUSED, later
+        RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it has other input; CLEANCUT_SINK_REFUSED, later
             epochs are published, and it is not; CLEANCUT_SINK_EPOCHS_LOST.
     """
     head = log.head(batch.query_id)
@@ -206,37 +205,37 @@ def found_in(
 
 
 def _of_number(log: LakeLog, head: Placed | None, epoch: int) -> list[RecordedEpoch]:
-    """The epochs of a query with one number."""
+    """The recorded epochs of a query with one number."""
     if head is None or epoch > head.entry.run.last:
         return []
     latest = head.entry.latest
     if latest is not None and latest.epoch == epoch:
         return [RecordedEpoch(latest)]
-    found: list[RecordedEpoch] = []
-    for of in past(chain(log, head)):
-        if of.epoch.epoch < epoch:
+    epochs: list[RecordedEpoch] = []
+    for past_epoch in past(chain(log, head)):
+        if past_epoch.epoch.epoch < epoch:
             break
-        if of.epoch.epoch == epoch:
-            found.append(of)
-    return found
+        if past_epoch.epoch.epoch == epoch:
+            epochs.append(past_epoch)
+    return epochs
 
 
 def handles_of(log: LakeLog, head: Placed, epoch: int) -> list[str] | None:
-    """What was ever published of an epoch, also if it was taken back: old versions may name it.
+    """The handles of an epoch that were ever published: old table versions may reference them.
 
     Returns:
-        None if the log does not go back far enough to tell.
+        None if the log does not go back far enough.
     """
     handles: list[str] = []
-    for found in chain(log, head):
-        of = found.entry.epoch
-        if of is not None and of.epoch < epoch:
+    for placed in chain(log, head):
+        epoch_of_entry = placed.entry.epoch
+        if epoch_of_entry is not None and epoch_of_entry.epoch < epoch:
             return handles
-        if of is not None and of.epoch == epoch:
-            if not of.handle:
+        if epoch_of_entry is not None and epoch_of_entry.epoch == epoch:
+            if not epoch_of_entry.handle:
                 return None
-            handles.append(of.handle)
-        if found.entry.previous is None:
+            handles.append(epoch_of_entry.handle)
+        if placed.entry.previous is None:
             return handles
     return None
 
@@ -245,14 +244,14 @@ def last_included(
     log: LakeLog, head: Placed | None, is_included: Callable[[int], bool]
 ) -> Placed | None:
     """The last entry of a chain that the current state of a table includes."""
-    return next((of for of in chain(log, head) if is_included(of.at)), None)
+    return next((placed for placed in chain(log, head) if is_included(placed.at)), None)
 
 
 def owned_head(log: LakeLog, batch: Batch, sink: str) -> Placed:
-    """The last entry of the query, which is to be of this run.
+    """The last entry of the query, which must be of this run.
 
-    Raises:
-        FencedError: CLEANCUT_FENCED, another run has begun.
+    FencedError: CLEANCUT_FENCED, a newer run has begun.
+    FencedError: CLEANCUT_FENCED, another run has begun.
     """
     head = log.head(batch.query_id)
     if head is None:
@@ -267,7 +266,7 @@ def publishing(head: Placed, batch: Batch, handle: str, rows: int, sink: str) ->
     """The entry of the commit that publishes an epoch.
 
     Raises:
-        FencedError: CLEANCUT_FENCED, another run has begun.
+        FencedError: CLEANCUT_FENCED, a newer run has begun.
     """
     decided = ledger.publish(head.entry.run, batch, handle, rows, time.time_ns() // 1_000_000)
     if isinstance(decided, ledger.Fenced):
@@ -279,6 +278,10 @@ def publishing(head: Placed, batch: Batch, handle: str, rows: int, sink: str) ->
 
 
 def last_of(epochs: Iterable[PastEpoch], until: int) -> LedgerEpoch | None:
-    """The last one that counts, of those up to some epoch."""
-    counting = [of.epoch for of in epochs if not of.is_undone and of.epoch.epoch <= until]
-    return max(counting, key=lambda of: of.epoch, default=None)
+    """The last published epoch up to a given one."""
+    counting = [
+        past_epoch.epoch
+        for past_epoch in epochs
+        if not past_epoch.is_undone and past_epoch.epoch.epoch <= until
+    ]
+    return max(counting, key=lambda past_epoch: past_epoch.epoch, default=None)

@@ -1,4 +1,4 @@
-"""What targets without tables remember of one query: a document that is written as a whole."""
+"""The ledger of targets without tables: one document per query, which is written as a whole."""
 
 import json
 from collections.abc import Mapping
@@ -17,19 +17,19 @@ _VERSION = 1
 
 @dataclass
 class LedgerDocument:
-    """What a target remembers of one query.
+    """The record of a target about one query.
 
     Attributes:
-        run: which may write, and how far it has got; None before the first one.
-        epochs: that are remembered one by one, ascending, and by what act each was undone; 0 for
-            none.
+        run: the owning run and its last epoch; None before the first run.
+        epochs: the recorded epochs, ascending, each with the incarnation of the operation that
+            undid it; 0 for none.
     """
 
     run: Run | None = None
     epochs: list[tuple[LedgerEpoch, int]] = field(default_factory=list)
 
     def encode(self) -> bytes:
-        """As it is kept."""
+        """The document as bytes."""
         run, checkpoint = None, ""
         if self.run is not None:
             run = asdict(self.run)
@@ -42,11 +42,11 @@ class LedgerDocument:
 
     @staticmethod
     def decode(body: bytes | None, place: str) -> "LedgerDocument":
-        """What `encode` gave; an empty one where there is nothing.
+        """Parses the result of `encode`; returns an empty document if there is none.
 
         Args:
-            body: as it is kept.
-            place: where, for errors.
+            body: the stored bytes.
+            place: location of the document, for errors.
 
         Raises:
             CorruptedError: CLEANCUT_SINK_CORRUPTED.
@@ -75,36 +75,38 @@ def _run_of(fields: Mapping[str, Any], checkpoint: str) -> Run:
 class DocumentRecords:
     """Implements `LedgerStore` by the document of one query."""
 
-    # All of them are written with each epoch.
+    # The whole document is written with each epoch.
     kept_epochs = 100
 
-    def run(self, of: LedgerDocument, query_id: str) -> Run | None:
-        return of.run
+    def run(self, document: LedgerDocument, query_id: str) -> Run | None:
+        return document.run
 
-    def add_run(self, of: LedgerDocument, query_id: str, run: Run) -> None:
-        of.run = run
+    def add_run(self, document: LedgerDocument, query_id: str, run: Run) -> None:
+        document.run = run
 
     put_run = add_run
 
     def epochs(
-        self, of: LedgerDocument, query_id: str, epoch: int | None = None
+        self, document: LedgerDocument, query_id: str, epoch: int | None = None
     ) -> list[RecordedEpoch]:
-        wanted = (one for one in of.epochs if epoch is None or one[0].epoch == epoch)
-        return [RecordedEpoch(found, is_undone=undone_by != 0) for found, undone_by in wanted]
+        wanted = (one for one in document.epochs if epoch is None or one[0].epoch == epoch)
+        return [RecordedEpoch(recorded, is_undone=undone_by != 0) for recorded, undone_by in wanted]
 
-    def add(self, of: LedgerDocument, query_id: str, epoch: LedgerEpoch) -> None:
-        of.epochs.append((epoch, 0))
+    def add(self, document: LedgerDocument, query_id: str, epoch: LedgerEpoch) -> None:
+        document.epochs.append((epoch, 0))
 
-    def mark_undone(self, of: LedgerDocument, query_id: str, bound: int, operation: int) -> None:
-        of.epochs = [
+    def mark_undone(
+        self, document: LedgerDocument, query_id: str, bound: int, operation: int
+    ) -> None:
+        document.epochs = [
             (epoch, operation if epoch.epoch > bound and not undone_by else undone_by)
-            for epoch, undone_by in of.epochs
+            for epoch, undone_by in document.epochs
         ]
 
-    def drop(self, of: LedgerDocument, query_id: str, *, first: int, last: int) -> None:
-        of.epochs = [one for one in of.epochs if not first <= one[0].epoch <= last]
+    def drop(self, document: LedgerDocument, query_id: str, *, first: int, last: int) -> None:
+        document.epochs = [one for one in document.epochs if not first <= one[0].epoch <= last]
 
 
 def document_ledger(sink: str) -> StoredLedger[LedgerDocument]:
-    """The ledger of a target that keeps a document for each query."""
+    """The ledger of a target that stores a document for each query."""
     return StoredLedger(sink, DocumentRecords())

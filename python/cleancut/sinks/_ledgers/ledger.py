@@ -1,4 +1,4 @@
-"""What a database remembers of the epochs that it has taken, in two tables of its own."""
+"""The ledger of a database: the epochs that a target has published, in two tables."""
 
 import functools
 import json
@@ -34,7 +34,7 @@ _LOST = "CLEANCUT_SINK_EPOCHS_LOST"
 
 
 def _tables(text: str, made_with: str) -> tuple[str, str]:
-    """The statements that make them."""
+    """The statements that create them."""
     return (
         f"""CREATE TABLE IF NOT EXISTS {_RUNS} (
         sink VARCHAR(190) NOT NULL, query_id VARCHAR(64) NOT NULL, checkpoint {text} NOT NULL,
@@ -51,12 +51,12 @@ def _tables(text: str, made_with: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class LedgerBlock:
-    """An epoch in a transaction that is open: what `epoch` of a ledger gives.
+    """An epoch in an open transaction: the result of `epoch` of a ledger.
 
     Attributes:
-        fresh: whether it is to be written; else it was.
-        rows: of the epoch, which are kept to the end of the block; none of one that is not fresh.
-        transaction: what to write them in.
+        fresh: whether the epoch must be written; if False, it was written before.
+        rows: rows of the epoch, cached until the end of the block; empty if it is not fresh.
+        transaction: the transaction in which to write them.
     """
 
     fresh: bool
@@ -65,22 +65,22 @@ class LedgerBlock:
 
 
 class Ledger:
-    """Which epochs of which queries one target in a database has taken.
+    """The epochs that one target in a database has published, by query.
 
-    The key of an epoch is the query, its *incarnation* (which act on the checkpoint it went on
-    from) and the number. A run of a query takes the ledger over when it begins, and an older run
-    writes nothing from then on.
+    The key of an epoch is the query, its *incarnation* (the last operation on its checkpoint that
+    changed history) and the number. A run of a query takes over the ledger when it begins, and an
+    older run writes nothing from then on.
 
-    All of it is to be in the transaction that writes the rows.
+    All calls must be in the transaction that writes the rows.
     """
 
     def __init__(self, database: Database, sink: str, retry_for_s: float) -> None:
-        """Names the place; nothing is looked at yet.
+        """Sets the target; connects later.
 
         Args:
-            database: where.
-            sink: what tells the target from others in the same database.
-            retry_for_s: for how many seconds a lost connection is made again.
+            database: the database.
+            sink: name of the target, unique in the database.
+            retry_for_s: seconds for which a lost connection is retried.
         """
         self.database = database
         self.sink = sink
@@ -110,11 +110,11 @@ class Ledger:
 
     @contextmanager
     def epoch(self, df: "DataFrame", epoch: int) -> Iterator[LedgerBlock]:
-        """One epoch in one transaction, for code that does more than a decorated function may.
+        """One epoch in one transaction, for code that a decorated function cannot express.
 
-        As the block that `epoch` of a sink gives, with a transaction in the place of `write`.
-        Entering it seals the epoch; at its end the epoch is noted, and the transaction committed;
-        what the block raises rolls it back.
+        It works like the block of `epoch` of a sink, with a transaction instead of `write`.
+        Entering it seals the epoch. Its end records the epoch and commits the transaction; an
+        exception in the block rolls it back.
 
             def write(df, epoch):
                 with ledger.epoch(df, epoch) as e:
@@ -122,38 +122,38 @@ class Ledger:
                         e.transaction.run("INSERT INTO totals VALUES (:n)", n=e.rows.count())
 
         Args:
-            df: as Spark hands it to a function of `foreachBatch`.
-            epoch: likewise.
+            df: the batch of `foreachBatch`.
+            epoch: the batch ID of `foreachBatch`.
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run of the query has begun.
             RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it is published with other input;
-                CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back behind what is published;
+                CLEANCUT_SINK_UNDO_REFUSED, the query was rolled back to before published epochs;
                 CLEANCUT_SINK_REPLACED, an earlier run has sealed it for another sink.
         """
         side = query_side(df, epoch)
-        # First: with it the run begins for the coordinator, which then knows its generation.
+        # First, because it starts the run in the coordinator, which assigns the generation.
         check_sealed([self.sink], decode_handles(side.sealed_output()), side.batch)
         self.begin(side, None)
         if self.handle_of(side.batch) is not None and side.finish():
             side.published([self.sink])
-            with self.database.transaction() as of:
-                yield LedgerBlock(False, df.limit(0), of)
+            with self.database.transaction() as transaction:
+                yield LedgerBlock(False, df.limit(0), transaction)
             return
         rows = side.compute()
         try:
             side.close(encode_handles({self.sink: ""}))
-            with self.database.transaction() as of:
-                fresh = self.lock(of, side.batch) is None
-                yield LedgerBlock(fresh, rows if fresh else df.limit(0), of)
+            with self.database.transaction() as transaction:
+                fresh = self.lock(transaction, side.batch) is None
+                yield LedgerBlock(fresh, rows if fresh else df.limit(0), transaction)
                 if fresh:
-                    self.publish(of, side.batch, "", -1)
+                    self.publish(transaction, side.batch, "", -1)
             side.published([self.sink])
         finally:
             rows.unpersist()
 
     def within(self, work: Callable[[Transaction], Any]) -> Any:
-        """As `within` of the database, in the name of this target."""
+        """As `within` of the database; errors name this target."""
         return within(self.database, self._retry_for_s, work, self.sink)
 
     def begin(
@@ -163,36 +163,36 @@ class Ledger:
         *,
         former: Sequence[str] = (),
     ) -> None:
-        """Takes the ledger over for a run, and goes back with the query.
+        """Takes over the ledger for a run, and rolls back with the query.
 
         Args:
-            side: of the first epoch of the run.
-            undo: takes rows of epochs back; None if the target cannot.
+            side: the query side of the run's first epoch.
+            undo: undoes rows of epochs; None if the target cannot.
             former: other values of `sink` under which the target may have recorded the query.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, a newer run has.
+            FencedError: CLEANCUT_FENCED, a newer run has begun.
             RequestError: CLEANCUT_SINK_UNDO_REFUSED, CLEANCUT_SINK_ROWS_MISSING.
         """
         self._create()
         owner = side.generation()
 
-        def begin(of: Transaction) -> None:
-            self._tables.adopt(of, side.batch.query_id, former)
-            self._stored.begin(of, side, owner or 0, undo)
+        def begin(transaction: Transaction) -> None:
+            self._tables.adopt(transaction, side.batch.query_id, former)
+            self._stored.begin(transaction, side, owner or 0, undo)
 
         self.within(begin)
 
     def _create(self) -> None:
         for table in _tables(self.database.text, self.database.made_with):
-            self.within(functools.partial(_said, table))
+            self.within(functools.partial(_execute, table))
 
     def _in_run(self, batch: Batch, work: Callable[[Transaction], Any]) -> Any:
         """As `within`, for a run that has begun, whose ledger may have been dropped since.
 
         Args:
             batch: the epoch.
-            work: what to do; may be called several times.
+            work: the function to call; it may be called several times.
 
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_LOST, the database has lost epochs that the
@@ -206,69 +206,71 @@ class Ledger:
 
     def _find_lost(self, batch: Batch) -> Exception | None:
         try:
-            # Else the ledger is not there to be read.
+            # Without the tables there is nothing to compare.
             self._create()
-            self.within(lambda of: self._stored.check_lost(of, batch))
+            self.within(lambda transaction: self._stored.check_lost(transaction, batch))
         except CleancutError as error:
             return error if error.error_id == _LOST else None
         return None
 
     def handle_of(self, batch: Batch) -> str | None:
-        """What `find` gives, in a transaction of its own: the handle, if the epoch is published.
+        """The handle of the epoch if it is published; uses a separate transaction.
 
         Raises:
             RequestError: as `find`.
         """
-        found: LedgerEpoch | None = self._in_run(batch, lambda of: self.find(of, batch))
-        return None if found is None else found.handle
+        epoch: LedgerEpoch | None = self._in_run(
+            batch, lambda transaction: self.find(transaction, batch)
+        )
+        return None if epoch is None else epoch.handle
 
-    def queries_since(self, of: Transaction, published_ms: int) -> list[str]:
-        """Which queries have written to the target at that time or later."""
-        found = of.run(
+    def queries_since(self, transaction: Transaction, published_ms: int) -> list[str]:
+        """The queries that have written to the target at that time or later."""
+        rows = transaction.run(
             f"SELECT DISTINCT query_id FROM {_EPOCHS} WHERE sink = :sink AND published_ms >= :at",
             sink=self.sink,
             at=published_ms,
         )
-        return sorted(query for (query,) in found)
+        return sorted(query for (query,) in rows)
 
-    def find(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
+    def find(self, transaction: Transaction, batch: Batch) -> LedgerEpoch | None:
         """The epoch, if it is published.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, with other input; CLEANCUT_SINK_REFUSED,
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it has other input; CLEANCUT_SINK_REFUSED,
                 later epochs are published, and it is not.
         """
-        return self._stored.find(of, batch)
+        return self._stored.find(transaction, batch)
 
-    def lock(self, of: Transaction, batch: Batch) -> LedgerEpoch | None:
-        """What `find` gives, in a transaction that no other run of the query comes between.
+    def lock(self, transaction: Transaction, batch: Batch) -> LedgerEpoch | None:
+        """As `find`, and locks the query against other runs until the transaction ends.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, another run has begun.
+            FencedError: CLEANCUT_FENCED, a newer run has begun.
             RequestError: as `find`.
         """
-        return self._stored.lock(of, batch)
+        return self._stored.lock(transaction, batch)
 
-    def publish(self, of: Transaction, batch: Batch, handle: str, rows: int) -> None:
+    def publish(self, transaction: Transaction, batch: Batch, handle: str, rows: int) -> None:
         """Records an epoch as published, in the transaction in which `lock` returned None."""
-        self._stored.publish(of, batch, handle, rows)
+        self._stored.publish(transaction, batch, handle, rows)
 
-    def published(self, of: Transaction, query_id: str) -> list[LedgerEpoch]:
+    def published(self, transaction: Transaction, query_id: str) -> list[LedgerEpoch]:
         """The epochs of a query that are published and recorded, ascending."""
-        return self._stored.published(of, query_id)
+        return self._stored.published(transaction, query_id)
 
-    def check_creation(self, of: Transaction, batch: Batch) -> None:
+    def check_creation(self, transaction: Transaction, batch: Batch) -> None:
         """Refuses to create the target again while the ledger has epochs of it.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCHS_LOST; CLEANCUT_SINK_REFUSED, they are those of other
-                queries.
+            RequestError: CLEANCUT_SINK_EPOCHS_LOST; CLEANCUT_SINK_REFUSED, the epochs are those of
+                other queries.
         """
         published = {
-            query: self.published(of, query)
-            for query in {batch.query_id, *self.queries_since(of, 0)}
+            query: self.published(transaction, query)
+            for query in {batch.query_id, *self.queries_since(transaction, 0)}
         }
-        lost = EpochRanges.of(found.epoch for found in published.pop(batch.query_id))
+        lost = EpochRanges.of(epoch.epoch for epoch in published.pop(batch.query_id))
         lost = Expected(gaps=self._stored.gaps).unless_accepted(lost)
         if lost:
             raise error_for(EpochsLost(lost), batch, self.sink)
@@ -284,7 +286,11 @@ class Ledger:
 
     def mark_unpublished(self, query_id: str, after: int) -> int:
         """Removes the records of epochs whose rows you have deleted; returns how many."""
-        return int(self.within(lambda of: self._stored.mark_unpublished_in(of, query_id, after)))
+        return int(
+            self.within(
+                lambda transaction: self._stored.mark_unpublished_in(transaction, query_id, after)
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -292,8 +298,8 @@ class _LedgerTables:
     """Implements `LedgerStore` by two tables of a database.
 
     Attributes:
-        sink: whose rows these are.
-        lock: what a SELECT ends in, so that its rows are this transaction's.
+        sink: name of the target.
+        lock: last words of a SELECT that locks its rows for the transaction.
     """
 
     sink: str
@@ -303,16 +309,16 @@ class _LedgerTables:
     def kept_epochs(self) -> int:
         return KEPT_EPOCHS
 
-    def run(self, of: Transaction, query_id: str) -> Run | None:
-        found = of.run(
+    def run(self, transaction: Transaction, query_id: str) -> Run | None:
+        rows = transaction.run(
             "SELECT run_id, former_runs, generation, owner_generation, incarnation, last_epoch,"
             f" acts, checkpoint FROM {_RUNS} WHERE sink = :sink AND query_id = :query {self.lock}",
             sink=self.sink,
             query=query_id,
         )
-        if not found:
+        if not rows:
             return None
-        run_id, former, generation, owner, incarnation, last, acts, checkpoint = found[0]
+        run_id, former, generation, owner, incarnation, last, acts, checkpoint = rows[0]
         return Run(
             run_id=run_id,
             former=tuple(json.loads(former)),
@@ -323,34 +329,34 @@ class _LedgerTables:
             acts=tuple(Act(*act) for act in json.loads(acts)),
         ).with_checkpoints(decode_checkpoints(checkpoint))
 
-    def adopt(self, of: Transaction, query_id: str, former: Sequence[str]) -> None:
-        """Moves the records of a query from another key, if there are none under this one."""
-        if not former or self.run(of, query_id) is not None:
+    def adopt(self, transaction: Transaction, query_id: str, former: Sequence[str]) -> None:
+        """Moves the records of a query from a former key, if this key has none."""
+        if not former or self.run(transaction, query_id) is not None:
             return
-        found = of.run(
+        rows = transaction.run(
             f"SELECT last_epoch, sink FROM {_RUNS} WHERE query_id = :query {self.lock}",
             query=query_id,
         )
-        known = [(last, sink) for last, sink in found if sink in former]
+        known = [(last, sink) for last, sink in rows if sink in former]
         if not known:
             return
         for table in (_RUNS, _EPOCHS):
-            of.run(
+            transaction.run(
                 f"UPDATE {table} SET sink = :sink WHERE sink = :former AND query_id = :query",
                 sink=self.sink,
                 former=max(known)[1],
                 query=query_id,
             )
 
-    def add_run(self, of: Transaction, query_id: str, run: Run) -> None:
-        of.run(
+    def add_run(self, transaction: Transaction, query_id: str, run: Run) -> None:
+        transaction.run(
             f"INSERT INTO {_RUNS} VALUES (:sink, :query, :checkpoint, :run, :former, :generation,"
             " :owner, :incarnation, :last, :acts)",
             **self._values(query_id, run),
         )
 
-    def put_run(self, of: Transaction, query_id: str, run: Run) -> None:
-        of.run(
+    def put_run(self, transaction: Transaction, query_id: str, run: Run) -> None:
+        transaction.run(
             f"UPDATE {_RUNS} SET checkpoint = :checkpoint, run_id = :run, former_runs = :former,"
             " generation = :generation, owner_generation = :owner, incarnation = :incarnation,"
             " last_epoch = :last, acts = :acts WHERE sink = :sink AND query_id = :query",
@@ -372,9 +378,9 @@ class _LedgerTables:
         }
 
     def epochs(
-        self, of: Transaction, query_id: str, epoch: int | None = None
+        self, transaction: Transaction, query_id: str, epoch: int | None = None
     ) -> list[RecordedEpoch]:
-        found = of.run(
+        rows = transaction.run(
             "SELECT incarnation, epoch, planned_ms, run_id, handle, row_count, published_ms,"
             f" undone_by FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
             " AND epoch BETWEEN :first AND :last ORDER BY epoch, incarnation",
@@ -383,10 +389,10 @@ class _LedgerTables:
             first=0 if epoch is None else epoch,
             last=2**62 if epoch is None else epoch,
         )
-        return [RecordedEpoch(LedgerEpoch(*row[:7]), is_undone=row[7] != 0) for row in found]
+        return [RecordedEpoch(LedgerEpoch(*row[:7]), is_undone=row[7] != 0) for row in rows]
 
-    def add(self, of: Transaction, query_id: str, epoch: LedgerEpoch) -> None:
-        of.run(
+    def add(self, transaction: Transaction, query_id: str, epoch: LedgerEpoch) -> None:
+        transaction.run(
             f"INSERT INTO {_EPOCHS} VALUES (:sink, :query, :incarnation, :epoch, :planned, :run,"
             " :handle, :rows, :now, 0)",
             sink=self.sink,
@@ -400,8 +406,10 @@ class _LedgerTables:
             now=epoch.published_ms,
         )
 
-    def mark_undone(self, of: Transaction, query_id: str, bound: int, operation: int) -> None:
-        of.run(
+    def mark_undone(
+        self, transaction: Transaction, query_id: str, bound: int, operation: int
+    ) -> None:
+        transaction.run(
             f"UPDATE {_EPOCHS} SET undone_by = :operation WHERE sink = :sink"
             " AND query_id = :query AND epoch > :bound AND undone_by = 0",
             operation=operation,
@@ -410,8 +418,8 @@ class _LedgerTables:
             bound=bound,
         )
 
-    def drop(self, of: Transaction, query_id: str, *, first: int, last: int) -> None:
-        of.run(
+    def drop(self, transaction: Transaction, query_id: str, *, first: int, last: int) -> None:
+        transaction.run(
             f"DELETE FROM {_EPOCHS} WHERE sink = :sink AND query_id = :query"
             " AND epoch BETWEEN :first AND :last",
             sink=self.sink,
@@ -421,5 +429,5 @@ class _LedgerTables:
         )
 
 
-def _said(table: str, of: Transaction) -> None:
-    of.run(table)
+def _execute(table: str, transaction: Transaction) -> None:
+    transaction.run(table)

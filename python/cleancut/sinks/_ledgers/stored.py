@@ -1,4 +1,4 @@
-"""A ledger that a target stores: the decisions of `ledger`, applied to what is stored."""
+"""Applies the decisions of `ledger` to the records that a target stores."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import UndoRefusedError, error_for, undo_refused
 from cleancut.sinks._core.query_side import QuerySide
 
-# What holds the records: a transaction, or a document that is written as a whole.
+# The holder of the records: a transaction, or a document that is written as a whole.
 Of = TypeVar("Of")
 In = TypeVar("In", contravariant=True)
-# Undoes epochs, the last ones of a query, in the step that records it.
+# Undoes the last epochs of a query, in the transaction that records it.
 UndoFunction = Callable[[Of, Sequence[LedgerEpoch]], None]
 
 
@@ -23,46 +23,48 @@ class LedgerStore(Protocol[In]):
     """The records of one target, by query.
 
     Attributes:
-        kept_epochs: how many epochs of a query are recorded one by one.
+        kept_epochs: number of epochs of a query that are recorded individually.
     """
 
     @property
     def kept_epochs(self) -> int: ...
 
-    def run(self, of: In, query_id: str) -> Run | None:
-        """What is recorded of a query. No other transaction changes it until this one ends."""
+    def run(self, transaction: In, query_id: str) -> Run | None:
+        """The record of a query, locked until the transaction ends."""
 
-    def add_run(self, of: In, query_id: str, run: Run) -> None:
+    def add_run(self, transaction: In, query_id: str, run: Run) -> None:
         """Records the first run of a query."""
 
-    def put_run(self, of: In, query_id: str, run: Run) -> None:
-        """Replaces what is recorded of a query, except for its epochs."""
+    def put_run(self, transaction: In, query_id: str, run: Run) -> None:
+        """Replaces the record of a query, except for its epochs."""
 
-    def epochs(self, of: In, query_id: str, epoch: int | None = None) -> list[RecordedEpoch]:
+    def epochs(
+        self, transaction: In, query_id: str, epoch: int | None = None
+    ) -> list[RecordedEpoch]:
         """All recorded epochs, or those with one number, ascending."""
 
-    def add(self, of: In, query_id: str, epoch: LedgerEpoch) -> None:
+    def add(self, transaction: In, query_id: str, epoch: LedgerEpoch) -> None:
         """Records a published epoch."""
 
-    def mark_undone(self, of: In, query_id: str, bound: int, operation: int) -> None:
+    def mark_undone(self, transaction: In, query_id: str, bound: int, operation: int) -> None:
         """Marks the published epochs after `bound` as undone by an operation."""
 
-    def drop(self, of: In, query_id: str, *, first: int, last: int) -> None:
+    def drop(self, transaction: In, query_id: str, *, first: int, last: int) -> None:
         """Removes the records of the epochs from `first` to `last`."""
 
 
 @dataclass(frozen=True)
 class StoredLedger(Generic[Of]):
-    """Who may write to one target, which epochs it has taken, and how it is rolled back.
+    """The owner of one target, its published epochs, and the rollback of both.
 
-    Each call has to be made in a transaction: nothing else changes the records between its first
-    read and its last write.
+    Each call must be in a transaction: nothing else may change the records between its first read
+    and its last write.
 
     Attributes:
-        sink: tells the target from others in the same place.
-        store: of the records.
-        gaps: losses of epochs that were accepted by name.
-        moves: former locations of the checkpoint that were accepted.
+        sink: name of the target, unique in its database or server.
+        store: store of the records.
+        gaps: lost epochs that the operator accepted.
+        moves: former locations of the checkpoint that the operator accepted.
     """
 
     sink: str
@@ -74,8 +76,10 @@ class StoredLedger(Generic[Of]):
         """The epochs that the target should have before a batch."""
         return Expected(batch.published_to(self.sink), self.gaps, self.moves)
 
-    def begin(self, of: Of, side: QuerySide, owner: int, undo: UndoFunction[Of] | None) -> None:
-        """Takes the target over for a run, and rolls it back with the query.
+    def begin(
+        self, transaction: Of, side: QuerySide, owner: int, undo: UndoFunction[Of] | None
+    ) -> None:
+        """Takes over the target for a run, and rolls it back with the query.
 
         Raises:
             FencedError: CLEANCUT_FENCED, a newer run has begun.
@@ -84,11 +88,13 @@ class StoredLedger(Generic[Of]):
         """
         batch, store = side.batch, self.store
         expected = self._expected(batch)
-        recorded = store.run(of, batch.query_id)
+        recorded = store.run(transaction, batch.query_id)
         operations = () if recorded is None else side.acts(recorded.position)
         is_moved = recorded is not None and recorded.checkpoint != batch.checkpoint
-        epochs = store.epochs(of, batch.query_id) if operations or is_moved else []
-        published = [found.epoch.epoch for found in epochs if not found.is_undone]
+        epochs = store.epochs(transaction, batch.query_id) if operations or is_moved else []
+        published = [
+            recorded_epoch.epoch.epoch for recorded_epoch in epochs if not recorded_epoch.is_undone
+        ]
         first = published[0] if len(published) >= store.kept_epochs else 0
         match ledger.begin(
             recorded,
@@ -103,18 +109,18 @@ class StoredLedger(Generic[Of]):
             case ledger.Begin(run):
                 pass
             case ledger.Undo(run, surplus, bound):
-                self._undo(of, batch, surplus, bound, undo)
-                store.mark_undone(of, batch.query_id, bound, run.incarnation)
+                self._undo(transaction, batch, surplus, bound, undo)
+                store.mark_undone(transaction, batch.query_id, bound, run.incarnation)
             case denial:
                 raise error_for(denial, batch, self.sink)
         if recorded is None:
-            store.add_run(of, batch.query_id, run)
+            store.add_run(transaction, batch.query_id, run)
         elif run != recorded:
-            store.put_run(of, batch.query_id, run)
+            store.put_run(transaction, batch.query_id, run)
 
     def _undo(
         self,
-        of: Of,
+        transaction: Of,
         batch: Batch,
         epochs: Sequence[LedgerEpoch],
         bound: int,
@@ -123,46 +129,48 @@ class StoredLedger(Generic[Of]):
         try:
             if undo is None:
                 raise UndoRefusedError("it does not know which rows these epochs wrote")
-            undo(of, epochs)
+            undo(transaction, epochs)
         except UndoRefusedError as problem:
             raise undo_refused(problem, epochs, bound, batch, self.sink) from None
 
-    def find(self, of: Of, batch: Batch) -> LedgerEpoch | None:
+    def find(self, transaction: Of, batch: Batch) -> LedgerEpoch | None:
         """The epoch, if it is published.
 
         Raises:
-            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, with other input; CLEANCUT_SINK_REFUSED,
+            RequestError: CLEANCUT_SINK_EPOCH_CONFLICT, it has other input; CLEANCUT_SINK_REFUSED,
                 later epochs are published, and it is not.
         """
-        return self._found(of, batch, self.store.run(of, batch.query_id))
+        return self._found(transaction, batch, self.store.run(transaction, batch.query_id))
 
-    def check_lost(self, of: Of, batch: Batch) -> None:
-        """Compares what is recorded with what the checkpoint records.
+    def check_lost(self, transaction: Of, batch: Batch) -> None:
+        """Compares the records with those of the checkpoint.
 
         Raises:
             RequestError: CLEANCUT_SINK_EPOCHS_LOST.
         """
-        lost = ledger.find_lost(self.store.run(of, batch.query_id), batch, self._expected(batch))
+        lost = ledger.find_lost(
+            self.store.run(transaction, batch.query_id), batch, self._expected(batch)
+        )
         if lost is not None:
             raise error_for(lost, batch, self.sink)
 
-    def lock(self, of: Of, batch: Batch) -> LedgerEpoch | None:
-        """What `find` gives, in a transaction that no other run of the query comes between.
+    def lock(self, transaction: Of, batch: Batch) -> LedgerEpoch | None:
+        """As `find`, and locks the query against other runs until the transaction ends.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, another run has begun.
+            FencedError: CLEANCUT_FENCED, a newer run has begun.
             RequestError: as `find`; CLEANCUT_SINK_EPOCHS_LOST.
         """
-        match ledger.owned(self.store.run(of, batch.query_id), batch):
+        match ledger.owned(self.store.run(transaction, batch.query_id), batch):
             case Run() as run:
-                return self._found(of, batch, run)
+                return self._found(transaction, batch, run)
             case denial:
                 if denial.run is None:
-                    self.check_lost(of, batch)
+                    self.check_lost(transaction, batch)
                 raise error_for(denial, batch, self.sink)
 
-    def _found(self, of: Of, batch: Batch, run: Run | None) -> LedgerEpoch | None:
-        epochs = [] if run is None else self.store.epochs(of, batch.query_id, batch.epoch)
+    def _found(self, transaction: Of, batch: Batch, run: Run | None) -> LedgerEpoch | None:
+        epochs = [] if run is None else self.store.epochs(transaction, batch.query_id, batch.epoch)
         match ledger.find(run, epochs, batch, self._expected(batch)):
             case None:
                 return None
@@ -171,31 +179,35 @@ class StoredLedger(Generic[Of]):
             case denial:
                 raise error_for(denial, batch, self.sink)
 
-    def publish(self, of: Of, batch: Batch, handle: str, rows: int) -> None:
+    def publish(self, transaction: Of, batch: Batch, handle: str, rows: int) -> None:
         """Records an epoch as published, in the transaction in which `lock` returned None.
 
         Raises:
-            FencedError: CLEANCUT_FENCED, another run has begun.
+            FencedError: CLEANCUT_FENCED, a newer run has begun.
         """
-        recorded = self.store.run(of, batch.query_id)
+        recorded = self.store.run(transaction, batch.query_id)
         decided = ledger.publish(recorded, batch, handle, rows, time.time_ns() // 1_000_000)
         if isinstance(decided, ledger.Fenced):
             raise error_for(decided, batch, self.sink)
         run, epoch = decided
-        self.store.add(of, batch.query_id, epoch)
-        self.store.put_run(of, batch.query_id, run)
+        self.store.add(transaction, batch.query_id, epoch)
+        self.store.put_run(transaction, batch.query_id, run)
         last = batch.epoch - self.store.kept_epochs
-        self.store.drop(of, batch.query_id, first=0, last=last)
+        self.store.drop(transaction, batch.query_id, first=0, last=last)
 
-    def published(self, of: Of, query_id: str) -> list[LedgerEpoch]:
+    def published(self, transaction: Of, query_id: str) -> list[LedgerEpoch]:
         """The epochs of a query that are published and recorded, ascending."""
-        return [found.epoch for found in self.store.epochs(of, query_id) if not found.is_undone]
+        return [
+            recorded_epoch.epoch
+            for recorded_epoch in self.store.epochs(transaction, query_id)
+            if not recorded_epoch.is_undone
+        ]
 
-    def mark_unpublished_in(self, of: Of, query_id: str, after: int) -> int:
+    def mark_unpublished_in(self, transaction: Of, query_id: str, after: int) -> int:
         """Removes the records of epochs whose rows you have deleted; returns how many."""
-        found = [epoch for epoch in self.published(of, query_id) if epoch.epoch > after]
-        self.store.drop(of, query_id, first=after + 1, last=2**62)
-        run = self.store.run(of, query_id)
+        epochs = [epoch for epoch in self.published(transaction, query_id) if epoch.epoch > after]
+        self.store.drop(transaction, query_id, first=after + 1, last=2**62)
+        run = self.store.run(transaction, query_id)
         if run is not None and run.last > after:
-            self.store.put_run(of, query_id, replace(run, last=after))
-        return len(found)
+            self.store.put_run(transaction, query_id, replace(run, last=after))
+        return len(epochs)

@@ -1,4 +1,4 @@
-"""What a row is in Redis: its key, and the fields of a hash, a string, or an entry of a stream."""
+"""The form of rows in Redis: their key, and the fields of a hash, a string or a stream entry."""
 
 import datetime
 import itertools
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructType
 
-# Of which Spark's cast to a text, or the bytes themselves, are what everybody expects.
+# Types whose cast to text by Spark, or whose bytes, are the expected form.
 _PLAIN = {
     "BooleanType", "ByteType", "ShortType", "IntegerType", "LongType", "FloatType", "DoubleType",
     "DecimalType", "StringType", "CharType", "VarcharType", "DateType", "TimestampNTZType",
@@ -31,44 +31,44 @@ _ROWS_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class KeyTemplate:
-    """How the key of a row is put together.
+    """The template of the keys of rows.
 
     Attributes:
-        parts: texts, and the name of the column that comes after each; None after the last.
+        parts: texts, each with the name of the column that follows it; None after the last text.
     """
 
     parts: tuple[tuple[str, str | None], ...]
 
     @staticmethod
     def parse(template: str) -> "KeyTemplate":
-        """Reads a template.
+        """Parses a template.
 
         Raises:
-            ValueError: it is none, with the reason.
+            ValueError: the template is invalid.
         """
-        found = []
+        parts = []
         for text, name, spec, conversion in string.Formatter().parse(template):
             if name is not None and (not name or spec or conversion):
-                raise ValueError("in the template of a key stand names of columns, as in 'k:{k}'")
-            found.append((text, name))
-        if not found or not any(text or name for text, name in found):
+                raise ValueError("the template of a key contains column names, as in 'k:{k}'")
+            parts.append((text, name))
+        if not parts or not any(text or name for text, name in parts):
             raise ValueError("the template of a key is empty")
-        for (_, before), (text, after) in itertools.pairwise(found):
+        for (_, before), (text, after) in itertools.pairwise(parts):
             if before and after and not text:
-                raise ValueError(f"nothing stands between {before} and {after} in the key")
-        return KeyTemplate(tuple(found))
+                raise ValueError(f"there is no text between {before} and {after} in the key")
+        return KeyTemplate(tuple(parts))
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns in it, in their order."""
+        """The names of its columns, in order."""
         return [name for _, name in self.parts if name]
 
     def key(self, values: Sequence[str | None]) -> str:
         """The key of a row.
 
         Raises:
-            ValueError: a value is null, or has in it what the template has after it, so that two
-                rows could have one key.
+            ValueError: a value is null, or contains the text that follows it in the template, so
+                that two rows could have the same key.
         """
         made, given = "", iter(values)
         texts = [text for text, _ in self.parts[1:]]
@@ -80,12 +80,12 @@ class KeyTemplate:
             if value is None:
                 raise ValueError(f"a row has no {name}, which is in the key")
             after = texts[at] if at < len(texts) else ""
-            # Behind the last column nothing can be mistaken.
-            is_last = not any(of for _, of in self.parts[at + 1 :])
+            # After the last column there is no ambiguity.
+            is_last = not any(name for _, name in self.parts[at + 1 :])
             if not is_last and (value + after).find(after) != len(value):
                 raise ValueError(
-                    f"{name} is {value!r} in a row, and has in it what stands after it in the"
-                    f" template of the key, {after!r}: two rows could have one key"
+                    f"{name} is {value!r} in a row, and contains the text that follows it in the"
+                    f" template of the key, {after!r}: two rows could have the same key"
                 )
             made += value
         return made
@@ -93,14 +93,14 @@ class KeyTemplate:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """How executors write rows down.
+    """The layout of written rows.
 
     Attributes:
-        template: of the key; None for a stream, whose name is `stream`.
-        stream: its name.
+        template: template of the key; None for a stream.
+        stream: name of the stream.
         kind: "hash", "string" or "stream".
-        fields: the names of the columns of values, in their order; one, of JSON, for "string".
-        deletes: whether the last column says that the row deletes its key.
+        fields: the names of the value columns, in order; one JSON column for "string".
+        deletes: whether the last column marks rows that delete their key.
     """
 
     template: KeyTemplate | None
@@ -110,10 +110,10 @@ class RowPlan:
     deletes: bool
 
     def parts(self, row: Sequence[Any]) -> list[bytes | str | int]:
-        """A row as the scripts read it.
+        """A row in the form that the scripts read.
 
         Raises:
-            ValueError: it has no key, or a stream nothing to take.
+            ValueError: it has no key, or no value for a stream entry.
         """
         keys = len(self.template.columns) if self.template else 0
         key = self.template.key(row[:keys]) if self.template else self.stream
@@ -122,13 +122,13 @@ class RowPlan:
         values = row[keys : keys + len(self.fields)]
         if self.kind == "string":
             return [key, 1, values[0]]
-        told: list[bytes | str | int] = []
+        encoded: list[bytes | str | int] = []
         for name, value in zip(self.fields, values, strict=True):
             if value is not None:
-                told += [name, _moment(value) if isinstance(value, datetime.datetime) else value]
-        if self.kind == "stream" and not told:
-            raise ValueError("a row has nothing but nulls, and an entry of a stream a field")
-        return [key, len(told), *told]
+                encoded += [name, _moment(value) if isinstance(value, datetime.datetime) else value]
+        if self.kind == "stream" and not encoded:
+            raise ValueError("a row has only nulls, but a stream entry requires a field")
+        return [key, len(encoded), *encoded]
 
 
 def _moment(value: datetime.datetime) -> str:
@@ -136,17 +136,17 @@ def _moment(value: datetime.datetime) -> str:
 
 
 def refused_types(schema: "StructType") -> list[str]:
-    """The columns that have no form in Redis, with their types."""
+    """The columns without a form in Redis, with their types."""
     taken = _PLAIN | _NESTED | _AS_THEY_ARE
     return [
-        f"{of.name} ({of.dataType.simpleString()})"
-        for of in schema.fields
-        if by_name(of.dataType) not in taken
+        f"{field.name} ({field.dataType.simpleString()})"
+        for field in schema.fields
+        if by_name(field.dataType) not in taken
     ]
 
 
 def as_field(column: "Column", kind: "DataType") -> "Column":
-    """A column as it goes into a field: bytes, a moment, or a text."""
+    """A column as the value of a field: bytes, a timestamp, or text."""
     name = by_name(kind)
     if name in _AS_THEY_ARE:
         return column
@@ -154,7 +154,7 @@ def as_field(column: "Column", kind: "DataType") -> "Column":
 
 
 def as_document(columns: "Sequence[Column]") -> "Column":
-    """All columns as one JSON object, with those that are null."""
+    """All columns as one JSON object, nulls included."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.to_json(F.struct(*columns), JSON_OPTIONS | {"ignoreNullFields": "false"})
@@ -168,9 +168,9 @@ def stage_rows(
     seconds: float,
     batches: "Iterator[pa.RecordBatch]",
 ) -> "Iterator[pa.RecordBatch]":
-    """Writes a partition into a list of its own; gives its name, how many rows, and elements.
+    """Writes a partition into a list of its own; returns its name, its rows and its elements.
 
-    Of a task that runs twice both lists may be there. Spark counts one of them.
+    If a task runs twice, both lists may exist. Spark counts one of them.
     """
     import pyarrow as pa
 
@@ -179,8 +179,8 @@ def stage_rows(
     if first is None:
         return
     attempt = secrets.token_hex(8)
-    # First: what is not named there nobody would take away. The rows are read once, so only this
-    # can be tried again here.
+    # Registered first, because unregistered lists would never be deleted. The rows are read
+    # once, so only this step can be retried here.
     server.within(lambda client: client.sadd(base, attempt), seconds, sink)
     try:
         with server.connected() as client:
@@ -206,7 +206,7 @@ def stage_rows(
 def _push(
     client: Any, name: str, plan: RowPlan, first: Sequence[Any], rows: Iterator[Sequence[Any]]
 ) -> tuple[int, int]:
-    """Adds rows to a list, some in each request; how many rows these were, and elements."""
+    """Adds rows to a list, several per request; returns the numbers of rows and elements."""
     count = elements = 0
     waiting: list[bytes | str | int] = []
     row: Sequence[Any] | None = first
@@ -222,7 +222,7 @@ def _push(
 
 
 def _values(batch: "pa.RecordBatch") -> Iterator[Sequence[Any]]:
-    """The rows of a batch; moments in UTC."""
+    """The rows of a batch; timestamps in UTC."""
     import pyarrow as pa
 
     columns = [

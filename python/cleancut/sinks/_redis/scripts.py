@@ -1,19 +1,18 @@
-"""What a server of Redis does in one step: nobody sees it half done, and no crash leaves it so.
+"""Atomic steps of the Redis server, as scripts.
 
-A script is not taken back where a command in it fails. So each looks first at all that could make
-one fail, and changes something only then; a server that runs out of memory lets a script that has
-begun to write go on. What it does goes to the log of the server as one transaction.
+Redis does not roll back a script in which a command fails. So each script first checks everything
+that could fail, and writes only then. A server that runs out of memory lets a script that has begun
+to write continue. The server logs the effects of a script as one transaction.
 """
 
-# Puts what is staged in its place, if the ledger is as it was read.
+# Publishes the staged lists, if the ledger is unchanged since it was read.
 #
-# KEYS: the ledger; when queries have written; the list for an undo; the set of such lists; then the
-# lists that are staged.
-# ARGV: the ledger as it was read, "" if it was not there; as it is to be; the query; the time; what
-# rows become ("hash", "string", "stream"); the stream; how long they live in ms, 0 for ever; before
-# the names of what is kept for an undo, "" if nothing is; the epoch; then how many elements each
-# list has.
-# A row is its key, how many parts come then, and these; -1 parts delete it.
+# KEYS: the ledger; the time at which each query has written; the list for an undo; the set of such
+# lists; then the staged lists.
+# ARGV: the old ledger, "" if there was none; the new ledger; the query; the time; the form of rows
+# ("hash", "string", "stream"); the stream; their time to live in ms, 0 for unlimited; the prefix of
+# values stored for an undo, "" if none; the epoch; then the number of elements of each list.
+# A row is its key, the number of its parts, and the parts; -1 parts delete the key.
 PUBLISH = """
 local found = redis.call('GET', KEYS[1]) or ''
 if found ~= ARGV[1] then return {'changed'} end
@@ -53,12 +52,12 @@ if kind == 'stream' then
   local there = redis.call('TYPE', stream).ok
   if there ~= 'stream' and there ~= 'none' then return {'type', there} end
 else
-  local seen, doubled = {}, 0
+  local seen, duplicates = {}, 0
   rows(function(key)
-    if seen[key] then doubled = doubled + 1 end
+    if seen[key] then duplicates = duplicates + 1 end
     seen[key] = true
   end)
-  if doubled > 0 then return {'doubled', doubled} end
+  if duplicates > 0 then return {'duplicates', duplicates} end
 end
 
 rows(function(key, count, parts)
@@ -89,11 +88,11 @@ for at = first, #KEYS do redis.call('UNLINK', KEYS[at]) end
 return {'done'}
 """
 
-# Writes the ledger, and takes back what epochs have changed, if it is as it was read.
+# Writes the ledger and undoes the changes of epochs, if the ledger is unchanged since it was read.
 #
 # KEYS: the ledger; the set of lists for an undo; then these lists, the last epoch first.
-# ARGV: the ledger as it was read, "" if it was not there; as it is to be; what rows became; then
-# the epoch of each list, and what stands before the names of what is kept for it.
+# ARGV: the old ledger, "" if there was none; the new ledger; the form of rows; then for each list
+# its epoch and the prefix of the values stored for it.
 TAKE_OVER = """
 local found = redis.call('GET', KEYS[1]) or ''
 if found ~= ARGV[1] then return {'changed'} end

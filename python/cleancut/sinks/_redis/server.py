@@ -1,4 +1,4 @@
-"""How a sink reaches a server of Redis, and what this one promises of what it has acknowledged."""
+"""Access to a Redis server, and the durability of its acknowledged writes."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from cleancut.sinks._core.database import masked, retried
 
 _LOG = logging.getLogger("cleancut.sinks")
 _CONNECT_S = 10
-# A script that has begun is waited for; it takes far less than that.
+# Timeout for a running script, which takes far less.
 _ANSWER_S = 60
 
 Result = TypeVar("Result")
@@ -20,21 +20,21 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RedisServer:
-    """A server, as both the driver and its executors reach it: it can be pickled.
+    """A server that both the driver and its executors can reach; it can be pickled.
 
     Attributes:
-        url: redis-py's.
+        url: redis-py URL.
     """
 
     url: str = field(repr=False)
 
     @property
     def label(self) -> str:
-        """Its place, without a secret."""
+        """Its location, without secrets."""
         return masked(self.url)
 
     def secrets(self) -> Sequence[str]:
-        """What may stand in no text."""
+        """Texts that must not appear in errors and logs."""
         try:
             password = urlsplit(self.url).password or ""
         except ValueError:
@@ -43,9 +43,9 @@ class RedisServer:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """A client with a connection of its own, which sends each command once."""
+        """A client with its own connection, which sends each command once."""
         redis = _redis()
-        # Its own retries would add a part of what is staged a second time.
+        # The client's own retries could add staged rows twice.
         once = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         client = redis.Redis.from_url(
             self.url, retry=once, socket_connect_timeout=_CONNECT_S, socket_timeout=_ANSWER_S
@@ -56,12 +56,12 @@ class RedisServer:
             client.close()
 
     def within(self, work: Callable[[Any], Result], seconds: float, sink: str) -> Result:
-        """Does something with a client, and again where the server is not there.
+        """Calls a function with a client, and retries it while the server is unavailable.
 
         Args:
-            work: what to do; may be called several times.
-            seconds: after which no new try is begun.
-            sink: whose name stands in errors.
+            work: the function to call; it may be called several times.
+            seconds: seconds after which no new attempt begins.
+            sink: name of the sink, for errors.
 
         Raises:
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
@@ -75,7 +75,7 @@ class RedisServer:
         return retried(once, self.verdict, self.secrets(), seconds, sink)
 
     def verdict(self, failure: Exception) -> str:
-        """What a failure is, as `Database.verdict`."""
+        """Classifies a failure, as `Database.verdict`."""
         redis = _redis()
         if not isinstance(failure, redis.exceptions.RedisError):
             return "foreign"
@@ -84,7 +84,7 @@ class RedisServer:
         lost = (
             redis.exceptions.ConnectionError,
             redis.exceptions.TimeoutError,
-            # As after a failover, until the client asks another server.
+            # After a failover, until the client connects to the new server.
             redis.exceptions.ReadOnlyError,
         )
         if isinstance(failure, lost):
@@ -94,45 +94,45 @@ class RedisServer:
 
 
 def server_problem(client: Any, allow_volatile: bool) -> str | None:
-    """Why epochs cannot be written to a server; None if they can.
+    """The reason why epochs cannot be written to a server; None if they can.
 
-    What it costs if its machine dies within a second is logged.
+    Logs a warning if acknowledged writes may be lost when the server's machine fails.
 
     Args:
-        client: of the server.
-        allow_volatile: whether it may forget, when it crashes, what it has acknowledged.
+        client: a client of the server.
+        allow_volatile: whether the server may lose acknowledged writes when it crashes.
     """
-    found = client.info("everything")
-    if found.get("redis_mode") == "cluster" or found.get("cluster_enabled"):
+    info = client.info("everything")
+    if info.get("redis_mode") == "cluster" or info.get("cluster_enabled"):
         return (
-            "the server is one of a cluster, in which one script does not reach all keys; take a"
+            "the server is part of a cluster, in which one script cannot access all keys; use a"
             " server without cluster mode"
         )
-    policy = str(found.get("maxmemory_policy", "noeviction"))
-    if found.get("maxmemory") and policy.startswith("allkeys"):
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if info.get("maxmemory") and policy.startswith("allkeys"):
         return (
-            f"the server may drop any key when its memory is full (maxmemory-policy {policy}), the"
-            " note of which epochs it has among them; set noeviction, or a policy for volatile keys"
+            f"the server may evict any key when its memory is full (maxmemory-policy {policy}),"
+            " including the ledger; set noeviction, or a policy for volatile keys"
         )
-    return None if allow_volatile else _volatile(client, bool(found.get("aof_enabled")))
+    return None if allow_volatile else _volatile(client, bool(info.get("aof_enabled")))
 
 
 def _volatile(client: Any, has_log: bool) -> str | None:
     if not has_log:
         return (
-            "the server keeps no log of what it is told (appendonly no), and forgets epochs when"
-            " it crashes; set appendonly yes, or say allow_volatile=True"
+            "the server has no append-only log (appendonly no), and loses epochs when it crashes;"
+            " set appendonly yes, or allow_volatile=True"
         )
     fsync = _fsync(client)
     if fsync == "no":
         return (
-            "the server leaves it to the system when its log goes to disk (appendfsync no); set"
-            " always or everysec, or say allow_volatile=True"
+            "the operating system decides when the server's log is on disk (appendfsync no); set"
+            " always or everysec, or allow_volatile=True"
         )
     if fsync != "always":
         _LOG.warning(
-            "what Redis has acknowledged may be lost if its machine, not only its process, dies"
-            " within a second (appendfsync %s); always leaves nothing out",
+            "Redis may lose writes that it acknowledged within the last second before a machine"
+            " failure (appendfsync %s); set always to prevent that",
             fsync or "unknown",
         )
     return None
@@ -140,11 +140,11 @@ def _volatile(client: Any, has_log: bool) -> str | None:
 
 def _fsync(client: Any) -> str | None:
     try:
-        found = client.config_get("appendfsync")
+        setting = client.config_get("appendfsync")
     except _redis().exceptions.ResponseError:
-        # Services that run the server for others often do not let it be asked.
+        # Managed services often forbid the command.
         return None
-    return found.get("appendfsync") if found else None
+    return setting.get("appendfsync") if setting else None
 
 
 def _redis() -> Any:

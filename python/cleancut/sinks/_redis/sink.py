@@ -1,4 +1,4 @@
-"""Redis: executors write an epoch into lists beside each other, one script publishes it."""
+"""Redis: executors write an epoch concurrently into lists, and one script publishes it."""
 
 import functools
 import json
@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Options:
-    """What is written, and how; see `RedisSink`."""
+    """The options of `RedisSink`."""
 
     key: str
     stream: str
@@ -55,11 +55,11 @@ class _Options:
     allow_volatile: bool
 
     def problem(self) -> str | None:
-        """What does not go together."""
+        """The reason why the options contradict each other; None if they do not."""
         if bool(self.key) == bool(self.stream):
             return "it needs either the template of a key or the name of a stream"
         if self.stream and (self.order_by or self.delete_when or self.ttl_s):
-            return "order_by, delete_when and ttl_s are for keys, and a stream is added to"
+            return "order_by, delete_when and ttl_s require keys, and a stream has none"
         if self.value not in ("hash", "json"):
             return "a value is 'hash' or 'json'"
         if self.ttl_s < 0 or self.keep_undo < 0 or self.max_rows < 1:
@@ -68,39 +68,39 @@ class _Options:
 
     @property
     def kind(self) -> str:
-        """What a row becomes, for the scripts."""
+        """The form of a row, for the scripts."""
         if self.stream:
             return "stream"
         return "hash" if self.value == "hash" else "string"
 
 
 class _Names:
-    """The names of what a sink keeps for one query beside what it writes."""
+    """The names of the sink's own keys for one query."""
 
     def __init__(self, target: str, query_id: str) -> None:
         self._base = f"cleancut:{target}:{query_id}"
         self.ledger = f"{self._base}:ledger"
         self.undos = f"{self._base}:undos"
         self.tries = f"{self._base}:tries"
-        # Of all queries that write to the target.
+        # Shared by all queries that write to the target.
         self.queries = f"cleancut:{target}:queries"
 
     def attempt(self, token: str) -> str:
-        """The set of the lists of one try; before their names stands its own."""
+        """The set of the lists of one attempt, and the prefix of their names."""
         return f"{self._base}:try:{token}"
 
     def undo(self, epoch: int) -> str:
-        """The list of what an epoch has changed."""
+        """The list of an epoch's changes."""
         return f"{self._base}:undo:{epoch}"
 
     def was(self, epoch: int) -> str:
-        """What stands before the names of the values that an epoch has replaced."""
+        """The prefix of the names of values that an epoch has replaced."""
         return f"{self._base}:was:{epoch}:"
 
 
 @dataclass(frozen=True)
 class _Staged:
-    """The handle of an epoch: its try, and by each list its rows and elements."""
+    """The handle of an epoch: its attempt, and the rows and elements of each list."""
 
     token: str
     lists: dict[str, tuple[int, int]]
@@ -192,8 +192,8 @@ class RedisSink(EpochSink):
 
     def __repr__(self) -> str:
         options = self._options
-        told = f"stream={options.stream!r}" if options.stream else f"key={options.key!r}"
-        return f"RedisSink({self._server.label!r}, {told})"
+        target = f"stream={options.stream!r}" if options.stream else f"key={options.key!r}"
+        return f"RedisSink({self._server.label!r}, {target})"
 
     @property
     def name(self) -> str:
@@ -216,7 +216,7 @@ class RedisSink(EpochSink):
         self._ledger = replace(self._ledger, moves=self._moves)
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Takes the target over for a run, and goes back with the query; see `EpochSink`.
+        """Takes over the target for a run, and rolls it back with the query; see `EpochSink`.
 
         Raises:
             FencedError: CLEANCUT_FENCED.
@@ -224,7 +224,7 @@ class RedisSink(EpochSink):
                 has acknowledged; CLEANCUT_SINK_UNDO_REFUSED.
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
         """
-        problem = self._within(lambda of: server_problem(of, self._options.allow_volatile))
+        problem = self._within(lambda client: server_problem(client, self._options.allow_volatile))
         if problem is not None:
             raise self._refusal(problem)
         names = self._names = _Names(self._options.key or self._options.stream, side.batch.query_id)
@@ -235,17 +235,17 @@ class RedisSink(EpochSink):
             undone: list[int] = []
 
             def undo(_: LedgerDocument, epochs: Sequence[LedgerEpoch]) -> None:
-                undone.extend(reversed([of.epoch for of in epochs if of.rows]))
+                undone.extend(reversed([client.epoch for client in epochs if client.rows]))
                 self._check_undo(client, side.batch.query_id, epochs, undone)
 
             self._ledger.begin(document, side, owner, undo)
-            told = [part for epoch in undone for part in (epoch, names.was(epoch))]
+            prefixes = [part for epoch in undone for part in (epoch, names.was(epoch))]
             lists = [names.undo(epoch) for epoch in undone]
             return lambda before: client.eval(
                 TAKE_OVER,
                 2 + len(lists),
                 *(names.ledger, names.undos, *lists),
-                *(before, document.encode(), self._options.kind, *told),
+                *(before, document.encode(), self._options.kind, *prefixes),
             )
 
         self._changing(take_over)
@@ -260,11 +260,15 @@ class RedisSink(EpochSink):
         if not undone:
             return
         if not self._options.keep_undo:
-            raise UndoRefusedError("what these epochs replaced or added is not kept (keep_undo)")
+            raise UndoRefusedError(
+                "the values that these epochs changed are not stored (keep_undo)"
+            )
         names = self._of_run()
         lost = [epoch for epoch in undone if not client.exists(names.undo(epoch))]
         if lost:
-            raise UndoRefusedError(f"what epochs {lost[-1]} to {lost[0]} replaced is gone")
+            raise UndoRefusedError(
+                f"the values that epochs {lost[-1]} to {lost[0]} replaced are deleted"
+            )
         since = min(epoch.published_ms for epoch in epochs)
         written = client.hgetall(names.queries).items()
         others = sorted(query.decode() for query, at in written if int(at) >= since)
@@ -273,19 +277,19 @@ class RedisSink(EpochSink):
             raise UndoRefusedError(f"the queries {', '.join(others)} have written to it since")
 
     def published(self, batch: Batch) -> str | None:
-        """The try that is published of the epoch; see `EpochSink`."""
+        """The published attempt of the epoch; see `EpochSink`."""
 
         def find(client: Any) -> str | None:
             _, document = self._read(client)
-            found = self._ledger.find(document, batch)
-            return None if found is None else found.handle
+            epoch = self._ledger.find(document, batch)
+            return None if epoch is None else epoch.handle
 
         return self._within(find)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Whether all lists are there, with all that was in them."""
+        """Whether all lists exist with all their elements."""
         if published is not None:
-            # The epoch may have been sealed by a run that found it published.
+            # The epoch may have been sealed by a run that had found it published.
             return handle == published or _Staged.decode(handle).token == published
         staged, names = _Staged.decode(handle), self._of_run()
 
@@ -298,7 +302,7 @@ class RedisSink(EpochSink):
         return self._within(is_whole)
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Has the executors write the rows into lists; gives their names.
+        """Has the executors write the rows into lists; returns their names.
 
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, a column has no form, a key no value, or the epoch
@@ -308,9 +312,9 @@ class RedisSink(EpochSink):
         count, most = rows.count(), self._options.max_rows
         if count > most:
             raise self._refusal(
-                f"epoch {batch.epoch} has {count} rows, and at most {most} (max_rows) are"
-                " published in one step, during which the server does nothing else; give the"
-                " source smaller epochs (maxOffsetsPerTrigger, maxFilesPerTrigger), or raise it"
+                f"epoch {batch.epoch} has {count} rows, and at most {most} (max_rows) may be"
+                " published in one step, which blocks the server. Configure smaller epochs"
+                " (maxOffsetsPerTrigger, maxFilesPerTrigger), or increase the limit"
             )
         token = f"{batch.epoch:016d}-{secrets.token_hex(8)}"
         names = self._of_run()
@@ -323,8 +327,8 @@ class RedisSink(EpochSink):
             self._ledger.sink,
             self._retry_for_s,
         )
-        found = self._selected(rows, plan).mapInArrow(write, _REPORT).collect()
-        lists = {row["attempt"]: (row["rows"], row["elements"]) for row in found}
+        reports = self._selected(rows, plan).mapInArrow(write, _REPORT).collect()
+        lists = {row["attempt"]: (row["rows"], row["elements"]) for row in reports}
         return _Staged(token, lists).encode()
 
     def _plan(self, rows: "DataFrame") -> RowPlan:
@@ -352,38 +356,40 @@ class RedisSink(EpochSink):
         from pyspark.sql import Window
         from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
-        def of(name: str) -> Any:
+        def column(name: str) -> Any:
             return F.col(quoted(name))
 
         options, in_key = self._options, self._template.columns if self._template else []
         if options.order_by:
-            ranked = Window.partitionBy(*map(of, in_key)).orderBy(of(options.order_by).desc())
-            rows = rows.withColumn(_RANK, F.row_number().over(ranked)).where(of(_RANK) == 1)
+            ranked = Window.partitionBy(*map(column, in_key)).orderBy(
+                column(options.order_by).desc()
+            )
+            rows = rows.withColumn(_RANK, F.row_number().over(ranked)).where(column(_RANK) == 1)
             rows = rows.drop(_RANK)
         kinds = {field.name: field.dataType for field in rows.schema.fields}
         written = [name for name in kinds if name != options.delete_when]
-        chosen = [of(name).cast("string").alias(f"key{at}") for at, name in enumerate(in_key)]
+        chosen = [column(name).cast("string").alias(f"key{at}") for at, name in enumerate(in_key)]
         if plan.kind == "string":
-            chosen.append(as_document([of(name) for name in written]).alias("value"))
+            chosen.append(as_document([column(name) for name in written]).alias("value"))
         else:
-            fields = (as_field(of(name), kinds[name]) for name in written)
+            fields = (as_field(column(name), kinds[name]) for name in written)
             chosen += [field.alias(f"field{at}") for at, field in enumerate(fields)]
         if options.delete_when:
-            chosen.append(F.coalesce(of(options.delete_when), F.lit(False)).alias("deletes"))
+            chosen.append(F.coalesce(column(options.delete_when), F.lit(False)).alias("deletes"))
         return rows.select(chosen)
 
     def publish(self, handle: str, batch: Batch) -> None:
-        """Changes the keys or adds to the stream, and notes the epoch; see `EpochSink`.
+        """Changes the keys or adds to the stream, and records the epoch; see `EpochSink`.
 
         Raises:
             FencedError: CLEANCUT_FENCED.
-            RequestError: CLEANCUT_SINK_REFUSED, keys come more than once in the epoch;
-                CLEANCUT_SINK_EPOCHS_LOST, the server has forgotten what it had acknowledged.
+            RequestError: CLEANCUT_SINK_REFUSED, keys are duplicated in the epoch;
+                CLEANCUT_SINK_EPOCHS_LOST, the server has lost acknowledged epochs.
             RetryableError: CLEANCUT_SINK_STAGED_LOST, CLEANCUT_SINK_UNREACHABLE.
         """
         staged, names, options = _Staged.decode(handle), self._of_run(), self._options
         place = names.attempt(staged.token)
-        # Of an epoch without rows nothing can be seen, nor taken back.
+        # The changes of an epoch without rows are not visible, and need no undo.
         was = names.was(batch.epoch) if options.keep_undo else ""
         lists = [f"{place}:{name}" for name in staged.lists]
 
@@ -402,9 +408,9 @@ class RedisSink(EpochSink):
                 *(lives, was, batch.epoch, *sizes),
             )
 
-        told = self._changing(put)
-        if told is not None and told[0] != b"done":
-            raise self._unpublished(batch, told[0].decode(), told[1])
+        result = self._changing(put)
+        if result is not None and result[0] != b"done":
+            raise self._unpublished(batch, result[0].decode(), result[1])
         self._drop(batch, lambda token: token == staged.token)
 
     def _unpublished(self, batch: Batch, what: str, detail: Any) -> Exception:
@@ -418,11 +424,11 @@ class RedisSink(EpochSink):
         if what == "type":
             return self._refusal(f"{self._options.stream} is no stream but a {detail.decode()}")
         return self._refusal(
-            f"{detail} keys come more than once in the epoch; say which counts (order_by)"
+            f"{detail} keys are duplicated in the epoch; select one row (order_by)"
         )
 
     def clean_up(self, batch: Batch) -> None:
-        """Takes away what tries up to this epoch have left, once in a run, and old undos."""
+        """Deletes leftovers of attempts up to this epoch, once in a run, and old undo lists."""
         if self._swept != batch.run_id:
             self._swept = batch.run_id
             self._drop(batch, lambda token: int(token.partition("-")[0]) <= batch.epoch)
@@ -459,14 +465,14 @@ class RedisSink(EpochSink):
         try:
             self._within(work)
         except CleancutError as failure:
-            # The epoch is published; that there is something beside it changes no result.
-            _LOG.warning("%s: what is of no use could not be taken away: %s", self.name, failure)
+            # The epoch is published; leftovers change no result.
+            _LOG.warning("%s: leftovers could not be deleted: %s", self.name, failure)
 
     def epochs(self, query_id: str) -> InfoList[LedgerEpoch]:
-        """The epochs of a query that the target has taken, as far as they are remembered.
+        """The published epochs of a query, as far back as they are recorded.
 
         Args:
-            query_id: Spark's id of it.
+            query_id: Spark's query id.
 
         Raises:
             RetryableError: CLEANCUT_SINK_UNREACHABLE.
@@ -476,22 +482,22 @@ class RedisSink(EpochSink):
         return InfoList(self._ledger.published(document, query_id))
 
     def mark_unpublished(self, query_id: str, after: int) -> int:
-        """Takes the epochs after one for not published, whose rows you have taken back.
+        """Marks the epochs after one as unpublished, after you have undone their rows.
 
-        For a query that went back behind what the sink could undo. The query must not run.
+        For a query that rolled back further than the sink could undo. The query must not run.
 
         Args:
-            query_id: Spark's id of it.
-            after: the epoch that stays the last one; -1 forgets all.
+            query_id: Spark's query id.
+            after: the last epoch that remains published; -1 marks all.
 
         Returns:
-            How many epochs these were.
+            The number of marked epochs.
         """
-        names, found = self._names_of(query_id), 0
+        names, marked = self._names_of(query_id), 0
 
         def work(client: Any, document: LedgerDocument) -> Callable[[bytes], Any]:
-            nonlocal found
-            found = self._ledger.mark_unpublished_in(document, query_id, after)
+            nonlocal marked
+            marked = self._ledger.mark_unpublished_in(document, query_id, after)
             return lambda before: client.eval(
                 TAKE_OVER,
                 2,
@@ -500,46 +506,46 @@ class RedisSink(EpochSink):
             )
 
         self._changing(work, names)
-        return found
+        return marked
 
     def _changing(
         self,
         decide: Callable[[Any, LedgerDocument], Callable[[bytes], Any] | None],
         names: _Names | None = None,
     ) -> Any:
-        """Reads the ledger, decides by it, and has a script do it if the ledger is the same then.
+        """Reads the ledger, decides, and runs a script if the ledger is still unchanged then.
 
         Args:
-            decide: gives what calls the script, told the ledger as it was; None if there is
+            decide: returns a function that calls the script with the old ledger; None if there is
                 nothing to do.
-            names: of the query; those of the run, if they are not given.
+            names: names of the query; None is the current run.
 
         Returns:
-            What the script says; None if there was nothing to do.
+            The result of the script; None if there was nothing to do.
         """
 
         def once(client: Any) -> Any:
-            # Each turn somebody else has come first; the one of a run that was followed is told so.
+            # A concurrent change repeats the loop; a fenced run gets its error from `decide`.
             while True:
                 before, document = self._read(client, names)
                 call = decide(client, document)
-                told = None if call is None else call(before)
-                if told is None or told[0] != b"changed":
-                    return told
+                result = None if call is None else call(before)
+                if result is None or result[0] != b"changed":
+                    return result
 
         return self._within(once)
 
     def _read(self, client: Any, names: _Names | None = None) -> tuple[bytes, LedgerDocument]:
-        of = names or self._of_run()
-        body = client.get(of.ledger)
-        document = LedgerDocument.decode(body, f"{of.ledger} of {self._server.label}")
+        names_read = names or self._of_run()
+        body = client.get(names_read.ledger)
+        document = LedgerDocument.decode(body, f"{names_read.ledger} of {self._server.label}")
         return body or b"", document
 
     def _within(self, work: Callable[[Any], Result]) -> Result:
         return self._server.within(work, self._retry_for_s, self._ledger.sink)
 
     def _of_run(self) -> _Names:
-        assert self._names is not None, "a sink begins before it is asked"
+        assert self._names is not None, "begin() must be called first"
         return self._names
 
     def _names_of(self, query_id: str) -> _Names:

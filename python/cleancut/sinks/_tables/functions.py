@@ -17,7 +17,7 @@ from cleancut.sinks._tables.sql import sql_database
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Writes the rows of an epoch in a transaction that is open.
+# Writes the rows of an epoch in an open transaction.
 Writing = Callable[["DataFrame", int, Transaction], None]
 Undoing = Callable[[Transaction, Sequence[LedgerEpoch]], None]
 
@@ -85,37 +85,37 @@ class FunctionSink(EpochSink):
         self._ledger.accept_move(checkpoint)
 
     def begin(self, side: QuerySide, session: "SparkSession") -> None:
-        """Takes the ledger over; see `EpochSink`."""
+        """Takes over the ledger; see `EpochSink`."""
         self._ledger.begin(side, self._undo)
 
     def published(self, batch: Batch) -> str | None:
-        """What the ledger has of the epoch; see `EpochSink`."""
+        """The handle of the epoch in the ledger; see `EpochSink`."""
         return self._ledger.handle_of(batch)
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
-        """Only what is published: nothing is staged for a function."""
+        """Whether the epoch is published: a function has no staged rows."""
         return published is not None
 
     def stage(self, rows: "DataFrame", batch: Batch) -> str:
-        """Keeps the rows until they are published."""
+        """Caches the rows until they are published."""
         self._rows = rows
         return ""
 
     def publish(self, handle: str, batch: Batch) -> None:
-        """Calls the function, in the transaction that notes the epoch; see `EpochSink`."""
+        """Calls the function, in the transaction that records the epoch; see `EpochSink`."""
         rows, self._rows = self._rows, None
         if rows is None:
             raise error_of(
                 "CLEANCUT_SINK_STAGED_LOST",
                 sink=self.name,
                 epoch=batch.epoch,
-                detail="a function has its rows only where they were computed",
+                detail="the rows of a function exist only on the run that computed them",
             )
 
-        def write(of: Transaction) -> None:
-            if self._ledger.lock(of, batch) is None:
-                self._function(rows, batch.epoch, of)
-                self._ledger.publish(of, batch, handle, -1)
+        def write(transaction: Transaction) -> None:
+            if self._ledger.lock(transaction, batch) is None:
+                self._function(rows, batch.epoch, transaction)
+                self._ledger.publish(transaction, batch, handle, -1)
 
         self._ledger._in_run(batch, write)
 

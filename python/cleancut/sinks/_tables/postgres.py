@@ -1,4 +1,4 @@
-"""PostgreSQL: executors copy an epoch in beside each other, one transaction publishes it."""
+"""PostgreSQL: executors copy an epoch concurrently, and one transaction publishes it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# A value; what is quoted has none, whatever letters it has.
+# A bind parameter; quoted text contains none.
 _VALUE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![:\w]):([a-z_]+)\b""")
-# Conflicts of two runs that create the same table, or begin the ledger, at once.
+# Conflicts of two runs that create the same table or ledger concurrently.
 _AGAIN_IN = {"42P07": "cleancut_", "23505": "cleancut_|pg_type|pg_class", "XX000": "concurrently"}
-# What no second try mends, said by the driver before there is a state of the server.
+# Permanent errors that the driver reports before there is an SQLSTATE of the server.
 _NEVER = re.compile(
     "authentication failed|no password supplied|no pg_hba.conf entry|invalid URI|"
     'invalid connection option|invalid port|missing "="|(role|database) .* does not exist'
@@ -40,7 +40,7 @@ class PostgresDatabase:
     """Implements `Database`.
 
     Attributes:
-        dsn: libpq's connection string; what it leaves out comes from libpq's variables.
+        dsn: libpq connection string; libpq's variables complete it.
     """
 
     dsn: str = field(repr=False)
@@ -53,21 +53,21 @@ class PostgresDatabase:
         return masked(self.dsn)
 
     def secrets(self) -> Sequence[str]:
-        found = _PASSWORD_IN_URL.findall(self.dsn) + _PASSWORD_IN_WORDS.findall(self.dsn)
-        plain = [secret.strip("'") for secret in found]
-        # As it stands there, and as it is.
+        passwords = _PASSWORD_IN_URL.findall(self.dsn) + _PASSWORD_IN_WORDS.findall(self.dsn)
+        plain = [secret.strip("'") for secret in passwords]
+        # Both as written and unescaped.
         return [*plain, *map(unquote, plain)]
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         with closing(_connected(self.dsn)) as connection, closing(connection.cursor()) as cursor:
-            of = _PostgresTransaction(connection, cursor)
-            # Whoever waits longer for a row waits for a run that hangs; it is tried again.
-            of.run(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
+            transaction = _PostgresTransaction(connection, cursor)
+            # A longer wait would be for a hanging run; the transaction is retried.
+            transaction.run(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
             try:
-                yield of
+                yield transaction
             except BaseException:
-                # Where the connection is gone, the server does it.
+                # If the connection is lost, the server rolls back.
                 with suppress(Exception):
                     connection.rollback()
                 raise
@@ -78,13 +78,15 @@ class PostgresDatabase:
         if type(failure).__module__.partition(".")[0] != "adbc_driver_manager":
             return "foreign"
         if state is None:
-            # The driver has no state of the server where it does not reach it.
+            # The driver has no SQLSTATE if it cannot reach the server.
             is_lost = type(failure).__name__ == "OperationalError"
             return "lost" if is_lost and not _NEVER.search(str(failure)) else "error"
         at_once = state in _AGAIN_IN and re.search(_AGAIN_IN[state], str(failure))
         return "again" if at_once else sqlstate_verdict(state) or "error"
 
-    def ingest(self, of: Transaction, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+    def ingest(
+        self, transaction: Transaction, table: str, batches: "Iterator[pa.RecordBatch]"
+    ) -> int:
         import pyarrow as pa
 
         first = next(batches)
@@ -95,7 +97,7 @@ class PostgresDatabase:
             yield from batches
 
         reader = pa.RecordBatchReader.from_batches(first.schema, all_of_them())
-        with closing(of.connection.cursor()) as cursor:
+        with closing(transaction.connection.cursor()) as cursor:
             rows: int = cursor.adbc_ingest(
                 name, reader, mode="append", db_schema_name=schema or None
             )
@@ -112,18 +114,18 @@ class _PostgresTransaction:
     def run(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         bound: list[Any] = []
 
-        def placed(found: re.Match[str]) -> str:
-            if found[1] is None:
-                return found[0]
-            value, kind = _bindable(values[found[1]])
+        def placed(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0]
+            value, kind = _bindable(values[match[1]])
             if value is None:
-                # A parameter would be a null of some type, which not every column takes.
+                # A parameter would be a typed null, which not every column accepts.
                 return "NULL"
             bound.append(value)
             place = f"${len(bound)}"
             if kind is None:
                 return place
-            # The server cannot always tell the type of a parameter by itself.
+            # The server cannot always infer the type of a parameter.
             of_text = isinstance(value, str) and kind != "text"
             return f"CAST({f'CAST({place} AS text)' if of_text else place} AS {kind})"
 
@@ -133,7 +135,7 @@ class _PostgresTransaction:
         return list(self._cursor.fetchall())
 
 
-# By their first class that is listed here: a boolean is an integer too, and a datetime a date.
+# The first matching class counts: a boolean is an integer too, and a datetime a date.
 _KINDS: Mapping[type, str] = {
     bool: "boolean",
     int: "bigint",
@@ -151,8 +153,10 @@ _LARGEST_BIGINT = 2**63 - 1
 
 
 def _bindable(value: Any) -> tuple[Any, str | None]:
-    """A value as the driver binds it, and the type of the server; None if the driver knows it."""
-    kind = next((kind for of, kind in _KINDS.items() if isinstance(value, of)), None)
+    """A value as the driver binds it, and its server type; None if the driver infers it."""
+    kind = next(
+        (kind for python_type, kind in _KINDS.items() if isinstance(value, python_type)), None
+    )
     if kind == "bigint" and abs(value) > _LARGEST_BIGINT:
         return str(value), "numeric"
     if kind == "timestamp" and value.tzinfo is not None:
@@ -161,23 +165,23 @@ def _bindable(value: Any) -> tuple[Any, str | None]:
 
 
 def resolved_in_postgres(
-    statements: TableStatements, of: Transaction, literal: str
+    statements: TableStatements, transaction: Transaction, literal: str
 ) -> tuple[str, str]:
     """Implements `resolved` for PostgreSQL.
 
     Args:
-        statements: for the table.
-        of: a transaction.
-        literal: the quoted name of the table, as a literal of SQL.
+        statements: the statements of the table.
+        transaction: an open transaction.
+        literal: the quoted name of the table, as an SQL literal.
     """
-    found = of.run(
+    names = transaction.run(
         "SELECT CAST(n.nspname AS text), CAST(c.relname AS text) FROM pg_class c"
         f" JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass({literal})"
     )
-    if not found:
+    if not names:
         schema, table = statements.spelled
-        found = [(schema or of.run("SELECT CAST(current_schema() AS text)")[0][0], table)]
-    schema, table = found[0]
+        names = [(schema or transaction.run("SELECT CAST(current_schema() AS text)")[0][0], table)]
+    schema, table = names[0]
     return str(schema), str(table)
 
 
@@ -185,24 +189,24 @@ class PostgresStatements(TableStatements):
     """Implements `TableStatements`."""
 
     texts_are_cast = True
-    # Tables that come and go bloat the catalog, and make all sessions read it again.
+    # Creating and dropping tables bloats the catalog, and all sessions must read it again.
     shares_staging = True
-    # Nothing of it has to outlive a crash of the server: the epoch is staged anew then.
+    # Staged rows need not survive a crash of the server: the epoch is staged again.
     staging = "UNLOGGED TABLE"
 
-    def role(self, of: Transaction) -> str:
-        # Another role may not write to the tables of this one.
-        [(name,)] = of.run("SELECT CAST(current_user AS text)")
+    def role(self, transaction: Transaction) -> str:
+        # Another role may have no access to the tables of this one.
+        [(name,)] = transaction.run("SELECT CAST(current_user AS text)")
         return str(name)
 
-    def empty_staging(self, of: Transaction, table: str, until: str) -> None:
-        name = self.beside(table)
+    def empty_staging(self, transaction: Transaction, table: str, until: str) -> None:
+        name = self.qualified(table)
         attempt = f'substr({self.quoted(TRY)}, 1, {len(until)}) COLLATE "C"'
         delete = f"DELETE FROM {name} WHERE {attempt} <= {self.literal(until)}"
         others = f"SELECT 1 FROM {name} WHERE {attempt} > {self.literal(until)}"
-        # While the lock is held no task of another run writes, so all rows are visible. A task
-        # that writes at this moment has a lock itself, and rows are deleted one by one.
-        of.run(
+        # While the lock is held no task of another run writes, so all rows are visible. If a task
+        # is writing, it holds a lock itself, and rows are deleted one by one.
+        transaction.run(
             f"DO $staging$ BEGIN LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE NOWAIT;"
             f" IF EXISTS ({others}) THEN {delete}; ELSE TRUNCATE {name}; END IF;"
             f" EXCEPTION WHEN lock_not_available THEN {delete}; END $staging$"
@@ -214,46 +218,48 @@ class PostgresStatements(TableStatements):
     def takes_text(self, kind: str) -> bool:
         return kind in ("text", "varchar", "bpchar", "name", "citext")
 
-    def columns_of(self, of: Transaction, table: str) -> dict[str, TargetColumn]:
-        found = of.run(
+    def columns_of(self, transaction: Transaction, table: str) -> dict[str, TargetColumn]:
+        rows = transaction.run(
             "SELECT a.attname::text, t.typname::text, format_type(a.atttypid, a.atttypmod)::text"
             " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
             " WHERE a.attnum > 0 AND NOT a.attisdropped"
-            f" AND a.attrelid = to_regclass({self.literal(self.beside(table))})"
+            f" AND a.attrelid = to_regclass({self.literal(self.qualified(table))})"
             " AND a.attgenerated = '' ORDER BY a.attnum"
         )
-        return {name: TargetColumn(name, kind, declared) for name, kind, declared in found}
+        return {name: TargetColumn(name, kind, declared) for name, kind, declared in rows}
 
-    def resolved(self, of: Transaction) -> tuple[str, str]:
-        return resolved_in_postgres(self, of, self.literal(self.target))
+    def resolved(self, transaction: Transaction) -> tuple[str, str]:
+        return resolved_in_postgres(self, transaction, self.literal(self.target))
 
-    def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
-        found = of.run(
+    def unique_keys(self, transaction: Transaction) -> list[frozenset[str]]:
+        rows = transaction.run(
             "SELECT i.indexrelid::bigint, a.attname::text FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)"
             f" WHERE i.indrelid = to_regclass({self.literal(self.target)}) AND i.indisunique"
             " AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indimmediate"
         )
-        indexes = {index for index, _ in found}
-        return [frozenset(name for of_, name in found if of_ == index) for index in indexes]
+        indexes = {index for index, _ in rows}
+        return [frozenset(name for of_, name in rows if of_ == index) for index in indexes]
 
-    def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
-        # Letters of names are the only ones there, but an underscore stands for any in LIKE.
+    def staging_tables(self, transaction: Transaction, prefix: str) -> list[str]:
+        # LIKE treats an underscore as a wildcard; names contain no other wildcards.
         like = prefix.replace("_", "\\_") + "%"
         schema = "current_schema()"
         if "." in self.options.table:
             schema = self.literal(self.options.table.rpartition(".")[0])
-        found = of.run(
+        names = transaction.run(
             f"SELECT tablename::text FROM pg_tables WHERE schemaname = {schema}"
             f" AND tablename LIKE '{like}'"
         )
-        return [name for (name,) in found]
+        return [name for (name,) in names]
 
     def upsert(self, names: Sequence[str], values: Sequence[str], source: str) -> list[str]:
         keys = [self.quoted(key) for key in self.options.keys]
         changed = [f"{name} = EXCLUDED.{name}" for name in names if name not in keys]
-        act = f"UPDATE SET {', '.join(changed)}" if changed else "NOTHING"
-        return [f"{self._insert(names, values, source)} ON CONFLICT ({', '.join(keys)}) DO {act}"]
+        action = f"UPDATE SET {', '.join(changed)}" if changed else "NOTHING"
+        return [
+            f"{self._insert(names, values, source)} ON CONFLICT ({', '.join(keys)}) DO {action}"
+        ]
 
 
 class PostgresSink(TableSink):
@@ -320,9 +326,9 @@ class PostgresSink(TableSink):
     def _forms(self) -> Forms:
         return postgres_form
 
-    def _statements(self, of: Transaction) -> PostgresStatements:
+    def _statements(self, transaction: Transaction) -> PostgresStatements:
         table = self._options.table.rpartition(".")[2]
-        columns = PostgresStatements(self._options, {}).columns_of(of, table)
+        columns = PostgresStatements(self._options, {}).columns_of(transaction, table)
         return PostgresStatements(self._options, columns)
 
 

@@ -1,4 +1,4 @@
-"""SQLite, MariaDB and MySQL by SQLAlchemy: executors insert, one transaction publishes."""
+"""SQLite, MariaDB and MySQL through SQLAlchemy: executors insert, one transaction publishes."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BUSY_S = 30
 _DIALECTS = ("sqlite", *MYSQL, "postgresql")
-# What drivers say of states that pass, where they report no code.
+# Messages of temporary failures, for drivers that report no code.
 _WORDS = {
     "deadlock": "again",
     "connection refused": "lost",
@@ -56,7 +56,7 @@ class SqlDatabase:
     """Implements `Database`.
 
     Attributes:
-        url: SQLAlchemy's.
+        url: SQLAlchemy URL.
     """
 
     url: str = field(repr=False)
@@ -68,7 +68,7 @@ class SqlDatabase:
 
     @property
     def lock(self) -> str:
-        # A writer of SQLite has the whole database from its begin on.
+        # A writer of SQLite locks the whole database when it begins.
         return "" if self.kind == "sqlite" else "FOR UPDATE"
 
     @property
@@ -86,8 +86,8 @@ class SqlDatabase:
     def secrets(self) -> Sequence[str]:
         from urllib.parse import unquote
 
-        told, is_there, _ = self.url.partition("://")[2].rpartition("@")
-        password = told.partition(":")[2] if is_there else ""
+        authority, is_there, _ = self.url.partition("://")[2].rpartition("@")
+        password = authority.partition(":")[2] if is_there else ""
         return [password, unquote(password)]
 
     @contextmanager
@@ -96,15 +96,15 @@ class SqlDatabase:
         engine = self._engine(sqlalchemy)
         try:
             with engine.connect() as connection:
-                of = _SqlTransaction(connection, sqlalchemy)
+                transaction = _SqlTransaction(connection, sqlalchemy)
                 if self.kind in MYSQL:
                     connection.exec_driver_sql(MYSQL_SESSION)
                 begin = "BEGIN IMMEDIATE" if self.kind == "sqlite" else "START TRANSACTION"
                 connection.exec_driver_sql(begin)
                 try:
-                    yield of
+                    yield transaction
                 except BaseException:
-                    # Where the connection is gone, the server does it.
+                    # If the connection is lost, the server rolls back.
                     with suppress(Exception):
                         connection.exec_driver_sql("ROLLBACK")
                     raise
@@ -113,12 +113,12 @@ class SqlDatabase:
             engine.dispose()
 
     def _engine(self, sqlalchemy: Any) -> Any:
-        # Nothing is kept between two transactions, which may be hours apart. The transaction is
-        # begun by a statement, because the driver of SQLite would begin it too late.
+        # Connections are not pooled, because transactions may be hours apart. A statement begins
+        # the transaction, because the driver of SQLite would begin it too late.
         arguments: dict[str, Any] = {"timeout": _BUSY_S} if self.kind == "sqlite" else {}
         url = sqlalchemy.make_url(self.url)
         if url.drivername.endswith("+pymysql") and url.password:
-            # As a text it would have to be one of latin-1.
+            # As text it would have to be latin-1.
             arguments["password"] = str(url.password).encode()
         try:
             return sqlalchemy.create_engine(
@@ -132,7 +132,7 @@ class SqlDatabase:
             raise error_of(
                 "CLEANCUT_SINK_REFUSED",
                 sink=self.label,
-                reason=f"the driver that the URL names is not installed: {problem}",
+                reason=f"the driver in the URL is not installed: {problem}",
             ) from None
 
     def verdict(self, failure: Exception) -> str:
@@ -147,19 +147,21 @@ class SqlDatabase:
             return "lost"
         if self.kind in MYSQL:
             code = next(iter(getattr(failure.orig, "args", ())), None)
-            found = mysql_verdict(code, str(failure.statement))
+            verdict = mysql_verdict(code, str(failure.statement))
         else:
-            found = sqlstate_verdict(sqlstate_of(failure.orig))
+            verdict = sqlstate_verdict(sqlstate_of(failure.orig))
         of_server = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError)
-        if found is None and isinstance(failure, of_server):
-            found = _verdict_of_words(str(failure.orig), _WORDS)
-        return found or "error"
+        if verdict is None and isinstance(failure, of_server):
+            verdict = _verdict_of_words(str(failure.orig), _WORDS)
+        return verdict or "error"
 
-    def ingest(self, of: Transaction, table: str, batches: "Iterator[pa.RecordBatch]") -> int:
+    def ingest(
+        self, transaction: Transaction, table: str, batches: "Iterator[pa.RecordBatch]"
+    ) -> int:
         rows = 0
-        quote = functools.partial(_quoted, of.connection.dialect)
+        quote = functools.partial(_quoted, transaction.connection.dialect)
         place = ".".join(map(quote, table.split(".")))
-        largest = largest_statement(of) if self.kind in MYSQL else None
+        largest = largest_statement(transaction) if self.kind in MYSQL else None
         for batch in batches:
             check_rows(batch, largest)
             names = batch.schema.names
@@ -172,13 +174,13 @@ class SqlDatabase:
                 {f"v{at}": value for at, value in enumerate(row)}
                 for row in zip(*columns, strict=True)
             ]
-            of.connection.execute(statement, given)
+            transaction.connection.execute(statement, given)
             rows += batch.num_rows
         return rows
 
 
 def sql_database(url: str, sink: str) -> SqlDatabase:
-    """The database at a URL of SQLAlchemy.
+    """The database of an SQLAlchemy URL.
 
     Raises:
         RequestError: CLEANCUT_SINK_REFUSED, its kind is not supported.
@@ -194,22 +196,22 @@ def sql_database(url: str, sink: str) -> SqlDatabase:
     return database
 
 
-def _verdict_of_words(told: str, words: Mapping[str, str]) -> str | None:
-    lower = told.lower()
+def _verdict_of_words(message: str, words: Mapping[str, str]) -> str | None:
+    lower = message.lower()
     return next((verdict for text, verdict in words.items() if text in lower), None)
 
 
 def _quoted(dialect: Any, name: str) -> str:
-    """A name as it stands in a text of SQLAlchemy's."""
-    found = str(dialect.identifier_preparer.quote_identifier(name))
+    """A quoted name, escaped for SQLAlchemy's text()."""
+    quoted = str(dialect.identifier_preparer.quote_identifier(name))
     if dialect.paramstyle in ("format", "pyformat"):
-        # It is doubled for the driver when the text is compiled.
-        found = found.replace("%%", "%")
-    return found.replace(":", "\\:")
+        # SQLAlchemy escapes it for the driver when it compiles the text.
+        quoted = quoted.replace("%%", "%")
+    return quoted.replace(":", "\\:")
 
 
 def _plain(column: "pa.Array") -> list[Any]:
-    """The values as drivers take them: times without a zone, in UTC."""
+    """The values as drivers accept them: times without a zone, in UTC."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
@@ -226,24 +228,24 @@ class _SqlTransaction:
 
     def run(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         if self.connection.dialect.name == "sqlite":
-            # Its driver binds no decimal. A column of numbers makes one of the text.
+            # Its driver binds no decimals. A numeric column converts the text.
             values = {
                 name: str(value) if isinstance(value, Decimal) else value
                 for name, value in values.items()
             }
-        # Bound by themselves, so that SQLAlchemy knows the types of values.
-        found = self.connection.execute(self._text(sql).bindparams(**values))
-        return [tuple(row) for row in found] if found.returns_rows else []
+        # Bound separately, so that SQLAlchemy infers the types of values.
+        result = self.connection.execute(self._text(sql).bindparams(**values))
+        return [tuple(row) for row in result] if result.returns_rows else []
 
 
 class SqlStatements(TableStatements):
-    """Implements `TableStatements`, with what SQLAlchemy knows of a dialect."""
+    """Implements `TableStatements`, by SQLAlchemy's knowledge of a dialect."""
 
     def __init__(
-        self, options: TableOptions, columns: Mapping[str, TargetColumn], of: Transaction
+        self, options: TableOptions, columns: Mapping[str, TargetColumn], transaction: Transaction
     ) -> None:
         super().__init__(options, columns)
-        self._dialect: Any = of.connection.dialect
+        self._dialect: Any = transaction.connection.dialect
         self._kind: str = self._dialect.name
 
     def quoted(self, name: str) -> str:
@@ -253,72 +255,74 @@ class SqlStatements(TableStatements):
         return f"COALESCE({column}, 0) = 1" if self._kind == "sqlite" else super().is_true(column)
 
     def ordering(self, column: StagedColumn) -> str:
-        found = super().ordering(column)
-        # Decimals are staged as texts, of which "9" comes after "10".
+        ordering = super().ordering(column)
+        # Decimals are staged as text, where "9" comes after "10".
         is_text = column.form.staged != column.form.target and "NUMERIC" in column.form.target
-        return f"CAST({found} AS {column.form.target})" if is_text else found
+        return f"CAST({ordering} AS {column.form.target})" if is_text else ordering
 
-    def columns_of(self, of: Transaction, table: str) -> dict[str, TargetColumn]:
-        inspector, _, schema = self._inspected(of)
+    def columns_of(self, column: Transaction, table: str) -> dict[str, TargetColumn]:
+        inspector, _, schema = self._inspected(column)
         if not inspector.has_table(table, schema):
             return {}
-        found = [of for of in inspector.get_columns(table, schema) if not of.get("computed")]
+        columns = [
+            column for column in inspector.get_columns(table, schema) if not column.get("computed")
+        ]
         return {
             column["name"]: TargetColumn(column["name"], str(column["type"]), str(column["type"]))
-            for column in found
+            for column in columns
         }
 
-    def resolved(self, of: Transaction) -> tuple[str, str]:
+    def resolved(self, transaction: Transaction) -> tuple[str, str]:
         schema, table = self.spelled
         if self._kind == "postgresql":
-            return resolved_in_postgres(self, of, self.literal(self.target))
-        default = _sqlalchemy().inspect(of.connection).default_schema_name
-        found = (schema or str(default or ""), table)
-        # Names of SQLite are the same in any case of letters.
-        return (found[0].lower(), found[1].lower()) if self._kind == "sqlite" else found
+            return resolved_in_postgres(self, transaction, self.literal(self.target))
+        default = _sqlalchemy().inspect(transaction.connection).default_schema_name
+        names = (schema or str(default or ""), table)
+        # Names in SQLite are case-insensitive.
+        return (names[0].lower(), names[1].lower()) if self._kind == "sqlite" else names
 
-    def unique_keys(self, of: Transaction) -> list[frozenset[str]]:
-        inspector, table, schema = self._inspected(of)
-        found = [inspector.get_pk_constraint(table, schema)["constrained_columns"]]
-        found += [one["column_names"] for one in inspector.get_unique_constraints(table, schema)]
-        found += [
+    def unique_keys(self, transaction: Transaction) -> list[frozenset[str]]:
+        inspector, table, schema = self._inspected(transaction)
+        unique = [inspector.get_pk_constraint(table, schema)["constrained_columns"]]
+        unique += [one["column_names"] for one in inspector.get_unique_constraints(table, schema)]
+        unique += [
             one["column_names"] for one in inspector.get_indexes(table, schema) if one["unique"]
         ]
-        return [frozenset(columns) for columns in found if all(columns)]
+        return [frozenset(columns) for columns in unique if all(columns)]
 
-    def staging_tables(self, of: Transaction, prefix: str) -> list[str]:
-        inspector, _, schema = self._inspected(of)
+    def staging_tables(self, transaction: Transaction, prefix: str) -> list[str]:
+        inspector, _, schema = self._inspected(transaction)
         return [name for name in inspector.get_table_names(schema) if name.startswith(prefix)]
 
     @property
     def undo_index(self) -> str:
         if self._kind != "sqlite":
             return super().undo_index
-        # The schema belongs to the name of the index there.
-        index = self.beside(f"{self.undo_table}_epochs")
+        # In SQLite the schema qualifies the name of the index.
+        index = self.qualified(f"{self.undo_table}_epochs")
         return f"IF NOT EXISTS {index} ON {self.quoted(self.undo_table)}"
 
-    def _inspected(self, of: Transaction) -> tuple[Any, str, str | None]:
+    def _inspected(self, transaction: Transaction) -> tuple[Any, str, str | None]:
         schema, _, table = self.options.table.rpartition(".")
-        return _sqlalchemy().inspect(of.connection), table, schema or None
+        return _sqlalchemy().inspect(transaction.connection), table, schema or None
 
     def upsert(self, names: Sequence[str], values: Sequence[str], source: str) -> list[str]:
         keys = [self.quoted(key) for key in self.options.keys]
         others = [name for name in names if name not in keys]
         insert = self._insert(names, values, source)
         changed = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
-        act = f"UPDATE SET {changed}" if others else "NOTHING"
-        # Without the WHERE the parser of SQLite takes ON for that of a join.
-        return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {act}"]
+        action = f"UPDATE SET {changed}" if others else "NOTHING"
+        # Without the WHERE the parser of SQLite takes ON for a join condition.
+        return [f"{insert} WHERE 1 = 1 ON CONFLICT ({', '.join(keys)}) DO {action}"]
 
 
 class _OnMySql(MySqlStatements, SqlStatements):
-    """The statements of MariaDB and MySQL, with names as SQLAlchemy quotes them."""
+    """The statements of MariaDB and MySQL, with names quoted by SQLAlchemy."""
 
     def __init__(
-        self, options: TableOptions, columns: Mapping[str, TargetColumn], of: Transaction
+        self, options: TableOptions, columns: Mapping[str, TargetColumn], transaction: Transaction
     ) -> None:
-        super().__init__(options, columns, of)
+        super().__init__(options, columns, transaction)
         self.is_mariadb = self._dialect.is_mariadb
 
 
@@ -389,20 +393,24 @@ class SqlSink(TableSink):
                 return MYSQL_TYPES[kind]
             return str(getattr(sqlalchemy, kind)().compile(dialect=dialect))
 
-        # No driver of SQLite takes a decimal.
+        # No driver of SQLite accepts a decimal.
         return sqlalchemy_form(named, _json_name(named), takes_decimals=is_mysql)
 
-    def _statements(self, of: Transaction) -> SqlStatements:
-        # SQLAlchemy does not read all names of MySQL back as they are.
-        kind = _OnMySql if of.connection.dialect.name in MYSQL else SqlStatements
+    def _statements(self, transaction: Transaction) -> SqlStatements:
+        # SQLAlchemy cannot read back all names of MySQL.
+        kind = _OnMySql if transaction.connection.dialect.name in MYSQL else SqlStatements
         table = self._options.table.rpartition(".")[2]
-        return kind(self._options, kind(self._options, {}, of).columns_of(of, table), of)
+        return kind(
+            self._options,
+            kind(self._options, {}, transaction).columns_of(transaction, table),
+            transaction,
+        )
 
 
 def _json_name(named: Callable[[str], str]) -> bool:
     try:
         named("JSON")
-    except Exception:  # a dialect says in its own way that it has none
+    except Exception:  # dialects without the type raise different errors
         return False
     return True
 

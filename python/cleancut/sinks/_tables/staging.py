@@ -1,4 +1,4 @@
-"""Staging tables: their names, and what a task writes into them."""
+"""Staging tables: their names, and the writes of tasks."""
 
 import hashlib
 import json
@@ -26,35 +26,35 @@ class StagingNames:
     limit.
 
     Attributes:
-        prefix: of all of them.
+        prefix: prefix of all names.
     """
 
-    def __init__(self, told_by: str) -> None:
-        told = hashlib.sha256(told_by.encode()).hexdigest()[:12]
-        self.prefix = f"cleancut_staged_{told}_"
+    def __init__(self, target_key: str) -> None:
+        digest = hashlib.sha256(target_key.encode()).hexdigest()[:12]
+        self.prefix = f"cleancut_staged_{digest}_"
         self._pattern = re.compile(rf"{self.prefix}([0-9]{{{_DIGITS}}})_[0-9a-f]+")
 
     def fresh(self, epoch: int, token: str) -> str:
-        """The name of the table of one try of an epoch."""
+        """The name of the staging table of one attempt of an epoch."""
         return f"{self.prefix}{epoch:0{_DIGITS}d}_{token}"
 
     def shared(self, columns: Sequence[StagedColumn], role: str) -> str:
-        """The name of the table of all epochs with these columns, if this role stages them."""
-        kinds = json.dumps([role, *((of.name, of.form.staged) for of in columns)])
+        """The name of the table that all epochs with these columns and this role share."""
+        kinds = json.dumps([role, *((column.name, column.form.staged) for column in columns)])
         return f"{self.prefix}all_{hashlib.sha256(kinds.encode()).hexdigest()[:16]}"
 
     def is_shared(self, name: str) -> bool:
-        """Whether a table is one of all epochs."""
+        """Whether several epochs share a table."""
         return name.startswith(f"{self.prefix}all_")
 
     def epoch(self, name: str) -> int:
-        """Of which epoch a table is; of none, the greatest number."""
-        found = self._pattern.fullmatch(name)
-        return int(found[1]) if found else 2**63
+        """The epoch of a table; the greatest number if it has none."""
+        match = self._pattern.fullmatch(name)
+        return int(match[1]) if match else 2**63
 
 
 def attempts_of(epoch: int) -> str:
-    """What the names of all attempts of tasks begin with, in an epoch; later ones are greater."""
+    """The prefix of all attempts' names in an epoch; later epochs have greater prefixes."""
     return f"{epoch:0{_DIGITS}d}"
 
 
@@ -73,12 +73,12 @@ def stage_partition(
     of the attempt whose report Spark accepts.
 
     Args:
-        database: of the target.
+        database: database of the target.
         table: the staging table.
-        epoch: that is staged.
-        sink: whose name stands in errors.
-        batches: of the partition.
-        seconds: for which a connection is tried again.
+        epoch: the epoch.
+        sink: name of the sink, for errors.
+        batches: the rows of the partition.
+        seconds: seconds for which a connection is retried.
 
     Raises:
         RetryableError: CLEANCUT_SINK_UNREACHABLE.
@@ -105,11 +105,11 @@ def stage_partition(
         stack = ExitStack()
         return stack, stack.enter_context(database.transaction())
 
-    # The batches are read once, so only the connection can be tried again here.
-    stack, of = retried(opened, database.verdict, database.secrets(), seconds, sink)
+    # The batches can be read only once, so only the connection is retried.
+    stack, transaction = retried(opened, database.verdict, database.secrets(), seconds, sink)
     try:
         with stack:
-            rows = database.ingest(of, table, stamped())
+            rows = database.ingest(transaction, table, stamped())
     except CleancutError:
         raise
     except Exception as failure:
@@ -117,7 +117,7 @@ def stage_partition(
         if verdict == "foreign":
             raise
         if verdict == "error":
-            # The cause may name the connection, with its password.
+            # The cause may contain the connection string with its password.
             raise error_of("CLEANCUT_SINK_REFUSED", sink=sink, reason=detail) from None
         raise error_of("CLEANCUT_SINK_UNREACHABLE", sink=sink, seconds=0, detail=detail) from None
     yield pa.RecordBatch.from_pydict(
