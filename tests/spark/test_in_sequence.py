@@ -370,5 +370,5 @@ def test_without_the_extension_rows_are_sorted_all_the_same(tmp_path: Path) -> N
 @long
 def test_the_documented_feed_comes_in_order(tmp_path: Path) -> None:
     """The page makes its own session, which takes a process of its own."""
-    page = "\n".join([*blocks(PAGE, "python"), "print(len(handed_on), 'rows in order')"])
+    page = "\n".join([*blocks(PAGE, "python"), "print(len(emitted), 'rows in order')"])
     assert "7 rows in order" in run_as_typed([sys.executable, "-c", page], tmp_path)
