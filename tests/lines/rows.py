@@ -39,10 +39,10 @@ _PROCESSORS = (
     "::test_transform_with_state_gives_the_rows_of_the_built_in_provider"
 )
 _KILLED = "chaos/test_sigkill.py::test_every_operator_survives_the_kills_of_drivers_and_executors"
-_ROLLBACK = "spark/test_rollback.py::test_a_query_goes_back_and_on_and_back_again"
-_CLONE = "spark/test_clones.py::test_a_clone_goes_on_as_the_query_does"
+_ROLLBACK = "spark/test_rollback.py::test_a_query_is_rolled_back_continues_and_is_rolled_back_again"
+_CLONE = "spark/test_clones.py::test_a_clone_continues_like_the_query"
 _IN_PYTHON = (
-    "spark/test_python_in_flight.py::test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut"
+    "spark/test_python_in_flight.py::test_a_worker_returns_rows_of_a_slow_key_when_it_is_cut"
 )
 
 
@@ -59,7 +59,7 @@ TABLE: dict[str, Sequence[Row]] = {
         ),
         Row(
             "The jar fits Spark, class by class",
-            ["spark/test_linkage.py::test_the_jar_for_this_spark_fits"],
+            ["spark/test_linkage.py::test_the_jar_for_this_spark_links"],
         ),
     ],
     "Operators, stopped and started again, beside Spark's RocksDB provider": [
@@ -119,16 +119,14 @@ TABLE: dict[str, Sequence[Row]] = {
             "On files",
             [
                 "spark/test_cuts_on_files.py"
-                "::test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads",
+                "::test_a_checkpoint_of_files_continues_with_cuts_that_python_reads",
             ],
         ),
         Row(
             "In a bucket on S3",
             [
-                "spark/test_checkpoint_on_s3.py"
-                "::test_cuts_of_a_query_hold_what_spark_finds_in_them",
-                "spark/test_finished_epochs.py"
-                "::test_an_epoch_that_is_sealed_in_a_bucket_is_finished",
+                "spark/test_checkpoint_on_s3.py::test_cuts_have_the_state_that_spark_reads",
+                "spark/test_finished_epochs.py::test_an_epoch_sealed_in_a_bucket_is_finished",
             ],
         ),
         Row(
@@ -142,13 +140,11 @@ TABLE: dict[str, Sequence[Row]] = {
         Row(
             "Rows in flight to operators on the JVM",
             [
+                "spark/test_rows_in_flight.py::test_a_query_cut_on_request_counts_each_row_once",
                 "spark/test_rows_in_flight.py"
-                "::test_a_query_that_is_cut_by_hand_counts_every_row_once",
-                "spark/test_rows_in_flight.py"
-                "::test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_input",
+                "::test_in_flight_rows_are_replayed_by_the_next_run_without_input",
                 "spark/test_chains_in_flight.py"
-                "::test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_are"
-                "_late[*]",
+                "::test_chained_operators_leave_rows_in_flight_and_none_are_late[*]",
                 "UnalignedCutsSuite",
             ],
         ),
@@ -182,25 +178,29 @@ TABLE: dict[str, Sequence[Row]] = {
         Row(
             "`clone` into a bucket and out again, on a cluster",
             [
-                "spark/test_clones.py::test_a_query_goes_into_a_bucket_and_out_again_on_a_cluster",
+                "spark/test_clones.py::test_a_query_is_cloned_into_a_bucket_and_back_on_a_cluster",
             ],
         ),
         Row(
             "`convert` from RocksDB's and the HDFS-backed provider",
-            ["spark/test_offline.py::test_a_query_is_adopted_and_goes_on_with_cuts"],
+            ["spark/test_offline.py::test_a_query_is_converted_and_continues_with_cuts"],
         ),
         Row(
             "`edit`",
-            _of("spark/test_edit.py::test_a_query_goes_on_with_what_was_edited", "cuts", "level-0"),
+            _of(
+                "spark/test_edit.py::test_a_query_continues_with_the_edited_state",
+                "cuts",
+                "level-0",
+            ),
         ),
         Row(
             "`migrate`",
-            ["spark/test_migrate.py::test_operators_come_and_go_and_others_keep_what_they_have"],
+            ["spark/test_migrate.py::test_operators_are_added_removed_and_kept"],
         ),
         Row(
             "Acts that write state for a provider of Spark's own",
             [
-                "spark/test_offline.py::test_a_query_goes_there_and_back_and_to_other_partitions",
+                "spark/test_offline.py::test_a_query_is_converted_there_and_back_and_rescaled",
                 *_of(_ROLLBACK, "rocksdb"),
                 *_of(_CLONE, "cuts to rocksdb"),
             ],
@@ -212,7 +212,7 @@ TABLE: dict[str, Sequence[Row]] = {
             "Spark Connect, with rows in flight",
             [
                 "spark/test_connect.py::test_a_client_runs_watches_and_changes_a_query",
-                "spark/test_connect.py::test_a_server_that_is_killed_with_rows_in_flight_goes_on",
+                "spark/test_connect.py::test_a_server_killed_with_rows_in_flight_continues",
             ],
         ),
         Row(

@@ -1,4 +1,4 @@
-"""Acts on state whose stores refer to others, before any of them has a base of its own."""
+"""Operations on state whose stores reference others, before any store has its own snapshot."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,7 +19,7 @@ FORMATS = [pytest.param(SECOND, id="ids"), pytest.param(FIRST, id="no-ids", mark
 
 
 def referring(spark: SparkSession, home: Path, settings: dict[str, str], to: int) -> Epochs:
-    """Three epochs, whose state is then spread over other partitions by reference."""
+    """Three epochs, whose state is then repartitioned by reference."""
     it = Epochs(spark, home, CUTS | settings)
     it.add(3)
     it.run()
@@ -37,19 +37,19 @@ def refer(it: Epochs, partitions: int) -> None:
     assert it.state() == before
 
 
-def sound(location: str) -> None:
+def is_intact(location: str) -> None:
     report = Checkpoint(location).verify()
     assert report.ok, str(report)
     Checkpoint(location).test_restore(read_only=True)
 
 
-def goes_on(it: Epochs, expected: Counter[int]) -> None:
-    """The next epoch counts on top of this."""
+def assert_continues(it: Epochs, expected: Counter[int]) -> None:
+    """The next epoch counts on top of the restored state."""
     before = it.files
     it.add()
     assert len(it.run()) == 1
     assert it.state() == expected + (it.expected(it.files) - it.expected(before))
-    sound(it.checkpoint)
+    is_intact(it.checkpoint)
 
 
 def thousand(state: DataFrame) -> DataFrame:
@@ -67,20 +67,20 @@ def test_state_is_edited(
     assert cleancut.edit(it.checkpoint, 0, thousand).apply().copies_rows
     expected = Counter({key: n + 1000 for key, n in it.expected(3).items() if key != 3})
     assert it.state() == expected
-    sound(it.checkpoint)
-    # What was edited is referred to in turn, and gone back on.
+    is_intact(it.checkpoint)
+    # An edited state is referenced in turn, and is rolled back to.
     refer(it, 3)
     cleancut.rollback(it.checkpoint, 1).apply()
     assert it.state() == it.expected(2)
     cleancut.rollback(it.checkpoint, undo=True).apply()
     assert it.state() == expected
-    goes_on(it, expected)
+    assert_continues(it, expected)
 
 
 @pytest.mark.parametrize("settings", FORMATS)
 @pytest.mark.parametrize("to", [6, 1])
 @long
-def test_other_checkpoints_are_made_of_it(
+def test_other_checkpoints_are_created_from_it(
     spark: SparkSession, tmp_path: Path, settings: dict[str, str], to: int
 ) -> None:
     it = referring(spark, tmp_path, settings, to)
@@ -96,7 +96,7 @@ def test_other_checkpoints_are_made_of_it(
     }
     for name, plan in made.items():
         plan.apply()
-        # It is whole without what it was made of.
+        # It is complete without its source.
         assert it.state() == it.expected(3), name
     exported = str(tmp_path / "copy")
     Checkpoint(home).replicate(exported)
@@ -107,34 +107,32 @@ def test_other_checkpoints_are_made_of_it(
         if name == "level-0":
             assert Checkpoint(it.checkpoint).verify().ok
         elif name != "rocksdb":
-            sound(it.checkpoint)
+            is_intact(it.checkpoint)
     it.checkpoint = exported
-    goes_on(it, it.expected(3))
+    assert_continues(it, it.expected(3))
 
 
 @pytest.mark.parametrize("settings", FORMATS)
 @long
-def test_cuts_before_it_are_given_up(
-    spark: SparkSession, tmp_path: Path, settings: dict[str, str]
-) -> None:
+def test_earlier_cuts_expire(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     it = referring(spark, tmp_path, settings, 6)
     refer(it, 2)
     last = Checkpoint(it.checkpoint).cut()
     done = Checkpoint(it.checkpoint).expire(retain_last=1).apply()
     assert len(done.epochs) == 4
     assert Checkpoint(it.checkpoint).cut().referenced_bytes == last.referenced_bytes
-    sound(it.checkpoint)
+    is_intact(it.checkpoint)
     assert it.state() == it.expected(3)
     with pytest.raises(RequestError, match="there is no epoch 1 to go back to") as raised:
         cleancut.rollback(it.checkpoint, 1)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     refer(it, 4)
     Checkpoint(it.checkpoint).expire(retain_last=1).apply()
-    goes_on(it, it.expected(3))
+    assert_continues(it, it.expected(3))
 
 
 @long
-def test_a_query_goes_on_in_another_form(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_migrated_query_continues(spark: SparkSession, tmp_path: Path) -> None:
     it = referring(spark, tmp_path, SECOND, 6)
     stream = it.session().readStream.schema("k int").option("maxFilesPerTrigger", 1)
     rows = stream.json(str(it.home / "in")).withColumn("odd", f.col("k") % 2)
@@ -148,12 +146,12 @@ def test_a_query_goes_on_in_another_form(spark: SparkSession, tmp_path: Path) ->
     cleancut.migrate(it.checkpoint, into, query, {0: with_odd}, "update").apply()
     it.checkpoint = into
     assert it.state() == it.expected(3)
-    sound(into)
+    is_intact(into)
 
 
 @long
 def test_keys_of_every_kind_are_read_without_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Lists may be keys; of texts those alone that are equal where their bytes are, and no maps."""
+    """Keys may contain lists, and texts whose collation compares bytes, but no maps."""
     it = Epochs(spark, tmp_path, CUTS)
     it.add(2)
     stream = it.session().readStream.schema("k int").json(str(tmp_path / "in"))
@@ -170,7 +168,7 @@ def test_keys_of_every_kind_are_read_without_spark(spark: SparkSession, tmp_path
     assert before == len(it.expected(2))
     assert not cleancut.rescale(location, 12).apply().copies_rows
     assert Checkpoint(location).state(0).num_rows == before
-    sound(location)
+    is_intact(location)
     with pytest.raises(AnalysisException, match="MAP_TYPE"):
         run("map('m', k)")
     with pytest.raises(StreamingQueryException, match="BINARY_INEQUALITY"):

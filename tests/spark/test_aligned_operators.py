@@ -1,4 +1,4 @@
-"""What is not captured: it runs aligned, says why, and gives the rows of a batch all the same."""
+"""Operators without capture run aligned, report the reason, and return the rows of a batch."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ BEHIND = "an operator behind it drops late rows, and Cleancut cannot prove that 
 
 
 @dataclass(frozen=True)
-class Refused:
+class AlignedQuery:
     """A query with operators that are not captured.
 
     Attributes:
@@ -47,11 +47,11 @@ def counted(rows: DataFrame) -> DataFrame:
 
 
 def of_distinct(rows: DataFrame) -> DataFrame:
-    """Counts by what the rows are divided by already."""
+    """Counts by the columns that partition the input already."""
     return rows.dropDuplicates(["key"]).groupBy("key").count()
 
 
-def behind_outer_join(rows: DataFrame) -> DataFrame:
+def after_outer_join(rows: DataFrame) -> DataFrame:
     timed = rows.withWatermark("at", "1 second")
     other = timed.select(f.col("number").alias("other"), f.col("at").alias("met"))
     near = f.expr("number = other and met between at and at + interval 1 second")
@@ -60,24 +60,24 @@ def behind_outer_join(rows: DataFrame) -> DataFrame:
 
 
 QUERIES = {
-    "limit": Refused(lambda rows: rows.limit(10_000), {0: "globalLimit is not captured yet"}),
-    "divided already": Refused(
+    "limit": AlignedQuery(lambda rows: rows.limit(10_000), {0: "globalLimit is not captured yet"}),
+    "divided already": AlignedQuery(
         of_distinct,
         {0: "its input is divided by its keys already, so there is no exchange"},
         key=("key",),
     ),
-    "behind an outer join": Refused(behind_outer_join, {1: BEHIND}),
-    "no epochs without data": Refused(
+    "after an outer join": AlignedQuery(after_outer_join, {1: BEHIND}),
+    "no epochs without data": AlignedQuery(
         counted, {0: f"{NO_DATA} is false"}, key=("key",), settings={NO_DATA: "false"}
     ),
-    "one operator only": Refused(
+    "one operator only": AlignedQuery(
         counted, {0: f"{MULTIPLE} is false"}, key=("key",), settings={MULTIPLE: "false"}
     ),
 }
 
 
 @pytest.mark.parametrize("name", usually({"limit"}, QUERIES))
-def test_what_is_not_captured_runs_aligned_and_says_why(
+def test_operators_without_capture_run_aligned_and_report_why(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     refused = QUERIES[name]
@@ -113,8 +113,8 @@ def test_what_is_not_captured_runs_aligned_and_says_why(
     assert said == refused.reasons
     given = [row for epoch in sorted(emitted) for row in emitted[epoch]]
     batch = refused.build(rows.batch(session))
-    if name == "behind an outer join":
-        # Windows that the watermark has not closed are not given yet.
+    if name == "after an outer join":
+        # Windows that the watermark has not closed are not emitted yet.
         assert len(given) > FILES
         batch = batch.where(f.col("start").isin([row["start"] for row in given]))
     assert_same_rows(last_rows(given, key=refused.key) if refused.key else given, batch)

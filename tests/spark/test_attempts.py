@@ -36,7 +36,7 @@ def first_time(marker: Path) -> bool:
 
 
 def failing(how: Callable[[], None], *, marker: Path, at: int) -> Callable[[int], int]:
-    """A function for a UDF that fails its task when it meets a key for the first time."""
+    """Returns a function for a UDF that fails its task at the first row of a key."""
 
     def function(key: int) -> int:
         if key == at and first_time(marker):
@@ -71,7 +71,7 @@ def events(tmp_path: Path) -> Path:
 def expected(
     request: pytest.FixtureRequest, spark: SparkSession, events: Path, tmp_path: Path
 ) -> dict[int, list[str]]:
-    """What Spark's own provider gives where nothing fails."""
+    """The rows that Spark's own provider returns without failures."""
     operator = getattr(request, "param", PLAIN)
     return run(spark, operator, events=events, root=tmp_path / "peer", provider=ROCKSDB)
 
@@ -176,7 +176,7 @@ def test_sink_that_fails_after_the_commit_gets_the_same_rows_again(
 
 
 @long
-def test_two_queries_in_one_session_do_not_meet(
+def test_two_queries_in_one_session_are_independent(
     events: Path, expected: dict[int, list[str]], spark: SparkSession, tmp_path: Path
 ) -> None:
     sinks = [EpochFiles(tmp_path / str(parity)) for parity in (0, 1)]

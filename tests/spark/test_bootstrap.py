@@ -1,4 +1,4 @@
-"""A query begins with state that it did not make, and goes on as if it had."""
+"""A query starts with state that another program has written, and continues from it."""
 
 from collections import Counter
 from pathlib import Path
@@ -23,7 +23,7 @@ REFUSED = "CLEANCUT_OPERATION_REFUSED"
 
 
 def counted(events: DataFrame) -> DataFrame:
-    """Rows with the columns k and count, as state."""
+    """Returns rows with the columns k and count as state."""
     key = f.struct(f.col("k").cast("int").alias("k"))
     return events.select(
         key.alias("key"), f.struct(f.col("count").cast("long").alias("count")).alias("value")
@@ -36,7 +36,7 @@ def query_of(it: Epochs, session: SparkSession) -> DataFrame:
 
 
 @pytest.mark.parametrize("place", usually((), PLACES))
-def test_a_query_goes_on_from_the_state_that_is_given(
+def test_a_query_continues_from_the_given_state(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES[place])
@@ -53,7 +53,7 @@ def test_a_query_goes_on_from_the_state_that_is_given(
     it.add(3)
     assert it.run() == [2, 3, 4]
     assert it.state() == Counter(given) + it.expected(3)
-    # Another run, and an act, take it as any other checkpoint.
+    # A restart and an operation read it like any other checkpoint.
     it.add()
     assert it.run() == [5]
     cleancut.rescale(it.checkpoint, 5).apply()
@@ -65,7 +65,7 @@ def test_a_query_goes_on_from_the_state_that_is_given(
 
 
 @long
-def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_operator_and_variable_gets_its_rows(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, tmp_path, "cuts")
     session = job.session()
 
@@ -114,7 +114,7 @@ def test_each_operator_and_variable_gets_its_own(spark: SparkSession, tmp_path: 
 
 @long
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
-def test_what_was_broken_off_does_not_start_and_can_be_begun_again(
+def test_an_interrupted_bootstrap_does_not_start_and_can_be_repeated(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES[place])
@@ -126,8 +126,8 @@ def test_what_was_broken_off_does_not_start_and_can_be_begun_again(
 
     bad = good.where(f.udf(broken, "boolean")() | (f.col("key.k") == 5))
     query = query_of(it, session)
-    # A key that comes twice is looked for first, which takes all rows; the act then takes them
-    # again, and is broken off amid the rows of its stores.
+    # The check for duplicate keys reads all rows first; the operation then reads them again, and is
+    # interrupted while it writes its stores.
     survived = f.udf(fails_from(tmp_path / "asked"), "boolean")
     with pytest.raises(Exception, match="no more"):
         cleancut.bootstrap(it.checkpoint, query, {0: bad}, "update").apply()
@@ -149,7 +149,7 @@ def test_what_was_broken_off_does_not_start_and_can_be_begun_again(
 
 
 def fails_from(note: Path) -> Any:
-    """A function of rows that is called for the check of the rows, and fails after that."""
+    """Returns a function of rows that succeeds in the check of the rows and fails afterwards."""
 
     def fails_later() -> bool:
         count = int(note.read_text()) if note.exists() else 0

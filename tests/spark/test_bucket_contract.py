@@ -1,4 +1,4 @@
-"""The contract of sinks whose records are in a bucket, which is restored and emptied."""
+"""The contract of sinks whose records are in a bucket, which is restored and deleted."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -68,7 +68,7 @@ class TestEpochFilesInABucket(InABucket):
 
 @briefly(DIES, ROLLED_BACK, LOST, LOST_MEANWHILE, GONE)
 class TestTwoPhasesWithDecisionsInABucket(InABucket):
-    """Both are restored and deleted: the decisions, and what the committer has shown."""
+    """Restores and deletes both: the decisions, and the rows that the committer has published."""
 
     def make_sink(self, home: Path) -> TwoPhaseSink:
         return TwoPhaseSink(Directories(home / "rows"), decisions=self.bucket(home).location)
@@ -81,7 +81,7 @@ class TestTwoPhasesWithDecisionsInABucket(InABucket):
 
     def restore(self, home: Path, saved: Any) -> None:
         decisions, shown = saved
-        # First: it deletes what is in the bucket, too.
+        # First, because it deletes the objects in the bucket, too.
         SinkContract.restore(self, home, shown)
         super().restore(home, decisions)
 

@@ -1,4 +1,4 @@
-"""Stateful operators behind one another, cut by hand while the first of them is slow."""
+"""Chains of stateful operators, cut on request while the first operator is slow."""
 
 import json
 import os
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.spark
 SEED = fixed(77)
 SCHEMA = "k long, n long, t double"
 FILES, ROWS, KEYS = 6, 120, 12
-# Seconds of event time that a file covers, by how much the next one begins later, and the delay.
+# Seconds of event time in a file, the offset of the next file, and the watermark delay.
 COVERED, STEP, DELAY = 15, 6, "10 seconds"
-# The last file moves the watermark behind all others, so that all of their windows are closed.
+# The last file advances the watermark past all others, so that all of their windows close.
 FAR = 10_000
 
 
-def dragging(rows: DataFrame, column: str, per_row_ms: int = 4) -> DataFrame:
-    """The rows of two keys take their time where they are read."""
+def with_slow_keys(rows: DataFrame, column: str, per_row_ms: int = 4) -> DataFrame:
+    """Reads the rows of two keys slowly."""
     return rows.withColumn(column, slow(column, per_row_ms=per_row_ms, when=f.col("k") < 2))
 
 
@@ -42,13 +42,13 @@ def by_window(rows: DataFrame) -> DataFrame:
 
 
 def distinct(rows: DataFrame) -> DataFrame:
-    return by_window(dragging(rows.dropDuplicates(["k", "n", "ts"]), "n"))
+    return by_window(with_slow_keys(rows.dropDuplicates(["k", "n", "ts"]), "n"))
 
 
 def twice(rows: DataFrame) -> DataFrame:
     first = rows.groupBy("k", f.window("ts", "5 seconds")).agg(f.sum("n").alias("n"))
     # Few windows of a key close in an epoch.
-    wide = dragging(first, "n", per_row_ms=40).groupBy(
+    wide = with_slow_keys(first, "n", per_row_ms=40).groupBy(
         f.window(f.window_time("window"), "20 seconds")
     )
     return wide.agg(f.count("*").alias("c"), f.sum("n")).select("window.start", "c", "sum(n)")
@@ -57,7 +57,7 @@ def twice(rows: DataFrame) -> DataFrame:
 def joined(rows: DataFrame) -> DataFrame:
     other = rows.select(f.col("k").alias("k2"), f.col("n").alias("n2"), f.col("ts").alias("ts2"))
     near = f.expr("k = k2 and ts2 between ts and ts + interval 3 seconds")
-    return by_window(dragging(rows.join(other, near), "n"))
+    return by_window(with_slow_keys(rows.join(other, near), "n"))
 
 
 CHAINS = {"distinct": distinct, "twice": twice, "joined": joined}
@@ -71,21 +71,21 @@ def write(source: Path) -> None:
             {"k": draw.randrange(KEYS), "n": i % 100, "t": STEP * file + draw.uniform(0, COVERED)}
             for i in range(ROWS)
         ]
-        # Each row twice, for what is to be distinct.
+        # Each row twice, for the deduplication.
         lines += lines[: ROWS // 4]
         put(source, file, lines)
     put(source, FILES, [{"k": 0, "n": 0, "t": FAR}])
 
 
 def put(source: Path, file: int, lines: list[dict[str, float]]) -> None:
-    """A file that Spark reads behind those with lower numbers."""
+    """Writes a file that Spark reads after those with lower numbers."""
     path = source / f"{file}.json"
     path.write_text("\n".join(map(json.dumps, lines)))
     os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))
 
 
 @pytest.mark.parametrize("name", usually((), CHAINS))
-def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_are_late(
+def test_chained_operators_leave_rows_in_flight_and_none_are_late(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     write(tmp_path / "source")
@@ -139,7 +139,7 @@ def test_an_operator_with_another_one_behind_it_leaves_rows_in_flight_and_none_a
         if channel.rows > 0
     }
     show(
-        f"seed {SEED}, {len(cuts)} of {len(emitted)} epochs left rows in flight to {sorted(first)}"
+        f"seed {SEED}, {len(cuts)} of {len(emitted)} epochs left in-flight rows of {sorted(first)}"
     )
-    # Spark counts operators from the sink on.
+    # Spark counts operators from the sink.
     assert max(first, default=None) == 1, "no cut met rows on their way to the first operator"

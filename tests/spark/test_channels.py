@@ -1,4 +1,4 @@
-"""`Channel` between queries: each epoch once and in order, and what a reader is told."""
+"""`Channel` between queries: each epoch once and in order, and the errors of readers."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 class Flow:
-    """A query that sends a file an epoch, and queries that count what they read of it."""
+    """A query that sends one file per epoch, and queries that count the rows of the channel."""
 
     def __init__(self, spark: SparkSession, home: Path, place: Place) -> None:
         self.spark = with_cuts(spark, 2)
@@ -80,7 +80,7 @@ class Flow:
         return str(self.home / name / "checkpoint")
 
     def send(self, change: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> None:
-        """Sends all files that are there, each in an epoch."""
+        """Sends all available files, one per epoch."""
         rows = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         query = (
             change(rows.json(str(self.home / "in")))
@@ -92,7 +92,7 @@ class Flow:
         query.awaitTermination()
 
     def read(self, name: str, *, channel: Channel | None = None, **bounds: Any) -> "Read":
-        """Reads all that was sent so far, and counts it."""
+        """Reads and counts all rows that were sent so far."""
         read = Read()
         stream = (channel or self.channel).stream(self.spark, tag_column="tag", **bounds)
         query = (
@@ -123,7 +123,7 @@ class Flow:
 
 
 class Read:
-    """What a reader gave: the last row of each key, and the newest epoch in each batch."""
+    """The rows of a reader: the last row of each key, and the newest epoch in each batch."""
 
     def __init__(self) -> None:
         self.last: dict[int, tuple[int, int]] = {}
@@ -152,7 +152,7 @@ def refused(error_id: str, flow: Flow, name: str, **options: Any) -> str:
     return str(failure.value)
 
 
-def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
+def test_each_reader_reads_each_epoch_once_and_in_order(flow: Flow) -> None:
     flow.add(3)
     flow.send()
     one = flow.read("one", max_epochs=1)
@@ -164,7 +164,7 @@ def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
     two = flow.read("two")
     assert (two.epochs, two.last) == ([4], flow.expected())
     readers = flow.channel.readers(endpoint=flow.endpoint)
-    # It has taken one epoch in each of its own.
+    # It has read one epoch of the channel in each epoch of its own.
     oldest = cleancut.Checkpoint(flow.at("one")).cuts()[0].epoch
     assert sorted((reader.oldest, reader.newest) for reader in readers) == [(oldest, 4), (4, 4)]
     assert oldest > 0
@@ -174,7 +174,7 @@ def test_each_reader_takes_each_epoch_once_and_in_order(flow: Flow) -> None:
     }
 
 
-def test_a_tag_is_that_of_one_row(on_disk: Flow) -> None:
+def test_each_row_has_a_unique_tag(on_disk: Flow) -> None:
     on_disk.add(2)
     on_disk.send(lambda rows: rows.repartition(3))
     tagged: list[Any] = []
@@ -194,12 +194,12 @@ def test_a_tag_is_that_of_one_row(on_disk: Flow) -> None:
     assert len(tags) == len(tagged) == 2 * ROWS
     assert {epoch for epoch, _, _ in tags} == {0, 1}
     assert sorted(row["v"] for row in tagged) == list(range(2 * ROWS))
-    # What lies there may be read without Spark, too.
+    # The files can be read without Spark, too.
     table = pyarrow.dataset.dataset(on_disk.channel.paths()).to_table()
     assert sorted(table["v"].to_pylist()) == list(range(2 * ROWS))
 
 
-def test_only_the_columns_that_a_query_uses_are_read(on_disk: Flow) -> None:
+def test_only_used_columns_are_read(on_disk: Flow) -> None:
     on_disk.add()
     on_disk.send()
     stream = on_disk.channel.stream(on_disk.spark).select("v").where("v > 3")
@@ -212,7 +212,7 @@ def test_only_the_columns_that_a_query_uses_are_read(on_disk: Flow) -> None:
     assert "PushedFilters: [IsNotNull(v), GreaterThan(v,3)]" in plan
 
 
-def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> None:
+def test_a_reader_is_rolled_back_with_its_sender(on_disk: Flow) -> None:
     on_disk.add(4)
     on_disk.send()
     assert on_disk.read("one", max_epochs=1).epochs == [0, 1, 2, 3]
@@ -222,7 +222,7 @@ def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> Non
     assert on_disk.held() == [0, 1, 2, 6]
     message = refused("CLEANCUT_CHANNEL_ROLLED_BACK", on_disk, "one")
     assert "follows epoch 2, and this reader has already read up to epoch 3" in message
-    # Its own epochs are those of the channel here, since it has taken one at a time.
+    # Its epochs have the numbers of the channel's, because it has read one at a time.
     cleancut.rollback(on_disk.at("one"), 2).apply()
     again = on_disk.read("one")
     assert again.epochs == [6]
@@ -230,10 +230,10 @@ def test_a_reader_whose_sender_went_back_goes_back_with_it(on_disk: Flow) -> Non
     assert on_disk.read("other").last == on_disk.expected()
 
 
-def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -> None:
+def test_epochs_are_retained_for_cuts_and_savepoints(on_disk: Flow) -> None:
     on_disk.add(6)
     on_disk.send()
-    # Nobody has read any of it.
+    # No reader has read any of it.
     assert on_disk.expire() == []
     on_disk.read("one", max_epochs=1)
     checkpoint = cleancut.Checkpoint(on_disk.at("one"))
@@ -256,15 +256,15 @@ def test_epochs_stay_as_long_as_a_cut_or_a_savepoint_needs_them(on_disk: Flow) -
     assert gone
     assert gone[0] == oldest + 1
     assert on_disk.held()[0] == gone[-1] + 1
-    # Who comes late begins with what there is.
+    # A late reader starts with the oldest available epoch.
     late = on_disk.read("late", max_epochs=1)
     assert late.epochs == on_disk.held()
-    # A second call deletes what the first let go, and a reader that needed it is told.
+    # A second call deletes the epochs that the first released, and a reader that needs one fails.
     on_disk.expire()
     assert all(epoch.epoch > gone[-1] for epoch in on_disk.channel.epochs())
 
 
-def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None:
+def test_a_lost_reader_is_named_and_can_be_released(on_disk: Flow) -> None:
     on_disk.add(3)
     on_disk.send()
     on_disk.read("one")
@@ -280,7 +280,7 @@ def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None
         on_disk.expire()
     query = lost.value.params["query"]
     assert query == json.loads(body)["queryId"]
-    # Started again from where it lies now, it notes that.
+    # A restart from the new location records that location.
     on_disk.read("two")
     assert note.read_text() == body
     assert on_disk.expire() == [0, 1]
@@ -290,7 +290,7 @@ def test_a_reader_that_is_lost_is_named_and_may_be_let_go(on_disk: Flow) -> None
 
 
 @long
-def test_a_reader_of_any_provider_keeps_what_its_offset_log_names(on_disk: Flow) -> None:
+def test_the_offset_log_of_a_reader_of_any_provider_retains_epochs(on_disk: Flow) -> None:
     on_disk.spark.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
     on_disk.add(6)
     on_disk.send()
@@ -300,7 +300,7 @@ def test_a_reader_of_any_provider_keeps_what_its_offset_log_names(on_disk: Flow)
     assert on_disk.expire() == list(range(min(logged) + 1))
 
 
-def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
+def test_columns_may_be_added_but_not_removed_or_changed(on_disk: Flow) -> None:
     on_disk.add()
     on_disk.send()
     on_disk.add()
@@ -322,12 +322,12 @@ def test_columns_may_come_and_none_may_go_or_change(on_disk: Flow) -> None:
     assert on_disk.read("one").last == on_disk.expected()
 
 
-def test_a_channel_is_read_before_anything_was_sent(on_disk: Flow) -> None:
+def test_a_channel_can_be_read_before_its_first_epoch(on_disk: Flow) -> None:
     with pytest.raises(Exception, match="CLEANCUT_CHANNEL_EMPTY"):
         on_disk.channel.stream(on_disk.spark)
     declared = on_disk.declared(SCHEMA)
     assert on_disk.read("one", channel=declared).epochs == []
-    # From then on it is known what the query reads.
+    # From then on the columns of the query are recorded.
     offset = cleancut.Checkpoint(on_disk.at("one")).cut(0).offsets["0"]
     assert json.loads(offset or "")["epoch"] == -1
     assert on_disk.read("one", channel=declared).epochs == []
@@ -342,7 +342,7 @@ def test_a_channel_is_read_before_anything_was_sent(on_disk: Flow) -> None:
         on_disk.send()
 
 
-def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
+def test_the_directory_of_another_sink_is_no_channel(on_disk: Flow) -> None:
     path = on_disk.home / "files"
     sender = on_disk.channel
     on_disk.channel = EpochFiles(path)  # type: ignore[assignment]
@@ -355,7 +355,7 @@ def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "told"),
+    ("bounds", "problem"),
     [
         ({"max_epochs": 0}, "maxEpochsPerTrigger is 0"),
         ({"max_rows": -1}, "maxRowsPerTrigger is -1"),
@@ -363,9 +363,7 @@ def test_what_another_sink_has_published_is_no_channel(on_disk: Flow) -> None:
         ({"poll_interval": "soon"}, "pollInterval is soon"),
     ],
 )
-def test_a_bound_that_is_none_is_refused(
-    on_disk: Flow, bounds: dict[str, Any], problem: str
-) -> None:
+def test_an_invalid_limit_is_refused(on_disk: Flow, bounds: dict[str, Any], problem: str) -> None:
     with pytest.raises(Exception, match="CLEANCUT_CONF_INVALID") as failure:
         Channel(on_disk.channel._path, schema=SCHEMA).stream(on_disk.spark, **bounds)
     assert problem in str(failure.value)
@@ -405,7 +403,7 @@ def test_an_epoch_in_a_bucket_is_read_by_three_requests(
     assert taken == [ROWS, ROWS]
     files = {key: count for key, count in requests.items() if key[1] == "_files"}
     assert files == {("HEAD", "_files"): 1, ("GET", "_files"): 1}
-    # One of the looks found the manifest; a listing may come now and then.
+    # One of the polls found the manifest; a listing may happen now and then.
     assert requests[("GET", "_epochs")] >= 1
 
 
@@ -438,7 +436,7 @@ def test_the_documented_channel(
     assert counted == {k: count for k, (count, _) in flow.expected().items()}
     exec(keeping, names)
     printed = capsys.readouterr().out
-    # A table has the room that it has, and the reader whole what it shortens.
+    # A table has a limited width, and the reader ID is truncated there.
     assert [reader.query_id for reader in names["orders"].readers()] == [names["reader"].id]
     assert names["reader"].id[:20] in printed
     assert printed.endswith("(none)\n")

@@ -1,4 +1,4 @@
-"""The reader without a JVM against cuts that a query has written to a bucket."""
+"""Reads cuts that a query has written to a bucket, without a JVM."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.support.tiers import long
 pytestmark = pytest.mark.spark
 
 
-# In a process of its own, because an endpoint is configured before Spark starts.
+# In a separate process, because an endpoint is configured before Spark starts.
 QUERY = """
 import json, sys
 from pyspark.sql import functions as f
@@ -57,7 +57,7 @@ def add(source: Path, *numbers: int) -> None:
 
 
 def run(server: S3Server, location: str, source: Path) -> dict[int, list[Any]]:
-    """Runs the query and returns what Spark's own state reader finds for each epoch."""
+    """Runs the query and returns the state of each epoch by Spark's own state reader."""
     places = [server.endpoint, location, str(source)]
     answer = run_script(QUERY, *places, **server.environment)
     assert answer.returncode == 0, answer.stderr
@@ -66,7 +66,7 @@ def run(server: S3Server, location: str, source: Path) -> dict[int, list[Any]]:
 
 
 @long
-def test_cuts_of_a_query_hold_what_spark_finds_in_them(
+def test_cuts_have_the_state_that_spark_reads(
     server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, source = f"s3://{server.BUCKET}/queries/counted", tmp_path / "source"
@@ -93,7 +93,7 @@ def test_cuts_of_a_query_hold_what_spark_finds_in_them(
     assert report.loadable == 3 * len(state)
 
 
-# The tasks of the act report to the driver from processes of their own.
+# The tasks of the operation report to the driver from separate processes.
 RESCALED = """
 import json, sys
 import cleancut
@@ -117,12 +117,12 @@ def run(*files):
     query.awaitTermination()
 
 run()
-told = {}
+rows_of_plans = {}
 # The first two copy no row; the third is the first that does.
 for partitions in (6, 2, 5):
     done = cleancut.rescale(location, partitions).apply()
     assert done.copies_rows == (partitions == 5), done
-    told[partitions] = done.operators[0].rows
+    rows_of_plans[partitions] = done.operators[0].rows
     table = Checkpoint(location, endpoint=endpoint).state(0)
     found = {row["key"]["k"]: tuple(sorted(row["value"].values())) for row in table.to_pylist()}
     assert found == {key: tuple(sorted(row)) for key, row in last.items()}, (found, last)
@@ -139,7 +139,7 @@ for provider in ("cleancut", "rocksdb"):
         raise AssertionError(provider)
     except cleancut.RequestError as refused:
         assert refused.error_id == "CLEANCUT_OPERATION_REFUSED"
-print(json.dumps([told, last]))
+print(json.dumps([rows_of_plans, last]))
 """
 
 

@@ -1,4 +1,4 @@
-"""The reader without a JVM against the state that a query has really written."""
+"""Reads the state that a query has written, without a JVM, and compares it with Spark's reader."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -51,7 +51,7 @@ class Feed:
         query.awaitTermination()
 
     def rows_of_spark(self, **options: Any) -> list[Any]:
-        """What Spark's own state reader says, through the same provider."""
+        """Returns the rows of Spark's own state reader through the same provider."""
         reader = self.spark.read.format("statestore")
         for name, value in options.items():
             reader = reader.option(name, value)
@@ -60,10 +60,10 @@ class Feed:
 
 
 def values(value: Any) -> Any:
-    """Without the names of fields, which may occur twice, and with times as Spark gives them."""
+    """Returns values without field names, which may be ambiguous, and with times as in Spark."""
     match value:
         case datetime(tzinfo=zone) if zone is not None:
-            # PySpark gives local time without a zone.
+            # PySpark returns local time without a zone.
             return value.astimezone().replace(tzinfo=None)
         case dict():
             return [values(item) for item in value.values()]
@@ -80,8 +80,10 @@ def rows_of(checkpoint: Checkpoint, **options: Any) -> list[Any]:
     return in_order(checkpoint.state(0, **options).to_pylist())
 
 
-def found_by_key(checkpoint: Checkpoint, store: str = "default", family: str = "default") -> int:
-    """Looks up each key of a state; gives the most partitions that one was looked for in."""
+def max_partitions_of_lookup(
+    checkpoint: Checkpoint, store: str = "default", family: str = "default"
+) -> int:
+    """Looks up each key of a state; returns the maximum number of partitions read for one key."""
     by_key: dict[str, list[Any]] = {}
     for row in checkpoint.state(0, store=store, family=family).to_pylist():
         by_key.setdefault(repr(row["key"]), []).append(row)
@@ -118,7 +120,7 @@ def test_the_state_of_an_aggregation_is_what_spark_reads(feed: Feed) -> None:
     rows = rows_of(checkpoint)
     assert len(rows) == 7
     assert rows == feed.rows_of_spark()
-    assert found_by_key(checkpoint) == 1
+    assert max_partitions_of_lookup(checkpoint) == 1
     absent = checkpoint.lookup(0, "key 8")
     assert (absent.num_rows, absent.schema) == (0, checkpoint.lookup(0, "key 1").schema)
     first = rows_of(checkpoint, version=1)
@@ -140,7 +142,7 @@ def test_the_stores_of_a_join_are_read_by_name(feed: Feed) -> None:
     assert {"left-keyToNumValues", "left-keyWithIndexToValue"} <= names
     for name in names:
         assert rows_of(checkpoint, store=name) == feed.rows_of_spark(storeName=name)
-        assert found_by_key(checkpoint, name) == 1
+        assert max_partitions_of_lookup(checkpoint, name) == 1
     assert checkpoint.verify().ok
 
 
@@ -148,7 +150,7 @@ OPERATORS = ["windows", "sessions", "dropDuplicates", "within watermark", "all r
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_each_key_is_found_in_the_partition_where_it_is(feed: Feed, operator: str) -> None:
+def test_each_key_is_found_in_its_partition(feed: Feed, operator: str) -> None:
     rows = feed.frame().withWatermark("at", "1 hour")
     frame = {
         "windows": rows.groupBy(f.window("at", "10 minutes"), "k").count(),
@@ -161,7 +163,7 @@ def test_each_key_is_found_in_the_partition_where_it_is(feed: Feed, operator: st
         at = f"2013-01-01T0{epoch}:00:00Z"
         feed.add([f'{{"k": "key {i % 7}", "v": {i * epoch}, "at": "{at}"}}' for i in range(20)])
     feed.run(frame, "update" if operator in ("windows", "all rows") else "append")
-    assert found_by_key(Checkpoint(feed.checkpoint)) == 1
+    assert max_partitions_of_lookup(Checkpoint(feed.checkpoint)) == 1
 
 
 @long
@@ -179,21 +181,21 @@ def test_keys_of_state_variables_are_found_in_the_partition_of_their_group(feed:
         family.name for family in checkpoint.families(0) if not family.is_internal and family.keys
     ]
     assert len(names) == 6  # a value, a list and a map, twice
-    assert {name: found_by_key(checkpoint, family=name) for name in names} == dict.fromkeys(
-        names, 1
-    )
+    assert {
+        name: max_partitions_of_lookup(checkpoint, family=name) for name in names
+    } == dict.fromkeys(names, 1)
 
 
-def test_a_key_is_found_where_state_has_been_spread_anew(feed: Feed) -> None:
+def test_a_key_is_found_after_a_rescale(feed: Feed) -> None:
     feed.add([f'{{"k": "key {i % 7}", "v": {i}}}' for i in range(20)])
     feed.run(feed.frame().groupBy("k").count(), "update")
     cleancut.rescale(str(feed.checkpoint), 5).apply()
     checkpoint = Checkpoint(feed.checkpoint)
     assert len(checkpoint.stores()) == 5
-    assert found_by_key(checkpoint) == 5
+    assert max_partitions_of_lookup(checkpoint) == 5
 
 
-def test_the_conf_that_the_jvm_refuses_comes_back_as_our_error(feed: Feed) -> None:
+def test_a_refused_configuration_is_reported_by_its_error(feed: Feed) -> None:
     feed.spark.conf.set(LEVEL, "99")
     feed.add(['{"k": "a", "v": 1}'])
     with pytest.raises(Exception, match=r"STREAM_FAILED|CLEANCUT") as raised:

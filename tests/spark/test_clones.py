@@ -1,4 +1,4 @@
-"""A checkpoint is made of another one, in another place, and both go on."""
+"""Clones of a checkpoint: the original and the clone both continue."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
-# What a clone is to be, with the arguments that say so.
+# The kinds of clones, with their arguments.
 KINDS: dict[str, dict[str, Any]] = {
     "rocksdb": {"provider": "rocksdb", "cuts": False},
     "level-0": {"provider": "cleancut", "cuts": False},
@@ -32,8 +32,10 @@ USUAL = {"rocksdb to cuts"}
 WAYS = [f"{place} to {to}" for place, to in product(PLACES, KINDS)]
 
 
-@pytest.mark.parametrize(("of", "to"), usually(USUAL, WAYS, lambda way: tuple(way.split(" to "))))
-def test_a_clone_goes_on_as_the_query_does(
+@pytest.mark.parametrize(
+    ("place", "to"), usually(USUAL, WAYS, lambda way: tuple(way.split(" to ")))
+)
+def test_a_clone_continues_like_the_query(
     spark: SparkSession, tmp_path: Path, place: str, to: str
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES[place])
@@ -48,7 +50,7 @@ def test_a_clone_goes_on_as_the_query_does(
     other = Epochs(spark, tmp_path, PLACES[f"{to}{format_}"])
     other.checkpoint, other.files = into, it.files
     assert other.state() == it.expected(2)
-    # It finds the files that came after that, one in each epoch.
+    # It reads the files that were added after the clone, one per epoch.
     assert other.run() == [6, 7]
     assert other.given[6] == {key: it.expected(3)[key] for key in other.given[6]}
     it.add()
@@ -73,16 +75,16 @@ def test_a_query_moves_and_keeps_its_name(spark: SparkSession, tmp_path: Path) -
     assert [savepoint.name for savepoint in Checkpoint(it.checkpoint).savepoints()] == ["good"]
     before = (Path(it.checkpoint) / "metadata").read_text()
     assert (Path(moved) / "metadata").read_text() == before
-    # The original is gone, and nothing of the copy leads there.
+    # The original is deleted, and no reference in the clone leads there.
     shutil.rmtree(it.checkpoint)
     it.checkpoint = moved
-    # No number of an epoch comes twice, since sinks go by it.
+    # No epoch number is used twice, because sinks identify epochs by it.
     assert it.run() == [5]
     assert it.state() == it.expected(3)
     assert Checkpoint(moved).verify().ok
 
 
-def test_a_clone_is_made_beside_a_query_that_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clone_is_created_while_the_query_runs(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     query = it.start()
@@ -101,7 +103,7 @@ def test_a_clone_is_made_beside_a_query_that_runs(spark: SparkSession, tmp_path:
     assert other.state() == it.state() == it.expected(4)
 
 
-def test_what_cannot_be_made_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_impossible_clone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["rocksdb"])
     it.add(2)
     it.run()
@@ -124,7 +126,7 @@ def test_what_cannot_be_made_is_refused(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("to", usually({"cuts"}, KINDS))
-def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
+def test_a_killed_clone_cannot_be_started_and_is_repeated(
     spark: SparkSession, tmp_path: Path, to: str
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES["level-0"])
@@ -132,7 +134,7 @@ def test_a_clone_that_was_killed_cannot_be_started_and_is_made_again(
     it.run()
     into = tmp_path / "clone"
     cleancut.clone(it.checkpoint, str(into), 1, **KINDS[to]).apply()
-    # What is there before its last step.
+    # The files before its last step.
     shutil.rmtree(into / "commits")
     shutil.rmtree(into / "cleancut" / "cuts", ignore_errors=True)
     other = Epochs(spark, tmp_path, PLACES[to])
@@ -162,10 +164,10 @@ it.run()
 # Into the bucket, from bucket to bucket, and out, to a store of Spark's where that can be.
 out = "rocksdb" if STATE_FOR_SPARK.is_here else "level-0"
 places = [it.checkpoint, "s3://bucket/one", "s3://bucket/two", str(home / "out")]
-for at, (of, into, kind) in enumerate(zip(places, places[1:], ["cuts", "cuts", out])):
+for at, (source, into, kind) in enumerate(zip(places, places[1:], ["cuts", "cuts", out])):
     provider = "rocksdb" if kind == "rocksdb" else "cleancut"
     cuts = None if kind == "rocksdb" else kind == "cuts"
-    cleancut.clone(of, into, provider=provider, cuts=cuts, partitions=4 + at).apply()
+    cleancut.clone(source, into, provider=provider, cuts=cuts, partitions=4 + at).apply()
     it.settings = {"spark.sql.shuffle.partitions": "3"} | PLACES[kind]
     it.checkpoint = into
     it.add()
@@ -184,7 +186,7 @@ print("DONE")
 
 
 @long
-def test_a_query_goes_into_a_bucket_and_out_again_on_a_cluster(tmp_path: Path) -> None:
+def test_a_query_is_cloned_into_a_bucket_and_back_on_a_cluster(tmp_path: Path) -> None:
     with s3proxy(tmp_path / "proxy") as server:
         done = run_script(IN_A_BUCKET, server.endpoint, str(tmp_path), **server.environment)
     assert done.stdout.endswith("DONE\n"), done.stdout + done.stderr[-8000:]

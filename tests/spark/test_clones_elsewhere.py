@@ -1,4 +1,4 @@
-"""A checkpoint is cloned from one object store into another, each with credentials of its own."""
+"""Clones between object stores, each with separate credentials."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +73,7 @@ assert sum(of.rows or 0 for of in done.operators) == KEYS
 clone = Checkpoint(into, endpoint=second, profile="second-site")
 assert clone.verify().ok, clone.verify()
 
-# The query goes on with the settings that the note names; the other one with those that it had.
+# The query continues with the settings that the note names; the other one with those that it had.
 other = Epochs(spark, home, it.settings | {f"{PREFIX}s3.endpoint": second})
 other.settings |= {f"{PREFIX}s3.profile": "second-site"}
 other.checkpoint, other.files = into, it.files
@@ -88,7 +88,7 @@ assert [of.epoch for of in clone.cuts()][-1] == 6
 """
 
 
-# Beside rows, a processor has files with the schemas of its variables in its checkpoint.
+# In addition to rows, a processor has schema files of its variables in its checkpoint.
 GROWN = """
 import cleancut
 from cleancut import Checkpoint
@@ -134,7 +134,7 @@ assert there.verify().ok
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[tuple[S3Server, S3Server]]:
-    """Each takes the credentials of the other for wrong. Both start at once."""
+    """Each server refuses the credentials of the other. Both start concurrently."""
     both = s3proxy(tmp_path / "one"), s3proxy(tmp_path / "two", OTHERS)
     with both[0] as first, both[1] as second:
         yield first, second
@@ -142,7 +142,7 @@ def servers(tmp_path: Path) -> Iterator[tuple[S3Server, S3Server]]:
 
 @pytest.fixture
 def profiles(tmp_path: Path) -> Path:
-    """The AWS configuration, which knows the credentials of the second server alone."""
+    """An AWS configuration that has only the credentials of the second server."""
     text = f"aws_access_key_id = {OTHERS[0]}\naws_secret_access_key = {OTHERS[1]}\n"
     (tmp_path / "credentials").write_text(f"[second-site]\n{text}")
     (tmp_path / "home").mkdir()
@@ -150,18 +150,18 @@ def profiles(tmp_path: Path) -> Path:
 
 
 @long
-def test_a_clone_goes_into_another_store_with_other_credentials(
+def test_a_clone_into_another_store_uses_its_credentials(
     spark: SparkSession,
     servers: tuple[S3Server, S3Server],
     profiles: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Formerly both places were reached as the session said, with the same credentials."""
+    """Both locations were accessed with the credentials of the session."""
     first, second = servers
     for name, value in (first.environment | {FILE: str(profiles)}).items():
         monkeypatch.setenv(name, value)
-    # A JVM that runs hears of them so.
+    # A running JVM reads them this way.
     system: Any = spark._jvm.java.lang.System  # type: ignore[union-attr]
     properties = {
         "aws.accessKeyId": first.environment["AWS_ACCESS_KEY_ID"],
@@ -180,7 +180,7 @@ def test_a_clone_goes_into_another_store_with_other_credentials(
 
 @long
 @pytest.mark.parametrize("script", [COUNTED, GROWN], ids=["counted", "grown"])
-def test_it_does_so_on_a_cluster(
+def test_a_clone_into_another_store_on_a_cluster(
     servers: tuple[S3Server, S3Server], profiles: Path, tmp_path: Path, script: str
 ) -> None:
     first, second = servers
@@ -193,5 +193,5 @@ def test_it_does_so_on_a_cluster(
 
 
 def data_of(home: Path) -> Path:
-    """Where the second server keeps the objects of its bucket."""
+    """Returns the directory of the objects of the second server's bucket."""
     return home / "two" / "data" / S3Server.BUCKET

@@ -1,4 +1,6 @@
-"""Whether a query may be started on a checkpoint, told before it is: each is then started."""
+"""`check_compatibility` predicts whether a query starts on a checkpoint; each query is then
+started.
+"""
 
 import json
 from collections.abc import Callable
@@ -48,14 +50,14 @@ class Job:
         return stream.option("maxFilesPerTrigger", 1).json(str(self.home / name))
 
     def described(self) -> dict[Path, bytes]:
-        """What Spark's planning writes, in a run."""
+        """The files that Spark's planning writes in a run."""
         state = Path(self.checkpoint) / "state"
         kinds = ("*/_metadata/**/*", "*/_stateSchema/**/*", "*/[0-9]*/**/_metadata/*")
         paths = (path for kind in kinds for path in state.glob(kind))
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
     def start(self, query: DataFrame, mode: str) -> str | None:
-        """With what Spark refuses it; None if it runs."""
+        """Starts the query; returns the error with which Spark refuses it, or None."""
         writer = query.writeStream.outputMode(mode).trigger(availableNow=True)
         writer = writer.format("noop")
         try:
@@ -166,7 +168,7 @@ USUALLY = {
 
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
 @pytest.mark.parametrize("case", usually(USUALLY, CASES))
-def test_it_says_what_spark_then_does(
+def test_the_answer_matches_the_start(
     spark: SparkSession, tmp_path: Path, case: str, place: str
 ) -> None:
     before, after, mode, kinds = CASES[case]
@@ -189,7 +191,7 @@ def test_it_says_what_spark_then_does(
 
 @long
 @pytest.mark.parametrize(("encoding", "kind"), [("avro", "changed"), ("unsaferow", "refused")])
-def test_a_state_variable_may_get_a_column_where_spark_says_so(
+def test_a_new_column_of_a_state_variable_is_reported_as_spark_decides(
     spark: SparkSession, tmp_path: Path, encoding: str, kind: str
 ) -> None:
     job = Job(spark, tmp_path, "cuts")
@@ -229,18 +231,16 @@ def test_settings_that_the_checkpoint_keeps_are_named(spark: SparkSession, tmp_p
 
 
 def entries(job: Job) -> list[Path]:
-    """What a run writes before anything else."""
+    """Returns the entries that a run writes before anything else."""
     there = Path(job.checkpoint)
     return sorted([*there.glob("offsets/*"), *there.glob("cleancut/owners/*.json")])
 
 
-def test_a_query_that_cannot_go_on_is_refused_by_its_start(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_incompatible_query_is_refused_at_its_start(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, tmp_path, "cuts")
     job.settings |= {"spark.sql.streaming.stateStore.cleancut.checkCompatibility": "true"}
     job.add()
-    # A checkpoint that is new.
+    # A new checkpoint.
     assert job.start(counted(job, job.session()), "update") is None
     before, files = entries(job), job.described()
     job.add()
@@ -251,13 +251,13 @@ def test_a_query_that_cannot_go_on_is_refused_by_its_start(
     assert "from epoch 0" in said
     assert "operator 0: its store 'default' has the value" in said
     assert "migrate(location, target, query, state)" in said
-    # Nothing has begun, and the query as it was goes on.
+    # No run has begun, and the original query continues.
     assert not job.session().streams.active
     assert (entries(job), job.described()) == (before, files)
     assert job.start(counted(job, job.session()), "update") is None
     assert len(entries(job)) > len(before)
     assert job.start(renamed(job, job.session()), "update") is None
-    # One without state is not looked at, neither at its first start nor at the next.
+    # A query without state is not checked, neither at its first start nor at later ones.
     job.checkpoint = str(tmp_path / "plain")
     for _ in range(2):
         assert job.start(job.read(job.session()), "append") is None
@@ -324,11 +324,11 @@ def test_the_documented_command_answers(
         assert (status, out) == (_cli.REFUSED, "")
         assert reason in err
         assert REFUSED in err
-        # Where the user's own code has failed, its trace is what helps.
+        # If the user's own code has failed, its stack trace helps.
         assert ("return 1 / 0" in err) == (name == "broken")
 
 
-def test_what_is_no_query_or_no_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_queries_and_checkpoints_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     job = Job(spark, tmp_path, "cuts")
     job.add()
     assert job.start(counted(job, job.session()), "update") is None
@@ -340,7 +340,7 @@ def test_what_is_no_query_or_no_checkpoint_is_refused(spark: SparkSession, tmp_p
     assert absent.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
 
 
-def test_the_documented_question_is_answered(
+def test_the_documented_check_runs(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = Job(spark, tmp_path, "cuts")

@@ -1,4 +1,4 @@
-"""Concurrent starts of a query that runs: Spark keeps one run, and that run works."""
+"""Concurrent starts of a running query: Spark keeps one run, and that run works."""
 
 import threading
 import time
@@ -49,7 +49,7 @@ def test_one_of_two_concurrent_starts_processes_the_input(
 
     start(own_sessions[0])
     try:
-        # Spark refuses one start if both find the same run: it is drawn again until they do.
+        # Spark refuses one start if both find the same run: the test repeats until they do.
         for _ in range(ATTEMPTS):
             threads = [
                 threading.Thread(target=start, args=(own_sessions[n % sessions],)) for n in (0, 1)

@@ -1,4 +1,4 @@
-"""`configure` in real sessions; what needs a JVM of its own runs in a process of its own."""
+"""`configure` in real sessions; tests that need a separate JVM run in separate processes."""
 
 import os
 import subprocess
@@ -30,9 +30,9 @@ def builder():
 def has_provider(spark):
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return loader.loadClass("{PROVIDER_CLASS}").getName() == "{PROVIDER_CLASS}"
-def outcome(act):
+def outcome(operation):
     try:
-        act()
+        operation()
         print("OUTCOME accepted")
     except cleancut.RequestError as error:
         print("OUTCOME", error)
@@ -69,14 +69,14 @@ def other_jar(tmp_path: Path) -> str:
 
 
 def test_the_session_has_the_provider_on_its_class_path(spark: SparkSession) -> None:
-    # Of the context, because other tests change the conf of the session.
+    # Of the context, because other tests change the configuration of the session.
     assert spark.sparkContext.getConf().get(PROVIDER_KEY) == PROVIDER_CLASS
     assert spark._jvm is not None
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     assert loader.loadClass(PROVIDER_CLASS).getName() == PROVIDER_CLASS
 
 
-# A query with state in Cleancut, on the executors there are: its provider and its rules.
+# A query with state in Cleancut, on the available executors: its provider and its rules.
 QUERY = """
 def check(spark, home):
     import json, os
@@ -102,7 +102,7 @@ spark = cleancut.configure(made, cuts=True, mode="unaligned").getOrCreate()
 
 @long
 @pytest.mark.parametrize("master", ["local[1]", "local-cluster[1,1,1024]"])
-def test_a_session_that_runs_gets_what_it_lacks(tmp_path: Path, master: str) -> None:
+def test_a_running_session_gets_the_missing_settings(tmp_path: Path, master: str) -> None:
     code = f"""
 running = builder().master({master!r}).getOrCreate()
 running.range(3).count()
@@ -115,7 +115,7 @@ check(spark, {str(tmp_path)!r})
 
 @long
 def test_a_session_after_a_session_without_the_jar_gets_it(tmp_path: Path) -> None:
-    """Its JVM lives on when it is stopped, and spark.jars no longer reaches its class path."""
+    """Its JVM continues when it is stopped, and spark.jars no longer affects its class path."""
     code = f"""
 builder().getOrCreate().stop()
 {CONFIGURED}
@@ -125,7 +125,7 @@ check(spark, {str(tmp_path)!r})
 
 
 @long
-def test_jars_of_the_user_stay_and_a_second_session_is_accepted(other_jar: str) -> None:
+def test_jars_of_the_user_are_kept_and_a_second_session_is_accepted(other_jar: str) -> None:
     code = f"""
 spark = cleancut.configure(builder().config("spark.jars", {other_jar!r})).getOrCreate()
 loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -139,7 +139,7 @@ print("OUTCOME", has_provider(spark), level)
 
 
 @long
-def test_jars_in_submit_args_work_as_the_error_says(other_jar: str) -> None:
+def test_jars_in_submit_args_work_as_documented_by_the_error(other_jar: str) -> None:
     jars = f"{other_jar},{listed(cleancut.jar_paths())}"
     code = """
 spark = cleancut.configure(builder()).getOrCreate()
@@ -176,7 +176,7 @@ def test_spark_submit_runs_a_script_as_python_does(
 
 
 @long
-def test_spark_submit_takes_the_lines_of_conf(tmp_path: Path) -> None:
+def test_spark_submit_accepts_the_output_of_conf(tmp_path: Path) -> None:
     conf = [sys.executable, "-m", "cleancut", "conf", "--lock-acquire-timeout", "30s"]
     answer = subprocess.run(conf, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     arguments = answer.stdout.replace("\\\n", " ").split()
@@ -191,7 +191,7 @@ print("OUTCOME", has_provider(spark), timeout)
 
 
 @long
-def test_the_shell_takes_cleancut_in_its_running_session(tmp_path: Path) -> None:
+def test_the_shell_configures_its_running_session(tmp_path: Path) -> None:
     shell = Path(pyspark.__file__).parent / "bin" / "pyspark"
     startup = tmp_path / "typed.py"
     startup.write_text(HEAD + QUERY + CONFIGURED + f"check(spark, {str(tmp_path)!r})\n")

@@ -1,4 +1,6 @@
-"""A client of Spark Connect, whose server has the lines of `cleancut conf` and nothing else."""
+"""A client of Spark Connect; the server has the settings that `cleancut conf` prints, and no
+others.
+"""
 
 import json
 import os
@@ -23,11 +25,11 @@ pytestmark = pytest.mark.spark
 
 PAGE = "docs/guides/spark-connect.md"
 
-# Spark waits for the process of a function for ten seconds, whatever else runs.
+# Spark waits for the worker process of a function for ten seconds, whatever else runs.
 Servers = Callable[..., ConnectServer]
 
 NO_WORKER = "Python worker failed to connect back"
-# What each client does first: its own process has neither a JVM nor Cleancut's jar.
+# The first statements of each client: its process has neither a JVM nor Cleancut's jar.
 CLIENT = """
 import json, os, sys, time
 from collections import Counter
@@ -95,7 +97,7 @@ assert cleancut.stop(query, savepoint="end") == 2
 assert not query.isActive
 assert published_rows() == wanted()
 
-# Acts, from a client too; then the query goes on.
+# Operations, also from a client; then the query continues.
 assert cleancut.rescale(location, 6).apply(spark).copies_rows is False
 try:
     cleancut.rescale(location, 6)
@@ -232,7 +234,7 @@ def test_a_client_puts_rows_in_sequence(server: Servers, tmp_path: Path) -> None
 
 @long
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
-def test_a_server_that_is_killed_with_rows_in_flight_goes_on(
+def test_a_server_killed_with_rows_in_flight_continues(
     master: str, server: Servers, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     started = server("--cuts", "--mode", "unaligned", master=master)
@@ -242,12 +244,14 @@ def test_a_server_that_is_killed_with_rows_in_flight_goes_on(
     started.kill()
     started.start()
     client(GOES_ON, started, tmp_path)
-    show(f"{left[1]} rows in flight when the server was killed")
+    show(f"{left[1]} in-flight rows when the server was killed")
 
 
 @long
 def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
-    """The line as it stands there; `spark-defaults.conf` has the port, which must be free."""
+    """Runs the documented command unchanged; `spark-defaults.conf` has the port, which must be
+    free.
+    """
     (line,) = blocks(PAGE, "sh")
     (script,) = blocks(PAGE, "python")
     with home_of("connect") as home:
@@ -279,5 +283,7 @@ def test_the_documented_server_and_client_run(tmp_path: Path) -> None:
 
 
 @long
-def test_what_a_server_or_a_function_lacks_is_told(server: Servers, tmp_path: Path) -> None:
+def test_missing_settings_of_a_server_or_a_function_are_reported(
+    server: Servers, tmp_path: Path
+) -> None:
     client(LACKS, server(lacking=CONNECT_KEY), tmp_path)

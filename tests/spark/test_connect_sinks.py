@@ -34,7 +34,7 @@ FILES, KILLS = 10, 2
 
 @contextmanager
 def place_of(target: str) -> Iterator[tuple[str, Callable[[], list[Row]] | None]]:
-    """The server that a target is on, and how it is read there."""
+    """Returns the server of a target, and a function that reads the target."""
     with ExitStack() as stack:
         if target == "postgres":
             database = stack.enter_context(postgres_server())

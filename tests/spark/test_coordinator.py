@@ -1,4 +1,4 @@
-"""A query whose checkpoint is in a bucket: its coordinator, its history, and what it asks for."""
+"""A query whose checkpoint is in a bucket: its coordinator, its history, and its requests."""
 
 import re
 import time
@@ -28,7 +28,7 @@ KEYS = "spark.sql.streaming.stateStore.cleancut."
 DOCUMENTED = "docs/guides/object-stores.md"
 EPOCHS = 6
 FREE = {"delete", "uploadAbort"}
-# The entries of the offset log and of the source's own, the cut, and the look at the owners.
+# The entries of the offset log and of the source's log, the cut, and the ownership check.
 WITHOUT_SEGMENTS = {"create": 3, "head": 1}
 
 
@@ -44,7 +44,7 @@ def session(
 ) -> Iterator[SparkSession]:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    # The JVM runs already; the chain of the SDK looks there too.
+    # The JVM runs already; the credential chain of the SDK also reads these.
     system = spark._jvm.java.lang.System  # type: ignore[union-attr]
     properties = {"aws.accessKeyId": "access", "aws.secretAccessKey": "secret"}
     for name, value in properties.items():
@@ -58,7 +58,7 @@ def session(
 
 
 class Counting(CountedFiles):
-    """A count by key that goes on until it is stopped."""
+    """A count by key that runs until it is stopped."""
 
     def __init__(self, session: SparkSession, directory: Path, location: str) -> None:
         super().__init__(directory, keys=200)
@@ -79,7 +79,7 @@ class Counting(CountedFiles):
 
 
 def billed(handle: Coordinator) -> Counter[str]:
-    """Requests so far, but for removals, which cost nothing."""
+    """Returns the requests so far, except deletions, which are free."""
     kinds = handle.status().requests
     return Counter({kind: n.requests for kind, n in kinds.items() if kind not in FREE})
 
@@ -87,7 +87,7 @@ def billed(handle: Coordinator) -> Counter[str]:
 def requests_of_an_epoch(
     counting: Counting, sink: Callable[[DataFrame, int], None] | None = None
 ) -> dict[str, float]:
-    """Of those behind the first, which meets state schemas and the like."""
+    """Returns the requests of an epoch after the first, which also reads state schemas."""
     counting.add()
     query = counting.start(sink)
     try:
@@ -114,7 +114,7 @@ def test_requests_follow_epochs_and_not_partitions(
         directory = tmp_path / str(partitions)
         directory.mkdir()
         session.conf.set("spark.sql.shuffle.partitions", str(partitions))
-        # Bases are written in the background and come when they like.
+        # Snapshots are written in the background, at any time.
         session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
         location = f"s3://{server.BUCKET}/queries/{partitions}"
         counting = Counting(session, directory, location)
@@ -124,12 +124,12 @@ def test_requests_follow_epochs_and_not_partitions(
         assert Checkpoint(location, endpoint=server.endpoint).verify().problems == ()
     show(f"requests of an epoch by partitions: {requests}")
     few, many = requests.values()
-    # However many waves of tasks an epoch has, its last commit writes one object for all.
+    # An epoch with any number of task waves writes one object in its last commit.
     assert few == many == {**WITHOUT_SEGMENTS, "put": 1}
 
 
 class Written:
-    """What a sink wrote, by epoch: writing an epoch again replaces it."""
+    """The rows that a sink wrote, by epoch: a repeated epoch replaces them."""
 
     def __init__(self) -> None:
         self.epochs: dict[int, dict[int, int]] = {}
@@ -139,20 +139,20 @@ class Written:
         @cleancut.sinks.sealed
         def write(df: DataFrame, epoch: int) -> None:
             if self.fails:
-                raise OSError("behind the seal")
+                raise OSError("after the seal")
             rows = {row["k"]: row["count"] for row in df.collect()}
-            # A second action reads what was kept.
+            # A second action reads the cached rows.
             assert df.count() == len(rows)
             self.epochs[epoch] = rows
 
         return write
 
     def last(self) -> dict[int, int]:
-        """The newest row of each key."""
+        """Returns the newest row of each key."""
         return {k: n for epoch in sorted(self.epochs) for k, n in self.epochs[epoch].items()}
 
 
-def test_an_epoch_that_is_sealed_takes_one_object(
+def test_a_sealed_epoch_writes_one_object(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     requests = {}
@@ -175,13 +175,13 @@ def test_an_epoch_that_is_sealed_takes_one_object(
         assert checkpoint.verify().problems == ()
     show(f"requests of a sealed epoch by partitions: {requests}")
     few, many = requests.values()
-    # A seal looks for another owner once more where the last look is longer ago than a second.
+    # A seal repeats the ownership check if the last one is more than a second ago.
     for counted in (few, many):
         assert 1 <= counted["head"] <= 2
         assert {**counted, "head": 1} == {**WITHOUT_SEGMENTS, "put": 1}
 
 
-def test_a_sink_that_fails_behind_the_seal_gets_the_same_rows_again(
+def test_a_sink_that_fails_after_the_seal_gets_the_same_rows_again(
     session: SparkSession, server: S3Server, tmp_path: Path
 ) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "3")
@@ -192,7 +192,7 @@ def test_a_sink_that_fails_behind_the_seal_gets_the_same_rows_again(
     query.processAllAvailable()
     written.fails = True
     counting.add()
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
+    with pytest.raises(StreamingQueryException, match="after the seal"):
         query.processAllAvailable()
     assert list(written.epochs) == [0]
     written.fails = False
@@ -222,7 +222,7 @@ def test_the_documented_sink(session: SparkSession, server: S3Server, tmp_path: 
     assert {row["k"]: row["count"] for row in rows} == counting.batch()
 
 
-def test_rows_that_are_of_no_query_cannot_be_sealed(spark: SparkSession) -> None:
+def test_rows_outside_of_a_query_cannot_be_sealed(spark: SparkSession) -> None:
     with pytest.raises(RequestError) as raised:
         cleancut.seal(spark.range(3), 0)
     assert raised.value.error_id == "CLEANCUT_SEAL_BATCH_INVALID"
@@ -273,7 +273,7 @@ def test_status_history_and_savepoints(
         query.stop()
 
 
-def test_a_query_that_has_ended_is_told_of_by_its_store(
+def test_the_status_of_an_ended_query_is_read_from_its_store(
     session: SparkSession, server: S3Server, tmp_path: Path
 ) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "2")
@@ -289,7 +289,7 @@ def test_a_query_that_has_ended_is_told_of_by_its_store(
     assert (status.committed, status.epoch, status.last) == (0, None, None)
     assert coordinator(query).status().committed == 0
     assert not handle.cut_now()
-    assert handle.create_savepoint("behind-the-end") == 0
+    assert handle.create_savepoint("after-the-end") == 0
     counting.add()
     counting.add()
     query = counting.start()
@@ -301,7 +301,7 @@ def test_a_query_that_has_ended_is_told_of_by_its_store(
         query.stop()
 
 
-# What the server calls the kinds of requests; two kinds may be one operation.
+# The server's names of request kinds; two kinds may be one operation.
 OPERATIONS = {
     "PUT": {"put", "create"},
     "GET": {"get", "getRange"},
@@ -311,7 +311,7 @@ OPERATIONS = {
 
 
 def operations(server: S3Server, location: str) -> list[tuple[str, str]]:
-    """What a query's clients asked the server for, in order: the operation, and its target."""
+    """Returns the requests of a query's clients, in order: the operation, and its target."""
     assert server.request_log is not None
     name = re.escape(location.removeprefix(f"s3://{server.BUCKET}/")).replace("/", "(?:/|%2F)")
     request = re.compile(rf"\{{(\w+)@\w+ http://[^/]+(/\S*{name}(?:/|%2F)\S*) HTTP/")
@@ -320,7 +320,7 @@ def operations(server: S3Server, location: str) -> list[tuple[str, str]]:
 
 
 def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[str]:
-    """Operations from the write of a cut, that included, to the write of another."""
+    """Returns the operations from the write of a cut, inclusive, to the write of another."""
 
     def write_of(epoch: int) -> int:
         name = f"/cleancut/cuts/{epoch:020d}.cut"
@@ -335,7 +335,7 @@ def between_cuts(done: list[tuple[str, str]], first: int, last: int) -> Counter[
 
 
 def recorded_requests(history: Sequence[EpochInfo]) -> Counter[str]:
-    """Operations by the cuts' own account."""
+    """Counts operations by the records in cuts."""
     counted: Counter[str] = Counter()
     for cost in history:
         assert cost.requests is not None
@@ -345,10 +345,10 @@ def recorded_requests(history: Sequence[EpochInfo]) -> Counter[str]:
 
 
 @long
-def test_cuts_tell_what_the_server_was_asked_for(
+def test_cuts_count_the_requests_to_the_server(
     session: SparkSession, server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    """Two queries of one process at once, each of which tells its own requests and no others."""
+    """Two concurrent queries of one process; each counts only its own requests."""
     session.conf.set("spark.sql.shuffle.partitions", "3")
     session.conf.set("spark.sql.streaming.stateStore.minDeltasForSnapshot", "100")
     counted = []
@@ -377,7 +377,7 @@ def test_cuts_tell_what_the_server_was_asked_for(
     for counting, one in zip(counted, coordinators, strict=True):
         history = one.history()
         assert [cost.epoch for cost in history[:EPOCHS]] == [*range(EPOCHS)]
-        # Of the first epoch only a part is told: it began before the run owned the query.
+        # The first epoch has only a part of its requests: it began before the run owned the query.
         sent = between_cuts(operations(server, counting.location), 0, EPOCHS - 1)
         assert recorded_requests(history[1:EPOCHS]) == sent
         show(f"{counting.location}: {dict(sent)} in {EPOCHS - 1} epochs")
@@ -402,7 +402,7 @@ def test_cuts_tell_what_the_server_was_asked_for(
         assert s3.stored_bytes > sum(sizes)
 
 
-def test_metrics_tell_what_a_restart_loads(
+def test_metrics_report_the_frames_that_a_restart_loads(
     session: SparkSession, server: S3Server, tmp_path: Path
 ) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "3")
@@ -427,16 +427,16 @@ def test_metrics_tell_what_a_restart_loads(
     assert handle["cleancutLoads"] == 3
     assert handle["cleancutLoadedFrames"] == before.info.frames == 6
     assert handle["cleancutLoadedBytes"] == before.info.bytes
-    # The driver of the run tells what they are made of, so that no store reads a cut.
+    # The driver of the run sends the chains, so that no store reads a cut.
     assert handle["cleancutFindBytes"] == 0
     assert handle["cleancutDecodedBytes"] > 200 * 32
     assert handle["cleancutIndexedBytes"] > 200 * 32
     phases = [handle[f"cleancut{phase}Ms"] for phase in ("Find", "Download", "Decode", "Index")]
-    # Each store reports whole milliseconds of each.
+    # Each store reports its time in whole milliseconds.
     assert sum(phases) <= handle["cleancutLoadMs"] <= sum(phases) + 4 * 3
 
 
-def test_a_query_on_a_file_system_has_none(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_on_a_file_system_has_no_coordinator(spark: SparkSession, tmp_path: Path) -> None:
     counting = Counting(spark.newSession(), tmp_path, str(tmp_path / "checkpoint"))
     counting.add()
     query = counting.start()

@@ -1,4 +1,4 @@
-"""The figures of epochs that are cut with rows in flight, beside what a test makes happen."""
+"""Metrics of epochs with in-flight rows, compared with the events that a test causes."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -35,13 +35,13 @@ def unique(rows: DataFrame) -> DataFrame:
 
 
 def complete_tasks(query: StreamingQuery, epoch: int) -> int:
-    """The number of tasks of an epoch that have reported all of their stores."""
+    """Returns the number of tasks of an epoch that have reported all of their stores."""
     at = coordinator(query).status().epoch
     return at.complete if at is not None and at.epoch == epoch else 0
 
 
 def channels_of(progress: Mapping[str, object]) -> Mapping[str, int]:
-    """What the progress of an epoch tells of its channels."""
+    """Returns the in-flight metrics in the progress of an epoch."""
     operators = progress["stateOperators"]
     assert isinstance(operators, list)
     (in_flight,) = (
@@ -53,7 +53,7 @@ def channels_of(progress: Mapping[str, object]) -> Mapping[str, int]:
 def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """A row blocks until some time after the order to cut, which nothing but the test gives."""
+    """A row blocks until some time after the order to cut, which only the test gives."""
     session.conf.set(f"{KEYS}mode", "auto")
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     orders = SkewedInput(tmp_path / "orders", seed=11, rows=240, hot=0.0)
@@ -99,7 +99,7 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
     assert operator.barrier_to_capture_ms is not None
     assert operator.capture_ms is not None
     assert at_least_ms - 1 <= operator.barrier_to_capture_ms <= at_most_ms + 1
-    # The executor hears of the order later, and its clock stops sooner.
+    # The executor receives the order later, and its clock stops earlier.
     captured_ms = (released_s - known_s) * 1e3
     assert captured_ms - 1 <= operator.capture_ms <= operator.barrier_to_capture_ms + 1
     assert operator.alignment_ms is not None
@@ -123,7 +123,7 @@ def test_a_partition_that_is_overtaken_is_measured_by_both_clocks(
 
 
 def metrics_of(operator: OperatorCut, channels: Sequence[ShuffleInputInfo]) -> Mapping[str, int]:
-    """What the progress must tell of an epoch, by its cut."""
+    """Returns the metrics that the progress must have, by the cut of the epoch."""
     by_operator = {
         "isUnaligned": operator.mode == "unaligned",
         "inFlightRows": operator.in_flight_rows,
@@ -144,10 +144,10 @@ def metrics_of(operator: OperatorCut, channels: Sequence[ShuffleInputInfo]) -> M
 
 
 @long
-def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
+def test_a_permanently_overloaded_query_stays_at_its_limit_and_reports_it(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    """One partition gets more in every epoch than it takes in before it is overtaken."""
+    """In each epoch one partition gets more rows than it processes before it is overtaken."""
     session.conf.set(f"{KEYS}mode", "unaligned")
     session.conf.set(f"{KEYS}maxInFlightBytes", f"{BOUND >> 10}k")
     files = 9
@@ -160,7 +160,7 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     def collect(batch: DataFrame, epoch: int) -> None:
         sink(batch, epoch)
         if started:
-            # Of the epoch before: this one is not cut yet.
+            # The warnings of the previous epoch: this one is not cut yet.
             said[epoch - 1] = coordinator(started[0]).status().overloaded
 
     query = (
@@ -188,7 +188,7 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
     )
     show(f"bytes in flight {in_flight_bytes}, of at most {BOUND}")
     show(f"rows beyond it {[epoch.over_limit_rows for epoch in epochs]}")
-    # It grows to the bound, and stays there as long as there is input.
+    # The in-flight bytes grow to the limit, and stay there while input arrives.
     assert max(in_flight_bytes) <= BOUND
     full = [number for number, epoch in enumerate(epochs, 1) if epoch.over_limit_rows]
     assert len(full) >= 4
@@ -205,7 +205,7 @@ def test_a_query_that_is_overloaded_for_good_stays_at_its_bound_and_says_so(
 
 
 @long
-def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wait_for_all(
+def test_a_draining_epoch_ends_before_all_rows_are_processed(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     session.conf.set(f"{KEYS}mode", "unaligned")
@@ -222,7 +222,7 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     try:
         query.processAllAvailable()
         orders.write(1)
-        # Partition 0 has five seconds of work; what it has not done by then comes in epoch 2.
+        # Partition 0 has five seconds of work; its remaining rows are part of epoch 2.
         while (at := coordinator(query).status().epoch) is None or (at.epoch, at.attempts) < (2, 1):
             assert query.isActive, query.exception()
             time.sleep(0.02)
@@ -243,16 +243,16 @@ def test_an_epoch_that_only_drains_goes_on_for_a_while_and_new_input_does_not_wa
     assert overtaken.overtaken_ms is not None
     assert least_ms <= overtaken.overtaken_ms
     assert overtaken.replayed_rows == sum(channel.in_flight_rows for channel in before)
-    # Epoch 3 takes up new input and what is left.
+    # Epoch 3 processes new input and the remaining rows.
     assert 0 < overtaken.in_flight_rows < overtaken.replayed_rows
     assert checkpoint.history()[3].operators[0].replayed_rows == overtaken.in_flight_rows
 
 
 @long
-def test_an_epoch_that_takes_too_long_is_cut_as_a_whole(
+def test_an_epoch_over_its_maximum_duration_is_cut_completely(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    """All partitions are alike, so that none is a straggler."""
+    """All partitions are equally slow, so that none is a straggler."""
     session.conf.set(f"{KEYS}mode", "auto")
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     session.conf.set(f"{KEYS}maxEpochDuration", "1s")
@@ -279,7 +279,7 @@ def test_an_epoch_that_takes_too_long_is_cut_as_a_whole(
         if channel.overtaken_ms
     }
     in_flight = sum(channel.in_flight_rows for channel in cut.shuffle_inputs)
-    show(f"overtaken at {overtaken} ms, {in_flight} rows in flight, {len(history)} epochs")
+    show(f"overtaken at {overtaken} ms, {in_flight} in-flight rows, {len(history)} epochs")
     assert len(overtaken) > 1
     assert min(overtaken.values()) >= 1000
     assert in_flight > 0

@@ -1,4 +1,4 @@
-"""A query on a directory whose epochs are committed by cuts, and the readers that need no JVM."""
+"""A query on a directory whose epochs are committed by cuts, and readers without a JVM."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ KEYS = 60
 
 
 class Counting(CountedFiles):
-    """A count by key that ends with its files, in sessions of its own."""
+    """A count by key that ends with its files, in separate sessions."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(directory, keys=KEYS)
@@ -46,7 +46,7 @@ def counts(checkpoint: Checkpoint) -> dict[int, int]:
     return {row["key"]["k"]: row["value"]["count"] for row in rows}
 
 
-def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
+def test_a_checkpoint_of_files_continues_with_cuts_that_python_reads(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counting = Counting(spark, tmp_path)
@@ -57,14 +57,14 @@ def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
     counting.add(2)
     counting.run("true")
     counting.add(2)
-    # The key need not be said again.
+    # The key need not be set again.
     query = counting.run(None)
     checkpoint = Checkpoint(counting.checkpoint)
     assert [cut.epoch for cut in checkpoint.cuts()] == [2, 3, 4, 5]
     assert [cut.generation for cut in checkpoint.cuts()] == [1, 1, 2, 2]
     assert counts(checkpoint) == dict.fromkeys(range(KEYS), counting.files * ROWS // KEYS)
     assert sum(counts(checkpoint).values()) == ROWS * counting.files
-    # A version from before the first cut is read from its files.
+    # A version before the first cut is read from its files.
     assert sum(row["value"]["count"] for row in checkpoint.state(0, version=2).to_pylist()) == 600
     report = checkpoint.verify()
     assert (report.ok, report.cuts) == (True, 4), str(report)
@@ -83,7 +83,7 @@ def test_a_checkpoint_of_files_goes_on_with_cuts_that_python_reads(
     assert json.loads(capsys.readouterr().out)["savepoints"] == 1
 
 
-def test_cuts_that_are_turned_off_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_disabling_cuts_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     counting = Counting(spark, tmp_path)
     counting.add(1)
     counting.run("true")

@@ -1,4 +1,4 @@
-"""The tab "Cuts" of Spark's pages, of a driver that runs and on a history server."""
+"""The tab "Cuts" of Spark's UI, of a running driver and on a history server."""
 
 import json
 import random
@@ -31,30 +31,30 @@ KEYS = 40
 
 
 class Pages:
-    """What is shown of one query."""
+    """The pages of one query."""
 
     def __init__(self, base: str, location: str) -> None:
         self._base, self._location = f"{base}/cuts", location
 
     def text(self, path: str, **parameters: object) -> str:
-        """A page about the query, or about what the parameters say."""
+        """Returns a page of the query, or of the query in the parameters."""
         query = urllib.parse.urlencode({"location": self._location} | parameters)
         with urllib.request.urlopen(f"{self._base}/{path}?{query}", timeout=PATIENCE_S) as answer:
             body: bytes = answer.read()
         return body.decode()
 
     def epochs(self) -> list[dict[str, Any]]:
-        """What all of them cost."""
+        """Returns the costs of all epochs."""
         epochs: list[dict[str, Any]] = self._json("query/json")
         return epochs
 
     def epoch(self, epoch: int) -> dict[str, Any]:
-        """The record of one."""
+        """Returns the record of an epoch."""
         record: dict[str, Any] = self._json("epoch/json", epoch=epoch)
         return record
 
     def query(self) -> dict[str, Any]:
-        """What the first page has of it."""
+        """Returns the entry of the query on the first page."""
         (query,) = self._json("json")
         assert isinstance(query, dict)
         return query
@@ -64,7 +64,7 @@ class Pages:
 
 
 class Driver:
-    """A driver whose query reads a file in each epoch."""
+    """A driver whose query reads one file per epoch."""
 
     def __init__(self, work: Path, tree: ProcessTree) -> None:
         self.work, self.tree, self._files = work, tree, 0
@@ -72,7 +72,7 @@ class Driver:
         self.pages = Pages((work / "pages").read_text(), f"file:{work / 'checkpoint'}")
 
     def feed(self, *, hot: int = 0, slow_each: int = 0) -> None:
-        """A file of each key once, with rows of key 0 that are slow, or such of every key."""
+        """Writes a file with each key once, and slow rows of key 0 or of every key."""
         rows = [{"key": key, "value": 1} for key in range(KEYS)]
         rows += [{"key": 0, "value": SLOW_VALUE}] * hot
         rows += [{"key": key, "value": SLOW_VALUE} for key in range(KEYS)] * slow_each
@@ -82,19 +82,19 @@ class Driver:
         self._files += 1
 
     def committed(self) -> int:
-        """Waits for the epoch of the last file; gives it."""
+        """Waits for the epoch of the last file, and returns it."""
         self.until(lambda: len(self.known()) >= self._files)
         return self._files - 1
 
     def known(self) -> list[dict[str, Any]]:
-        """The epochs that its pages show."""
+        """Returns the epochs that its pages show."""
         try:
             return self.pages.epochs()
         except urllib.error.HTTPError:
             return []
 
     def until(self, is_there: Callable[[], bool]) -> None:
-        """Waits for something while the driver runs."""
+        """Waits for a condition while the driver runs."""
         until = time.monotonic() + PATIENCE_S
         while not is_there():
             assert self.tree.exit_code() is None, self.log()
@@ -102,11 +102,11 @@ class Driver:
             time.sleep(0.2)
 
     def log(self) -> str:
-        """The last that it has said."""
+        """Returns the end of its log."""
         return "\n".join((self.work / "log").read_text(errors="replace").splitlines()[-60:])
 
     def stop(self) -> None:
-        """Ends it, and waits for that."""
+        """Stops it, and waits for its end."""
         (self.work / "stop").touch()
         until = time.monotonic() + PATIENCE_S
         while self.tree.exit_code() is None:
@@ -117,7 +117,7 @@ class Driver:
 
 @contextmanager
 def running(work: Path) -> Iterator[Driver]:
-    """A driver in a process of its own, with two executors."""
+    """Starts a driver in a separate process, with two executors."""
     command = [sys.executable, "-m", "tests.support.slow_epochs", str(work)]
     with ProcessTree(command, env=environment(), log=work / "log") as tree:
         yield Driver(work, tree)
@@ -133,7 +133,7 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
         epochs = live.epochs()
         assert [epoch["epoch"] for epoch in epochs] == list(range(last + 1))
         proof = Checkpoint(tmp_path / "checkpoint").test_restore()
-        # Who looks at the page has it looked for, and the next epoch knows of it.
+        # A view of the page requests an update, and the next epoch has it.
         driver.until(lambda: str(live.query()["proven"]).startswith(f"epoch {proof.epoch}, "))
         assert f"epoch {proof.epoch}, {proof.tested:%Y-%m-%d %H:%M:%S} UTC" in live.text("")
         driver.feed()
@@ -141,7 +141,7 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
         epochs = live.epochs()
         page = live.epoch(last)
         assert page["proven"]["epoch"] == proof.epoch
-        # Segments alone, as no sweep has listed the rest.
+        # Only segments, because no garbage collection has listed the others.
         segments = sum(
             file.stat().st_size for file in tmp_path.glob("checkpoint/cleancut/segments/*/*")
         )
@@ -168,7 +168,7 @@ def test_each_epoch_is_shown_live_and_afterwards(tmp_path: Path) -> None:
 
 
 def as_documented(work: Path) -> str:
-    """Runs what the page tells to type; gives the class path that it has a history server take."""
+    """Runs the commands of the page; returns the class path that it sets for a history server."""
     home = work / "home"
     (home / "checkpoints").mkdir(parents=True)
     (home / "checkpoints" / "delays").symlink_to(work / "checkpoint")
@@ -179,7 +179,7 @@ def as_documented(work: Path) -> str:
     printed = run_as_typed([sys.executable, "-m", *command, "--json"], home)
     assert len(json.loads(printed)) == 4
     export, start = server.splitlines()
-    # PySpark has no such script; what it starts is started here.
+    # PySpark has no such script, so the test starts the same class.
     assert start == '"$SPARK_HOME/sbin/start-history-server.sh"'
     script = (
         f'PATH="{Path(sys.executable).parent}:$PATH"; {export}; printf %s "$SPARK_DAEMON_CLASSPATH"'
@@ -194,7 +194,7 @@ def fetched(url: str) -> bytes:
 
 
 def assert_pages(pages: Pages, last: int) -> None:
-    """Each page is there, leads to the others, and says what is not there."""
+    """Checks that each page exists, links to the others, and reports missing epochs."""
     queries = pages.text("")
     assert "orders" in queries
     history = pages.text("query/", sort="duration", order="asc")
@@ -207,7 +207,7 @@ def assert_pages(pages: Pages, last: int) -> None:
     settings = pages.text("settings/")
     assert "<strong>true</strong>" in settings
     for page in (queries, history, epoch, settings):
-        # Spark's own pages have scripts of Spark's, and none of others.
+        # Spark's own pages contain only Spark's scripts.
         assert not re.findall(r'(?:src|href)="https?://(?!spark\.apache)', page)
     assert "No epoch 999" in pages.text("epoch/", epoch=999)
     assert "No epoch that has no number" in pages.text("epoch/", epoch="x")
@@ -217,8 +217,8 @@ def assert_pages(pages: Pages, last: int) -> None:
 
 
 @long
-def test_a_slow_epoch_says_why_it_was(tmp_path: Path, show: Callable[[str], None]) -> None:
-    """Each cause is made in turn, and the reason that is shown has to be that one."""
+def test_a_slow_epoch_shows_its_cause(tmp_path: Path, show: Callable[[str], None]) -> None:
+    """Causes each kind of delay in turn, and compares the cause on the page."""
     seed = random.randrange(2**32)
     with running(tmp_path) as driver:
 
@@ -247,7 +247,7 @@ def test_a_slow_epoch_says_why_it_was(tmp_path: Path, show: Callable[[str], None
         details = {epoch: driver.pages.epoch(epoch)["slow"]["detail"] for epoch in shown}
         show(f"seed {seed}, made {causes}, shown {shown}: {details}")
         assert {epoch: shown.get(epoch) for epoch in causes} == causes
-        # What a starved machine makes slow besides is none of these.
+        # Other delays on an overloaded machine have none of these causes.
         others = {kind for epoch, kind in shown.items() if epoch not in causes}
         assert not others & {"driver-pause", "executor-lost"}
         skewed = next(epoch for epoch, cause in causes.items() if cause == "straggler")

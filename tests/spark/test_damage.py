@@ -1,4 +1,4 @@
-"""Damaged, truncated, missing and exchanged files: a clear error, never a wrong result."""
+"""Corrupted, truncated, missing and exchanged files: a clear error, never a wrong result."""
 
 import random
 from collections.abc import Callable
@@ -45,7 +45,7 @@ _OF_FRAMES = ({f"{BASE}-base"}, _NAMED, _NAMED.__getitem__)
 
 @dataclass(frozen=True)
 class Intact:
-    """A stopped query, another one for its files, and what the first would have given."""
+    """A stopped query, a second query for its files, and the expected results of the first."""
 
     query: Stopped
     stranger: Stopped
@@ -74,7 +74,7 @@ def query(intact: Intact, tmp_path: Path) -> Stopped:
 
 
 def read(spark: SparkSession, query: Stopped, version: int) -> list[str] | CleancutError:
-    """The rows that Spark's reader gives for a version, or the error of Cleancut that it meets."""
+    """Returns the rows of Spark's reader for a version, or the error of Cleancut."""
     try:
         return state(spark, query.root, batchId=str(version - 1))[0, "default"]
     except Exception as failure:
@@ -85,7 +85,7 @@ def read(spark: SparkSession, query: Stopped, version: int) -> list[str] | Clean
 
 
 def loadable(spark: SparkSession, query: Stopped, intact: Intact) -> set[int]:
-    """The versions that both readers load, rightly; what they do not load they must refuse."""
+    """Returns the versions that both readers load correctly; they must refuse the others."""
     versions = set()
     for version, rows in intact.states.items():
         loaded = read(spark, query, version)
@@ -124,7 +124,7 @@ CASES = {
     for version, kind in FRAMES
     for damage in DAMAGES
 }
-# Every bit of a frame is flipped, and every length is cut, without a session (test_frame.py).
+# test_frame.py flips each bit of a frame and truncates it at each length, without a session.
 USUALLY = {
     f"{BASE}-base-flipped in the format version",
     f"{LAST}-delta-without its trailer",
@@ -134,7 +134,7 @@ USUALLY = {
 @pytest.mark.parametrize(
     ("version", "kind", "damage"), usually(USUALLY, CASES, lambda name: CASES[name])
 )
-def test_restart_on_a_damaged_frame_fails_and_names_it(
+def test_restart_on_a_corrupted_frame_fails_and_names_it(
     version: int, kind: str, damage: str, query: Stopped, spark: SparkSession
 ) -> None:
     act, error_id = DAMAGES[damage]
@@ -145,7 +145,7 @@ def test_restart_on_a_damaged_frame_fails_and_names_it(
 
 
 @long
-def test_restart_finds_what_the_checksum_of_the_file_system_finds(
+def test_restart_reports_a_checksum_error_of_the_file_system(
     query: Stopped, spark: SparkSession
 ) -> None:
     victim = query.frame(LAST, "delta")
@@ -206,7 +206,7 @@ def test_restart_without_a_delta_fails_and_names_it(
     refuse_and_name(restart(spark, query), victim, MISSING)
 
 
-def test_restart_without_a_base_takes_the_deltas(
+def test_restart_without_a_base_loads_the_deltas(
     query: Stopped, intact: Intact, spark: SparkSession
 ) -> None:
     remove(without_checksum_file(query.frame(BASE, "base")))
@@ -227,7 +227,7 @@ def test_restart_without_a_base_and_its_deltas_fails_and_names_the_version(
 @long
 @pytest.mark.parametrize("damage", [partial(flip, position=100), remove], ids=["flip", "remove"])
 @pytest.mark.parametrize(("version", "kind"), usually(*_OF_FRAMES))
-def test_versions_that_do_not_build_on_the_damage_stay_loadable(
+def test_versions_before_the_corruption_stay_loadable(
     version: int,
     kind: str,
     damage: Callable[[Path], None],
@@ -258,13 +258,13 @@ def test_bits_flipped_anywhere_are_found(
         victim.write_bytes(sound)
 
 
-def test_query_goes_on_from_the_epoch_before_the_damage(
+def test_query_continues_from_the_epoch_before_the_corruption(
     query: Stopped, intact: Intact, spark: SparkSession
 ) -> None:
     victim = without_checksum_file(query.frame(LAST, "delta"))
     flip(victim, position=100)
     refuse_and_name(restart(spark, query), victim, CORRUPTED)
-    # The failed restart has planned the epoch behind the damage: that goes too.
+    # The failed restart has planned the epoch after the corruption, which is rolled back, too.
     query.forget_epochs(LAST - 1, LAST)
     assert restart(spark, query) is None
     actual = EpochFiles(query.root / "results").read()
@@ -279,7 +279,7 @@ def test_query_goes_on_from_the_epoch_before_the_damage(
         b'{"format":"cleancut","version":99}',
     ],
 )
-def test_root_that_is_not_of_a_known_format_is_refused(
+def test_checkpoint_of_an_unknown_format_is_refused(
     content: bytes | None, query: Stopped, spark: SparkSession
 ) -> None:
     note = without_checksum_file(query.format_note)

@@ -1,4 +1,4 @@
-"""`Dataflow` of queries that run: a cut of both, what is in flight, and acts on the whole."""
+"""`Dataflow` of running queries: a cut of both, in-flight epochs, and operations on all members."""
 
 import copy
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def flow(spark: SparkSession, tmp_path: Path) -> Flow:
 
 
 def twin_of(flow: Flow, channel: str) -> Flow:
-    """The same queries in other places."""
+    """Returns the same queries at other locations."""
     twin: Any = copy.copy(flow)
     twin.channel = Channel(channel)
     twin.at = lambda name: flow.at(f"{name}2")
@@ -35,17 +35,17 @@ def twin_of(flow: Flow, channel: str) -> Flow:
 
 @pytest.fixture
 def in_this_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has commands take the session of the tests, which outlives them."""
+    """Lets commands use the session of the tests, which outlives them."""
     unstopped = SimpleNamespace(
         _jvm=spark._jvm, _jsparkSession=spark._jsparkSession, stop=lambda: None
     )
     monkeypatch.setattr(_cli, "_session", lambda _: unstopped)
 
 
-def cloned(
+def clone_by_command(
     whole: Dataflow, into: Path, members: Mapping[str, str], channels: Mapping[str, str]
 ) -> None:
-    """Clones its cut `good` as it is typed."""
+    """Clones the cut `good` by the documented command."""
     command = ["dataflow", whole.location, "clone", str(into), "--at", "good", "--apply"]
     for option, places in (("--member", members), ("--channel", channels)):
         for pair in places.items():
@@ -54,7 +54,7 @@ def cloned(
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) -> None:
+def test_a_cut_of_two_queries_is_rolled_back_to_and_cloned(flow: Flow, tmp_path: Path) -> None:
     whole = Dataflow(tmp_path / "flow")
     flow.add(2)
     flow.send()
@@ -69,28 +69,28 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
     (flying,) = whole.in_flight("good")
     assert (flying.epochs, flying.rows) == ((2,), ROWS)
     assert whole.test_restore("good").problems == ()
-    # Both go on, beyond what is kept of their cuts.
+    # Both continue, so that their cuts of that state expire.
     flow.add(2)
     flow.send()
     assert flow.read("one").last == flow.expected(5)
 
     twin = twin_of(flow, str(tmp_path / "channel2"))
     places = {name: twin.at(name) for name in ("sender", "one")}
-    cloned(whole, tmp_path / "flow2", places, {edge.channel: str(tmp_path / "channel2")})
+    clone_by_command(whole, tmp_path / "flow2", places, {edge.channel: str(tmp_path / "channel2")})
 
     plan = whole.rollback("good", session=flow.spark)
     assert {member.operation for member in plan.members} == {"rollback"}
     assert [channel.epochs for channel in plan.channels] == [(3, 4)]
     plan.apply()
     assert flow.held() == [0, 1, 2]
-    # What was in flight is read again, and then what the sender sends anew.
+    # The in-flight epochs are read again, and then the new epochs of the sender.
     assert flow.read("one").last == flow.expected(3)
     flow.send()
     assert flow.read("one").last == flow.expected(5)
     assert whole.cut().edges[0].consumed == flow.held()[-1]
     assert whole.verify().ok
 
-    # The clone has the same before it, under ids of its own.
+    # The clone has the same in-flight epochs, under its own IDs.
     of_clone = Dataflow(tmp_path / "flow2")
     assert [channel.epochs for channel in of_clone.in_flight(of_clone.cut().number)] == [(2,)]
     assert twin.read("one").last == flow.expected(3)
@@ -103,9 +103,7 @@ def test_a_cut_of_both_is_gone_back_to_and_cloned(flow: Flow, tmp_path: Path) ->
     assert cleancut.Checkpoint(places["one"]).verify().problems == ()
 
 
-def test_a_driver_that_attends_closes_its_epoch_when_a_cut_is_made(
-    flow: Flow, tmp_path: Path
-) -> None:
+def test_a_participating_driver_closes_its_epoch_for_a_cut(flow: Flow, tmp_path: Path) -> None:
     whole = Dataflow(tmp_path / "flow")
     whole.add("other", flow.at("other"))
     rows = flow.spark.readStream.format("rate").option("rowsPerSecond", 20).load()

@@ -74,7 +74,9 @@ class Contract(SinkContract):
 @briefly(RUNS_AGAIN, GAPS, DIES, FOLLOWED)
 @pytest.mark.usefixtures("spark")
 class TestAppend(Contract):
-    """Without the tests of rollbacks and of other input, which need more than a number."""
+    """Without the tests of rollbacks and of other input, for which a transaction number is not
+    enough.
+    """
 
     def make_sink(self, home: Path) -> Write:
         return appending(home / "table")
@@ -94,7 +96,7 @@ def versions(spark: SparkSession, path: Path) -> int:
 
 
 def delete_commit(checkpoint: Path, epoch: int) -> None:
-    """Deletes an entry of the commit log, so that the query runs its epoch again."""
+    """Deletes an entry of the commit log, so that the query repeats its epoch."""
     for name in (str(epoch), f".{epoch}.crc"):
         (checkpoint / "commits" / name).unlink(missing_ok=True)
 
@@ -129,7 +131,7 @@ FEATURES = {
 
 
 def of_epoch(spark: SparkSession, epoch: int) -> DataFrame:
-    """Four rows, of which two have the keys of the epoch before."""
+    """Returns four rows, two of which have keys of the previous epoch."""
     first = 2 * epoch
     return spark.range(first, first + 4).selectExpr(
         "id", "concat('word ', id) AS word", f"int({epoch}) AS n"
@@ -138,7 +140,7 @@ def of_epoch(spark: SparkSession, epoch: int) -> DataFrame:
 
 @pytest.mark.parametrize("made", [appending, merging])
 @pytest.mark.parametrize("feature", FEATURES)
-def test_tables_that_deltalake_does_not_write_are_written_once(
+def test_tables_unsupported_by_deltalake_are_written_once(
     feature: str, made: Callable[[Path], Write], spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "table"
@@ -168,7 +170,7 @@ class Stream:
             lines = (f'{{"id": {3 * number + at}}}' for at in range(3))
             path = self._home / "in" / f"{number:03}.json"
             path.write_text("\n".join(lines))
-            # Spark reads files in the order of their times.
+            # Spark reads files in the order of their modification times.
             os.utime(path, (number, number))
         self._files += epochs
         stream = self._spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
@@ -198,8 +200,10 @@ def test_a_rolled_back_query_needs_a_restored_table(
     assert ids == sorted([*range(12), *([] if restored else range(3, 9))])
 
 
-def test_a_table_that_is_restored_alone_lacks_epochs(spark: SparkSession, tmp_path: Path) -> None:
-    """As documented: nothing is known of what a function has written."""
+def test_a_table_restored_without_its_query_lacks_epochs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As documented: no record exists of the rows that a function has written."""
     path = tmp_path / "table"
     query = Stream(spark, tmp_path, appending(path))
 
@@ -210,7 +214,8 @@ def test_a_table_that_is_restored_alone_lacks_epochs(spark: SparkSession, tmp_pa
     spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
     query.run(epochs=1)
     assert ids() == [*range(3), *range(9, 12)]
-    # The documented way out: the table, and the query at the epoch of that version.
+    # The documented remedy: restore the table, and roll back the query to the epoch of that
+    # version.
     spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
     cleancut.rollback(str(query.checkpoint), 0, session=spark).apply()
     query.run(epochs=1)

@@ -21,7 +21,7 @@ KILLS = 1
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """A whole run with kills, as the command line gives it."""
+    """A complete run with kills, as the command line starts it."""
     root = tmp_path_factory.mktemp("demo") / "work directory"
     options = ["--rows", "2000", "--kills", str(KILLS), "--mode", "unaligned"]
     options += ["--seed", str(fixed(4711)), "--dir", str(root)]
@@ -34,7 +34,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 
 def changed(finished: Job, target: Path) -> Job:
-    """A copy of a run, to be spoilt."""
+    """A copy of a run, for changes."""
     shutil.copytree(finished.root, target, ignore=shutil.ignore_patterns("checkpoint"))
     return Job(**{**vars(finished), "root": target})
 
@@ -48,28 +48,28 @@ def fullest_part(job: Job, query: str) -> Path:
     return max(job.results(query).glob("epoch=*/*.parquet"), key=lambda path: path.stat().st_size)
 
 
-def test_every_row_is_there_once_after_the_kills(finished: Job) -> None:
+def test_every_row_exists_once_after_the_kills(finished: Job) -> None:
     for query, verdict in judge(finished).items():
         assert not differences(verdict), query
         assert verdict.actual > 500
 
 
-def test_each_life_but_the_last_was_killed(finished: Job) -> None:
+def test_each_run_except_the_last_was_killed(finished: Job) -> None:
     lives = sorted(path.name for path in finished.log(1).parent.glob("*.log"))
     assert lives == [f"{life}.log" for life in range(1, KILLS + 2)]
 
 
-def test_all_epochs_are_committed_and_kept(finished: Job) -> None:
+def test_all_epochs_are_committed_and_retained(finished: Job) -> None:
     for query in QUERIES:
         at = position(finished, query)
-        # After a kill Spark's file source may put two files into one epoch.
+        # After a kill Spark's file source may read two files in one epoch.
         assert at.committed == at.planned >= finished.epochs - 1 - KILLS
         for epoch in range(at.committed + 1):
             assert epoch_directory(finished.results(query), epoch).is_dir()
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_lost_file_of_results_is_noticed(finished: Job, query: str, tmp_path: Path) -> None:
+def test_lost_result_file_is_counted(finished: Job, query: str, tmp_path: Path) -> None:
     job = changed(finished, tmp_path / "lost")
     fullest_part(job, query).unlink()
     verdicts = judge(job)
@@ -87,7 +87,7 @@ def test_duplicated_result_file_is_counted(finished: Job, query: str, tmp_path: 
     assert not any(map(differences, verdicts.values()))
 
 
-def test_epoch_that_ran_twice_under_two_numbers_is_noticed(finished: Job, tmp_path: Path) -> None:
+def test_epoch_repeated_under_another_number_is_counted(finished: Job, tmp_path: Path) -> None:
     job = changed(finished, tmp_path / "twice")
     epoch = int(fullest_part(job, ROTATIONS).parent.name.removeprefix("epoch="))
     results = job.results(ROTATIONS)

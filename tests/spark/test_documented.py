@@ -1,4 +1,4 @@
-"""Blocks of the documentation that no test of what they speak of runs."""
+"""Runs blocks of the documentation that no test of their subject runs."""
 
 import json
 import re
@@ -41,7 +41,7 @@ query.awaitTermination()
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session of all tests; what a block sets is taken back after it."""
+    """The session of all tests; settings of a block are reverted after it."""
     yield spark
     spark.conf.unset(f"{PREFIX}s3.endpoint")
 
@@ -65,7 +65,7 @@ def test_every_documented_command_that_configures_runs(tmp_path: Path) -> None:
 
 
 def copy_of_spark(home: Path) -> Path:
-    """A directory of Spark's whose jars can be added to."""
+    """A directory of Spark to which jars can be added."""
     original = Path(pyspark.__file__).parent
     (home / "jars").mkdir(parents=True)
     for entry in [*original.iterdir(), *(original / "jars").iterdir()]:
@@ -79,8 +79,8 @@ def steps(dockerfile: str) -> list[str]:
 
 
 @long
-def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None:
-    """Its steps but that which installs packages, on a copy of Spark's directory."""
+def test_the_documented_image_runs_a_query(tmp_path: Path) -> None:
+    """Runs the steps that do not install packages, on a copy of Spark's directory."""
     context, spark = tmp_path / "context", copy_of_spark(tmp_path / "spark")
     context.mkdir()
 
@@ -99,7 +99,7 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
     variables |= {"LINE": spark_line()}
     for step in others:
         subprocess.run(["bash", "-c", here(step)], env=variables, check=True, timeout=PATIENCE_S)
-    # The first of them is what ends the build on another line.
+    # The first step ends the build for another Spark version.
     elsewhere = ["bash", "-c", here(others[0])]
     for other in set(SPARK) - {spark_line()}:
         wrong = subprocess.run(elsewhere, env=variables | {"LINE": other}, capture_output=True)
@@ -113,13 +113,13 @@ def test_the_documented_image_has_all_that_a_query_needs(tmp_path: Path) -> None
     assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0).num_rows == 5
 
 
-def test_the_documented_image_is_one_that_a_builder_would_take(tmp_path: Path) -> None:
+def test_the_documented_image_is_accepted_by_a_builder(tmp_path: Path) -> None:
     (dockerfile,) = blocks(KUBERNETES, "dockerfile")
     known = {"ARG", "FROM", "USER", "ENV", "COPY", "RUN"}
     assert {line.split(" ")[0] for line in dockerfile.splitlines()} == known
     for step in steps(dockerfile):
         subprocess.run(["bash", "-n", "-c", step], check=True, timeout=PATIENCE_S)
-    # What `conf` prints, and not what it was called once.
+    # The output of `conf`, without a former name.
     (defaults,) = blocks(KUBERNETES, "properties")
     keys = {line.split()[0] for line in defaults.splitlines()}
     conf = ["-m", "cleancut", "conf", "--mode", "unaligned", "--format", "properties"]
@@ -133,7 +133,7 @@ def test_the_documented_manifest_has_what_conf_prints(tmp_path: Path) -> None:
     conf = ["-m", "cleancut", "conf", "--format", "json"]
     printed = json.loads(run_as_typed([sys.executable, *conf], tmp_path))
     del printed["spark.jars"]
-    # In a map of Kubernetes all values are texts.
+    # In a map of Kubernetes all values are strings.
     assert all(isinstance(value, str) for value in spec["sparkConf"].values())
     assert printed.items() <= spec["sparkConf"].items()
     line = spec["runtimeVersions"]["sparkVersion"].rpartition(".")[0]

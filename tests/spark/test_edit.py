@@ -1,4 +1,4 @@
-"""The state of a stopped query is read as a DataFrame, changed, and put back."""
+"""Reads the state of a stopped query as a DataFrame, changes it, and writes it back."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def count(number: int) -> Column:
 
 
 def bump(state: DataFrame) -> DataFrame:
-    """Leaves a key out, changes one, and adds one."""
+    """Deletes a key, changes one, and adds one."""
     value = f.when(f.col("key.k") == 5, count(1000)).otherwise(f.col("value"))
     changed = state.where("key.k <> 3").withColumn("value", value)
     key = f.struct(f.lit(77).alias("k"))
@@ -39,7 +39,7 @@ def bump(state: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
-def test_a_query_goes_on_with_what_was_edited(
+def test_a_query_continues_with_the_edited_state(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES[place])
@@ -56,16 +56,14 @@ def test_a_query_goes_on_with_what_was_edited(
     assert it.run() == [5]
     new = it.expected(4) - it.expected(3)
     assert it.state() == expected + new
-    # It is an epoch as any other.
+    # It is an ordinary epoch.
     cleancut.rollback(it.checkpoint, 2).apply()
     assert it.state() == it.expected(3)
 
 
 @long
-def test_an_edit_whose_number_is_taken_names_that_number(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """It leaves number 3 unused, which a query plans meanwhile, and is epoch 4 itself."""
+def test_an_edit_whose_epoch_is_taken_names_that_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    """The edit skips number 3, which a query plans concurrently, and is epoch 4 itself."""
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     it.run()
@@ -82,7 +80,7 @@ def test_an_edit_whose_number_is_taken_names_that_number(
     plan = cleancut.edit(it.checkpoint, 0, change)
     with pytest.raises(RequestError, match="somebody else has written epoch 3 meanwhile"):
         plan.apply()
-    # That query goes on.
+    # That query continues.
     assert not (log / "4").exists()
     it.add()
     assert it.run() == [3, 4]
@@ -90,7 +88,7 @@ def test_an_edit_whose_number_is_taken_names_that_number(
 
 @pytest.mark.parametrize("entries", [pytest.param(1, marks=long), 2])
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
-def test_no_query_begins_behind_an_edit_that_was_broken_off(
+def test_no_query_starts_after_an_interrupted_edit(
     spark: SparkSession, tmp_path: Path, place: str, entries: int
 ) -> None:
     it = Epochs(spark, tmp_path, PLACES[place])
@@ -98,7 +96,7 @@ def test_no_query_begins_behind_an_edit_that_was_broken_off(
     it.run()
     cleancut.edit(it.checkpoint, 0, bump).apply()
     edited = it.state()
-    # As it is when its entries are written, one or both, and nothing behind them.
+    # After the edit wrote one or both of its log entries, and nothing else.
     last = list((tmp_path / "checkpoint").glob("commits/4"))
     last += (tmp_path / "checkpoint").glob("cleancut/cuts/*4.cut")
     assert len(last) == (2 if place.startswith("cuts") else 1)
@@ -116,7 +114,7 @@ def test_no_query_begins_behind_an_edit_that_was_broken_off(
     assert it.state() == edited + (it.expected(4) - it.expected(3))
 
 
-def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(2)
     it.run()
@@ -159,7 +157,9 @@ def test_what_cannot_be_put_back_is_refused(spark: SparkSession, tmp_path: Path)
 
 @long
 def test_state_of_other_operators_is_edited(spark: SparkSession, tmp_path: Path) -> None:
-    """Keys that a deduplication has seen, and the state of a function, each under its own id."""
+    """Edits the keys of a deduplication and the state of a function, each under its own operator
+    ID.
+    """
     source = tmp_path / "in"
     source.mkdir()
     given: list[tuple[int, int]] = []
@@ -196,7 +196,7 @@ def test_state_of_other_operators_is_edited(spark: SparkSession, tmp_path: Path)
     operators = {
         operator.name: operator.operator for operator in cleancut.rescale(location, 2).operators
     }
-    # Rows 0, 3 and 6 may come once more.
+    # Rows 0, 3 and 6 may be emitted once more.
     cleancut.edit(location, operators["dedupe"], lambda state: state.where("key.k <> 0")).apply()
 
     def hundred(state: DataFrame) -> DataFrame:
@@ -269,7 +269,7 @@ def test_lists_of_a_state_variable_are_edited_as_arrays(
         cleancut.edit(job.checkpoint, 0, emptied, family="all").apply()
     job.add()
     assert job.start(query(), "update") is None
-    # What was there is gone on with, in its order.
+    # The previous values are followed by new ones, in order.
     assert {key: values[: len(expected.get(key, []))] for key, values in lists().items()} == {
         key: expected.get(key, []) for key in before
     }

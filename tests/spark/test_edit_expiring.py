@@ -1,4 +1,4 @@
-"""Variables with a time to live are edited, and expire when it is said."""
+"""Edits variables with a TTL, which expire at the edited time."""
 
 import ast
 from collections import Counter
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 GUIDE = "docs/guides/editing.md"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
-    # Processing time would make epochs without rows for as long as the query runs.
+    # With processing time, Spark would run epochs without rows for as long as the query runs.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 REPAIRED, DROPPED, ENDED, LEAVING, LONGER, ADDED = 1, 2, 3, 4, 5, 77
@@ -33,8 +33,8 @@ VARIABLES = ("total", "recent", "counts")
 
 
 @dataclass
-class Found:
-    """What a key has in each kind of state."""
+class Seen:
+    """The values of a key in each kind of state."""
 
     total: int | None = None
     recent: list[int] = field(default_factory=list)
@@ -47,13 +47,13 @@ class Found:
 
 
 class Query:
-    """A query of a processor that remembers, one file an epoch, and what it has to find."""
+    """A query whose processor emits its state, one file per epoch, and the expected values."""
 
     def __init__(self, spark: SparkSession, home: Path, place: str, ttl_ms: int) -> None:
         self.home, self.ttl_ms, self.files = home, ttl_ms, 0
         self.session = session_of(spark, PLACES[place] | SETTINGS)
         self.checkpoint = str(home / "checkpoint")
-        self.expected: dict[int, Found] = {}
+        self.expected: dict[int, Seen] = {}
         self.given: dict[int, tuple[Any, ...]] = {}
         (home / "in").mkdir(parents=True)
 
@@ -65,7 +65,7 @@ class Query:
         )
 
     def epoch(self, keys: Iterable[int]) -> None:
-        """Runs one with two rows of each key, and compares what was found before."""
+        """Runs an epoch with two rows of each key, and compares the values before it."""
         events = [(k, 10 * self.files + at, "ab"[at]) for k in keys for at in range(2)]
         rows = [{"k": k, "v": v, "s": s} for k, v, s in events]
         write_file(self.home / "in" / f"{self.files}.json", rows, self.files)
@@ -78,19 +78,19 @@ class Query:
         writer = self.query().writeStream.outputMode("update").foreachBatch(take)
         writer = writer.option("checkpointLocation", self.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
-        before = {k: self.expected.get(k, Found()) for k in keys}
+        before = {k: self.expected.get(k, Seen()) for k in keys}
         assert self.given == {
             k: (counted.total, counted.recent, sorted(counted.counts.items()))
             for k, counted in before.items()
         }
         for k, v, s in events:
-            self.expected.setdefault(k, Found()).add(v, s)
+            self.expected.setdefault(k, Seen()).add(v, s)
 
     def edit(self, variable: str, change: Callable[[DataFrame], DataFrame]) -> None:
         cleancut.edit(self.checkpoint, 0, change, family=variable, session=self.session).apply()
 
     def keys(self, variable: str) -> set[int]:
-        """Those that the state has, as Spark's own reader gives them."""
+        """Returns the keys of the state by Spark's own reader."""
         read = self.session.read.format("statestore").option("stateVarName", variable)
         return {row.k for row in read.load(self.checkpoint).select("key.k").collect()}
 
@@ -154,30 +154,30 @@ def test_values_lists_and_maps_that_expire_are_edited(
     for _ in range(2):
         it.epoch(range(6))
     for variable in VARIABLES:
-        it.edit(variable, partial(change_and_end, variable))
+        it.edit(variable, partial(change_and_expire, variable))
     if place == "cuts":
         run_the_documented_edit(it.checkpoint)
         check_indexes(it.checkpoint)
     one, ended = it.expected[REPAIRED], it.expected[ENDED]
-    it.expected[REPAIRED] = Found((one.total or 0) + 100, one.recent[::-1], {**one.counts, "a": 50})
-    it.expected[ENDED] = Found(None, ended.recent[1:], {"a": ended.counts["a"]})
-    it.expected[ADDED] = Found(9, [5, 5], {"c": 3})
+    it.expected[REPAIRED] = Seen((one.total or 0) + 100, one.recent[::-1], {**one.counts, "a": 50})
+    it.expected[ENDED] = Seen(None, ended.recent[1:], {"a": ended.counts["a"]})
+    it.expected[ADDED] = Seen(9, [5, 5], {"c": 3})
     del it.expected[DROPPED], it.expected[LEAVING]
     it.epoch([0, REPAIRED, DROPPED, ENDED, LONGER, ADDED])
-    # A key that does not come again goes all the same: the index has the time that was given.
+    # A key without new rows expires as well: the index has the edited time.
     for variable in VARIABLES:
         assert it.keys(variable) == set(it.expected)
     if place == "cuts":
         check_indexes(it.checkpoint)
 
 
-def change_and_end(variable: str, state: DataFrame) -> DataFrame:
-    """Changes it, and ends all that another key has."""
+def change_and_expire(variable: str, state: DataFrame) -> DataFrame:
+    """Changes one key, and expires all values of another."""
     return with_expiry(CHANGES[variable](state), LEAVING, f.current_timestamp())
 
 
 def run_the_documented_edit(checkpoint: str) -> None:
-    """It has a value live for a week more."""
+    """Extends the life of a value by a week."""
 
     def expiries() -> dict[int, int]:
         rows = Checkpoint(checkpoint).state(0, family="total").to_pylist()
@@ -202,7 +202,7 @@ def with_expiry(state: DataFrame, k_value: int, moment: Column) -> DataFrame:
 
 
 def check_indexes(checkpoint: str) -> None:
-    """What Spark keeps beside each variable fits its rows."""
+    """Checks that Spark's indexes of each variable match its rows."""
 
     def rows(family: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = Checkpoint(checkpoint).state(0, family=family).to_pylist()
@@ -230,8 +230,8 @@ def check_indexes(checkpoint: str) -> None:
 
 
 @long
-def test_what_would_have_expired_is_kept(spark: SparkSession, tmp_path: Path) -> None:
-    """A time to live of a millisecond is over by the next epoch, unless the rows say otherwise."""
+def test_a_later_expiry_keeps_a_value(spark: SparkSession, tmp_path: Path) -> None:
+    """A TTL of one millisecond ends before the next epoch, unless the rows have another expiry."""
     it = Query(spark, tmp_path, "cuts", BRIEF_TTL_MS)
     it.epoch(range(3))
     for variable in VARIABLES:
@@ -241,7 +241,7 @@ def test_what_would_have_expired_is_kept(spark: SparkSession, tmp_path: Path) ->
 
 
 @long
-def test_an_expiry_that_spark_would_not_see_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_expiry_that_spark_would_ignore_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Query(spark, tmp_path, "cuts", LASTING_TTL_MS)
     it.epoch(range(2))
     none = f.lit(None).cast("timestamp")
@@ -257,7 +257,7 @@ def test_an_expiry_that_spark_would_not_see_is_refused(spark: SparkSession, tmp_
 
 @long
 @long
-def test_a_query_begins_with_values_that_expire(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bootstrap_with_values_that_expire(spark: SparkSession, tmp_path: Path) -> None:
     it = Query(spark, tmp_path, "cuts", LASTING_TTL_MS)
     one = it.session.range(1)
     key = f.struct(f.lit(1).alias("k")).alias("key")
@@ -269,6 +269,6 @@ def test_a_query_begins_with_values_that_expire(spark: SparkSession, tmp_path: P
     }
     cleancut.bootstrap(it.checkpoint, it.query(), given, "update").apply()
     check_indexes(it.checkpoint)
-    it.expected[1] = Found(9, [5, 5])
+    it.expected[1] = Seen(9, [5, 5])
     it.epoch([1, 2])
     check_indexes(it.checkpoint)

@@ -1,4 +1,4 @@
-"""Rows of a side of a join are edited, and the query goes on as if they had come that way."""
+"""Edits rows of a side of a join; the query continues as if the edited rows had arrived."""
 
 import itertools
 from collections import Counter
@@ -25,18 +25,18 @@ GUIDE = "docs/guides/editing.md"
 REFUSED = "CLEANCUT_OPERATION_REFUSED"
 START = datetime(2026, 1, 1)
 WATERMARK = "1 minute"
-# Far enough to end whatever is there.
+# Far enough to close all windows.
 CLOSING = 1000
 REPAIRED, DROPPED, MOVED, ADDED = 1, 2, 3, 50
 EDITED = (REPAIRED, DROPPED, MOVED, ADDED)
 ALL = range(6)
-# Until when a side is edited, and from when on rows of those keys come on the other one.
+# The end of the edited rows of a side; later rows of those keys arrive on the other side.
 FILES, EDITED_AFTER = 4, 2
 
 
 @dataclass(frozen=True)
 class Event:
-    """A row of a side."""
+    """A row of one side."""
 
     k: int
     t: datetime
@@ -47,10 +47,10 @@ class Event:
 
 
 def events(side: str, number: int, edited: str) -> Iterator[Event]:
-    """Those of a file: a minute each.
+    """Returns the rows of a file, one minute each.
 
-    What is edited on one side meets nothing of the other one before, so that it is as if it had
-    come that way.
+    Edited rows of one side join no earlier row of the other, as if the edited rows had arrived
+    instead.
     """
     keys = ALL if side == edited or number >= EDITED_AFTER else set(ALL).difference(EDITED)
     begin = START + timedelta(minutes=number)
@@ -59,13 +59,13 @@ def events(side: str, number: int, edited: str) -> Iterator[Event]:
             second = 7 * at + 9 * again + (3 if side == "left" else 0)
             yield Event(k, begin + timedelta(seconds=second), 100 * number + 10 * at + again)
     if side != edited and number >= EDITED_AFTER:
-        # They meet what has come a minute before.
+        # They join rows of one minute before.
         for k in EDITED:
             yield Event(k, begin - timedelta(seconds=5), number)
 
 
 def as_edited(rows: list[Event]) -> list[Event]:
-    """What the edit makes of the rows of a side, likewise in Python."""
+    """Applies the edit to the rows of a side in Python."""
     changed = [
         replace(
             row,
@@ -87,7 +87,7 @@ ADDED_ROW = Event(ADDED, START + timedelta(minutes=EDITED_AFTER - 1, seconds=50)
 
 
 class Join:
-    """A join of two streams of files, which notes all rows that it gives."""
+    """A join of two file streams that records all emitted rows."""
 
     def __init__(
         self, spark: SparkSession, home: Path, place: str, how: str, kind: str, version: int
@@ -114,13 +114,13 @@ class Join:
         self.files += 1
 
     def close(self) -> None:
-        """Drives the watermark beyond all rows."""
+        """Advances the watermark past all rows."""
         last = Event(-1, START + timedelta(minutes=CLOSING), 0)
         for side in ("left", "right"):
             write_file(self.home / side / "last.json", [last.file_row()], CLOSING)
 
     def sides(self, read: Callable[[str], DataFrame]) -> DataFrame:
-        """The join of two inputs, streams or not."""
+        """Returns the join of two inputs, streaming or not."""
         if self.kind == "windows":
             left, right = (
                 read(side).select(
@@ -151,7 +151,7 @@ class Join:
         writer.trigger(availableNow=True).start().awaitTermination()
 
     def expected(self) -> Counter[tuple[object, ...]]:
-        """What a batch gives whose input has come as the state is now."""
+        """Returns the rows of a batch whose input matches the edited state."""
 
         def read(side: str) -> DataFrame:
             files = [list(events(side, number, self.edited)) for number in range(self.files)]
@@ -164,7 +164,7 @@ class Join:
         return Counter(tuple(row) for row in self.sides(read).collect())
 
     def change(self, rows: DataFrame) -> DataFrame:
-        """Repairs a value, drops all rows of a key, moves times, and adds two rows alike."""
+        """Fixes a value, deletes all rows of a key, changes times, and adds two equal rows."""
         letter = self.edited[0]
         k, value, key = f.col("key.field0"), f.col("value"), f.col("key")
         more = f.col(f"value.{letter}v") + 1000
@@ -185,15 +185,15 @@ class Join:
         return changed.union(added).union(added)
 
     def row(self, event: Event, columns: list[str]) -> tuple[object, ...]:
-        """As a row of a side."""
+        """Returns the state row as a row of a side."""
         start = event.t.replace(second=0)
         window = Row(start=start, end=start + timedelta(minutes=1))
         beside = {"windows": (window,), "minutes": (start,)}.get(self.kind, ())
         t = window if self.kind == "windows" else event.t
         return ((event.k, *beside), (event.k, t, event.v), False)[: len(columns)]
 
-    def left_behind(self, side: str) -> set[int]:
-        """Keys of a side that the state has, as Spark's own reader gives it."""
+    def remaining_keys(self, side: str) -> set[int]:
+        """Returns the keys of a side in the state, by Spark's own reader."""
         read = self.session.read.format("statestore").option("joinSide", side)
         return {row.k for row in read.load(self.checkpoint).select("value.k").collect()}
 
@@ -208,7 +208,7 @@ CASES = {
         ("rocksdb", "cuts"),
         ("left", "right"),
     )
-    # Spark 4 begins no join of the first format.
+    # Spark 4 starts no join of the first format.
     if FORMATS[version].is_here
 }
 USUAL = {"2-left_outer-bounds-cuts-left"}
@@ -217,7 +217,7 @@ USUAL = {"2-left_outer-bounds-cuts-left"}
 @pytest.mark.parametrize(
     ("version", "how", "kind", "place", "edited"), usually(USUAL, CASES, CASES.__getitem__)
 )
-def test_a_join_goes_on_with_a_side_that_was_edited(
+def test_a_join_continues_with_an_edited_side(
     spark: SparkSession,
     tmp_path: Path,
     version: int,
@@ -246,12 +246,12 @@ def test_a_join_goes_on_with_a_side_that_was_edited(
     given = Counter({row: n for row, n in it.given.items() if row[0] != -1})
     assert given == it.expected()
     assert any(row[0] == ADDED and row[-1] is not None for row in given)
-    # Whatever was put there is found again to be evicted.
-    assert it.left_behind("left") | it.left_behind("right") <= {-1}
+    # All edited rows are found and evicted.
+    assert it.remaining_keys("left") | it.remaining_keys("right") <= {-1}
 
 
 def check_agreement(checkpoint: str, version: int) -> None:
-    """Counts and indexes of a join fit its rows."""
+    """Checks that counts and indexes of a join match its rows."""
 
     def keys(side: str, kind: str) -> list[dict[str, Any]]:
         name = f"{side}-{kind}"
@@ -279,7 +279,7 @@ def _key(row: dict[str, Any]) -> str:
 
 
 @long
-def test_what_a_side_cannot_have_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_rows_of_a_side_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     version = 4 if JOINS_OF_FORMAT_4.is_here else 2
     it = Join(spark, tmp_path, "cuts", "inner", "windows", version)
     for _ in range(EDITED_AFTER):
@@ -321,17 +321,17 @@ def test_what_a_side_cannot_have_is_refused(spark: SparkSession, tmp_path: Path)
         assert raised.value.error_id == REFUSED
     with pytest.raises(TypeError, match="either a side of a join, or"):
         edit(side="left", family="left")
-    # All rows as they are: what was refused has left nothing.
+    # All rows unchanged: the refused edits have left nothing.
     edit(lambda rows: rows, side="left")
     check_agreement(it.checkpoint, version)
 
 
 @JOINS_OF_FORMAT_4.needed
 @pytest.mark.parametrize("kind", usually((), ("minutes", "unbounded")))
-def test_the_time_of_a_row_is_found_out(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """What has the type of a time in the key need not be it, and there may be none.
+def test_the_event_time_column_is_detected(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """A timestamp in the key need not be the event time, and a join may have none.
 
-    Spark then draws a number in its place, and has no index.
+    Spark then uses a random number instead, and has no index.
     """
     it = Join(spark, tmp_path, "cuts", "inner", kind, 4)
     for _ in range(EDITED_AFTER):
@@ -350,10 +350,10 @@ def test_the_time_of_a_row_is_found_out(spark: SparkSession, tmp_path: Path, kin
 
 @long
 @pytest.mark.parametrize("version", [2, 4])
-def test_a_join_begins_with_rows_that_are_given(
+def test_a_join_is_bootstrapped_with_given_rows(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
-    """The rows of both sides, out of a join that has run elsewhere."""
+    """The rows of both sides, from a join that has run at another location."""
     if not FORMATS[version].is_here:
         pytest.skip(f"this Spark has no joins of state format {version}")
     old, it = (
@@ -365,7 +365,7 @@ def test_a_join_begins_with_rows_that_are_given(
     old.run()
     given: dict[Any, DataFrame] = {}
     for side in ("left", "right"):
-        # A plan is all that it takes to have the rows.
+        # A plan suffices to get the rows.
         def keep(rows: DataFrame, side: str = side) -> DataFrame:
             given[0, side] = rows
             return rows
@@ -384,7 +384,7 @@ def test_a_join_begins_with_rows_that_are_given(
     it.run()
     old.run()
     assert it.given == old.given - before
-    assert it.left_behind("left") <= {-1}
+    assert it.remaining_keys("left") <= {-1}
 
 
 def test_the_documented_edit_of_a_side_runs(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A start is refused if somebody has deleted entries of Spark's logs, or the last cut."""
+"""A start is refused if entries of Spark's logs or the last cut were deleted."""
 
 from pathlib import Path
 
@@ -26,9 +26,7 @@ def refusal_of(query: Epochs) -> cleancut.CleancutError:
     return error
 
 
-def test_entries_that_were_deleted_to_go_back_are_restored_by_a_rollback(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_deleted_entries_are_restored_by_a_rollback(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     it.run()
@@ -65,9 +63,7 @@ def test_an_empty_offset_log_is_restored_up_to_the_last_cut(
     assert it.state() == it.expected(3)
 
 
-def test_a_deleted_last_cut_is_left_behind_by_a_rollback(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_rollback_skips_a_deleted_last_cut(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     it.run()

@@ -1,4 +1,4 @@
-"""What the end of a run writes: all of it before `stop()` returns, nothing where it was deleted."""
+"""The records at the end of a run: complete before `stop()` returns, and none if it was deleted."""
 
 import shutil
 from pathlib import Path
@@ -67,14 +67,14 @@ def test_marker_and_history_are_there_when_the_run_has_ended(
         assert list((location / "cleancut" / "history").glob("*.parquet"))
 
 
-def test_a_deleted_checkpoint_does_not_come_back(
+def test_a_deleted_checkpoint_is_not_written_again(
     counting: CountedFiles, session: SparkSession, tmp_path: Path
 ) -> None:
     location = tmp_path / "checkpoint"
     for _ in range(3):
         query = started(counting, session, location)
         query.stop()
-        # Nothing is being written there any more.
+        # No thread writes there any more.
         shutil.rmtree(location)
     temporary = []
     for _ in range(3):
@@ -84,12 +84,12 @@ def test_a_deleted_checkpoint_does_not_come_back(
         assert temporary[-1].exists()
         query.stop()
         assert not temporary[-1].exists()
-    # The listeners of the session are done with all of these runs.
+    # The listeners of the session have processed all of these runs.
     session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     assert [path for path in (location, *temporary) if path.exists()] == []
 
 
-def test_a_checkpoint_that_is_deleted_while_its_query_runs_does_not_come_back(
+def test_a_checkpoint_deleted_while_its_query_runs_is_not_written_again(
     counting: CountedFiles, session: SparkSession, tmp_path: Path
 ) -> None:
     location = tmp_path / "checkpoint"

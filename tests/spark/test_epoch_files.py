@@ -1,4 +1,4 @@
-"""`EpochFiles` in queries: epochs that run again, what is refused, and what readers get."""
+"""`EpochFiles` in queries: repeated epochs, refusals, and readers."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield started
 
 
-# What is in a bucket goes the same ways.
+# The tests of a bucket cover the same code paths.
 @pytest.fixture(params=["disk", pytest.param("bucket", marks=long)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "disk":
@@ -64,12 +64,12 @@ def on_disk(spark: SparkSession, tmp_path: Path) -> Query:
 
 
 def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
-    """The driver that dies behind the sink, as far as Spark can tell."""
+    """A sink whose driver crashes after the publication, from Spark's point of view."""
 
     def write(df: DataFrame, epoch: int) -> None:
         sink(df, epoch)
         if epoch == at:
-            raise OSError("behind the manifest")
+            raise OSError("after the manifest")
 
     return write
 
@@ -78,16 +78,16 @@ def failing(sink: EpochFiles, at: int) -> Callable[[DataFrame, int], None]:
 @pytest.mark.parametrize(
     "cuts", [pytest.param(False, id="files", marks=long), pytest.param(True, id="cuts")]
 )
-def test_an_epoch_that_is_published_runs_again_and_is_not_written(
+def test_a_published_epoch_is_not_written_again(
     cuts: bool, spark: SparkSession, tmp_path: Path, place: Place
 ) -> None:
     query = Query(spark, tmp_path, place, cuts=cuts)
     spark = query.spark
-    with pytest.raises(StreamingQueryException, match="behind the manifest"):
+    with pytest.raises(StreamingQueryException, match="after the manifest"):
         query.run(failing(query.sink, at=1))
     before = {info.epoch: info for info in query.sink.epochs(session=spark)}
     assert list(before) == [0, 1]
-    # A driver that starts anew knows nothing of what the other wrote.
+    # A new driver knows nothing of the other's writes.
     query.sink = EpochFiles(place.location)
     query.run()
     after = {info.epoch: info for info in query.sink.epochs(session=spark)}
@@ -95,17 +95,17 @@ def test_an_epoch_that_is_published_runs_again_and_is_not_written(
     assert {epoch: after[epoch] for epoch in before} == before
     assert after[2].run_id != after[1].run_id
     assert len(attempts(query.place)) == EPOCHS
-    # The state of the epoch that was not written again is that of all its rows.
+    # The epoch was not written again, but its state includes all of its rows.
     assert query.last() == query.batch()
     assert sum(info.rows for info in after.values()) == query.sink.read(spark).count()
-    # An entry that Spark lost, and whose input it knows, is the same again.
+    # If Spark lost an entry whose input it knows, the entry is the same again.
     if not cuts:
         query.forget(EPOCHS - 1, "commits")
         query.run()
         assert list(query.sink.epochs(session=spark)) == list(after.values())
 
 
-def test_a_query_that_was_set_back_is_refused(query: Query) -> None:
+def test_a_query_with_an_older_offset_log_is_refused(query: Query) -> None:
     spark = query.spark
     query.run()
     before = list(query.sink.epochs(session=spark))
@@ -114,7 +114,8 @@ def test_a_query_that_was_set_back_is_refused(query: Query) -> None:
         query.run()
     assert f"Epoch {EPOCHS - 1}" in str(raised.value)
     assert list(query.sink.epochs(session=spark)) == before
-    # What the error says: with the manifest its epoch is gone, and the query writes it again.
+    # As the error says: without its manifest the epoch is unpublished, and the query writes it
+    # again.
     query.place.delete(f"_epochs/{EPOCHS - 1:020d}.json")
     assert [info.epoch for info in query.sink.epochs(session=spark)] == list(range(EPOCHS - 1))
     query.run()
@@ -134,9 +135,7 @@ def test_another_query_is_refused_before_it_runs_a_task(query: Query) -> None:
     assert not list((query.root / "checkpoint/cleancut").glob("stores/**/*.delta"))
 
 
-def test_a_driver_that_is_fenced_shows_nothing(
-    query: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fenced_driver_publishes_nothing(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     spark = query.spark
 
     def fenced(side: RunningSide, output: str) -> None:
@@ -160,7 +159,7 @@ def test_a_driver_that_is_fenced_shows_nothing(
     assert {name.split("/")[0] for name in query.place.sizes()} == {"_files"}
 
 
-def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_outside_of_a_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
         EpochFiles(tmp_path / "sink")(spark.range(3).toDF("k"), 0)
     assert raised.value.error_id == "CLEANCUT_SEAL_BATCH_INVALID"
@@ -169,7 +168,7 @@ def test_rows_of_no_query_are_refused(spark: SparkSession, tmp_path: Path) -> No
 
 @long
 def test_a_batch_whose_rows_spark_sorts(query: Query) -> None:
-    """Spark cannot read such a batch once it has kept it."""
+    """Spark cannot read such a batch after it has cached it."""
     spark = query.spark
     query.run(operator=OPERATORS["aggregation-update"])
     rows = query.sink.read(spark, epoch_column="e").orderBy("e").collect()
@@ -177,7 +176,7 @@ def test_a_batch_whose_rows_spark_sorts(query: Query) -> None:
     events = spark.read.schema("k int, s string").json(str(query.home / "events"))
     wanted = events.groupBy("k").agg(F.count("*"), F.max("s")).collect()
     assert sorted_rows == {row["k"]: tuple(row)[1:] for row in wanted}
-    # Its partitions stayed as they were.
+    # Its partitions are unchanged.
     assert query.sink.epochs(session=spark)[0].files == 3
 
 
@@ -198,12 +197,12 @@ def test_epochs_without_rows_are_published_without_files(query: Query) -> None:
 
 
 def odd_place(place: Place) -> str:
-    """A path of letters that mean something elsewhere, where the place has such."""
+    """A path with letters that have a special meaning in URIs, if the location allows them."""
     return place.location + (" {b}[c]*%41" if isinstance(place, Disk) else "%41-ä")
 
 
-def test_partitions_options_and_columns_that_come_later(query: Query) -> None:
-    """Names with every letter that means something in a path, and values that look like numbers."""
+def test_partitions_options_and_added_columns(query: Query) -> None:
+    """Names with each special letter of paths, and values that look like numbers."""
     spark = query.spark
     odd = "concat('0', k % 3, ' {a,b}[c]*?%41 é/\\\\:=#字')"
 
@@ -239,7 +238,7 @@ def test_partitions_options_and_columns_that_come_later(query: Query) -> None:
     assert one.where("p like '01%'").count() == one.where("v2 >= 0 and p like '01%'").count() > 0
 
 
-def test_epochs_that_are_not_there_and_files_that_are_gone(query: Query) -> None:
+def test_missing_epochs_and_missing_files(query: Query) -> None:
     spark = query.spark
     with pytest.raises(RequestError) as raised:
         query.sink.read(spark)
@@ -258,13 +257,13 @@ def test_epochs_that_are_not_there_and_files_that_are_gone(query: Query) -> None
     assert damaged.value.error_id == "CLEANCUT_SINK_CORRUPTED"
     assert lost.split("/")[-1] in str(damaged.value)
     assert query.sink.read(spark, [1, 2]).count() > 0
-    # Whoever reads the directory with Spark alone sees nothing, and so nothing twice.
+    # Without the manifests, Spark's own reader finds no file, and so no duplicate.
     with pytest.raises(Exception, match="UNABLE_TO_INFER_SCHEMA"):
         spark.read.parquet(query.place.location)
 
 
-def test_a_file_system_that_is_not_known_to_decide_is_refused(on_disk: Query) -> None:
-    """A view hides that the disk below it could decide between two writers."""
+def test_a_file_system_without_create_if_absent_is_refused(on_disk: Query) -> None:
+    """The view hides that the disk below it could create files atomically."""
     settings = {"fs.viewfs.mounttable.epochs.link./lake": f"file://{on_disk.home}"}
     with pytest.raises(StreamingQueryException, match="CLEANCUT_OBJECT_STORE_UNSAFE"):
         on_disk.run(EpochFiles("viewfs://epochs/lake/sink"), settings=settings)
@@ -293,10 +292,10 @@ def test_the_documented_sink(on_disk: Query, spark: SparkSession) -> None:
     assert total.count() == sum(info.rows for info in names["sink"].epochs(session=spark))
 
 
-def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
+def test_the_second_of_two_runs_of_an_epoch_follows_the_first(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two drivers at once: each has found nothing published, and both have staged."""
+    """Two concurrent drivers: each has found no manifest, and both have staged the epoch."""
     spark = query.spark
     publish = Publishing.publish
     batches: list[DataFrame] = []
@@ -322,7 +321,7 @@ def test_of_two_runs_of_an_epoch_the_second_follows_the_first(
 def test_plain_readers_find_the_files_of_published_epochs(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pyarrow and Spark's own reader: neither knows of manifests."""
+    """pyarrow and Spark's own reader, which do not read manifests."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "access" if name.endswith("ID") else "secret")
     endpoint = query.place.settings.get(f"{KEYS}s3.endpoint")
@@ -337,7 +336,7 @@ def test_plain_readers_find_the_files_of_published_epochs(
     rows = query.spark.read.option("basePath", base).parquet(*paths).select("v", "p").collect()
     assert sorted(map(tuple, rows)) == wanted
     assert sink.paths([1], endpoint=endpoint) == [p for p in paths if f"={1:020d}-" in p]
-    # Files without a manifest are nobody's.
+    # Files without a manifest belong to no epoch.
     query.place.delete(f"_epochs/{EPOCHS - 1:020d}.json")
     assert sink.paths(endpoint=endpoint) == sink.paths(range(EPOCHS - 1), endpoint=endpoint)
 
@@ -353,9 +352,7 @@ def dataset(paths: list[str], endpoint: str | None) -> Any:
 
 
 @long
-def test_a_sink_goes_back_with_its_query_and_forth_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_hidden_epochs_follow_a_rollback_and_its_undo(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path, Disk(tmp_path / "sink"), cuts=True)
     query.run()
     first = sorted(query.sink.read(query.spark).collect())
@@ -363,11 +360,11 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     cleancut.rollback(location, 0, session=query.spark).apply()
     assert [published.epoch for published in query.sink.hide_epochs(after=0)] == [1, 2]
     query.run()
-    # All files of the epochs in between come in one, under a number of its own.
+    # All files of the hidden epochs are read in one epoch with a new number.
     one, other = query.sink.epochs(session=query.spark)
     assert (one.epoch, other.epoch > EPOCHS) == (0, True)
     assert query.last() == query.batch()
-    # Undone: what came in between is hidden, and what was hidden is seen.
+    # After the undo, the epoch in between is hidden, and the hidden ones are visible.
     cleancut.rollback(location, undo=True, session=query.spark).apply()
     assert [published.epoch for published in query.sink.hide_epochs(after=EPOCHS - 1)] == [
         other.epoch
@@ -377,7 +374,7 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     query.add(EPOCHS)
     query.run()
     assert query.last() == query.batch()
-    # What is hidden is there still, until it is given up and the query runs again.
+    # Hidden epochs are kept until they are deleted and the query runs again.
     assert len(attempts(query.place)) == 5
     assert query.sink.delete_hidden_epochs() == 1
     query.add(EPOCHS + 1)
@@ -386,7 +383,7 @@ def test_a_sink_goes_back_with_its_query_and_forth_again(
     assert query.last() == query.batch()
 
 
-def test_a_sink_follows_its_query_back_and_forth_by_itself(
+def test_a_sink_follows_rollbacks_and_undos_automatically(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path, Disk(tmp_path / "sink"), cuts=True)
@@ -398,7 +395,7 @@ def test_a_sink_follows_its_query_back_and_forth_by_itself(
     one, other = query.sink.epochs(session=query.spark)
     assert (one.epoch, other.epoch > EPOCHS) == (0, True)
     assert query.last() == query.batch()
-    # Undone: what came in between is hidden, and what was hidden is seen, once the query goes on.
+    # After the undo and a restart, the epoch in between is hidden, and the hidden ones are visible.
     cleancut.rollback(location, undo=True, session=query.spark).apply()
     query.add(EPOCHS)
     query.run()
@@ -408,7 +405,7 @@ def test_a_sink_follows_its_query_back_and_forth_by_itself(
     assert epochs[-1] > other.epoch
     assert sorted(query.sink.read(query.spark, epochs=range(EPOCHS)).collect()) == first
     assert query.last() == query.batch()
-    # Gone back to the epoch before the first act, and to none that came after it.
+    # A rollback to the epoch before the first operation, and to none after it.
     cleancut.rollback(location, 1, session=query.spark).apply()
     query.run()
     assert [published.epoch for published in query.sink.epochs(session=query.spark)][:2] == [0, 1]

@@ -1,4 +1,4 @@
-"""Drivers that die at each step of an epoch of `EpochFiles`, against the batch answer."""
+"""Drivers killed at each step of an epoch of `EpochFiles`, compared with the answer of a batch."""
 
 import json
 import random
@@ -39,26 +39,26 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 SEED = hunting(11)
 FILES = 8
 LIFE_LIMIT_S = PATIENCE_S
-# A kill falls into each of these; of two steps in one of them the seed draws one.
+# One kill per group; the seed selects a step of the group.
 IS_CAMPAIGN = chaos_runs() > 1
 WINDOWS = ([BEFORE], [STAGING, STAGED], [SEALED], [PUBLISHED, RETURNED])
-# At or behind these the epoch of the kill is seen.
+# After a kill at one of these steps the epoch is visible.
 VISIBLE = {PUBLISHED, RETURNED}
 
 
 def plan(seed: int) -> list[tuple[int, str]]:
-    """When the drivers die: epochs, ascending, and steps."""
+    """Plans the kills: ascending epochs, and steps."""
     draw = random.Random(seed)
-    # Each death costs the start of another driver.
+    # Each kill costs the start of another driver.
     windows = WINDOWS if IS_CAMPAIGN else WINDOWS[1::2]
     steps = [draw.choice(window) for window in windows]
     draw.shuffle(steps)
-    # A restarted query may take two files in one epoch, so there may be fewer epochs than files.
+    # A restarted query may read two files in one epoch, so there may be fewer epochs than files.
     return list(zip(sorted(draw.sample(range(FILES - 2), len(steps))), steps, strict=True))
 
 
 def live(home: Path, root: Path, server: S3Server | None, epoch: int, step: str) -> int:
-    """Runs the victim once; its exit code, negative for a signal."""
+    """Runs the victim once; returns its exit code, negative for a signal."""
     command = [sys.executable, "-m", "tests.support.sink_victim"]
     command += [str(home / "events"), str(root), server.endpoint if server else ""]
     command += [str(epoch), step]
@@ -74,7 +74,7 @@ def live(home: Path, root: Path, server: S3Server | None, epoch: int, step: str)
 
 
 def published(spark: SparkSession, place: Place) -> dict[int, list[str]]:
-    """What a reader sees, by epoch."""
+    """Returns the rows that a reader sees, by epoch."""
     sink = EpochFiles(place.location)
     rows_by_epoch: dict[int, list[str]] = {info.epoch: [] for info in sink.epochs(session=spark)}
     if rows_by_epoch:
@@ -84,7 +84,7 @@ def published(spark: SparkSession, place: Place) -> dict[int, list[str]]:
 
 
 def expected(checkpoint: Path) -> dict[int, list[str]]:
-    """The totals of each key that an epoch has met, counted here."""
+    """Returns the expected totals of each key of an epoch, computed here."""
     totals: dict[int, tuple[int, int, int]] = {}
     epochs = {}
     for epoch, (files,) in enumerate(taken(checkpoint)):
@@ -98,7 +98,7 @@ def expected(checkpoint: Path) -> dict[int, list[str]]:
 
 
 def leftovers(place: Place) -> list[str]:
-    """What lies at the sink's path beyond what is published; each file of that is looked at."""
+    """Returns the unpublished files of the sink's directory; checks the published ones."""
     sizes = place.sizes()
     named = {"_query.json"}
     for manifest in (name for name in sizes if name.startswith("_epochs/")):
@@ -119,7 +119,7 @@ def server(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @long
 @pytest.mark.parametrize("where", ["disk", "bucket"])
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
-def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
+def test_published_rows_match_the_batch_after_kills_at_any_step(
     seed: int,
     where: str,
     spark: SparkSession,
@@ -138,19 +138,21 @@ def test_what_is_published_is_the_batch_answer_wherever_drivers_die(
     seen: dict[int, list[str]] = {}
     for epoch, step in plan(seed):
         death_note(root).unlink(missing_ok=True)
-        assert live(tmp_path, root, bucket, epoch, step) == -9, f"nobody died: {epoch} {step}"
+        assert live(tmp_path, root, bucket, epoch, step) == -9, (
+            f"no driver was killed: {epoch} {step}"
+        )
         assert death_note(root).read_text() == f"{epoch} {step}"
         hit.append(f"{epoch} {step}")
         before, seen = seen, published(spark, place)
-        # What was published stays as it was, and the epoch of the kill is there or not there.
+        # Published epochs are unchanged, and the epoch of the kill is published or not.
         assert list(seen) == list(range(epoch + (step in VISIBLE)))
         assert {known: seen[known] for known in before} == before
         left.append(len(leftovers(place)))
-    # The last life is that of this process, and nobody dies in it.
+    # The last run is in this process, and is not killed.
     start_victim(spark, tmp_path / "events", root, place).awaitTermination()
     actual, wanted = published(spark, place), expected(root / "checkpoint")
     difference = Difference.between(wanted, actual)
-    show(f"seed {seed}, killed: {', '.join(hit)}; left behind: {left} files; {difference}")
+    show(f"seed {seed}, killed: {', '.join(hit)}; {left} files remain; {difference}")
     assert len(hit) == len(plan(seed))
     assert difference.none
     assert {known: actual[known] for known in seen} == seen

@@ -1,4 +1,4 @@
-"""`errors.find_error` finds the error of a query, wherever it arose: object, id, kind, facts."""
+"""`errors.find_error` finds the error of a query from any source: object, id, kind, parameters."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ Sink = Callable[[DataFrame, int], None]
 
 
 class Numbers:
-    """Distinct numbers of files, each of which is an epoch, in one or several checkpoints."""
+    """Distinct numbers from files, one file per epoch, in one or several checkpoints."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.session = with_cuts(spark, 1)
@@ -52,7 +52,7 @@ class Numbers:
         return query
 
     def failed(self, name: str, sink: Sink | None) -> CleancutError:
-        """The error that the query ends with, by the query and by what awaiting it raises."""
+        """Returns the error of the query, and checks that awaiting the query raises the same."""
         query = self.start(name, sink)
         with pytest.raises(StreamingQueryException) as raised:
             query.awaitTermination()
@@ -71,7 +71,7 @@ def numbers(spark: SparkSession, tmp_path: Path) -> Numbers:
     return made
 
 
-def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> None:
+def test_a_sink_of_another_query(numbers: Numbers, tmp_path: Path) -> None:
     sink = str(tmp_path / "sink")
     assert errors.find_error(numbers.run("first", EpochFiles(sink))) is None
     error = numbers.failed("second", EpochFiles(sink))
@@ -82,7 +82,7 @@ def test_a_sink_that_another_query_owns(numbers: Numbers, tmp_path: Path) -> Non
 
 
 def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
-    """What a driver is told whose next epoch another one commits while its sink runs."""
+    """Returns the error of a driver whose next epoch another driver commits while its sink runs."""
     numbers.run("own", sealed(lambda _rows, _epoch: None))
     copied(numbers.home / "own", numbers.home / "other")
     numbers.add()
@@ -101,13 +101,13 @@ def fenced(numbers: Numbers, sink: Sink) -> CleancutError:
     return error
 
 
-def test_a_driver_that_is_fenced_at_its_seal(numbers: Numbers) -> None:
+def test_a_driver_fenced_at_its_seal(numbers: Numbers) -> None:
     reached: list[int] = []
     fenced(numbers, sealed(lambda _rows, epoch: reached.append(epoch)))
     assert not reached
 
 
-def test_a_driver_that_is_fenced_in_its_tasks(numbers: Numbers) -> None:
+def test_a_driver_fenced_in_its_tasks(numbers: Numbers) -> None:
     reached: list[int] = []
 
     def unsealed(rows: DataFrame, epoch: int) -> None:
@@ -125,9 +125,9 @@ def collecting(rows: DataFrame, _epoch: int) -> None:
 @pytest.mark.parametrize(
     "sink", [None, collecting, sealed(collecting)], ids=["noop", "action", "sealed"]
 )
-def test_damage_that_a_task_finds(numbers: Numbers, sink: Sink | None) -> None:
+def test_corruption_found_by_a_task(numbers: Numbers, sink: Sink | None) -> None:
     numbers.run("query", sink)
-    # A new process reads the objects, and so does a query of another place.
+    # A new process reads the objects, and so does a query at another location.
     shutil.move(numbers.home / "query", numbers.home / "moved")
     (segment,) = (numbers.home / "moved").glob("cleancut/segments/*/*.seg")
     flip(segment, position=segment.stat().st_size // 2)
@@ -138,7 +138,7 @@ def test_damage_that_a_task_finds(numbers: Numbers, sink: Sink | None) -> None:
     assert "moved" in error.params["path"]
 
 
-def test_a_start_that_is_refused(numbers: Numbers) -> None:
+def test_a_refused_start(numbers: Numbers) -> None:
     numbers.run("query", None)
     numbers.session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
     with pytest.raises(Py4JJavaError) as raised:
@@ -149,7 +149,7 @@ def test_a_start_that_is_refused(numbers: Numbers) -> None:
     assert error.params["location"].endswith("/query")
 
 
-def test_an_error_that_a_function_has_wrapped(numbers: Numbers, tmp_path: Path) -> None:
+def test_an_error_wrapped_by_a_function(numbers: Numbers, tmp_path: Path) -> None:
     sink = str(tmp_path / "sink")
     numbers.run("first", EpochFiles(sink))
 
@@ -165,7 +165,7 @@ def test_an_error_that_a_function_has_wrapped(numbers: Numbers, tmp_path: Path) 
 
 
 def readme_says(query: StreamingQuery) -> None:
-    """What the README does with a query that has ended."""
+    """Runs the README's code for a query that has ended."""
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     (example,) = (block for block in blocks if "errors.find_error(" in block)
     exec(textwrap.dedent(example), {"cleancut": cleancut, "query": query})
@@ -174,7 +174,7 @@ def readme_says(query: StreamingQuery) -> None:
 def test_the_example_of_the_readme_decides_between_restart_and_stop(
     numbers: Numbers, tmp_path: Path
 ) -> None:
-    """It stopped a program whose query had ended well, with the word None."""
+    """The code stopped a program whose query had ended without an error."""
     sink = str(tmp_path / "sink")
     readme_says(numbers.run("first", EpochFiles(sink)))
 
@@ -195,7 +195,7 @@ def test_the_example_of_the_readme_decides_between_restart_and_stop(
             readme_says(query)
 
 
-def test_what_is_none_of_ours(numbers: Numbers) -> None:
+def test_a_foreign_error(numbers: Numbers) -> None:
     def failing(_rows: DataFrame, _epoch: int) -> None:
         raise ValueError("7 is not [CLEANCUT_FENCED] here")
 

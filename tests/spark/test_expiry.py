@@ -1,4 +1,4 @@
-"""A query goes on after its old cuts were given up by hand, and from savepoints."""
+"""A query continues after its old cuts expired, and from savepoints."""
 
 import time
 from collections.abc import Callable
@@ -24,12 +24,12 @@ PINS = 3
 
 
 class Counting(CountedFiles):
-    """A count by key, whose sink keeps what it is shown last of each key."""
+    """A count by key, whose sink records the last row of each key."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(directory, keys=50)
         self.session = spark.newSession()
-        # All cuts stay until they are given up, and old ones lead to bases of their own.
+        # Cuts are retained until they expire by command, and old ones reference other snapshots.
         for key, value in (SETTINGS | {"spark.sql.streaming.minBatchesToRetain": "100"}).items():
             self.session.conf.set(key, value)
         self.checkpoint = directory / "checkpoint"
@@ -37,7 +37,7 @@ class Counting(CountedFiles):
         self.epochs: list[int] = []
 
     def run(self, *, dies_at: int | None = None) -> None:
-        """Takes all files; or fails in an epoch, before that is committed."""
+        """Processes all files, or fails in an epoch before its commit."""
 
         def sink(batch: DataFrame, epoch: int) -> None:
             self.shown |= {row["k"]: row["count"] for row in batch.collect()}
@@ -54,7 +54,7 @@ class Counting(CountedFiles):
             assert dies_at == self.epochs[-1]
 
     def expected(self) -> dict[int, int]:
-        """The answer of a batch over all files."""
+        """Returns the answer of a batch over all files."""
         rows = self.session.read.schema("k long").json(str(self.source)).groupBy("k").count()
         return {row["k"]: row["count"] for row in rows.collect()}
 
@@ -64,7 +64,7 @@ class Counting(CountedFiles):
 
 
 def when_over(there: Checkpoint) -> None:
-    """A run says that it has ended when Spark has told so, which is soon after."""
+    """Waits for the end marker of the run, which Spark's listener writes a little later."""
     end = time.monotonic() + PATIENCE_S
     while there.collect_garbage().owner is not None:
         assert time.monotonic() < end
@@ -77,7 +77,7 @@ def stored_bytes(location: Path) -> int:
     return sum(path.stat().st_size for path in files if path.is_file())
 
 
-def test_a_query_goes_on_after_its_cuts_were_given_up(
+def test_a_query_continues_after_its_cuts_expired(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     draw = Random(SEED)
@@ -99,14 +99,14 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     assert done.epochs == plan.epochs == tuple(epochs[:-keep])
     assert done.segments > 0
     assert stored_bytes(counting.checkpoint) == before - plan.bytes == plan.bytes_left
-    # What stays is what it was, byte for byte and row by row.
+    # The retained states are unchanged, byte for byte and row by row.
     assert there.verify().ok, str(there.verify())
     for epoch in epochs[-keep:]:
         assert counting.stored(at=epoch) == states[epoch]
     for epoch in pins:
         assert counting.stored(at=f"of-{epoch}") == states[epoch]
         there.test_restore(f"of-{epoch}")
-    # An epoch fails after its sink, with nothing but one cut behind it; it leaves orphans.
+    # An epoch fails after its sink, with only one earlier cut; it leaves orphans.
     there.expire(retain_last=1).apply()
     counting.add()
     counting.run(dies_at=epochs[-1] + 1)
@@ -117,7 +117,7 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     counting.run()
     assert counting.epochs[FILES:] == [epochs[-1] + step for step in (1, 1, 2, 3)]
     assert counting.stored() == counting.shown == counting.expected()
-    # Back to a savepoint whose epoch's cut is gone, and on from there to the same.
+    # A rollback to a savepoint whose epoch has no cut, and the same result from there.
     oldest = min(pins)
     cleancut.rollback(str(counting.checkpoint), f"of-{oldest}", session=counting.session).apply()
     assert counting.stored() == states[oldest]
@@ -127,7 +127,7 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     show(f"seed {SEED}, {keep} of {len(epochs)} cuts kept, savepoints of {sorted(pins)}: {done}")
 
 
-def test_nothing_is_given_up_beside_a_query_that_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_expiry_is_refused_while_a_query_runs(spark: SparkSession, tmp_path: Path) -> None:
     counting = Counting(spark, tmp_path)
     counting.add(3)
     writer = counting.counted(counting.session).writeStream.outputMode("update").format("noop")
@@ -140,7 +140,7 @@ def test_nothing_is_given_up_beside_a_query_that_runs(spark: SparkSession, tmp_p
         with pytest.raises(RequestError, match=str(query.runId)):
             plan.apply()
         assert len(there.cuts()) == 3
-        # What looks after a query is told by it.
+        # `status` reports it to operators.
         proof = there.test_restore(1)
         there.replicate(tmp_path / "copy")
         counting.add()

@@ -1,7 +1,8 @@
-"""Epochs that were sealed with rows in flight, by drivers that died, of a query that draws numbers.
+"""Epochs sealed with in-flight rows by drivers that crashed, of a query with random numbers.
 
-Such an epoch cannot be run again as it was. What was sealed is finished: state, rows in flight and,
-with `EpochFiles`, the rows that were staged. The numbers in the rows tell which run made them.
+Such an epoch cannot be repeated as it was. It is finished instead: with the sealed state, the
+in-flight rows and, with `EpochFiles`, the staged rows. The numbers in the rows identify the run
+that computed them.
 """
 
 import dataclasses
@@ -54,7 +55,7 @@ LIFE_LIMIT_S = PATIENCE_S
 
 
 class DeathError(OSError):
-    """What a driver's death looks like to Spark, within one process."""
+    """The crash of a driver as Spark sees it, within one process."""
 
 
 def query_at(
@@ -66,7 +67,7 @@ def query_at(
 
 
 def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`EpochFiles` fails once, behind the first seal of an epoch with rows in flight."""
+    """`EpochFiles` that fails once, after the first seal of an epoch with in-flight rows."""
     close = RunningSide.close
 
     def dies(side: RunningSide, output: str) -> None:
@@ -74,13 +75,13 @@ def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
         epoch = side.batch.epoch
         if query.seal(epoch) is not None:
             monkeypatch.undo()
-            raise DeathError(f"behind the seal of epoch {epoch}")
+            raise DeathError(f"after the seal of epoch {epoch}")
 
     monkeypatch.setattr(RunningSide, "close", dies)
 
 
 def staged_rows(query: Unsteady, spark: SparkSession) -> list[Row]:
-    """What the driver that died had staged of the epoch that it sealed, by key."""
+    """Returns the rows that the crashed driver staged for its sealed epoch, by key."""
     epoch, _ = query.sealed()
     (directory,) = (query.root / "sink/_files").glob(f"cleancut_attempt={epoch:020d}-*")
     rows = spark.read.option("basePath", str(directory)).parquet(
@@ -93,11 +94,11 @@ def in_flight(channels: Iterable[ShuffleInputInfo]) -> int:
     return sum(channel.in_flight_rows for channel in channels)
 
 
-def die_behind_the_seal(
+def crash_after_the_seal(
     query: Unsteady, spark: SparkSession, sink: Callable[[DataFrame, int], None]
 ) -> tuple[int, Cut]:
-    """Runs the query until it fails; the epoch that is sealed then, and the seal."""
-    with pytest.raises(StreamingQueryException, match="behind the seal"):
+    """Runs the query until it fails; returns the sealed epoch and the seal."""
+    with pytest.raises(StreamingQueryException, match="after the seal"):
         query.start(spark, sink).awaitTermination()
     return query.sealed()
 
@@ -107,7 +108,7 @@ def run_to_the_end(query: Unsteady, spark: SparkSession) -> None:
 
 
 def live(query: Unsteady, home: Path, step: str, master: str = CLUSTER) -> int:
-    """Runs the query in a process of its own; its exit code."""
+    """Runs the query in a separate process; returns its exit code."""
     command = [sys.executable, "-m", "tests.support.unsteady", master]
     command += [str(query.source.directory), str(query.root), step, query.checkpoint]
     log = home / "life.log"
@@ -121,13 +122,13 @@ def live(query: Unsteady, home: Path, step: str, master: str = CLUSTER) -> int:
 
 
 def content(seal: Cut) -> Cut:
-    """What is sealed, whoever says so."""
+    """Returns the content of a seal, without its run."""
     anybody = {"path": "", "run_id": "", "generation": 0, "token": "", "written_ms": 0}
     return dataclasses.replace(seal, **anybody)  # type: ignore[arg-type]
 
 
 @long
-def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_was(
+def test_an_epoch_is_finished_as_sealed_after_kills_of_drivers(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     query = query_at(tmp_path)
@@ -140,7 +141,7 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
     for step in (FINISHED, PUBLISHED):
         assert live(query, tmp_path, step) == -9
         assert (query.root / "died").read_text() == f"{epoch} {step}"
-        # A run that follows a seal says so by a copy under its own name.
+        # A run that follows a seal copies it under its own name.
         assert query.sealed()[0] == epoch
         assert content(query.sealed()[1]) == content(sealed)
     assert live(query, tmp_path, "none") == 0
@@ -156,7 +157,7 @@ def test_drivers_that_die_behind_the_seal_leave_an_epoch_that_is_finished_as_it_
 
 
 @long
-def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
+def test_an_epoch_sealed_in_a_bucket_is_finished(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with s3proxy(tmp_path) as server:
@@ -183,7 +184,7 @@ def test_an_epoch_that_is_sealed_in_a_bucket_is_finished(
         pytest.param(dict(CHECKPOINT_IDS), id="format 2", marks=long),
     ],
 )
-def test_an_epoch_that_cannot_be_run_again_is_finished(
+def test_an_unrepeatable_epoch_is_finished(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -191,7 +192,7 @@ def test_an_epoch_that_cannot_be_run_again_is_finished(
 ) -> None:
     query = query_at(tmp_path, settings=settings)
     dying(query, monkeypatch)
-    epoch, sealed = die_behind_the_seal(query, spark, query.sink)
+    epoch, sealed = crash_after_the_seal(query, spark, query.sink)
     staged = staged_rows(query, spark)
     run_to_the_end(query, spark)
     rows = read(query, spark)
@@ -203,10 +204,10 @@ def test_an_epoch_that_cannot_be_run_again_is_finished(
 
 
 @long
-def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
+def test_the_first_epoch_of_a_run_is_finished_without_in_flight_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its operators have decided on nothing, so that no task would find that its rows differ."""
+    """Its operators have no decision, so no task would detect that its rows differ."""
     query = query_at(tmp_path, settings={MODE: "aligned"})
     close = RunningSide.close
     deaths: list[bool] = []
@@ -216,13 +217,13 @@ def test_the_first_epoch_of_a_run_is_finished_too_without_a_row_in_flight(
         epoch = side.batch.epoch
         if epoch == 2 and len(deaths) < 2:
             deaths.append(query.seal_file(epoch).exists())
-            raise DeathError("behind the seal")
+            raise DeathError("after the seal")
 
     monkeypatch.setattr(RunningSide, "close", dies)
     for _ in range(2):
-        with pytest.raises(StreamingQueryException, match="behind the seal"):
+        with pytest.raises(StreamingQueryException, match="after the seal"):
             run_to_the_end(query, spark)
-    # Only a run that follows another has to see to it that the two do not both show the epoch.
+    # Only a run with a predecessor has to ensure that the two do not both publish the epoch.
     assert deaths == [False, True]
     path = query.seal_file(2)
     sealed = read_cut(path.read_bytes(), str(path), 2)
@@ -240,7 +241,7 @@ def pairs(rows: DataFrame) -> DataFrame:
 
 
 def check_pairs(query: Unsteady, rows: list[Row]) -> None:
-    """Each pair comes once, and a row has one number in all of its pairs."""
+    """Checks that each pair is emitted once, and that a row has one number in all of its pairs."""
     given = [row for file in range(FILES) for row in query.source.rows_of(file)]
     wanted = Counter(
         (a["number"], b["number"])
@@ -265,7 +266,7 @@ def numbered(form: str) -> Callable[[DataFrame], DataFrame]:
 
 
 def check_numbered(query: Unsteady, rows: list[Row]) -> None:
-    """The rows of each key are counted from 1 on, without a gap."""
+    """Checks that the rows of each key are counted from 1 without gaps."""
     given = [row["key"] for file in range(FILES) for row in query.source.rows_of(file)]
     wanted = sorted((key, n + 1) for key, count in Counter(given).items() for n in range(count))
     assert sorted((row["k"], row["c"]) for row in rows) == wanted
@@ -285,7 +286,7 @@ def test_epochs_of_other_operators_are_finished_too(
     given = query_at(tmp_path)
     query = dataclasses.replace(given, build=build, mode="append")
     dying(query, monkeypatch)
-    epoch, sealed = die_behind_the_seal(query, spark, query.sink)
+    epoch, sealed = crash_after_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
     runs = {info.epoch: info.run_id for info in query.sink.epochs(session=spark)}
     assert runs[epoch] == sealed.run_id != runs[epoch + 1]
@@ -302,17 +303,17 @@ def windows(rows: DataFrame) -> DataFrame:
     return grouped.select(F.unix_millis("w.end").alias("end"), "key", "rows")
 
 
-def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
+def test_the_watermark_continues_after_a_finished_epoch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = dataclasses.replace(query_at(tmp_path), build=windows, mode="append")
     dying(query, monkeypatch)
-    epoch, _ = die_behind_the_seal(query, spark, query.sink)
+    epoch, _ = crash_after_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
     given = [row for file in range(FILES) for row in query.source.rows_of(file)]
     times = [int(row["at"].timestamp() * 1000) for row in given]
     checkpoint = Checkpoint(query.checkpoint)
-    # As without a crash, each epoch having a file.
+    # As without a crash: one file per epoch.
     latest = max(times[: (epoch + 1) * ROWS]) - DELAY_S * 1000
     assert checkpoint.cut(epoch).next_watermark_ms == max(latest, 0)
     watermark = checkpoint.cut(max(cut.epoch for cut in checkpoint.cuts())).watermark_ms
@@ -329,20 +330,20 @@ def test_the_watermark_goes_on_behind_an_epoch_that_is_finished(
 
 
 def failing_once(query: Unsteady, write: Callable[[DataFrame, int], None]) -> Callable[..., None]:
-    """The function, and the death of its driver behind it."""
+    """A function, and the crash of its driver after it."""
     seen: list[int] = []
 
     def dies(df: DataFrame, epoch: int) -> None:
         write(df, epoch)
         if not seen and query.seal(epoch) is not None:
             seen.append(epoch)
-            raise DeathError(f"behind the seal of epoch {epoch}")
+            raise DeathError(f"after the seal of epoch {epoch}")
 
     return dies
 
 
-class Replacing:
-    """Writes an epoch in place of what it has written of it."""
+class ReplacingSink:
+    """Replaces the earlier rows of an epoch."""
 
     def __init__(self) -> None:
         self.epochs: dict[int, list[Row]] = {}
@@ -361,10 +362,10 @@ class Replacing:
 
 
 @long
-def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
+def test_a_function_that_has_written_the_epoch_is_not_called_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    query, write = query_at(tmp_path), Replacing()
+    query, write = query_at(tmp_path), ReplacingSink()
     sink = failing_once(query, write)
     calls: list[int] = []
 
@@ -372,7 +373,7 @@ def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
         calls.append(epoch)
         return epoch in write.epochs
 
-    epoch, _ = die_behind_the_seal(query, spark, sealed(sink, written=written))
+    epoch, _ = crash_after_the_seal(query, spark, sealed(sink, written=written))
     before = {known: list(rows) for known, rows in write.epochs.items()}
     query.start(spark, sealed(sink, written=written)).awaitTermination()
     assert write.calls.count(epoch) == 1
@@ -381,19 +382,19 @@ def test_a_function_that_has_written_the_epoch_need_not_have_it_again(
     assert query.check(write.rows()) == FILES * ROWS
 
 
-def test_a_function_that_needs_the_rows_again_is_told_the_way_out(
+def test_a_function_that_needs_the_rows_again_is_refused_with_a_remedy(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    query, write = query_at(tmp_path), Replacing()
+    query, write = query_at(tmp_path), ReplacingSink()
     sink = failing_once(query, write)
-    epoch, _ = die_behind_the_seal(query, spark, sealed(sink))
+    epoch, _ = crash_after_the_seal(query, spark, sealed(sink))
     for _ in range(2):
         with pytest.raises(
             StreamingQueryException, match="CLEANCUT_IN_FLIGHT_INPUT_MISMATCH"
         ) as raised:
             query.start(spark, sealed(sink)).awaitTermination()
     assert f"cuts/{epoch:020d}*.sealed" in str(raised.value)
-    # What the error says, for a function that replaces what it has written.
+    # The remedy in the error, for a function that replaces its earlier rows.
     for seal in query.seal_files(epoch):
         seal.unlink()
     query.start(spark, sealed(sink)).awaitTermination()
@@ -401,12 +402,12 @@ def test_a_function_that_needs_the_rows_again_is_told_the_way_out(
     assert query.check(write.rows()) == FILES * ROWS
 
 
-def test_an_epoch_with_equal_input_is_run_again_for_a_function_that_asks_for_it(
+def test_an_epoch_with_equal_input_is_repeated_on_request(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    query, write = query_at(tmp_path, steady=True), Replacing()
+    query, write = query_at(tmp_path, steady=True), ReplacingSink()
     sink = failing_once(query, write)
-    epoch, _ = die_behind_the_seal(query, spark, sealed(sink))
+    epoch, _ = crash_after_the_seal(query, spark, sealed(sink))
     before = sorted(map(str, write.epochs[epoch]))
     query.start(spark, sealed(sink)).awaitTermination()
     assert write.calls.count(epoch) == 2
@@ -415,12 +416,12 @@ def test_an_epoch_with_equal_input_is_run_again_for_a_function_that_asks_for_it(
 
 
 @pytest.mark.parametrize("steady", [pytest.param(True, marks=long), False])
-def test_what_was_staged_and_is_gone_is_only_missed_where_it_cannot_be_made_again(
+def test_lost_staged_files_are_an_error_only_if_unrepeatable(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: bool
 ) -> None:
     query = query_at(tmp_path, steady=steady)
     dying(query, monkeypatch)
-    epoch, _ = die_behind_the_seal(query, spark, query.sink)
+    epoch, _ = crash_after_the_seal(query, spark, query.sink)
     (directory,) = (query.root / "sink/_files").glob(f"cleancut_attempt={epoch:020d}-*")
     next(directory.glob("part-*")).unlink()
     if steady:
@@ -432,19 +433,19 @@ def test_what_was_staged_and_is_gone_is_only_missed_where_it_cannot_be_made_agai
 
 
 def flip(path: Path, at: int) -> None:
-    # Hadoop keeps checksums of its own beside local files, and would be the first to find it.
+    # Hadoop keeps checksum files next to local files, and would detect the flip first.
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
     body = bytearray(path.read_bytes())
     body[at] ^= 1
     path.write_bytes(body)
 
 
-def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
+def test_a_corrupted_sealed_epoch_is_named_and_not_published(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = query_at(tmp_path)
     dying(query, monkeypatch)
-    epoch, sealed = die_behind_the_seal(query, spark, query.sink)
+    epoch, sealed = crash_after_the_seal(query, spark, query.sink)
     root = Path(query.checkpoint) / "cleancut"
     last = sealed_frames(Directory(LocalFileSystem(), str(root)), sealed)
     state = next(frame for frame in last if not frame.store.store.startswith("cleancut-channel"))
@@ -473,12 +474,12 @@ def test_what_is_damaged_of_a_sealed_epoch_is_named_and_nothing_of_it_is_shown(
     assert query.check(read(query, spark)) == FILES * ROWS
 
 
-def test_the_seal_says_what_was_staged(
+def test_the_seal_names_the_staged_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = query_at(tmp_path)
     dying(query, monkeypatch)
-    epoch, _ = die_behind_the_seal(query, spark, query.sink)
+    epoch, _ = crash_after_the_seal(query, spark, query.sink)
     outputs: list[str | None] = []
     sealed = RunningSide.sealed_output
 
@@ -491,5 +492,5 @@ def test_the_seal_says_what_was_staged(
     kind, _, body = (outputs[0] or "").partition("\n")
     assert kind == "cleancut.sinks"
     assert json.loads(json.loads(body)[query.sink.name])["epoch"] == epoch
-    # Epochs behind it have been sealed by no other run.
+    # No other run has sealed later epochs.
     assert set(outputs[1:]) == {None}

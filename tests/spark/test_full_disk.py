@@ -1,4 +1,4 @@
-"""A checkpoint on a file system without room: a clear error, and after it the right result."""
+"""A checkpoint on a full file system: a clear error, and afterwards the right result."""
 
 import contextlib
 import subprocess
@@ -24,14 +24,14 @@ SEED = fixed(8)
 OPERATOR = OPERATORS["aggregation-update"]
 DISK = "4m"
 PAGE_BYTES = 4096
-# An epoch of this query takes about 20 pages: offsets and source log, state, commits.
+# An epoch of this query takes about 20 pages: offset log and source log, state, commit log.
 FREE_PAGES = range(0, 60, 2)
 NO_SPACE = "No space left on device"
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own for the checkpoint."""
+    """Mounts a separate file system for the checkpoint."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(disk)]
@@ -46,7 +46,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(ballast: Path, *, free_pages: int) -> None:
-    """Takes all room of the file system but a few pages."""
+    """Fills the file system except a few pages."""
     with ballast.open("wb", buffering=0) as file:
         with contextlib.suppress(OSError):
             while file.write(bytes(PAGE_BYTES)) == PAGE_BYTES:
@@ -55,7 +55,9 @@ def fill(ballast: Path, *, free_pages: int) -> None:
 
 
 def one_more_epoch(spark: SparkSession, root: Path, events: Path) -> str:
-    """What the next epoch came to: done, the id of our error, or a failure of Spark's own files."""
+    """Returns the result of the next epoch: done, the ID of our error, or a failure of Spark's
+    files.
+    """
     sink = FailureNoted(EpochFiles(root / "results"))
     query = start(spark, OPERATOR, events=events, root=root, sink=sink)
     with contextlib.suppress(StreamingQueryException):
@@ -74,12 +76,12 @@ def one_more_epoch(spark: SparkSession, root: Path, events: Path) -> str:
 
 
 @long
-def test_query_fails_clearly_on_a_full_disk_and_goes_on_when_there_is_room(
+def test_query_fails_on_a_full_disk_and_continues_with_free_space(
     small_disk: Path, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     events, root, peer = tmp_path / "events", small_disk / "query", tmp_path / "peer"
     root.mkdir()
-    # The results are not short of room, so that nothing but the checkpoint can fail.
+    # The results are on another file system, so that only the checkpoint can fail.
     (tmp_path / "results").mkdir()
     (root / "results").symlink_to(tmp_path / "results")
     ballast = small_disk / "ballast"

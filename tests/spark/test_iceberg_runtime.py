@@ -1,9 +1,9 @@
-"""Iceberg's runtime for Spark, of the newest line that it exists for, beside Cleancut's state.
+"""Iceberg's runtime for Spark, of its newest supported version, together with Cleancut's state.
 
-A query that drops duplicates and counts in windows, on a cluster of processes whose driver and
-executors are killed while it runs. Its rows go into an Iceberg table by `IcebergSink`, or by
-Iceberg's own sink of streams; what Iceberg's runtime then reads in that session is compared with
-the rows of a batch. `make spark41` sets `CLEANCUT_ICEBERG_JARS`.
+A query that drops duplicates and counts in windows runs on a cluster of processes, whose driver and
+executors are killed. `IcebergSink` or Iceberg's own streaming sink writes its rows to an Iceberg
+table. The rows that Iceberg's runtime reads in that session are compared with the rows of a batch.
+`make spark41` sets `CLEANCUT_ICEBERG_JARS`.
 """
 
 import json
@@ -34,7 +34,7 @@ DRIVER_KILLS, EXECUTOR_KILLS = 2, 1
 
 
 @pytest.mark.parametrize("kind", [OURS, THEIRS])
-def test_a_table_has_the_rows_of_a_batch_wherever_processes_die(
+def test_a_table_has_the_rows_of_a_batch_after_kills(
     kind: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     events = tmp_path / "events"
@@ -51,21 +51,21 @@ def test_a_table_has_the_rows_of_a_batch_wherever_processes_die(
     )
     campaign.run(progress=lambda: len(list(tmp_path.glob("checkpoint/commits/[0-9]*"))))
     assert (campaign.drivers_killed, campaign.executors_killed) == (DRIVER_KILLS, EXECUTOR_KILLS)
-    # Spark runs no epoch without input after a restart, which may have left windows open.
+    # Spark runs no epoch without input after a restart, which may leave windows open.
     write_closing(events, FILES + 1)
     Campaign(command, tmp_path / "last", SEED, driver_kills=0, executor_kills=0).run(lambda: 0)
     rows = json.loads((tmp_path / "read.json").read_text())
     batch = counted(spark.read.schema(SCHEMA).json(str(events))).collect()
-    # Those of the last file, which only moves the watermark, are open.
+    # The windows of the last file, which only advances the watermark, are open.
     last = max(row["at"] for row in batch)
     expected = sorted(list(row) for row in batch if row["at"] < last)
     show(f"seed {SEED}: {len(rows)} rows in {campaign.lives} lives")
     assert rows == expected
-    # By Python's client, from the same catalog.
+    # By the Python client, from the same catalog.
     of_python = columns(OfIceberg(tmp_path).rows(), "at", "k", "n", "total")
     assert of_python == [tuple(row) for row in expected]
     checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
-    # A driver that is started anew may take two files at once.
+    # A restarted driver may read two files at once.
     assert len(checkpoint.cuts()) >= FILES - DRIVER_KILLS
     report = checkpoint.verify()
     assert report.ok, report

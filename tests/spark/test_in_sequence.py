@@ -1,4 +1,4 @@
-"""Rows in sequence: restarts beside Spark's provider, gaps, errors, and rows in flight."""
+"""`in_sequence`: restarts compared with Spark's provider, gaps, errors, and in-flight rows."""
 
 import json
 import os
@@ -40,7 +40,7 @@ FIRST_TIME_S = 1_000_000_000
 
 
 class Feed:
-    """Files of rows, of which each is an epoch, and the query that puts them in sequence."""
+    """Files of rows, one per epoch, and the query that puts the rows in sequence."""
 
     def __init__(self, spark: SparkSession, home: Path, provider: str = CLEANCUT) -> None:
         self.session = spark.newSession()
@@ -54,7 +54,7 @@ class Feed:
     def put(self, *rows: dict[str, Any]) -> None:
         path = self.home / "in" / f"{self.files:04d}.json"
         path.write_text("\n".join(json.dumps(row, default=str) for row in rows))
-        # Spark takes files in the order of these.
+        # Spark reads files in the order of these times.
         os.utime(path, (FIRST_TIME_S + self.files,) * 2)
         self.files += 1
 
@@ -80,7 +80,7 @@ class Feed:
         )
 
     def run(self, **options: Any) -> list[int]:
-        """The numbers that come out, of a run to the end of what there is."""
+        """Runs the query to the end of the input; returns the emitted numbers."""
         before = len(self.rows)
         query = self.start(**options)
         query.awaitTermination()
@@ -118,8 +118,8 @@ def feed(spark: SparkSession, tmp_path: Path) -> Feed:
     return Feed(spark, tmp_path)
 
 
-def drawn() -> Iterator[list[dict[str, Any]]]:
-    """Epochs of rows of several keys, out of order and some twice; the log skips numbers."""
+def random_log() -> Iterator[list[dict[str, Any]]]:
+    """Returns epochs of unordered rows of several keys, with duplicates and skipped numbers."""
     draw = random.Random(SEED)
     sent: list[tuple[float, dict[str, Any]]] = []
     for key in "abcdef":
@@ -133,7 +133,7 @@ def drawn() -> Iterator[list[dict[str, Any]]]:
                 "at": (BEGIN + timedelta(seconds=n)).isoformat(),
             }
             before = lsn
-            # A key begins with what the first epoch has of it.
+            # A key starts with its lowest number in the first epoch.
             late = draw.choice([0, 0, 25]) if n > 1 else 0
             copies = 2 if draw.random() < 0.1 else 1
             sent += [(n + draw.random() * late, row) for _ in range(copies)]
@@ -143,13 +143,13 @@ def drawn() -> Iterator[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("provider", [CLEANCUT, pytest.param(ROCKSDB, marks=long)])
-def test_a_log_with_holes_comes_once_and_in_order_through_restarts(
+def test_a_log_with_gaps_is_emitted_once_and_in_order_through_restarts(
     provider: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     feed = Feed(spark, tmp_path, provider)
     sent: list[dict[str, Any]] = []
     dropped = 0
-    for number, rows in enumerate(drawn()):
+    for number, rows in enumerate(random_log()):
         sent += rows
         feed.put(*rows)
         if number % 3 == 2:
@@ -173,7 +173,7 @@ def test_a_log_with_holes_comes_once_and_in_order_through_restarts(
         assert sum(value["dropped"] for value in kept.values()) == dropped
 
 
-def test_rows_of_an_epoch_are_sorted_by_number_where_spark_sorts_them(feed: Feed) -> None:
+def test_rows_of_an_epoch_are_sorted_by_number_by_spark(feed: Feed) -> None:
     feed.put_numbers(3, 1, 2)
     query: Any = feed.start(first=1)
     query.awaitTermination()
@@ -185,7 +185,7 @@ def test_rows_of_an_epoch_are_sorted_by_number_where_spark_sorts_them(feed: Feed
     assert query.lastProgress.stateOperators[0].numRowsUpdated == 1
 
 
-def test_a_key_of_which_no_first_number_is_known_begins_with_the_lowest(feed: Feed) -> None:
+def test_a_key_without_first_number_begins_with_the_lowest(feed: Feed) -> None:
     feed.put_numbers(7, 5)
     assert feed.run() == [5]
     feed.put_numbers(4, 6)
@@ -193,7 +193,7 @@ def test_a_key_of_which_no_first_number_is_known_begins_with_the_lowest(feed: Fe
     assert feed.counts["dropped"] == 1
 
 
-def test_a_gap_is_given_up_by_event_time_and_told_of(feed: Feed) -> None:
+def test_a_gap_is_skipped_by_event_time_and_reported(feed: Feed) -> None:
     options = {
         "watermark": "10 seconds",
         "event_time": "at",
@@ -205,7 +205,7 @@ def test_a_gap_is_given_up_by_event_time_and_told_of(feed: Feed) -> None:
     feed.put_numbers(6, second=40)
     assert feed.run(**options) == [1]
     assert [entry["value"]["held"] for entry in feed.state("sequence")] == [2]
-    # The watermark is 36 s behind this epoch, and the row 3 has waited since 20 s.
+    # The watermark is 36 s before this epoch, and row 3 has waited since 20 s.
     feed.put_numbers(7, second=46)
     assert feed.run(**options) == [3]
     feed.put_numbers(4, 2, 5, second=45)
@@ -216,7 +216,7 @@ def test_a_gap_is_given_up_by_event_time_and_told_of(feed: Feed) -> None:
     assert feed.counts["dropped"] == 1
 
 
-def test_a_gap_is_given_up_by_the_clock_in_an_epoch_without_rows(feed: Feed) -> None:
+def test_a_gap_is_skipped_by_processing_time_in_an_epoch_without_rows(feed: Feed) -> None:
     feed.put_numbers(5)
     feed.put_numbers(6, 8)
     query = feed.start(
@@ -235,19 +235,19 @@ def test_a_gap_is_given_up_by_the_clock_in_an_epoch_without_rows(feed: Feed) -> 
     assert [row.gap.after if row.gap else None for row in feed.rows] == [None, None, 6]
 
 
-def test_a_gap_that_is_waited_for_is_counted_as_overdue(feed: Feed) -> None:
+def test_an_awaited_gap_is_counted_as_overdue(feed: Feed) -> None:
     options = {"watermark": "0 seconds", "event_time": "at", "gap_timeout": timedelta(seconds=16)}
     feed.put_numbers(1, 3, second=0)
     feed.put_numbers(4, second=60)
     assert feed.run(**options, first=1) == [1]
     assert feed.counts["overdue"] == 1
-    # What is not behind the watermark, Spark drops.
+    # Spark drops rows before the watermark.
     feed.put_numbers(2, second=61)
     assert feed.run(**options, first=1) == [2, 3, 4]
     assert feed.counts["overdue"] == 0
 
 
-def test_a_gap_fails_the_query_until_what_is_missing_comes(feed: Feed) -> None:
+def test_a_gap_fails_the_query_until_the_missing_rows_arrive(feed: Feed) -> None:
     options = {
         "watermark": "0 seconds",
         "event_time": "at",
@@ -267,7 +267,7 @@ def test_a_gap_fails_the_query_until_what_is_missing_comes(feed: Feed) -> None:
     assert feed.run(**options | {"on_gap": "wait"}) == [2, 3, 4, 5]
 
 
-def test_no_more_rows_of_a_key_are_held_than_are_allowed(feed: Feed) -> None:
+def test_the_number_of_held_rows_of_a_key_is_limited(feed: Feed) -> None:
     feed.put_numbers(1, *range(3, 8))
     error = feed.failed(first=1, max_held=4)
     assert error.error_id == "CLEANCUT_SEQUENCE_FULL"
@@ -312,7 +312,7 @@ def test_a_row_that_cannot_be_in_sequence_fails_the_query(
     ],
     ids=str,
 )
-def test_what_makes_no_sequence_is_refused_at_once(
+def test_invalid_sequences_are_refused_immediately(
     feed: Feed, options: dict[str, Any], problem: str
 ) -> None:
     feed.put_numbers(1)
@@ -322,7 +322,7 @@ def test_what_makes_no_sequence_is_refused_at_once(
     assert problem in raised.value.params["problem"]
 
 
-def test_a_feed_keeps_its_order_while_rows_are_in_flight(
+def test_a_feed_keeps_its_order_with_rows_in_flight(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     feed = ChangeFeed(tmp_path / "in", SEED, files=6)
@@ -341,7 +341,7 @@ def test_a_feed_keeps_its_order_while_rows_are_in_flight(
     assert channel == {(0, "cleancut-channel-0")}
     rows = checkpoint.in_flight(0, at=flying[0]).num_rows
     assert rows > 0
-    show(f"seed {SEED}: {len(flying)} epochs with rows in flight, {rows} in the first; {compared}")
+    show(f"seed {SEED}: {len(flying)} epochs with in-flight rows, {rows} in the first; {compared}")
 
 
 UNSORTED = """
@@ -362,13 +362,13 @@ print("ORDERED")
 
 
 @long
-def test_without_the_extension_rows_are_sorted_all_the_same(tmp_path: Path) -> None:
+def test_rows_are_sorted_without_the_extension(tmp_path: Path) -> None:
     ended = run_script(UNSORTED, str(tmp_path / "feed"))
     assert "ORDERED" in ended.stdout, ended.stderr
 
 
 @long
 def test_the_documented_feed_comes_in_order(tmp_path: Path) -> None:
-    """The page makes its own session, which takes a process of its own."""
+    """The page creates its own session, which needs a separate process."""
     page = "\n".join([*blocks(PAGE, "python"), "print(len(emitted), 'rows in order')"])
     assert "7 rows in order" in run_as_typed([sys.executable, "-c", page], tmp_path)

@@ -1,4 +1,4 @@
-"""The contract of a sink, held by those for the tables of lakes."""
+"""The contract of sinks, for tables of Delta Lake and Iceberg."""
 
 import shutil
 import time
@@ -47,7 +47,7 @@ def tuples_of(rows: list[dict[str, Any]]) -> list[Row]:
 
 
 class DeltaContract(SinkContract):
-    """Rows that are added; a rollback removes their files."""
+    """Appends rows; a rollback removes their files."""
 
     def make_sink(self, home: Path) -> DeltaSink:
         return OfDelta(home).sink()
@@ -68,7 +68,7 @@ class TestDeltaSink(DeltaContract):
 
 @long
 class TestDeltaSinkWithKeys(DeltaContract):
-    """Rows that are merged; a rollback restores the version before them."""
+    """Merges rows; a rollback restores the version before them."""
 
     keys = ("id",)
 
@@ -90,7 +90,7 @@ class TestDeltaSinkInABlock(DeltaContract):
 
 
 class IcebergContract(SinkContract):
-    """Rows that are added; a rollback removes their files."""
+    """Appends rows; a rollback removes their files."""
 
     def make_sink(self, home: Path) -> IcebergSink:
         return OfIceberg(home).sink()
@@ -99,7 +99,7 @@ class IcebergContract(SinkContract):
         return tuples_of(OfIceberg(home).rows())
 
     def restore(self, home: Path, saved: Path) -> None:
-        """The file of the catalog stays the same one, because the sink keeps a connection to it."""
+        """Restores the file of the catalog in place, because the sink keeps a connection to it."""
         shutil.rmtree(home / "warehouse")
         shutil.copytree(saved / "warehouse", home / "warehouse")
         (home / "catalog.db").write_bytes((saved / "catalog.db").read_bytes())
@@ -110,7 +110,7 @@ class IcebergContract(SinkContract):
 
 
 class Naive(DeltaContract):
-    """What everybody writes first: the batch is added, from the driver."""
+    """The simplest function: it appends the batch from the driver."""
 
     crashes = 2
     pauses = 1
@@ -127,7 +127,7 @@ class Naive(DeltaContract):
 
 
 class WithTransaction(Naive):
-    """And what they write next: the library takes the number of a transaction, and keeps it."""
+    """The next version: the library records a transaction number."""
 
     def write_options(self, epoch: int) -> dict[str, Any]:
         number = Transaction("rows", epoch)
@@ -140,7 +140,7 @@ class WithTransaction(Naive):
 def test_an_append_by_the_library_fails_the_contract(
     naive: type[Naive], test: str, tmp_path: Path
 ) -> None:
-    # The driver has all rows before it adds any.
+    # The driver has all rows before it appends any.
     if test in {*HELD_BY_NAIVE, RAISED}:
         getattr(naive(), test)(tmp_path)
         return
@@ -155,7 +155,7 @@ class TestIcebergSink(IcebergContract):
 
 @long
 class TestIcebergSinkWithKeys(IcebergContract):
-    """Rows that are merged; a rollback puts the files before them back."""
+    """Merges rows; a rollback restores the files before them."""
 
     keys = ("id",)
 
@@ -183,7 +183,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @long
 class TestDeltaSinkInABucket(SinkContract):
-    """Commits are conditional writes there."""
+    """Commits are conditional writes in a bucket."""
 
     endpoint: str
 
@@ -213,7 +213,7 @@ class TestDeltaSinkInABucket(SinkContract):
 
 @long
 class TestIcebergSinkInABucket(SinkContract):
-    """Its files are there, and its catalog is where it was."""
+    """The table's files are in the bucket, and its catalog is on the disk."""
 
     endpoint: str
 
@@ -241,10 +241,10 @@ class TestIcebergSinkInABucket(SinkContract):
 
 @pytest.mark.parametrize("kind", LAKES)
 @pytest.mark.parametrize("keys", [pytest.param((), marks=long), ("id",)])
-def test_a_table_that_was_restored_to_an_earlier_state_has_lost_epochs(
+def test_a_table_restored_to_an_earlier_state_has_lost_epochs(
     kind: str, keys: tuple[str, ...], spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Its log still has the entries of later epochs, whose rows are not in the table any more."""
+    """Its log still has the entries of later epochs, whose rows are no longer in the table."""
     lake, query = lake_at(kind, tmp_path), ActedQuery()
 
     def give(epoch: int, sink: Any = None) -> None:
@@ -267,7 +267,7 @@ def test_a_table_that_was_restored_to_an_earlier_state_has_lost_epochs(
     query.acts.append(Act(epoch=5, source=1))
     give(6)
     assert ids() == [0, 1, 6]
-    # What others commit after that, and a second loss.
+    # Later commits of others, and a second loss.
     lake.append(pa.Table.from_pylist(lake.rows()[:1], schema=SCHEMA))
     state = lake.state()
     give(7)
@@ -281,7 +281,7 @@ def test_a_table_that_was_restored_to_an_earlier_state_has_lost_epochs(
     assert sorted(set(ids())) == [0, 1, 6, 8, 9]
 
 
-def test_a_delta_table_that_was_restored_to_a_time_has_lost_epochs(
+def test_a_delta_table_restored_to_a_time_has_lost_epochs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, query = OfDelta(tmp_path), ActedQuery()

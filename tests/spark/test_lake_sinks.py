@@ -1,4 +1,4 @@
-"""`DeltaSink` and `IcebergSink`: types, partitions, keys, refusals, others at the same table."""
+"""`DeltaSink` and `IcebergSink`: types, partitions, keys, refusals, concurrent writers."""
 
 import datetime as dt
 import json
@@ -27,7 +27,7 @@ from tests.support.tiers import long, usually
 pytestmark = pytest.mark.spark
 
 UTC = dt.UTC
-# Of each type: its column in SQL of Spark's, and what a reader has.
+# For each type: its column in Spark SQL, and the value that a reader returns.
 TYPES: dict[str, tuple[str, Any]] = {
     "truth": ("true", True),
     "tiny": ("tinyint(-128)", -128),
@@ -84,7 +84,7 @@ def query() -> ActedQuery:
 
 @pytest.fixture
 def give(query: ActedQuery) -> Give:
-    """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
+    """Passes an epoch of a simulated query to a sink, each in a separate run."""
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
 
@@ -101,9 +101,9 @@ def selected(spark: SparkSession, columns_by_name: dict[str, str]) -> DataFrame:
 
 
 @pytest.mark.parametrize("lake", usually({"delta"}, names=LAKES), indirect=True)
-def test_each_type_of_spark_is_there_as_it_was(spark: SparkSession, lake: Lake, give: Give) -> None:
+def test_each_type_of_spark_round_trips(spark: SparkSession, lake: Lake, give: Give) -> None:
     session = spark.newSession()
-    # A zone in which a moment would be told wrong, if it were told by its wall clock.
+    # In this zone a timestamp would be written wrongly if its local time were written.
     session.conf.set("spark.sql.session.timeZone", "UTC")
     rows = selected(session, {name: sql for name, (sql, _) in TYPES.items()})
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -117,7 +117,7 @@ def test_each_type_of_spark_is_there_as_it_was(spark: SparkSession, lake: Lake, 
 
 
 @pytest.mark.parametrize("lake", usually({"iceberg"}, names=LAKES), indirect=True)
-def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
+def test_an_unsupported_type_is_refused_before_any_write(
     spark: SparkSession, lake: Lake, give: Give
 ) -> None:
     rows = selected(spark, {"id": "1", **REFUSED})
@@ -126,7 +126,7 @@ def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
 
 
 @long
-def test_partitions_are_kept_and_files_tell_their_values(
+def test_partitions_are_kept_and_files_have_statistics(
     spark: SparkSession, lake: Lake, give: Give
 ) -> None:
     rows = spark.createDataFrame(
@@ -155,7 +155,7 @@ def test_partitions_are_kept_and_files_tell_their_values(
 
 
 @long
-def test_a_table_that_does_not_take_the_rows_is_refused_before_anything_is_written(
+def test_an_incompatible_table_is_refused_before_any_write(
     spark: SparkSession, lake: Lake, give: Give
 ) -> None:
     rows = spark.sql("SELECT 1L AS id, 'x' AS word")
@@ -169,7 +169,7 @@ def test_a_table_that_does_not_take_the_rows_is_refused_before_anything_is_writt
     refused(lambda: give(lake.sink(), spark.sql("SELECT 1L AS id, 2 AS word"), 0), "word is int")
     refused(lambda: give(lake.sink(), spark.sql("SELECT 'x' AS word"), 0), "requires values", "id")
     assert len(lake.rows()) == 1
-    # A column that the batch lacks is null; and one that takes no nulls is looked at.
+    # A column that the batch lacks is null; columns that refuse nulls are checked.
     give(lake.sink(), rows, 0)
     assert columns(lake.rows(), "id") == [(0,), (1,)]
     nulls = spark.sql("SELECT if(rand() > 2, 1L, null) AS id")
@@ -203,7 +203,7 @@ def _feature(name: str) -> Any:
 
 @long
 @pytest.mark.parametrize("feature", FEATURES)
-def test_a_table_of_delta_with_what_is_not_kept_to_is_refused(
+def test_a_delta_table_with_an_unsupported_feature_is_refused(
     feature: str, spark: SparkSession, tmp_path: Path, give: Give
 ) -> None:
     lake = OfDelta(tmp_path)
@@ -227,10 +227,10 @@ def test_a_missing_package_is_named_with_its_extra(
 
 
 @long
-def test_what_others_commit_meanwhile_stays_and_nothing_is_doubled(
+def test_concurrent_commits_are_kept_and_no_row_is_duplicated(
     spark: SparkSession, lake: Lake, give: Give, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They come between the look at the table and the commit, twice in a row."""
+    """They commit between the read of the table and the commit, twice in a row."""
     give(lake.sink(), spark.range(3), 0)
     sink: Any = lake.sink()
     others = iter([100, 101])
@@ -254,7 +254,7 @@ def went_back(query: ActedQuery, sink: EpochSink, spark: SparkSession) -> None:
 
 
 @long
-def test_a_rollback_removes_files_beside_those_of_others(
+def test_a_rollback_keeps_files_of_other_writers(
     spark: SparkSession, lake: Lake, query: ActedQuery, give: Give
 ) -> None:
     for epoch in range(3):
@@ -270,7 +270,7 @@ def test_a_rollback_removes_files_beside_those_of_others(
 
 
 @long
-def test_a_rollback_behind_what_was_rewritten_is_refused_with_rows(
+def test_a_rollback_past_rewritten_rows_is_refused(
     spark: SparkSession, lake: Lake, query: ActedQuery, give: Give
 ) -> None:
     for epoch in range(3):
@@ -281,14 +281,14 @@ def test_a_rollback_behind_what_was_rewritten_is_refused_with_rows(
     assert "rewritten" in str(error)
     assert "epoch 1 (1 rows), epoch 2 (1 rows)" in str(error)
     assert columns(lake.rows(), "id") == [(0,), (1,), (2,)]
-    # Somebody has taken the rows back, and says so.
+    # The rows were deleted by hand, and the operator confirms it.
     assert lake.sink().mark_unpublished(query.query_id, after=0) == 2
     query.start().give(lake.sink(), spark.range(10, 11), 6)
     assert columns(lake.rows(), "id") == [(0,), (1,), (2,), (10,)]
 
 
 @long
-def test_a_rollback_of_rows_with_keys_beside_another_writer_is_refused(
+def test_a_rollback_of_merged_rows_with_another_writer_is_refused(
     spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
 ) -> None:
     lake = OfDelta(tmp_path)
@@ -326,8 +326,8 @@ def test_rows_replace_and_delete_those_with_their_keys(
         for action in added(lake)
         if action["add"]["partitionValues"]["part"] == "r"
     }
-    # Of several rows of a key the last one counts: a deletion, or what comes after one; and one
-    # moves to another partition.
+    # The last of several rows of a key counts: a deletion, or a row after one; one row moves to
+    # another partition.
     epoch(
         1,
         (1, "x", 2, "four", "p/q %", False),
@@ -398,8 +398,8 @@ def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
     first = table()
     assert first == [(1, "x", "one", "p"), (1, "y", "two", "q"), (2, "x", "three", "r")]
     untouched = next(path for path in paths_of(lake) if "part=r" in path)
-    # Of several rows of a key the last one counts: a deletion, or what comes after one; and one
-    # moves to another partition.
+    # The last of several rows of a key counts: a deletion, or a row after one; one row moves to
+    # another partition.
     epoch(
         2,
         (1, "x", 2, "four", "p", False),
@@ -415,7 +415,7 @@ def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
     query.acts.append(Act(epoch=5, source=1))
     epoch(6, (2, "x", 9, "six", "r", False))
     assert table() == [*first[:2], (2, "x", "six", "r")]
-    # Somebody else's.
+    # A file of another writer.
     lake.append(lake.catalog().load_table(lake.NAME).scan().to_arrow().slice(0, 1))
     query.acts.append(Act(epoch=8, source=1))
     error = refusal(lambda: epoch(9, (2, "x", 9, "nine", "r", False)))
@@ -430,10 +430,10 @@ def paths_of(lake: OfIceberg) -> list[str]:
 
 @long
 @pytest.mark.parametrize("kind", LAKES)
-def test_a_row_that_is_not_replaced_is_rewritten_as_it_was(
+def test_an_unmatched_row_is_rewritten_unchanged(
     kind: str, spark: SparkSession, tmp_path: Path, give: Give
 ) -> None:
-    """It lies in a file with one that is, and has a value of each type."""
+    """It is in one file with a replaced row, and has a value of each type."""
     lake = lake_at(kind, tmp_path)
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -448,17 +448,17 @@ def test_a_row_that_is_not_replaced_is_rewritten_as_it_was(
 
 
 def added(lake: OfDelta) -> list[dict[str, Any]]:
-    """The additions in the log of a table."""
+    """Returns the add actions in the log of a table."""
     logs = sorted((lake.path / "_delta_log").glob("*.json"))
     actions = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
     return [action for action in actions if "add" in action]
 
 
 @long
-def test_an_epoch_is_known_when_its_commit_is_deleted(
+def test_an_epoch_outlives_the_deletion_of_its_commit(
     spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
 ) -> None:
-    """The log of Delta keeps commits for some time, and their transactions longer."""
+    """Delta's log keeps commits for some time, and their transactions longer."""
     lake = OfDelta(tmp_path)
     for epoch in range(2):
         give(lake.sink(), spark.range(epoch, epoch + 1), epoch)
@@ -475,7 +475,7 @@ def test_an_epoch_is_known_when_its_commit_is_deleted(
 
 
 @long
-def test_an_epoch_is_known_when_its_snapshot_has_expired(
+def test_an_epoch_outlives_the_expiry_of_its_snapshot(
     spark: SparkSession, tmp_path: Path, give: Give
 ) -> None:
     lake = OfIceberg(tmp_path)
@@ -503,14 +503,14 @@ def test_secrets_are_in_no_text(
         "max_retries": "0",
     }
     sink = DeltaSink("s3://nowhere/rows", storage_options=options, retry_for_s=0.3)
-    with pytest.raises(Exception) as raised:  # noqa: PT011  # whatever it is, it tells no secret
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # any error without secrets
         give(sink, spark.range(3), 0)
     assert getattr(raised.value, "error_id", "") == "CLEANCUT_SINK_UNREACHABLE"
     texts = [repr(sink), sink.name, str(raised.value), repr(raised.value), caplog.text]
     assert not [text for text in texts if "hunter2" in text or "AKIAHUNTER" in text]
 
 
-def test_arguments_that_do_not_go_together_are_refused() -> None:
+def test_contradictory_arguments_are_refused() -> None:
     with pytest.raises(RequestError, match="require keys"):
         DeltaSink("/lake/rows", order_by="at")
 
@@ -520,7 +520,7 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
 def test_a_large_epoch_does_not_pass_through_the_driver(
     kind: str, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    """Its rows are many times what the driver takes of tasks, and what its process grows by."""
+    """Its size is many times the limit of task results and the growth of the driver's memory."""
     rows, (name, _, keys) = 1_500_000, kind.partition(" ")
     command = [sys.executable, "-m", "tests.support.large_epoch", name, str(tmp_path)]
     ended = subprocess.run(

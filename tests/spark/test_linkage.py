@@ -1,7 +1,7 @@
-"""The jar for the installed Spark fits this Spark, and the jar for another line does not.
+"""The jar for the installed Spark links with this Spark, and the jar for another version does not.
 
-Spark's private interfaces change between its releases, also within a line. What does not fit would
-show only when a query comes by.
+Spark's private interfaces change between its releases, also between patch releases. A mismatch
+would appear only when a query calls the method.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.support.lines import OTHERS
 from tests.support.promise import broken, jvm, promised, releases
 
 _SPARK = "org/apache/spark/"
-# What comes with Spark, in a version for each line. Some was compiled once for all of them.
+# Libraries that ship with Spark, in one version each. Some was compiled once for all versions.
 _GIVEN = (_SPARK, "org/apache/hadoop/", "com/fasterxml/jackson/", "com/github/luben/", "org/slf4j/")
 # Classes of Spark inherit from Scala's.
 _JARS = (
@@ -28,7 +28,7 @@ _COMMIT = Reference(f"{_SPARK}sql/execution/streaming/state/StateStore", ("commi
 
 
 class _OnThisSpark:
-    """The jar of a line, and that which all lines share, beside those of the installed Spark."""
+    """The jar for a version and the shared jar, with the jars of the installed Spark."""
 
     def __init__(self, line: str) -> None:
         common, ours = map(Path, cleancut.jar_paths())
@@ -49,22 +49,24 @@ class _OnThisSpark:
         ]
 
     def missing(self) -> set[Reference]:
-        """What the jar refers to and this Spark does not have."""
+        """Returns the members that the jar references and this Spark lacks."""
         return {reference for reference in self.references if self._library.lacks(reference)}
 
     def unimplemented(self, classes: list[ClassFile]) -> set[Reference]:
-        """What this Spark may call on objects of these classes, and they do not have."""
+        """Returns the methods that this Spark may call on objects of these classes, and that they
+        lack.
+        """
         return set().union(*(self._library.unimplemented(one) for one in classes))
 
 
-def test_the_jar_for_this_spark_fits() -> None:
+def test_the_jar_for_this_spark_links() -> None:
     jar = _OnThisSpark(spark_line())
     assert len(jar.references) > 1000
     assert jar.missing() == set()
     assert jar.unimplemented(list(jar.classes.values())) == set()
 
 
-def test_a_method_that_spark_calls_and_we_lack_is_found() -> None:
+def test_a_missing_method_that_spark_calls_is_found() -> None:
     jar = _OnThisSpark(spark_line())
     store = jar.classes[_STORE]
     members = {
@@ -74,14 +76,14 @@ def test_a_method_that_spark_calls_and_we_lack_is_found() -> None:
 
 
 @pytest.mark.parametrize("release", releases())
-def test_what_a_release_has_promised_of_its_classes_is_there(release: str) -> None:
+def test_promised_classes_exist(release: str) -> None:
     before = promised(release)["jvm"]
     assert "io/cleancut/CleancutSeal" in before
     assert list(broken(before, jvm(cleancut.jar_paths()))) == []
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_the_jar_for_another_line_does_not_fit(other: str) -> None:
-    """Else one jar would do. It also shows that what does not fit is found."""
+def test_the_jar_for_another_version_does_not_link(other: str) -> None:
+    """Otherwise one jar would suffice. This also shows that mismatches are found."""
     jar = _OnThisSpark(other)
     assert jar.missing() | jar.unimplemented(list(jar.classes.values()))

@@ -1,4 +1,4 @@
-"""Where a task opens its store that another executor had, or another run, and what it fetches."""
+"""Tasks that open a store of another executor or of another run, and the bytes that they read."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @long
 @pytest.mark.parametrize("replicas", [0, 1])
-def test_a_task_that_moves_finds_its_base_on_the_disk(
+def test_a_moved_task_finds_its_base_on_the_disk(
     server: S3Server, tmp_path: Path, show: Callable[[str], None], replicas: int
 ) -> None:
     location = f"s3://{server.BUCKET}/moving-{replicas}"
@@ -44,7 +44,7 @@ def test_a_task_that_moves_finds_its_base_on_the_disk(
     report = json.loads(answer.stdout.splitlines()[-1])
     show(f"{replicas} replicas: {report}")
     assert report["wrong"] == []
-    # Without copies the executor where the task is expected has fetched it meanwhile.
+    # Without replicas the expected executor has read it in the meantime.
     assert report["copies before"] == 2 * replicas
     lost = report["after a kill"]
     assert 1 <= lost["loads"] <= 2

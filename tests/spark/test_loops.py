@@ -1,4 +1,4 @@
-"""Loops that end by themselves, with what comes round in their cuts."""
+"""Loops that end by themselves, with the rows of the loop in their cuts."""
 
 import json
 import os
@@ -25,7 +25,7 @@ SEED = fixed(71)
 
 
 class Graph:
-    """A loop over edges, a file an epoch."""
+    """A loop over edges, one file per epoch."""
 
     def __init__(self, spark: SparkSession, home: Path, kind: str) -> None:
         self.spark = with_cuts(spark, 2)
@@ -48,7 +48,7 @@ class Graph:
         self.changes.append(changes)
 
     def run(self) -> None:
-        """Until nothing comes round any more."""
+        """Runs the loop until no rows are left in it."""
         edges = self.spark.readStream.schema(graphs.SCHEMA).option("maxFilesPerTrigger", 1)
         kinds = {"rank": (graphs.ranks, "delta"), "component": (graphs.components, "label")}
         body, message = kinds[self.kind]
@@ -79,7 +79,7 @@ class Graph:
     def check(self) -> None:
         actual, expected = self.latest_values(), self.expected()
         if self.kind == "rank":
-            # What a vertex need not tell adds up along all edges.
+            # The values that a vertex does not send add up along all edges.
             assert actual == pytest.approx(expected, abs=graphs.EPSILON * 200)
         else:
             assert actual == expected
@@ -87,7 +87,7 @@ class Graph:
 
 @long
 @pytest.mark.parametrize("kind", ["rank", "component"])
-def test_a_loop_ends_by_itself_and_gives_what_a_batch_does(
+def test_a_loop_ends_with_the_result_of_a_batch(
     spark: SparkSession, tmp_path: Path, kind: str, show: Callable[[str], None]
 ) -> None:
     graph = Graph(spark, tmp_path, kind)
@@ -102,12 +102,12 @@ def test_a_loop_ends_by_itself_and_gives_what_a_batch_does(
         f"seed {SEED}: {len(epochs)} epochs, {sum(epoch.rows for epoch in epochs)} rows came round"
     )
     assert len(epochs) > 2 * len(changes)
-    # Nothing to do is no epoch.
+    # Without new rows there is no epoch.
     graph.run()
     assert len(graph.channel.epochs()) == len(epochs)
 
 
-def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
+def test_the_cut_of_a_rollback_has_the_rows_of_the_loop(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     graph = Graph(spark, tmp_path, "rank")
@@ -117,7 +117,7 @@ def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
     expected = graph.latest_values()
     checkpoint = cleancut.Checkpoint(graph.checkpoint)
     last = checkpoint.cuts()[-1].epoch
-    # In the middle: rows are on their way round.
+    # In the middle of the loop, while rows are in it.
     sent = {epoch.epoch: epoch.rows for epoch in graph.channel.epochs()}
     back = last // 2
     read = json.loads(checkpoint.cut(back).offsets["1"] or "{}")["epoch"]
@@ -132,7 +132,7 @@ def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
     graph.run()
     assert graph.latest_values() == pytest.approx(expected, abs=graphs.EPSILON * 200)
     graph.check()
-    # What it had left was not read: it would come twice.
+    # The unread rows are not read again: they would be duplicates.
     held = [epoch.epoch for epoch in graph.channel.epochs()]
     assert held[: back + 1] == list(range(back + 1))
     assert held[back + 1] == last + 3
@@ -145,7 +145,7 @@ def test_what_comes_round_is_in_the_cut_that_a_loop_goes_back_to(
 
 
 @long
-def test_other_rows_wait_while_much_comes_round(spark: SparkSession, tmp_path: Path) -> None:
+def test_new_input_waits_while_the_loop_has_many_rows(spark: SparkSession, tmp_path: Path) -> None:
     session = with_cuts(spark, 1)
     source, loop = Channel(tmp_path / "source"), Channel(tmp_path / "loop", schema="v BIGINT")
     (tmp_path / "in").mkdir()
@@ -164,7 +164,7 @@ def test_other_rows_wait_while_much_comes_round(spark: SparkSession, tmp_path: P
             taken.append(sorted(row["v"] for row in opened.rows.collect()))
             opened.write(opened.rows)
 
-    # An epoch at a time of both, and none of the source while more than a byte comes round.
+    # One epoch at a time of both, and none of the source while more than a byte is in the loop.
     head = source.stream(session, max_epochs=1, yields_to=loop, yields_above=1)
     rows = head.unionByName(loop.stream(session, feedback=True, max_epochs=1))
     query = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "q"))
@@ -183,7 +183,7 @@ def test_the_documented_loop(spark: SparkSession, tmp_path: Path) -> None:
         "EpochFiles": EpochFiles,
         "transformed": transformed,
         "edges": session.readStream.schema("v BIGINT, x DOUBLE").json(str(tmp_path / "in")),
-        # Half of what a vertex gets goes on to the next one, for as long as it is something.
+        # A vertex passes half of its value to the next one, until the value is too small.
         "body": lambda rows: rows.withColumn("kind", F.lit("rank")).unionByName(
             rows.where("x > 1")
             .select((F.col("v") + 1).alias("v"), (F.col("x") / 2).alias("x"))

@@ -1,4 +1,4 @@
-"""`SqlSink` on a server of MariaDB: the contract, types, keys, going back, lost connections."""
+"""`SqlSink` on a MariaDB server: the contract, types, keys, rollbacks, lost connections."""
 
 import threading
 import uuid
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), long, needs_m
 Row = tuple[Any, ...]
 Give = Callable[[SqlSink, DataFrame, int], None]
 
-# Of each type: its column in SQL of Spark's, the type that it gets, and how a reader shows it.
+# For each type: its column in Spark SQL, its type in the table, and the text that a reader sees.
 TYPES = {
     "truth": ("true", "tinyint(1)", "1"),
     "tiny": ("tinyint(-128)", "smallint(6)", "-128"),
@@ -68,16 +68,16 @@ def server() -> Iterator[MariaDbServer]:
 
 @pytest.fixture
 def table(request: pytest.FixtureRequest, server: MariaDbServer) -> Iterator[str]:
-    """The name of a table of this test's own."""
+    """Returns the name of a table of this test."""
     yield f"t_{abs(hash(request.node.name)):x}"
-    # Of epochs that were refused.
+    # Staging tables of refused epochs.
     for name in staged(server):
         server.rows(f"DROP TABLE {name}")
 
 
 @pytest.fixture
 def give() -> Give:
-    """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
+    """Passes an epoch of a simulated query to a sink, each in a separate run."""
     query = ActedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
@@ -105,7 +105,7 @@ class OnMariaDb(SinkContract):
         return self.server.rows(f"SELECT id, word, n FROM {self.table(home)}")
 
     def save(self, home: Path) -> str:
-        """A copy of the whole database, as a dump has it; other tests do not run meanwhile."""
+        """Copies the complete database, like a dump; no other test runs at the same time."""
         saved = f"saved_{uuid.uuid4().hex}"
         self.server.rows(f"CREATE DATABASE {saved}")
         self._copy("shop", saved)
@@ -129,7 +129,7 @@ class OnMariaDb(SinkContract):
 
 
 class TestRowsThatReplace(OnMariaDb):
-    """And are kept, so that they can be put back."""
+    """Replaces rows, and keeps the replaced ones for a rollback."""
 
     keys = ("id",)
 
@@ -138,7 +138,7 @@ class TestRowsThatReplace(OnMariaDb):
 
 
 class TestRowsThatAreAdded(OnMariaDb):
-    """And can be taken back by their epoch."""
+    """Appends rows, which a rollback deletes by their epoch."""
 
     def make_sink(self, home: Path) -> SqlSink:
         return SqlSink(
@@ -160,7 +160,7 @@ class TestRowsThatStay(OnMariaDb):
 
 
 class TestFunction(OnMariaDb):
-    """A function of somebody's, in the transaction of a ledger."""
+    """A user's function in the transaction of a ledger."""
 
     def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
         table = self.table(home)
@@ -186,7 +186,7 @@ class TestFunction(OnMariaDb):
         return write
 
 
-def test_each_type_of_spark_is_there_as_it_was(
+def test_each_type_of_spark_round_trips(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
     columns = ", ".join(
@@ -214,7 +214,7 @@ def test_each_type_of_spark_is_there_as_it_was(
     assert kinds == {name: kind for name, (_, kind, _) in TYPES.items()}
 
 
-def test_numbers_that_the_server_does_not_have_are_refused(
+def test_unsupported_numbers_are_refused(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
     rows = spark.sql("SELECT double('NaN') AS x")
@@ -226,7 +226,9 @@ def test_numbers_that_the_server_does_not_have_are_refused(
 def test_rows_replace_and_delete_those_with_their_keys(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
-    """Of several rows of a key the one with the greatest decimal counts, though 9 < 10."""
+    """Of several rows of a key the one with the greatest decimal counts, although '9' > '10' as
+    text.
+    """
     sink = SqlSink(
         server.url, table, keys=["a", "b"], order_by="at", delete_when="gone", keep_undo=5
     )
@@ -250,10 +252,10 @@ def test_rows_replace_and_delete_those_with_their_keys(
     assert table_rows() == [(1, "y", "again"), (2, "x", "three")]
 
 
-def test_keys_of_texts_are_those_that_spark_tells_apart(
+def test_text_keys_are_compared_like_in_spark(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
-    """Case, accents and spaces at the end; the server's own default takes these for the same."""
+    """Case, accents and trailing spaces; the server's default collation ignores them."""
     sink = SqlSink(server.url, table, keys=["k", "b"])
     keys = ["a", "A", "ä", "a ", "a\t", ""]
     for epoch in (0, 1):
@@ -263,10 +265,10 @@ def test_keys_of_texts_are_those_that_spark_tells_apart(
     assert sorted(written) == sorted((key, 1) for key in keys)
 
 
-def test_keys_that_a_table_takes_for_the_same_are_refused_within_an_epoch(
+def test_equal_keys_by_collation_are_refused_within_an_epoch(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
-    """In a table of somebody's, whose keys have no case."""
+    """In an existing table whose keys ignore case."""
     server.rows(
         f"CREATE TABLE {table} (k VARCHAR(9) COLLATE utf8mb4_general_ci PRIMARY KEY, v INT)"
         " CHARACTER SET utf8mb4"
@@ -299,7 +301,7 @@ def test_keys_that_a_table_takes_for_the_same_are_refused_within_an_epoch(
         (None, {"create": False}, "there is no table"),
     ],
 )
-def test_a_table_that_does_not_take_the_rows_is_refused(
+def test_an_incompatible_table_is_refused(
     made: str | None,
     options: dict[str, Any],
     problem: str,
@@ -317,10 +319,10 @@ def test_a_table_that_does_not_take_the_rows_is_refused(
     assert staged(server) == []
 
 
-def test_a_table_of_somebodys_is_written_and_goes_back(
+def test_an_existing_table_is_written_and_rolled_back(
     spark: SparkSession, server: MariaDbServer, table: str
 ) -> None:
-    """With a number of its own, columns that may not be null, a computed one, and a zone."""
+    """With an auto-increment column, columns that refuse nulls, a computed one, and a time zone."""
     server.rows(
         f"CREATE TABLE {table} (no INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL UNIQUE,"
         " v VARCHAR(3) NOT NULL, at TIMESTAMP(6) NOT NULL, twice INT AS (k * 2) STORED)"
@@ -351,10 +353,10 @@ def test_a_table_of_somebodys_is_written_and_goes_back(
     assert server.rows(seen) == [(0, "a", noon, 0), (1, "b", noon, 2), (5, "e", noon, 10)]
 
 
-def test_two_queries_write_to_one_table_at_once(
+def test_two_queries_write_to_one_table_concurrently(
     spark: SparkSession, server: MariaDbServer, table: str
 ) -> None:
-    """They wait for each other's rows, or one is told to begin again; no epoch is lost."""
+    """They wait for each other's row locks, or a deadlock repeats one; no epoch is lost."""
     failed: list[BaseException] = []
 
     def write(writer: int) -> None:
@@ -380,7 +382,7 @@ def test_two_queries_write_to_one_table_at_once(
     assert staged(server) == []
 
 
-def test_connections_that_are_lost_are_made_again(
+def test_lost_connections_are_reopened(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
     """The server repeatedly kills all connections that write to the table."""
@@ -388,7 +390,7 @@ def test_connections_that_are_lost_are_made_again(
     is_over, killed = threading.Event(), []
 
     def kill_connections() -> None:
-        # Connections live for a few statements, so that the one that looks is kept.
+        # Connections exist for a few statements only, so the polling one stays open.
         with closing(server.connected()) as connection, connection.cursor() as cursor:
             while not is_over.wait(0.1):
                 cursor.execute(
@@ -404,7 +406,7 @@ def test_connections_that_are_lost_are_made_again(
     killer.start()
     try:
         for epoch in range(6):
-            # A task that was met twice fails the epoch, which runs again.
+            # A task that lost two connections fails the epoch, which runs again.
             for _ in range(10):
                 with suppress(Exception):
                     give(sink, spark.range(100 * epoch, 100 * epoch + 100, 1, 2), epoch)
@@ -418,12 +420,12 @@ def test_connections_that_are_lost_are_made_again(
     ]
 
 
-def test_a_server_that_is_killed_in_between_is_written_on(
+def test_a_query_continues_after_a_kill_of_the_server(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
     sink = SqlSink(server.url, table, keys="id", retry_for_s=60)
 
-    class Killing(SqlSink):
+    class KillingSink(SqlSink):
         def publish(self, handle: str, batch: Any) -> None:
             server.kill()
             starts = threading.Timer(0.5, server.start)
@@ -432,7 +434,7 @@ def test_a_server_that_is_killed_in_between_is_written_on(
             starts.join()
 
     give(sink, spark.range(100), 0)
-    give(Killing(server.url, table, keys="id", retry_for_s=60), spark.range(50, 150), 1)
+    give(KillingSink(server.url, table, keys="id", retry_for_s=60), spark.range(50, 150), 1)
     give(sink, spark.range(140, 160), 2)
     assert server.rows(f"SELECT COUNT(*), MAX(id) FROM {table}") == [(160, 159)]
     assert staged(server) == []
@@ -447,7 +449,7 @@ def test_rows_larger_than_a_packet_are_refused_by_name(
         give(SqlSink(server.url, table), rows, 0)
 
 
-def test_a_password_is_told_to_nobody_and_a_wrong_one_is_refused(
+def test_the_password_is_masked_and_a_wrong_one_is_refused(
     spark: SparkSession, server: MariaDbServer, table: str, give: Give
 ) -> None:
     sink = SqlSink(server.url, table)

@@ -1,4 +1,4 @@
-"""What Spark's metrics system tells of a query with cuts."""
+"""The metrics of a query with cuts in Spark's metrics system."""
 
 import math
 import re
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.spark
 
 PAGE = "docs/operations/monitoring.md"
 
-# The samples of an endpoint by their names and labels.
+# The samples of an endpoint by name and labels.
 Scraped = dict[str, dict[frozenset[tuple[str, str]], float]]
 
 
@@ -37,10 +37,10 @@ def snake(kind: str) -> str:
     return re.sub("([A-Z])", r"_\1", kind).lower()
 
 
-TELLABLE = {metric.name for metric in metrics().values() if "spark" in metric.sources}
+REPORTED = {metric.name for metric in metrics().values() if "spark" in metric.sources}
 KINDS = sorted(map(snake, CLASSES))
-# What goes on between two looks, is counted from another moment, or is nothing without labels.
-RUNNING = {metric.name for metric in metrics().values() if metric.type == "counter"} | {
+# Metrics that change between two reads, count from another moment, or need labels.
+VARYING = {metric.name for metric in metrics().values() if metric.type == "counter"} | {
     "slowest_store_duration_seconds",
     "alignment_duration_seconds",
     "barrier_to_capture_duration_seconds",
@@ -48,9 +48,9 @@ RUNNING = {metric.name for metric in metrics().values() if metric.type == "count
 
 
 def read_source(spark: SparkSession, name: str) -> dict[str, float]:
-    """All that the source of this name tells; nothing if there is none."""
+    """Returns all metrics of the source with this name; nothing if it does not exist."""
     jvm: Any = spark._jvm
-    # By its name alone: some of its other methods have types that are not there.
+    # By its name only: some of its other methods have types that are not on the class path.
     named = jvm.java.lang.Class.forName
     kind = jvm.java.lang.invoke.MethodType.methodType(
         named("org.apache.spark.metrics.MetricsSystem")
@@ -70,10 +70,8 @@ def read_source(spark: SparkSession, name: str) -> dict[str, float]:
     }
 
 
-def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Each metric that is declared, beside what it is made of; the proof is looked for beside."""
+def test_metrics_match_the_coordinator_and_the_store(spark: SparkSession, tmp_path: Path) -> None:
+    """Compares each declared metric with its origin; restore tests are read in the background."""
     settings = {"spark.sql.streaming.metricsEnabled": "true"}
     it = Epochs(spark, tmp_path, PLACES["cuts"] | settings)
     it.add(2)
@@ -89,7 +87,7 @@ def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
             math.isnan(read_source(spark, name)["restore_test_epoch"]) and time.monotonic() < until
         ):
             time.sleep(0.05)
-        # One look serves for a second.
+        # A read is cached for a second.
         time.sleep(1)
         figures = read_source(spark, name)
         status = coordinator(query).status()
@@ -97,26 +95,28 @@ def test_what_is_told_is_what_the_coordinator_and_the_store_tell(
             scraped = scrape(f"http://127.0.0.1:{server.port}/metrics")
     finally:
         query.stop()
-    assert_all_are_told(figures)
-    assert_told_of_epochs(figures, status, Checkpoint(it.checkpoint).cut(), proof)
-    assert_told_of_requests(figures, status)
+    assert_all_are_reported(figures)
+    assert_metrics_of_epochs(figures, status, Checkpoint(it.checkpoint).cut(), proof)
+    assert_metrics_of_requests(figures, status)
     assert figures["state_rows"] == len(it.expected(3))
     assert figures["state_memory_bytes"] > 0
-    assert_told_with_labels(scraped, figures, {"query": str(query.id), "location": status.location})
+    assert_metrics_with_labels(
+        scraped, figures, {"query": str(query.id), "location": status.location}
+    )
     while read_source(spark, name) and time.monotonic() < until:
         time.sleep(0.05)
     assert read_source(spark, name) == {}
 
 
-def assert_all_are_told(figures: Mapping[str, float]) -> None:
-    kinds = {name for name in figures if name not in TELLABLE}
-    assert {name for name in TELLABLE if name not in figures} == set()
+def assert_all_are_reported(figures: Mapping[str, float]) -> None:
+    kinds = {name for name in figures if name not in REPORTED}
+    assert {name for name in REPORTED if name not in figures} == set()
     assert kinds == {
         f"request{what}_{kind}_total" for what in ("s", "_retries", "_failures") for kind in KINDS
     } | {f"slow_epochs_{cause.replace('-', '_')}_total" for cause in SLOW_KINDS}
 
 
-def assert_told_of_epochs(
+def assert_metrics_of_epochs(
     figures: Mapping[str, float], status: CoordinatorStatus, cut: CutDetails, proof: RestoreTest
 ) -> None:
     last = status.last
@@ -144,8 +144,8 @@ def assert_told_of_epochs(
     assert figures["chain_bytes"] == cut.info.bytes
 
 
-def assert_told_of_requests(figures: Mapping[str, float], status: CoordinatorStatus) -> None:
-    # Maintenance may write a base after the last look.
+def assert_metrics_of_requests(figures: Mapping[str, float], status: CoordinatorStatus) -> None:
+    # Maintenance may write a base after the last read.
     for kind, count in status.requests.items():
         assert 0 < figures[f"requests_{snake(kind)}_total"] <= count.requests
     assert figures["requests_total"] == sum(figures[f"requests_{kind}_total"] for kind in KINDS)
@@ -158,16 +158,16 @@ def assert_told_of_requests(figures: Mapping[str, float], status: CoordinatorSta
     assert 0 < figures["received_bytes_total"] <= written.bytes_received
 
 
-def assert_told_with_labels(
+def assert_metrics_with_labels(
     scraped: Scraped, figures: Mapping[str, float], here: Mapping[str, str]
 ) -> None:
-    # With labels by the driver's own endpoint, which has no label for what was not there.
+    # The driver's endpoint has labels, and no sample for absent values.
     driver_metrics = {
         metric.name: metric for metric in metrics().values() if "driver" in metric.sources
     }
     for metric in driver_metrics.values():
         values = scraped.get(f"cleancut_{metric.name}", {})
-        if metric.name in figures and metric.name not in RUNNING:
+        if metric.name in figures and metric.name not in VARYING:
             labelled = sum(values.values()) if metric.labels else values[frozenset(here.items())]
             assert labelled == pytest.approx(figures[metric.name], nan_ok=True), metric.name
     assert set(scraped) <= {f"cleancut_{name}" for name in driver_metrics}
@@ -175,7 +175,7 @@ def assert_told_with_labels(
 
 
 def test_the_documented_server_serves(spark: SparkSession, tmp_path: Path) -> None:
-    """Also where no query runs, and nothing more when it is closed."""
+    """Also without a running query, and only until it is closed."""
     (code,) = blocks(PAGE, "python")
     serving, closing = code.replace("9465", "0").split("server.close()")
     names: dict[str, Any] = {}
@@ -188,7 +188,7 @@ def test_the_documented_server_serves(spark: SparkSession, tmp_path: Path) -> No
 
 
 def scrape(url: str) -> Scraped:
-    """The samples of an endpoint by their names and labels."""
+    """Returns the samples of an endpoint by name and labels."""
     with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
         text = answer.read().decode()
     samples: Scraped = defaultdict(dict)
@@ -198,7 +198,7 @@ def scrape(url: str) -> Scraped:
     return samples
 
 
-def test_a_process_tells_what_memory_its_state_takes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_process_reports_the_memory_of_its_state(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add()
     it.run()
@@ -211,7 +211,7 @@ def test_a_process_tells_what_memory_its_state_takes(spark: SparkSession, tmp_pa
 
 
 @long
-def test_nothing_is_told_unless_spark_tells_of_queries(spark: SparkSession, tmp_path: Path) -> None:
+def test_metrics_require_streaming_metrics_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add()
     query = it.start()
@@ -223,7 +223,7 @@ def test_nothing_is_told_unless_spark_tells_of_queries(spark: SparkSession, tmp_
 
 
 @long
-def test_sparks_own_sinks_have_what_driver_and_executors_tell(tmp_path: Path) -> None:
+def test_sparks_own_sinks_have_the_metrics_of_driver_and_executors(tmp_path: Path) -> None:
     """On a cluster: the driver's Prometheus endpoint over HTTP, and a file sink in each process."""
     answer = run_script(ON_CLUSTER, str(tmp_path))
     assert answer.returncode == 0, answer.stdout + answer.stderr

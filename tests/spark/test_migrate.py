@@ -1,4 +1,4 @@
-"""A query goes on in another form, with the state that it had: compared with a batch's answer."""
+"""A query continues in another form with its former state, compared with the answer of a batch."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Change = Callable[[DataFrame], DataFrame]
 
 
 class Moved:
-    """A job in an old form and a new one, each on a checkpoint of its own."""
+    """A job in an old and a new form, each on a separate checkpoint."""
 
     def __init__(self, spark: SparkSession, home: Path, place: str, old: Query, new: Query) -> None:
         self.job = Job(spark, home, place)
@@ -57,13 +57,13 @@ class Moved:
 
 
 def with_sum(state: DataFrame) -> DataFrame:
-    """What the sum of the keys has been: each row counts its own."""
+    """Adds the sum of the keys so far: each row adds its key."""
     total = (f.col("value.count") * f.col("key.k")).alias("sum")
     return state.withColumn("value", f.struct(f.col("value.count").alias("count"), total))
 
 
 @pytest.mark.parametrize("place", usually({"cuts"}, PLACES))
-def test_an_aggregate_more_has_what_it_would_have(
+def test_an_added_aggregate_is_computed_from_the_keys(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:
     it = Moved(spark, tmp_path, place, forms.counted, forms.counted_and_summed)
@@ -84,14 +84,14 @@ def test_an_aggregate_more_has_what_it_would_have(
     expected = {row.k: (row["count"], row.s) for row in answer}
     state = {row["key"]["k"]: tuple(row["value"].values()) for row in it.state()}
     assert state == expected
-    # The old one is as it was, and may go on by itself.
+    # The old checkpoint is unchanged, and its query may continue.
     assert before == {entry.name for entry in (Path(it.before) / "commits").glob("[0-9]*")}
     it.run(is_new=False, files=0)
     if "cuts" in place:
         assert Checkpoint(it.into).verify().ok
 
 
-def test_keys_are_given_another_type(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_get_another_type(spark: SparkSession, tmp_path: Path) -> None:
     it = Moved(spark, tmp_path, "cuts", forms.counted, forms.counted_by_text)
     it.run(is_new=False, files=2)
     key = f.struct(f.col("key.k").cast("string").alias("_groupingexpression"))
@@ -103,16 +103,14 @@ def test_keys_are_given_another_type(spark: SparkSession, tmp_path: Path) -> Non
     }
 
 
-def test_operators_come_and_go_and_others_keep_what_they_have(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_operators_are_added_removed_and_kept(spark: SparkSession, tmp_path: Path) -> None:
     it = Moved(spark, tmp_path, "cuts", forms.counted, forms.distinct_and_counted)
     it.run(is_new=False, files=2)
     plan = it.plan()
     assert plan.notes == ("Operator 1 (dedupe) begins without state.",)
     assert [operator.rows for operator in plan.apply().operators] == [5, 0]
     it.run(is_new=True)
-    # All rows of a file are of their own time, so that none is left out.
+    # All rows of a file have new event times, so that none is dropped.
     rows = Counter(at % 5 for at in range(9))
     assert {row["key"]["k"]: row["value"]["count"] for row in it.state()} == {
         key: 3 * count for key, count in rows.items()
@@ -133,7 +131,7 @@ def test_operators_come_and_go_and_others_keep_what_they_have(
 
 
 @long
-def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_variable_gets_a_column_and_others_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     def form(release: int) -> Query:
         return lambda job, session: forms.remembering(job, session, release)
 
@@ -160,9 +158,9 @@ def test_a_variable_gets_a_column_and_others_stay(spark: SparkSession, tmp_path:
 
 
 @long
-def test_sparks_sink_of_files_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_sparks_file_sink_continues(spark: SparkSession, tmp_path: Path) -> None:
     it = Moved(spark, tmp_path, "cuts", forms.distinct, forms.distinct)
-    # It puts its entries together in every second epoch, and stops if one is missing.
+    # It compacts its log in every second epoch, and stops if an entry is missing.
     it.job.settings |= {"spark.sql.streaming.fileSink.log.compactInterval": "2"}
     output = str(tmp_path / "out")
 
@@ -194,7 +192,7 @@ def test_sparks_sink_of_files_goes_on(spark: SparkSession, tmp_path: Path) -> No
     assert written() == [0, 1, 2, 4]
 
 
-def test_what_it_cannot_go_on_from_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_impossible_migration_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Moved(spark, tmp_path, "cuts", forms.counted, forms.of_both)
     it.run(is_new=False)
     with pytest.raises(RequestError, match="offsets of 1 sources, and the query has 2"):

@@ -137,11 +137,11 @@ def test_no_row_is_lost_with_a_source_that_cleans_up(
         it.add(count)
         it.run()
     epoch = draw.randrange(files)
-    act = draw.choice(["rollback", "clone"])
-    print(f"SEED={seed}: {cleaning}, {act} to epoch {epoch} of {files}")
+    operation = draw.choice(["rollback", "clone"])
+    print(f"SEED={seed}: {cleaning}, {operation} to epoch {epoch} of {files}")
     into = str(tmp_path / "clone")
     try:
-        if act == "clone":
+        if operation == "clone":
             cleancut.clone(it.checkpoint, into, epoch, session=it.session()).apply()
             it.checkpoint = into
         elif epoch < files - 1:

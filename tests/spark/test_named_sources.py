@@ -21,7 +21,7 @@ SETTINGS = {
 
 
 class NamedQuery:
-    """Counts rows by key that come from several sources, one file of each an epoch."""
+    """Counts rows by key from several sources, one file of each per epoch."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.session = session_of(spark, PLACES["cuts"] | SETTINGS)
@@ -69,14 +69,14 @@ def test_each_operation_finds_sources_by_name(spark: SparkSession, tmp_path: Pat
     assert it.run(*NAMES) == it.written
     report = cleancut.check_compatibility(it.checkpoint, it.counts(*NAMES), output_mode="update")
     assert report, str(report)
-    # In another order, without one of them, and with another one.
+    # In another order, without one source, and with a new one.
     changed = cleancut.check_compatibility(it.checkpoint, it.counts("c", "b"), output_mode="update")
     assert changed, str(changed)
     assert "no offsets of source 'c'" in str(changed)
     assert "offsets of source 'a'" in str(changed)
     clone, migrated = str(tmp_path / "clone"), str(tmp_path / "migrated")
     cleancut.clone(it.checkpoint, clone, 0).apply()
-    # The logs of sources end where the epoch does, so that later files come one by one.
+    # The logs of sources end with the epoch, so that later files are read one by one.
     for name in NAMES:
         assert [entry.name for entry in (Path(clone) / "sources" / name).glob("[0-9]*")] == ["0"]
     assert it.run(*reversed(NAMES), checkpoint=clone) == it.written
@@ -95,7 +95,7 @@ def test_each_operation_finds_sources_by_name(spark: SparkSession, tmp_path: Pat
     assert not damaged.ok
 
 
-def test_a_first_state_is_made_for_named_sources(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_state_is_bootstrapped_for_named_sources(spark: SparkSession, tmp_path: Path) -> None:
     it = NamedQuery(spark, tmp_path)
     it.add(*NAMES)
     rows = it.session.sql("select struct(3 as k) as key, struct(100L as count) as value")

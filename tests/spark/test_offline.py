@@ -1,4 +1,4 @@
-"""A stopped query's checkpoint is given to another provider, and to other partitions."""
+"""Conversions of a stopped query's checkpoint to another provider, and to other partitions."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ ROWS = 40
 
 
 class Counts:
-    """Counts of rows by key, in epochs of one file each, by runs with settings of their own."""
+    """Counts of rows by key, in epochs of one file each, by runs with their own settings."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.spark = spark
@@ -77,7 +77,7 @@ def query(spark: SparkSession, tmp_path: Path) -> Counts:
 
 
 @pytest.mark.parametrize("provider", [ROCKSDB, pytest.param(HDFS, marks=long)])
-def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) -> None:
+def test_a_query_is_converted_and_continues_with_cuts(query: Counts, provider: str) -> None:
     query.begin(provider)
     before = query.bytes()
     plan = cleancut.convert(query.checkpoint)
@@ -86,7 +86,7 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     assert "Nothing has changed yet." in str(plan)
     done = plan.apply()
     assert done.operators[0].rows == len(query.last)
-    # The old state is as it was; new files are beside it.
+    # The old state is unchanged; new files are next to it.
     assert before.items() <= query.bytes().items()
     rows = Checkpoint(query.checkpoint).state(0).to_pylist()
     assert {row["key"]["k"]: row["value"]["count"] for row in rows} == query.last
@@ -97,7 +97,7 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     with pytest.raises(RequestError, match="committed by cuts") as raised:
         cleancut.convert(query.checkpoint, provider="rocksdb")
     assert raised.value.error_id == REFUSED
-    # A cut of its own, in which no store is left of those before.
+    # A separate cut, in which no former store is left.
     cleancut.rescale(query.checkpoint, 2).apply()
     there = Checkpoint(query.checkpoint)
     assert there.cuts()[-1].epoch == 4
@@ -106,7 +106,7 @@ def test_a_query_is_adopted_and_goes_on_with_cuts(query: Counts, provider: str) 
     assert Checkpoint(query.checkpoint).verify().ok
 
 
-def test_what_a_session_says_of_cuts_is_for_its_queries(query: Counts) -> None:
+def test_settings_of_a_session_for_cuts_apply_to_its_queries(query: Counts) -> None:
     query.begin(ROCKSDB)
     session = query.spark.newSession()
     session.conf.set(f"{PREFIX}cuts", "true")
@@ -118,14 +118,12 @@ def test_what_a_session_says_of_cuts_is_for_its_queries(query: Counts) -> None:
 
 
 @pytest.mark.parametrize("place", usually({"cuts", "rocksdb"}, ["cuts", "level-0", "rocksdb"]))
-def test_a_query_that_is_to_have_other_partitions_has_them_when_it_is_started(
-    query: Counts, place: str
-) -> None:
+def test_state_partitions_applies_at_the_start(query: Counts, place: str) -> None:
     provider = ROCKSDB if place == "rocksdb" else PROVIDER_CLASS
     cuts = CUTS if place == "cuts" else {}
     key = f"{PREFIX}statePartitions"
     query.run(**{PROVIDER_KEY: provider, "spark.sql.shuffle.partitions": "3", key: "8"} | cuts)
-    # A query that is new has what Spark gives it.
+    # A new query has Spark's default.
     assert partitions(query) == 3
     for wanted in ("5", "2", "2", "auto"):
         query.run(**{key: wanted} | cuts)
@@ -135,13 +133,13 @@ def test_a_query_that_is_to_have_other_partitions_has_them_when_it_is_started(
 
 
 @long
-def test_partitions_that_cannot_be_had_yet_come_with_a_later_start(query: Counts) -> None:
+def test_state_partitions_is_applied_by_a_later_start_if_impossible(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     query.run()
     for name in ("1", ".1.crc"):
         (Path(query.checkpoint) / "commits" / name).unlink(missing_ok=True)
     key = f"{PREFIX}statePartitions"
-    # The epoch that was begun comes first, as it was planned.
+    # The planned epoch runs first, unchanged.
     query.run(**{key: "4"})
     assert partitions(query) == 3
     query.run(**{key: "4"})
@@ -153,13 +151,13 @@ def epochs(query: Counts) -> list[int]:
 
 
 def partitions(query: Counts) -> int:
-    """In how many the state is after the last epoch, by Spark's own log."""
+    """Returns the number of partitions after the last epoch, by Spark's own log."""
     entry = (Path(query.checkpoint) / "offsets" / str(epochs(query)[-1])).read_text()
     return int(json.loads(entry.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"])
 
 
 @STATE_FOR_SPARK.needed
-def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> None:
+def test_a_query_is_converted_there_and_back_and_rescaled(query: Counts) -> None:
     query.begin(ROCKSDB)
     cleancut.convert(query.checkpoint).apply()
     query.run()
@@ -178,21 +176,21 @@ def test_a_query_goes_there_and_back_and_to_other_partitions(query: Counts) -> N
 
 
 @pytest.mark.skipif(STATE_FOR_SPARK.is_here, reason="this Spark can")
-def test_what_this_spark_cannot_write_is_refused_before_anything_is_written(query: Counts) -> None:
+def test_a_provider_that_this_spark_cannot_write_is_refused(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     query.run()
     before = query.bytes()
     with pytest.raises(RequestError, match=r"do this on Spark 4\.2 or later") as raised:
         cleancut.convert(query.checkpoint, provider="rocksdb").apply()
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
-    # Bases of the run before may still come.
+    # The previous run may still write snapshots.
     after = query.bytes()
     assert before.items() <= after.items()
     assert all(".base" in name for name in after.keys() - before.keys())
     query.run()
 
 
-def test_what_cannot_be_done_is_refused(query: Counts) -> None:
+def test_impossible_operations_are_refused(query: Counts) -> None:
     query.begin(PROVIDER_CLASS)
     before = query.bytes()
     refusals: list[tuple[str, Callable[[], object], str]] = [
@@ -200,15 +198,15 @@ def test_what_cannot_be_done_is_refused(query: Counts) -> None:
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 3), "3 partitions already"),
         ("rescale", lambda: cleancut.rescale(query.checkpoint, 0), "not a number of partitions"),
     ]
-    for act, operate, reason in refusals:
+    for operation, operate, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
             operate()
         assert raised.value.error_id == REFUSED
-        assert raised.value.params["operation"] == act
+        assert raised.value.params["operation"] == operation
     assert query.bytes() == before
 
 
-def refuses_missing_schema(location: str) -> None:
+def assert_missing_schema_is_refused(location: str) -> None:
     """Each operation names the file, and changes nothing."""
     operations: list[Callable[[], object]] = [
         lambda: cleancut.edit(location, 0, lambda rows: rows),
@@ -243,9 +241,9 @@ def test_state_whose_schema_file_was_deleted_is_refused_and_can_be_read(
         }
 
     before = logs()
-    refuses_missing_schema(query.checkpoint)
+    assert_missing_schema_is_refused(query.checkpoint)
     assert logs() == before
-    # Frames have the schema of their rows.
+    # Frames contain the schema of their rows.
     rows = Checkpoint(query.checkpoint).lookup(0, 3).to_pylist()
     assert [row["value"]["count"] for row in rows] == [query.last[3]]
 
@@ -253,7 +251,7 @@ def test_state_whose_schema_file_was_deleted_is_refused_and_can_be_read(
 def test_joins_of_state_format_1_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.streaming.join.stateFormatVersion", "1")
-    # Spark has no writer for the schemas of this format, and ends the query if it is to check them.
+    # Spark cannot write schemas of this format, and fails if it has to check them.
     session.conf.set("spark.sql.streaming.stateStore.stateSchemaCheck", "false")
     for key, value in {PROVIDER_KEY: PROVIDER_CLASS, **CUTS}.items():
         session.conf.set(key, value)
@@ -269,12 +267,12 @@ def test_joins_of_state_format_1_are_refused(spark: SparkSession, tmp_path: Path
         writer = left.join(right, "k").writeStream.format("noop")
         writer = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True)
         writer.start().awaitTermination()
-    refuses_missing_schema(checkpoint)
+    assert_missing_schema_is_refused(checkpoint)
     rows = Checkpoint(checkpoint).lookup(0, 1, store="left-keyToNumValues")
     assert rows.num_rows == 1
 
 
-def test_what_is_no_checkpoint_or_not_cleancuts_is_refused(query: Counts, tmp_path: Path) -> None:
+def test_invalid_and_foreign_checkpoints_are_refused(query: Counts, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as raised:
         cleancut.convert(str(tmp_path / "none"))
     assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
@@ -284,7 +282,7 @@ def test_what_is_no_checkpoint_or_not_cleancuts_is_refused(query: Counts, tmp_pa
         cleancut.convert(query.checkpoint, provider="rocksdb")
 
 
-def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
+def test_an_uncommitted_epoch_is_run_first(query: Counts) -> None:
     query.begin(ROCKSDB)
     query.run()
     commit = Path(query.checkpoint) / "commits" / "1"
@@ -298,18 +296,26 @@ def test_an_epoch_that_is_not_committed_comes_first(query: Counts) -> None:
 
 
 @pytest.mark.parametrize(
-    "act",
-    ["convert", *(pytest.param(act, marks=STATE_FOR_SPARK.needed) for act in ("grow", "shrink"))],
+    "operation",
+    [
+        "convert",
+        *(
+            pytest.param(operation, marks=STATE_FOR_SPARK.needed)
+            for operation in ("grow", "shrink")
+        ),
+    ],
 )
-def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act: str) -> None:
+def test_an_operation_killed_between_its_log_entries_is_repeated(
+    query: Counts, operation: str
+) -> None:
     def plan() -> cleancut.types.Plan:
-        if act == "convert":
+        if operation == "convert":
             return cleancut.convert(query.checkpoint)
-        return cleancut.rescale(query.checkpoint, {"grow": 5, "shrink": 2}[act])
+        return cleancut.rescale(query.checkpoint, {"grow": 5, "shrink": 2}[operation])
 
     query.begin(ROCKSDB)
     done = plan().apply()
-    # What is there when it is killed after the one entry, and before the other.
+    # The files after a kill between the first entry and the second.
     for name in (f"{done.epoch}", f".{done.epoch}.crc"):
         (Path(query.checkpoint) / "commits" / name).unlink(missing_ok=True)
     counted = dict(query.last)
@@ -324,7 +330,7 @@ def test_an_act_that_was_killed_between_the_logs_begins_again(query: Counts, act
 
 def test_a_query_that_runs_is_refused(query: Counts, spark: SparkSession) -> None:
     query.begin(ROCKSDB)
-    # In a session of its own.
+    # In a separate session.
     rows = spark.newSession().readStream.schema("k int").json(str(query.home / "in"))
     writer = rows.groupBy("k").count().writeStream.outputMode("update").format("noop")
     running = writer.option("checkpointLocation", query.checkpoint).start()
@@ -339,7 +345,7 @@ def test_a_query_that_runs_is_refused(query: Counts, spark: SparkSession) -> Non
     query.run()
 
 
-def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
+def test_a_concurrent_writer_of_the_epoch_wins(query: Counts) -> None:
     query.begin(ROCKSDB)
     plan = cleancut.convert(query.checkpoint)
     query.run()
@@ -353,11 +359,11 @@ def test_who_writes_the_epoch_meanwhile_has_it(query: Counts) -> None:
 
 
 @STATE_FOR_SPARK.needed
-def test_the_documented_acts_run(
+def test_the_documented_operations_run(
     query: Counts, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     query.begin(ROCKSDB)
-    # The JVM has a directory of its own.
+    # The JVM has another working directory.
     there = "checkpoints/orders"
     (code,) = blocks(GUIDE, "python")
     assert there in code
@@ -384,7 +390,7 @@ def test_the_documented_acts_run(
 
 
 @long
-def test_the_command_does_it_on_a_cluster(query: Counts) -> None:
+def test_the_command_runs_on_a_cluster(query: Counts) -> None:
     query.begin(ROCKSDB)
     arguments = ["convert", query.checkpoint, "--provider", "cleancut", "--apply", "--json"]
     arguments += ["--master", "local-cluster[2,1,1024]"]

@@ -1,7 +1,7 @@
-"""Stateful operators, through restarts, against the same query on Spark's RocksDB provider.
+"""Stateful operators through restarts, compared with the same query on Spark's RocksDB provider.
 
-`make test` takes a choice in which each operator and format is met; the drawn queries in Scala
-meet them in more combinations.
+`make test` runs a selection with each operator and format; the randomized queries in Scala combine
+them.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.support.tiers import usually
 pytestmark = pytest.mark.spark
 
 SEED = fixed(20131)
-# Files that each run of the query finds anew: every later run is a restart from the checkpoint.
+# New files of each run of the query: every later run is a restart from the checkpoint.
 RUNS = [range(2), range(2, 4)]
 CHOICE = {
     "aggregation-append-ids",

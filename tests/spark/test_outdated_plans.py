@@ -1,4 +1,4 @@
-"""A plan is executed as it was printed, or is refused because the checkpoint has changed."""
+"""A plan is executed as printed, or refused because the checkpoint has changed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def bump(state: DataFrame) -> DataFrame:
     return state.withColumn("value", f.struct((f.col("value.count") + 1).alias("count")))
 
 
-# What is planned, and the command that plans it again.
+# The planned operation, and the command that plans it again.
 IN_PLACE: dict[str, tuple[str, Callable[[str], Plan], str]] = {
     "convert to Cleancut": (
         "rocksdb",
@@ -57,12 +57,12 @@ IN_PLACE: dict[str, tuple[str, Callable[[str], Plan], str]] = {
 }
 
 
-@pytest.mark.parametrize("act", usually({"rescale", "rollback"}, list(IN_PLACE)))
+@pytest.mark.parametrize("operation", usually({"rescale", "rollback"}, list(IN_PLACE)))
 def test_a_plan_is_refused_if_the_query_has_committed_epochs_since(
-    spark: SparkSession, tmp_path: Path, act: str
+    spark: SparkSession, tmp_path: Path, operation: str
 ) -> None:
-    """`rescale` and `convert` once made an epoch of another state than their plans had."""
-    place, plan_of, command = IN_PLACE[act]
+    """`rescale` and `convert` wrote an epoch of another state than that of their plans."""
+    place, plan_of, command = IN_PLACE[operation]
     it = Epochs(spark, tmp_path, PLACES[place])
     it.add(3)
     it.run()
@@ -74,20 +74,18 @@ def test_a_plan_is_refused_if_the_query_has_committed_epochs_since(
         plan.apply()
     assert raised.value.error_id == OUTDATED
     assert command.format(it.checkpoint) in str(raised.value)
-    # Maintenance of the run before may still write bases.
+    # Maintenance of the previous run may still write snapshots.
     after = files_of(it.checkpoint)
     assert before.items() <= after.items()
     assert not [file for file in after.keys() - before.keys() if "/state/" not in file]
-    # A new plan is of the state that there is now.
+    # A new plan is of the current state.
     again = plan_of(it.checkpoint)
     assert again.last == 4
     again.apply()
 
 
 @pytest.mark.parametrize("place", usually({"cuts"}, ["rocksdb", "level-0", "cuts"]))
-def test_a_clone_has_the_epoch_that_was_planned(
-    spark: SparkSession, tmp_path: Path, place: str
-) -> None:
+def test_a_clone_has_the_planned_epoch(spark: SparkSession, tmp_path: Path, place: str) -> None:
     """A sink that began at `plan.source` lost the epochs between plan and clone."""
     it = Epochs(spark, tmp_path, PLACES[place])
     it.add(3)
@@ -98,7 +96,7 @@ def test_a_clone_has_the_epoch_that_was_planned(
     it.run()
     assert (last.source, first.source) == (2, 1)
     done = last.apply()
-    # Its number is after all epochs of the query, for sinks that know them.
+    # Its number is after all epochs of the query, for sinks that have recorded them.
     assert (done.source, done.last, done.epoch) == (2, 4, 6)
     assert first.apply().source == 1
     for name, files in (("last", 3), ("first", 2)):
@@ -109,7 +107,7 @@ def test_a_clone_has_the_epoch_that_was_planned(
         assert other.state() == it.state()
 
 
-def test_a_clone_of_an_epoch_that_is_gone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clone_of_an_expired_epoch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     it.run()
@@ -126,9 +124,7 @@ def test_a_clone_of_an_epoch_that_is_gone_is_refused(spark: SparkSession, tmp_pa
     assert not into.exists()
 
 
-def test_a_savepoint_that_is_another_one_now_is_refused(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_replaced_savepoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(3)
     it.run()
@@ -151,7 +147,7 @@ def test_a_savepoint_that_is_another_one_now_is_refused(
 def test_a_migration_is_refused_if_the_query_has_committed_epochs_since(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The rows that it was given are those of the epoch that was planned."""
+    """Its rows are those of the planned epoch."""
     it = forms.Job(spark, tmp_path, "cuts")
     for _ in range(2):
         it.add()

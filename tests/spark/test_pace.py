@@ -31,9 +31,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_epochs_keep_to_the_pace_and_a_stop_loses_none(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(12)
     query = it.start()
@@ -51,15 +49,15 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
         time.sleep(2 * INTERVAL_S)
         assert len(it.ran) <= resting + 1
     finally:
-        # The end of a run does not wait for the pause, which no test outlasts.
+        # The end of a run does not wait for the pause, which is longer than each test.
         query.stop()
     assert query.exception() is None
     written = {info.epoch: info.written for info in Checkpoint(it.checkpoint).cuts()}
     epochs = range(first + 1, first + 4)
     gaps = [(written[b] - written[a]).total_seconds() for a, b in pairwise(epochs)]
-    # Between two beginnings; what an epoch takes until its cut varies.
+    # Between two starts of epochs; the time until the cut varies.
     assert sum(gaps) / len(gaps) > INTERVAL_S * 0.8
-    # It holds for the next run of this driver too, until it is taken back.
+    # The pace also applies to the next run of this driver, until it is reset.
     again = it.start()
     try:
         assert coordinator(again).pace().min_pause == timedelta(hours=1)
@@ -72,10 +70,10 @@ def test_epochs_keep_to_the_pace_and_none_is_lost_by_a_stop_in_between(
 
 
 @long
-def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
+def test_a_query_tolerates_a_number_of_failed_background_tasks(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Pages of cuts cannot be written, where a file has the name of their directory."""
+    """Pages of cuts cannot be written, because a file has the name of their directory."""
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(2)
     it.run()
@@ -85,7 +83,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
     query = it.start()
     try:
         handle = coordinator(query)
-        # At first it never fails.
+        # By default no number of failures ends the query.
         assert handle.pace().tolerable_failures is None
         wait_for(lambda: handle.pace().failures.get("writing of pages", (0, ""))[0] >= 2)
         assert query.isActive
@@ -118,9 +116,7 @@ def test_a_query_tolerates_so_many_failures_of_what_is_done_beside_it(
 
 
 @long
-def test_what_is_done_beside_waits_while_epochs_are_late(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_background_tasks_wait_while_epochs_are_late(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.slow_from = 9
     it.add(13)
@@ -136,7 +132,7 @@ def test_what_is_done_beside_waits_while_epochs_are_late(
     assert it.state() == it.expected(13)
 
 
-def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_budget_reports_its_effect(spark: SparkSession, tmp_path: Path) -> None:
     it = Epochs(spark, tmp_path, PLACES["cuts"])
     it.add(2)
     query = it.start()
@@ -144,7 +140,7 @@ def test_a_budget_says_what_it_gives_up(spark: SparkSession, tmp_path: Path) -> 
         query.processAllAvailable()
         handle = coordinator(query)
         assert "which epochs do not reach" in str(handle.pace(budget="$5000/day"))
-        # Some five requests an epoch; a cent buys two thousand of them a day.
+        # About five requests per epoch; a cent buys two thousand of them a day.
         wait_for(lambda: handle.pace(budget=0.01).budget_interval > timedelta(seconds=30))
         paced = handle.pace()
         assert paced.budget == 0.01

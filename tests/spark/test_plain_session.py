@@ -1,4 +1,4 @@
-"""The provider with nothing but its class name and its jar: neither `configure` nor our imports."""
+"""The provider with only its class name and its jar, without `configure` and the package."""
 
 import json
 import os
@@ -48,7 +48,7 @@ print("STATE", json.dumps(state))
 
 
 def run(home: Path, **settings: str) -> dict[str, int]:
-    """The state after one more run in a process of its own."""
+    """Returns the state after one more run in a separate process."""
     ended = attempt(home, **settings)
     assert ended.returncode == 0, ended.stderr
     (line,) = (line for line in ended.stdout.splitlines() if line.startswith("STATE "))
@@ -82,12 +82,12 @@ def write(home: Path, name: str, keys: list[int]) -> None:
 
 
 @long
-def test_class_name_and_jars_are_all_that_a_query_needs(tmp_path: Path) -> None:
+def test_class_name_and_jars_suffice_for_a_query(tmp_path: Path) -> None:
     jar = {"spark.jars": listed(cleancut.jar_paths())}
     write(tmp_path, "a.json", [1, 1, 2])
     assert run(tmp_path, **jar, **{PROVIDER_KEY: PROVIDER_CLASS}) == {"1": 2, "2": 1}
     assert cleancut.Checkpoint(tmp_path / "checkpoint").verify().ok
-    # Spark has noted the class in the checkpoint, so a restart needs the jar alone.
+    # Spark has recorded the class in the checkpoint, so a restart needs only the jar.
     write(tmp_path, "b.json", [2, 3])
     assert run(tmp_path, **jar) == {"1": 2, "2": 2, "3": 1}
     assert cleancut.Checkpoint(tmp_path / "checkpoint").state(0, version=2).num_rows == 3
@@ -124,7 +124,7 @@ WAYS_IN = {
 
 
 def of_another_build(jar: Path, to: Path) -> Path:
-    """The same jar with another release in what it says of itself."""
+    """Returns a jar with another release in its manifest."""
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(to / jar.name, "w") as new:
         for entry in old.infolist():
             content = old.read(entry)
@@ -136,8 +136,10 @@ def of_another_build(jar: Path, to: Path) -> Path:
 
 @long
 @pytest.mark.parametrize("way", WAYS_IN)
-def test_the_jar_of_a_line_wants_the_shared_one_of_its_own_build(way: str, tmp_path: Path) -> None:
-    """Else a query ends in the middle, with a method that is not found."""
+def test_the_jar_of_a_version_requires_the_shared_jar_of_its_build(
+    way: str, tmp_path: Path
+) -> None:
+    """Otherwise a query fails in the middle with a NoSuchMethodError."""
     write(tmp_path, "a.json", [1])
     common, ours = cleancut.jar_paths()
     alone = attempt(tmp_path, **{"spark.jars": ours}, **WAYS_IN[way])
@@ -153,8 +155,8 @@ def test_the_jar_of_a_line_wants_the_shared_one_of_its_own_build(way: str, tmp_p
 
 
 @long
-def test_a_session_that_lacks_jar_or_settings_stops_and_loses_nothing(tmp_path: Path) -> None:
-    """docs/guides/starting-spark.md says what to do then."""
+def test_a_session_without_jar_or_settings_stops_and_loses_nothing(tmp_path: Path) -> None:
+    """docs/guides/starting-spark.md describes the remedy."""
     jar = {"spark.jars": listed(cleancut.jar_paths())}
     cuts = {PROVIDER_KEY: PROVIDER_CLASS, FILE_MANAGER_KEY: FILE_MANAGER_CLASS}
     cuts[f"{PREFIX}cuts"] = "true"

@@ -1,4 +1,4 @@
-"""`PostgresSink` beside a server: types, keys, deletions, refusals, secrets, lost connections."""
+"""`PostgresSink` on a server: types, keys, deletions, refusals, secrets, lost connections."""
 
 import logging
 import threading
@@ -23,7 +23,7 @@ from tests.support.tiers import long
 
 pytestmark = pytest.mark.spark
 
-# Of each type: its column in SQL of Spark's, and what PostgreSQL shows of it.
+# For each type: its column in Spark SQL, and the text that PostgreSQL returns.
 TYPES = {
     "truth": ("true", "boolean", "true"),
     "tiny": ("tinyint(-128)", "smallint", "-128"),
@@ -84,7 +84,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def table(request: pytest.FixtureRequest, server: PostgresServer) -> Iterator[str]:
-    """The name of a table of this test's own."""
+    """Returns the name of a table of this test."""
     yield f"t_{abs(hash(request.node.name)):x}"
     for name in staging_tables(server):
         server.rows(f"DROP TABLE {name}")
@@ -95,7 +95,7 @@ Give = Callable[[PostgresSink, DataFrame, int], None]
 
 @pytest.fixture
 def give() -> Give:
-    """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
+    """Passes an epoch of a simulated query to a sink, each in a separate run."""
     query = ActedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
@@ -104,7 +104,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def test_each_type_of_spark_is_there_as_it_was(
+def test_each_type_of_spark_round_trips(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
     one = ", ".join(f"{sql} AS `{name}`" for name, (sql, _, _) in TYPES.items())
@@ -117,7 +117,7 @@ def test_each_type_of_spark_is_there_as_it_was(
         f"CASE WHEN {quoted(name)} IS NOT NULL THEN {quoted(name)}::text END" for name in TYPES
     )
     written = server.rows(f"SELECT {shown} FROM {table} ORDER BY id")
-    # The server shows moments in its own zone, which is UTC here.
+    # The server prints timestamps in its own time zone, which is UTC here.
     assert dict(zip(TYPES, written[0], strict=True)) == {
         name: text for name, (_, _, text) in TYPES.items()
     }
@@ -129,7 +129,7 @@ def test_each_type_of_spark_is_there_as_it_was(
     assert dict(types) == {name: kind for name, (_, kind, _) in TYPES.items()}
 
 
-def test_a_type_that_has_none_is_refused_by_name_before_anything_is_written(
+def test_an_unsupported_type_is_refused_before_any_write(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
     columns = ", ".join(f"{sql} AS {name}" for name, sql in REFUSED.items())
@@ -149,7 +149,7 @@ def staging_tables(server: PostgresServer) -> list[str]:
 
 
 def staged(server: PostgresServer) -> list[str]:
-    """The staging tables that have rows."""
+    """Returns the staging tables that contain rows."""
     tables = staging_tables(server)
     return [name for name in tables if server.rows(f"SELECT count(*) FROM {name}") != [(0,)]]
 
@@ -171,7 +171,7 @@ def test_rows_replace_and_delete_those_with_their_keys(
         (1, "y", "two"),
         (2, "x", "three"),
     ]
-    # Of several rows of a key the last one counts: a deletion, or what comes after one.
+    # The last of several rows of a key counts: a deletion, or a row after one.
     epoch(
         1,
         *((1, "x", 5, "", True), (1, "x", 4, "late", False)),
@@ -184,7 +184,7 @@ def test_rows_replace_and_delete_those_with_their_keys(
     ]
 
 
-def test_keys_that_do_not_tell_rows_apart_are_refused(
+def test_ambiguous_keys_are_refused(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
     sink = PostgresSink(server.dsn, table, keys="k")
@@ -198,7 +198,7 @@ def test_keys_that_do_not_tell_rows_apart_are_refused(
     assert server.rows(f"SELECT * FROM {table}") == [(1, "a")]
     give(sink, spark.sql("SELECT 2 AS k, 'b' AS v"), 1)
     assert server.rows(f"SELECT count(*) FROM {table}") == [(2,)]
-    # What was staged for the epochs that were refused has gone with the first one that was not.
+    # The staged rows of refused epochs are deleted with the first accepted epoch.
     assert staged(server) == []
 
 
@@ -215,7 +215,7 @@ def test_keys_that_do_not_tell_rows_apart_are_refused(
         (None, {"create": False}, "there is no table"),
     ],
 )
-def test_a_table_that_does_not_take_the_rows_is_refused(
+def test_an_incompatible_table_is_refused(
     made: str | None,
     options: dict[str, Any],
     problem: str,
@@ -234,10 +234,10 @@ def test_a_table_that_does_not_take_the_rows_is_refused(
 
 
 @long
-def test_a_table_of_other_types_takes_what_it_can(
+def test_a_table_of_other_types_accepts_convertible_values(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
-    """Texts become what the column is, and nothing is cut off."""
+    """Texts are converted to the type of the column, and nothing is truncated."""
     server.rows(f'CREATE SCHEMA "S {table}"')
     place = f'"S {table}"."T t"'
     server.rows(
@@ -257,7 +257,7 @@ def test_a_table_of_other_types_takes_what_it_can(
     assert server.rows(f"SELECT count(*) FROM {place}") == [(1,)]
 
 
-def test_the_password_is_told_to_nobody(
+def test_the_password_is_masked(
     spark: SparkSession,
     server: PostgresServer,
     table: str,
@@ -267,17 +267,17 @@ def test_the_password_is_told_to_nobody(
     caplog.set_level(logging.DEBUG)
     secrets = (PASSWORD, server.dsn.split(":")[2].split("@")[0])
     texts: list[str] = []
-    # In words, and with a password that is wrong.
+    # As separate parameters, and with a wrong password.
     words = f"host=127.0.0.1 port={server.port} user=writer dbname=postgres password="
     handles: list[str] = []
 
-    class Telling(PostgresSink):
+    class LeakingSink(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:
             handles.append(handle)
             super().publish(handle, batch)
 
     for dsn in (server.dsn, f"{words}'{PASSWORD}'"):
-        sink = Telling(dsn, table)
+        sink = LeakingSink(dsn, table)
         give(sink, spark.sql("SELECT 1 AS k"), len(handles))
         texts += [repr(sink), sink.name, repr(sink._database)]
     assert server.rows(f"SELECT count(*) FROM {table}") == [(2,)]
@@ -287,7 +287,7 @@ def test_the_password_is_told_to_nobody(
         with pytest.raises(CleancutError) as raised:
             give(other, spark.sql("SELECT 1 AS k"), 7)
         texts += traceback.format_exception(raised.value)
-    # A task that cannot reach its server, as one that runs elsewhere.
+    # A task that cannot reach its server, as on another host.
     other, elsewhere = (
         PostgresSink(dsn, table, retry_for_s=1.0)
         for dsn in (server.dsn, server.dsn.replace("127.0.0.1", "127.0.0.9"))
@@ -303,16 +303,16 @@ def test_the_password_is_told_to_nobody(
 
 
 @long
-def test_connections_that_are_lost_are_made_again(
+def test_lost_connections_are_reopened(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
-    """Whoever writes to the table is thrown out by the server again and again."""
+    """The server repeatedly kills all connections that write to the table."""
     sink = PostgresSink(server.dsn, table, epoch_column="epoch", retry_for_s=60)
     is_over, thrown = threading.Event(), []
 
-    def throw_out() -> None:
+    def kill_connections() -> None:
         while not is_over.wait(0.12):
-            # Those of tasks are left: Spark runs a task again a few times only.
+            # Connections of tasks are kept: Spark retries a task only a few times.
             thrown.extend(
                 server.rows(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <>"
@@ -321,12 +321,12 @@ def test_connections_that_are_lost_are_made_again(
                 )
             )
 
-    killer = threading.Thread(target=throw_out, daemon=True)
+    killer = threading.Thread(target=kill_connections, daemon=True)
     killer.start()
     try:
         for epoch in range(6):
             rows = spark.range(100 * epoch, 100 * epoch + 100, 1, 2)
-            # A task that was met all the same fails the epoch, which runs again.
+            # A task whose connection was killed fails the epoch, which runs again.
             for _ in range(5):
                 with suppress(Exception):
                     give(sink, rows, epoch)
@@ -340,7 +340,7 @@ def test_connections_that_are_lost_are_made_again(
     ]
 
 
-def test_a_server_that_is_not_there_is_given_up_at_the_deadline(
+def test_an_unreachable_server_fails_the_epoch_at_the_deadline(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
     sink = PostgresSink(server.dsn.replace(str(server.port), "1"), table, retry_for_s=0.3)
@@ -351,42 +351,42 @@ def test_a_server_that_is_not_there_is_given_up_at_the_deadline(
 
 
 @long
-def test_what_the_server_has_lost_is_staged_again(
+def test_lost_staged_rows_are_staged_again(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
-    """As after a crash of the server, which empties tables that are not logged."""
+    """As after a crash of the server, which truncates unlogged tables."""
     query = ActedQuery(keeps_seals=True)
     rows = spark.range(10)
 
-    class Losing(PostgresSink):
+    class TruncatingSink(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:
             [name] = staged(server)
             server.rows(f"TRUNCATE {name}")
             super().publish(handle, batch)
 
-    error = refusal(lambda: query.start().give(Losing(server.dsn, table), rows, 0))
+    error = refusal(lambda: query.start().give(TruncatingSink(server.dsn, table), rows, 0))
     assert isinstance(error, RetryableError)
     assert error.error_id == "CLEANCUT_SINK_STAGED_LOST"
     assert server.rows(f"SELECT count(*) FROM {table}") == [(0,)]
-    # The seal of that run names what is not there any more.
+    # The seal of that run names rows that no longer exist.
     query.start().give(PostgresSink(server.dsn, table), rows, 0)
     assert server.rows(f"SELECT count(*) FROM {table}") == [(10,)]
     assert staged(server) == []
 
 
 @long
-def test_what_another_query_has_staged_for_the_table_stays(
+def test_staged_rows_of_another_query_are_kept(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
-    """It was taken for what an earlier run of this query had left."""
+    """They were taken for those of an earlier run of this query."""
     one, other = ActedQuery(), ActedQuery()
 
-    class Waiting(PostgresSink):
+    class WaitingSink(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:
             one.start().give(PostgresSink(server.dsn, table), spark.range(5), 3)
             super().publish(handle, batch)
 
-    other.start().give(Waiting(server.dsn, table), spark.range(10, 20), 0)
+    other.start().give(WaitingSink(server.dsn, table), spark.range(10, 20), 0)
     assert server.rows(f"SELECT count(*), max(id) FROM {table}") == [(15, 19)]
     assert staged(server) == []
 
@@ -394,7 +394,7 @@ def test_what_another_query_has_staged_for_the_table_stays(
 def test_all_epochs_of_a_query_are_staged_in_one_table(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
-    """A table for each epoch bloats the catalog of a query with many epochs."""
+    """One table per epoch bloats the catalog of a query with many epochs."""
     query = ActedQuery()
 
     def oids() -> set[Any]:
@@ -409,7 +409,7 @@ def test_all_epochs_of_a_query_are_staged_in_one_table(
         assert staged(server) == []
     assert len(seen) == 1
     assert server.rows(f"SELECT count(*) FROM {table}") == [(12,)]
-    # Other columns need another table, and the first one is left as it is.
+    # Other columns require another table, and the first one is unchanged.
     wider = spark.sql("SELECT id FROM VALUES (7), (null) AS t(id)")
     server.rows(f"ALTER TABLE {table} ADD COLUMN note text")
     query.start().give(
@@ -423,11 +423,11 @@ def test_all_epochs_of_a_query_are_staged_in_one_table(
 def test_rows_of_two_runs_in_one_table_are_not_mixed(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
-    """A run that stands still between stage and publication is followed by another one."""
+    """A run pauses between stage and publication, and another run follows it."""
     query = ActedQuery()
     seen: list[list[tuple[Any, ...]]] = []
 
-    class Waiting(PostgresSink):
+    class WaitingSink(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:
             query.start().give(PostgresSink(server.dsn, table), spark.range(10, 15), 0)
             [name] = staging_tables(server)
@@ -435,29 +435,29 @@ def test_rows_of_two_runs_in_one_table_are_not_mixed(
             super().publish(handle, batch)
 
     first = query.start()
-    error = refusal(lambda: first.give(Waiting(server.dsn, table), spark.range(3), 0))
+    error = refusal(lambda: first.give(WaitingSink(server.dsn, table), spark.range(3), 0))
     assert error.error_id == "CLEANCUT_FENCED"
     assert server.rows(f"SELECT min(id), count(*) FROM {table}") == [(10, 5)]
-    # The second run has removed what the first one had staged for the epoch.
+    # The second run has deleted the rows that the first one staged for the epoch.
     assert seen == [[(0,)]]
     query.start().give(PostgresSink(server.dsn, table), spark.range(20, 22), 1)
     assert server.rows(f"SELECT min(id), count(*) FROM {table}") == [(10, 7)]
     assert staged(server) == []
 
 
-def test_rows_that_a_task_writes_meanwhile_stay(
+def test_concurrently_staged_rows_are_kept(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
-    """Of a later epoch, or not committed yet: the table may be emptied only if it has none."""
+    """Of a later epoch, or not committed yet: only an empty table may be truncated."""
     query = ActedQuery()
 
-    class Busy(PostgresSink):
+    class ConcurrentTask(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:
             [name] = staging_tables(server)
             server.rows(f"INSERT INTO {name} VALUES (99, '{batch.epoch + 1:016}later')")
             super().publish(handle, batch)
 
-    query.start().give(Busy(server.dsn, table), spark.range(3), 0)
+    query.start().give(ConcurrentTask(server.dsn, table), spark.range(3), 0)
     [name] = staging_tables(server)
     assert server.rows(f"SELECT id FROM {name}") == [(99,)]
     with PostgresDatabase(server.dsn).transaction() as open_one:
@@ -473,7 +473,7 @@ def test_rows_that_a_task_writes_meanwhile_stay(
 def test_tasks_that_run_twice_count_once(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
-    """A task fails after its rows are there, and its second try writes them again."""
+    """A task fails after its rows are written, and its second attempt writes them again."""
     from pyspark.sql import functions as F  # noqa: N812
 
     @F.udf("long")
@@ -493,7 +493,7 @@ def test_tasks_that_run_twice_count_once(
 
 
 @long
-def test_the_reader_of_the_demo_notices_less_than_whole_epochs(
+def test_the_reader_of_the_demo_detects_incomplete_epochs(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, server.dsn)
@@ -502,17 +502,17 @@ def test_the_reader_of_the_demo_notices_less_than_whole_epochs(
     writes = [
         "INSERT INTO hourly VALUES (0, 1), (0, 2)",
         "INSERT INTO hourly VALUES (2, 3)",
-        # The third is a part of an epoch, and so is the fourth.
+        # The third answer is a part of an epoch, and so is the fourth.
         "INSERT INTO hourly VALUES (4, 4)",
         "INSERT INTO hourly VALUES (4, 5)",
         "INSERT INTO hourly VALUES (4, 6)",
-        # An epoch that comes late, and rows that change.
+        # An epoch that appears late, and rows that change.
         "INSERT INTO rotations VALUES (3, 1)",
         "INSERT INTO rotations VALUES (1, 1)",
         "UPDATE rotations SET n = 2 WHERE epoch = 1",
     ]
     with Reader() as reader:
-        # Before the first of them it looks at nothing.
+        # Before the first epoch it reads nothing.
         for write in ["SELECT 1", *writes]:
             server.rows(write)
             looked = reader.polls

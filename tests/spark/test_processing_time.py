@@ -1,6 +1,6 @@
 """Processing time of Python functions while rows of a key are in flight.
 
-Topology: two files, each an epoch; one task of a Python function; a sink that seals. In the second
+Topology: two files, one per epoch; one task of a Python function; a sealing sink. In the second
 epoch the first key blocks, and a cut leaves its remaining rows and all rows of the other key in
 flight. State expires before the next epoch begins.
 """
@@ -33,7 +33,7 @@ from tests.support.tiers import usually
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-# More than a function in Python gets at once.
+# More rows than a Python function receives at once.
 BLOCKED_ROWS = 40
 OTHER_ROWS = 3
 TOTALS = {BLOCKED_KEY: 1 + BLOCKED_ROWS, OTHER_KEY: 1 + OTHER_ROWS}

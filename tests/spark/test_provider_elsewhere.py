@@ -1,4 +1,4 @@
-"""A checkpoint whose state another provider keeps: it is refused, or at least said."""
+"""A checkpoint with the state of another provider: refused, or reported by a warning."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ REFUSED = "CLEANCUT_PROVIDER_MISMATCH"
 
 
 class Query:
-    """A query over files, run again and again with other settings."""
+    """A query over files that runs repeatedly with different settings."""
 
     def __init__(self, spark: SparkSession, home: Path, *, stateful: bool = True) -> None:
         self.spark = spark
@@ -57,7 +57,7 @@ BEGUN = [(ROCKSDB, "1"), (ROCKSDB, "2"), (HDFS, "1")]
 
 
 @pytest.mark.parametrize(("provider", "version"), BEGUN)
-def test_a_query_that_began_elsewhere_is_refused_at_its_start(
+def test_a_query_with_state_of_another_provider_is_refused(
     provider: str, version: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path)
@@ -71,12 +71,12 @@ def test_a_query_that_began_elsewhere_is_refused_at_its_start(
         assert error.params["provider"] == provider
         assert error.params["location"].endswith(query.checkpoint)
         assert "cleancut convert" in str(error)
-    # Nothing of it has become Cleancut's, and it goes on as it was.
+    # Its checkpoint is unchanged, and it continues.
     assert not (tmp_path / "checkpoint" / "cleancut").exists()
     query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
 
 
-def test_who_does_not_require_cleancut_is_told_what_keeps_the_state(
+def test_a_query_without_require_provider_logs_its_provider(
     spark: SparkSession,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -100,7 +100,7 @@ def test_who_does_not_require_cleancut_is_told_what_keeps_the_state(
     assert ROCKSDB.rpartition(".")[2] in capsys.readouterr().out
 
 
-def test_a_query_of_cleancut_is_not_told_anything(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_of_cleancut_logs_no_warning(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path)
     query.run(**CUTS)
     assert coordinator(query.run(**CUTS)).status().provider == PROVIDER_CLASS
@@ -115,7 +115,7 @@ def test_a_query_without_state_is_not_refused(spark: SparkSession, tmp_path: Pat
     query.run(**CUTS)
 
 
-def test_a_query_that_would_begin_elsewhere_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_new_query_with_another_provider_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path).start(**CUTS | {PROVIDER_KEY: ROCKSDB})
     with pytest.raises(StreamingQueryException):
         query.awaitTermination()

@@ -1,4 +1,4 @@
-"""Cuts that are older than what Spark keeps of its own logs and descriptions."""
+"""Cuts that are older than the logs and schema files that Spark retains."""
 
 import shutil
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Counts(StatefulProcessor):
 
 
 class Counted:
-    """A query with such a processor, one file an epoch, each in a run of its own."""
+    """A query with such a processor, one file per epoch, each in a separate run."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.session = with_cuts(spark, 2)
@@ -63,7 +63,7 @@ class Counted:
         writer.option("checkpointLocation", str(self.checkpoint)).start().awaitTermination()
 
     def purge(self) -> None:
-        """Does what Spark has begun to do beside the epochs, which may not have come to its end."""
+        """Completes the cleanup that Spark has started in the background."""
         oldest = min(int(entry.name) for entry in (self.checkpoint / "commits").glob("[0-9]*"))
         assert oldest > 1
         for log in ("offsets", "commits"):
@@ -75,7 +75,7 @@ class Counted:
                 remove(description)
 
     def descriptions(self) -> list[Path]:
-        """Of the operator, by their epochs."""
+        """Returns the schema files of the operator, by epoch."""
         descriptions = (self.checkpoint / "state" / "0" / "_metadata" / "v2").glob("[0-9]*")
         return sorted(descriptions, key=lambda description: int(description.name))
 
@@ -86,14 +86,14 @@ class Counted:
 
 
 def remove(file: Path) -> None:
-    """With what Hadoop keeps beside it."""
+    """Deletes a file and Hadoop's checksum file of it."""
     file.unlink()
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 @pytest.fixture
 def query(spark: SparkSession, tmp_path: Path) -> Counted:
-    """Seven epochs, of which the second is kept, and what Spark has purged since."""
+    """Seven epochs with a savepoint of the second, and the cleanup of Spark since then."""
     it = Counted(spark, tmp_path)
     for at in range(7):
         it.run("a", "b")
@@ -104,21 +104,21 @@ def query(spark: SparkSession, tmp_path: Path) -> Counted:
     return it
 
 
-def test_a_savepoint_is_gone_back_to_whose_description_spark_has_purged(query: Counted) -> None:
+def test_a_savepoint_with_a_purged_schema_file_is_rolled_back_to(query: Counted) -> None:
     location = str(query.checkpoint)
     assert query.counts("a") == {28}
     plan = cleancut.rollback(location, "early", session=query.session)
     assert (plan.source, plan.copies_rows) == (1, False)
     plan.apply(query.session)
     assert query.counts("a") == {8}
-    # All that has come since comes again.
+    # All later input is read again.
     query.run("a", "b")
     assert query.counts("a") == query.counts("b") == {32}
     cleancut.rollback(location, undo=True, session=query.session).apply(query.session)
     assert query.counts("b") == {28}
 
 
-def test_a_copy_is_made_of_it_and_run_on(query: Counted, tmp_path: Path) -> None:
+def test_a_clone_of_it_continues(query: Counted, tmp_path: Path) -> None:
     into = tmp_path / "copy"
     plan = cleancut.clone(
         str(query.checkpoint), str(into), "early", session=query.session, partitions=3
@@ -130,8 +130,8 @@ def test_a_copy_is_made_of_it_and_run_on(query: Counted, tmp_path: Path) -> None
     assert query.counts("b") == {32}
 
 
-def test_a_later_description_has_more(query: Counted) -> None:
-    """A variable that came later is described, and has no rows in the earlier state."""
+def test_a_later_schema_file_has_more_variables(query: Counted) -> None:
+    """A variable added later has a schema, and no rows in the earlier state."""
     query.run("a", "b", "c")
     query.run("a", "b", "c")
     query.run("a", "b", "c")
@@ -145,7 +145,7 @@ def test_a_later_description_has_more(query: Counted) -> None:
     assert query.counts("c") == {36}
 
 
-def test_a_description_that_lacks_what_the_cut_has_is_refused(
+def test_a_schema_file_without_a_variable_of_the_cut_is_refused(
     query: Counted, spark: SparkSession, tmp_path: Path
 ) -> None:
     other = Counted(spark, tmp_path / "other")

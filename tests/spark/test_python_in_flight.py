@@ -1,4 +1,4 @@
-"""Stateful operators in Python that are cut while their worker is busy with a slow key."""
+"""Stateful operators in Python that are cut while their worker processes a slow key."""
 
 import json
 import random
@@ -40,8 +40,8 @@ USUALLY = {
     "applyInPandasWithState-whole",
     "transformWithState-plain",
 }
-# Of event time: what a file covers, by how much the next one begins later, and the delay. Nothing
-# is late as it comes, and much of it would be late if it were to come two files later.
+# Event time: the seconds in a file, the offset of the next file, and the delay. No row is late on
+# arrival, and many rows would be late two files later.
 COVERED, STEP, DELAY = 15, 6, "10 seconds"
 
 
@@ -50,7 +50,7 @@ def session(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set(f"{KEYS}cuts", "true")
     session.conf.set(f"{KEYS}mode", "auto")
-    # Nothing is overtaken but by hand.
+    # Only `cut_now` overtakes a task.
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     session.conf.set("spark.sql.shuffle.partitions", "2")
     return session
@@ -61,10 +61,10 @@ class Input:
     """Files of rows, numbered within each key from file to file.
 
     Attributes:
-        root: where they are.
+        root: the directory of the files.
         counts: rows of each key in all files.
-        ends: for each key, its rows until the end of each file.
-        files: how many there are.
+        ends: for each key, its number of rows after each file.
+        files: the number of files.
     """
 
     root: Path
@@ -94,7 +94,7 @@ class Input:
 
 
 @pytest.mark.parametrize(("form", "case"), usually(USUALLY, CASES, lambda name: CASES[name]))
-def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
+def test_a_worker_returns_rows_of_a_slow_key_when_it_is_cut(
     form: str, case: str, session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     location, written, late = tmp_path / "checkpoint", Input(tmp_path), case == "event-time"
@@ -140,18 +140,18 @@ def test_a_worker_gives_rows_of_a_slow_key_back_when_it_is_cut(
     assert checkpoint.verify().problems == ()
     in_flight = sum(cut.mode == "unaligned" for cut in checkpoint.cuts())
     assert in_flight > 0
-    show(f"{in_flight} epochs of {len(emitted)} left rows in flight")
-    # Rows that would be late are processed, however many; a second attempt comes later.
+    show(f"{in_flight} epochs of {len(emitted)} left in-flight rows")
+    # Rows that would be late are always processed; a second attempt follows later.
     if case == "plain":
         divided = sum(any(row["k"] == SLOW_KEY for row in rows) for rows in emitted.values())
         assert divided > written.files, "the rows of the slow key were never divided"
-        behind = list(_behind(emitted, cuts))
-        middle = statistics.median(behind)
-        show(f"rows behind an order: {1000 * middle:.0f} ms, at most {1000 * max(behind):.0f} ms")
+        delays = list(_delays(emitted, cuts))
+        middle = statistics.median(delays)
+        show(f"rows after an order: {1000 * middle:.0f} ms, at most {1000 * max(delays):.0f} ms")
 
 
 def _compare(emitted: dict[int, list[Row]], counts: Counter[int]) -> None:
-    """Each row has come once, those of a key in their order, and with what was before."""
+    """Each row is emitted once, rows of a key in order, and with the earlier count."""
     by_key = defaultdict(list)
     for epoch in sorted(emitted):
         for row in emitted[epoch]:
@@ -160,14 +160,14 @@ def _compare(emitted: dict[int, list[Row]], counts: Counter[int]) -> None:
 
 
 def _compare_ends(emitted: dict[int, list[Row]], ends: dict[int, set[int]]) -> None:
-    """Each epoch has taken all that there is of a key, and there is no more than whole files."""
+    """Each epoch has processed all available rows of a key, which end with a file."""
     for rows in emitted.values():
         last = {row["k"]: row["c"] for row in rows}
         assert {key: count for key, count in last.items() if count not in ends[key]} == {}
 
 
-def _behind(emitted: dict[int, list[Row]], cuts: list[float]) -> Iterator[float]:
-    """For each epoch that was cut among slow rows, how far behind that its last row was."""
+def _delays(emitted: dict[int, list[Row]], cuts: list[float]) -> Iterator[float]:
+    """Yields, for each epoch cut during slow rows, the delay from the order to its last row."""
     for rows in emitted.values():
         slow = [row["at"] for row in rows if row["k"] == SLOW_KEY]
         within = [cut for cut in cuts if slow and min(slow) < cut < max(slow)]

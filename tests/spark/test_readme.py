@@ -1,4 +1,4 @@
-"""What the README and the quick start tell a user to type, typed as it stands there."""
+"""Runs the commands and the code of the README and the quick start as they are printed there."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def test_readme_query_and_every_command_on_its_checkpoint_run(tmp_path: Path) ->
     _, query, inspection, _ = blocks(README, "python")
     (tmp_path / "job.py").write_text(query)
     assert "10.0" in run_as_typed([sys.executable, "job.py"], tmp_path)
-    # The same script, and the same flights once more.
+    # The same script with the same flights.
     shutil.copy(tmp_path / "flights" / "1.json", tmp_path / "flights" / "2.json")
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     assert "10.0" in run_as_typed([str(submit), "job.py"], tmp_path)
@@ -55,7 +55,7 @@ def test_the_quick_start_prints_what_its_page_shows(tmp_path: Path) -> None:
     assert shape(run_as_typed([sys.executable, "-c", looking], tmp_path)) == shape(in_python)
 
 
-def test_the_quick_start_of_the_readme_is_that_of_its_page() -> None:
+def test_the_quick_start_of_the_readme_matches_its_page() -> None:
     assert blocks(README, "python")[0] == blocks(QUICK_START, "python")[0]
     assert blocks(README, "text") == blocks(QUICK_START, "text")[:2]
     typed = [command for block in blocks(README, "sh")[1:3] for command in commands(block)]
@@ -63,7 +63,7 @@ def test_the_quick_start_of_the_readme_is_that_of_its_page() -> None:
     assert typed == of_page
 
 
-def test_every_task_that_is_named_is_on_the_menu() -> None:
+def test_named_tasks_exist_in_the_makefile() -> None:
     menu = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
     named = blocks(README, "sh")[0] + blocks(QUICK_START, "sh")[0]
     tasks = set(re.findall(r"^make ([\w-]+)", named, flags=re.MULTILINE))

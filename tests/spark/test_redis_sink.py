@@ -1,4 +1,4 @@
-"""`RedisSink` on a server: the contract, types, keys, durability, going back, lost connections."""
+"""`RedisSink` on a server: the contract, types, keys, durability, rollbacks, lost connections."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 Row = tuple[Any, ...]
 Give = Callable[[RedisSink, DataFrame, int], None]
 
-# Of each type: its column in SQL of Spark's, and the field of a hash.
+# For each type: its column in Spark SQL, and the field of a hash.
 TYPES = {
     "truth": ("true", b"true"),
     "tiny": ("tinyint(-128)", b"-128"),
@@ -76,7 +76,7 @@ def client(server: RedisProcess) -> Iterator[Any]:
 
 @pytest.fixture
 def give() -> Give:
-    """Has a sink take an epoch of a query that a test plays, each in a run of its own."""
+    """Passes an epoch of a simulated query to a sink, each in a separate run."""
     query = ActedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
@@ -93,7 +93,7 @@ class OnRedis(SinkContract):
         return f"{type(self).__name__}-{home.name}"
 
     def save(self, home: Path) -> dict[bytes, bytes]:
-        """All keys of the server, as a snapshot has them; other tests do not run meanwhile."""
+        """Dumps all keys of the server; no other test runs at the same time."""
         with contextlib.closing(self._raw()) as client:
             return {key: client.dump(key) for key in client.scan_iter()}
 
@@ -108,7 +108,7 @@ class OnRedis(SinkContract):
             client.flushall()
 
     def _raw(self) -> Any:
-        """A client whose values are bytes."""
+        """A client that returns bytes."""
         import redis
 
         return redis.Redis.from_url(self.server.url)
@@ -123,7 +123,7 @@ class KeysContract(OnRedis):
     def read(self, home: Path) -> Iterable[Row]:
         with contextlib.closing(self.server.client()) as client:
             keys = list(client.scan_iter(f"{self.place(home)}/*"))
-            # In one transaction, as a reader has to who wants whole epochs of several keys.
+            # In one transaction, which a reader of complete epochs of several keys needs.
             pipeline = client.pipeline(transaction=True)
             for key in keys:
                 pipeline.hgetall(key)
@@ -154,7 +154,7 @@ class TestHashesInABlock(KeysContract):
 
 @long
 class TestStrings(OnRedis):
-    """JSON, which nothing is kept of."""
+    """JSON without undo records."""
 
     keys = ("id",)
 
@@ -179,7 +179,7 @@ class TestStream(OnRedis):
             return [(int(fields["id"]), fields["word"], int(fields["n"])) for fields in entries]
 
 
-def test_each_type_of_spark_has_a_form_or_is_refused_by_name(
+def test_each_type_of_spark_is_encoded_or_refused(
     spark: SparkSession, server: RedisProcess, client: Any, give: Give
 ) -> None:
     columns = ", ".join(f"{sql} AS `{name}`" for name, (sql, _) in TYPES.items())
@@ -208,7 +208,7 @@ def test_each_type_of_spark_has_a_form_or_is_refused_by_name(
 
 
 @long
-def test_rows_replace_and_delete_their_key_as_a_whole(
+def test_rows_replace_and_delete_all_fields_of_their_key(
     spark: SparkSession, server: RedisProcess, client: Any, give: Give
 ) -> None:
     sink = RedisSink(server.url, key="r:{a}:{b}", order_by="at", delete_when="gone", ttl_s=600)
@@ -227,12 +227,12 @@ def test_rows_replace_and_delete_their_key_as_a_whole(
         (7, "z", 1, "", True),
     )
     assert sorted(client.scan_iter("r:*")) == ["r:1:y", "r:2:x"]
-    # A field that is null now is not left from before.
+    # A field that is null now has no former value.
     assert client.hgetall("r:1:y") == {"a": "1", "b": "y", "at": "3"}
     assert server.own_keys() == []
 
 
-def test_rows_that_cannot_be_told_by_their_keys_are_refused(
+def test_ambiguous_keys_are_refused(
     spark: SparkSession, server: RedisProcess, client: Any, give: Give
 ) -> None:
     def refusal_of(sql: str, **options: Any) -> str:
@@ -247,7 +247,7 @@ def test_rows_that_cannot_be_told_by_their_keys_are_refused(
     assert "no columns b" in refusal_of("SELECT 1 AS a")
     assert "at most 3 (max_rows)" in refusal_of("SELECT id AS a, id AS b FROM range(4)", max_rows=3)
     assert client.keys("d:*") == []
-    # What the last of these had staged goes with the first epoch that is taken.
+    # The staged rows of the last refused epoch are deleted with the first accepted one.
     give(RedisSink(server.url, key="d:{a}:{b}"), spark.sql("SELECT 1 AS a, 'b:c' AS b"), 0)
     assert client.keys("d:*") == ["d:1:b:c"]
     assert server.own_keys() == []
@@ -266,7 +266,7 @@ def test_rows_that_cannot_be_told_by_their_keys_are_refused(
         ({"key": "k", "value": "xml"}, "'hash' or 'json'"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], problem: str) -> None:
+def test_contradictory_options_are_refused(options: dict[str, Any], problem: str) -> None:
     error = refusal(lambda: RedisSink("redis://127.0.0.1:1/0", **options))
     assert (error.error_id, type(error)) == ("CLEANCUT_SINK_REFUSED", RequestError)
     assert problem in str(error)
@@ -284,7 +284,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], pr
          "part of a cluster"),
     ],
 )  # fmt: skip
-def test_a_server_that_forgets_is_refused(
+def test_a_server_without_durability_is_refused(
     settings: list[str], problem: str, spark: SparkSession, give: Give
 ) -> None:
     with redis_server(*settings) as other:
@@ -298,8 +298,8 @@ def test_a_server_that_forgets_is_refused(
 
 
 @long
-def test_what_a_server_has_forgotten_is_noticed_in_the_same_run(spark: SparkSession) -> None:
-    """It was started again without its log: the next epoch would hide that one is missing."""
+def test_lost_epochs_of_a_server_are_detected_in_the_same_run(spark: SparkSession) -> None:
+    """It restarted without its log: the next epoch would hide that one is missing."""
     with redis_server("--appendonly", "no") as other:
         run = ActedQuery().start()
         sink = RedisSink(other.url, key="k:{id}", allow_volatile=True)
@@ -312,7 +312,7 @@ def test_what_a_server_has_forgotten_is_noticed_in_the_same_run(spark: SparkSess
 
 
 @long
-def test_a_log_that_is_synced_each_second_is_told_once_in_a_run(
+def test_a_log_synced_each_second_is_reported_once_per_run(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server("--appendonly", "yes") as other:
@@ -324,12 +324,12 @@ def test_a_log_that_is_synced_each_second_is_told_once_in_a_run(
 
 
 @long
-def test_values_that_were_replaced_come_back_with_what_they_lived_for(
+def test_replaced_values_are_restored_with_their_ttl(
     spark: SparkSession, server: RedisProcess, client: Any
 ) -> None:
     query = ActedQuery()
-    client.set("u:0", "somebody's")
-    client.set("u:1", "somebody's too", ex=500)
+    client.set("u:0", "another's")
+    client.set("u:1", "another's too", ex=500)
 
     def epoch(number: int, low: int, high: int) -> None:
         sink = RedisSink(server.url, key="u:{id}", keep_undo=2)
@@ -342,9 +342,9 @@ def test_values_that_were_replaced_come_back_with_what_they_lived_for(
     query.acts.append(Act(epoch=3, source=0))
     epoch(4, 9, 10)
     assert sorted(client.keys("u:*")) == ["u:0", "u:1", "u:5", "u:9"]
-    assert (client.get("u:0"), client.get("u:1")) == ("somebody's", "somebody's too")
+    assert (client.get("u:0"), client.get("u:1")) == ("another's", "another's too")
     assert (client.ttl("u:0"), client.ttl("u:1") > 400) == (-1, True)
-    # Only the last two epochs are remembered.
+    # Only the last two epochs are recorded.
     epoch(5, 20, 21)
     epoch(6, 20, 22)
     query.acts.append(Act(epoch=7, source=0))
@@ -359,7 +359,7 @@ def test_values_that_were_replaced_come_back_with_what_they_lived_for(
 
 
 @long
-def test_a_rollback_behind_what_another_query_has_written_is_refused(
+def test_a_rollback_past_writes_of_another_query_is_refused(
     spark: SparkSession, server: RedisProcess, client: Any
 ) -> None:
     one, other = ActedQuery(), ActedQuery()
@@ -378,14 +378,14 @@ def test_a_rollback_behind_what_another_query_has_written_is_refused(
 
 
 @long
-def test_a_reader_sees_whole_epochs_while_connections_are_lost(
+def test_a_reader_sees_complete_epochs_while_connections_are_lost(
     spark: SparkSession, server: RedisProcess, client: Any, give: Give
 ) -> None:
-    """All connections but the reader's are closed by the server again and again."""
+    """The server repeatedly kills all connections except the reader's."""
     sink = RedisSink(server.url, key="w:{id}", retry_for_s=60)
     is_over, thrown, torn = threading.Event(), [], []
 
-    def throw_out() -> None:
+    def kill_connections() -> None:
         with contextlib.closing(server.client()) as killer:
             while not is_over.wait(0.1):
                 thrown.append(killer.client_kill_filter(_type="normal", skipme=True))
@@ -401,13 +401,13 @@ def test_a_reader_sees_whole_epochs_while_connections_are_lost(
                 if len(seen) > 1:
                     torn.append(seen)
 
-    threads = [threading.Thread(target=target, daemon=True) for target in (throw_out, read)]
+    threads = [threading.Thread(target=target, daemon=True) for target in (kill_connections, read)]
     for thread in threads:
         thread.start()
     try:
         for epoch in range(6):
             rows = spark.range(0, 100, 1, 2).selectExpr("id", f"{epoch} AS epoch")
-            # A task that was met all the same fails the epoch, which runs again.
+            # A task whose connection was killed fails the epoch, which runs again.
             for _ in range(10):
                 with contextlib.suppress(Exception):
                     give(sink, rows, epoch)
@@ -421,12 +421,12 @@ def test_a_reader_sees_whole_epochs_while_connections_are_lost(
     assert {client.hget(f"w:{at}", "epoch") for at in range(100)} == {"5"}
 
 
-def test_a_server_that_is_killed_in_between_is_written_on(
+def test_a_query_continues_after_a_kill_of_the_server(
     spark: SparkSession, client: Any, give: Give
 ) -> None:
     with redis_server() as other:
 
-        class Killing(RedisSink):
+        class KillingSink(RedisSink):
             def publish(self, handle: str, batch: Any) -> None:
                 other.kill()
                 starts = threading.Timer(0.3, other.start)
@@ -434,8 +434,8 @@ def test_a_server_that_is_killed_in_between_is_written_on(
                 super().publish(handle, batch)
                 starts.join()
 
-        give(Killing(other.url, stream="s"), spark.range(100), 0)
-        give(Killing(other.url, stream="s"), spark.range(100, 150), 1)
+        give(KillingSink(other.url, stream="s"), spark.range(100), 0)
+        give(KillingSink(other.url, stream="s"), spark.range(100, 150), 1)
         with contextlib.closing(other.client()) as reader:
             assert [int(fields["id"]) for _, fields in reader.xrange("s")] == list(range(150))
         assert other.own_keys() == []
@@ -447,12 +447,14 @@ def test_a_lost_list_is_staged_again(
 ) -> None:
     query = ActedQuery(keeps_seals=True)
 
-    class Losing(RedisSink):
+    class DeletingSink(RedisSink):
         def publish(self, handle: str, batch: Any) -> None:
             client.delete(*[key for key in server.own_keys() if client.type(key) == "list"])
             super().publish(handle, batch)
 
-    lost = refusal(lambda: query.start().give(Losing(server.url, key="l:{id}"), spark.range(5), 0))
+    lost = refusal(
+        lambda: query.start().give(DeletingSink(server.url, key="l:{id}"), spark.range(5), 0)
+    )
     assert (lost.error_id, isinstance(lost, RetryableError)) == ("CLEANCUT_SINK_STAGED_LOST", True)
     assert client.keys("l:*") == []
     query.start().give(RedisSink(server.url, key="l:{id}"), spark.range(5), 0)
@@ -460,7 +462,7 @@ def test_a_lost_list_is_staged_again(
 
 
 @long
-def test_a_stream_that_is_something_else_is_refused(
+def test_a_stream_key_of_another_type_is_refused(
     spark: SparkSession, server: RedisProcess, client: Any, give: Give
 ) -> None:
     client.set("taken", 1)
@@ -483,7 +485,7 @@ def test_the_documented_sink(
     assert counts == {str(key): count for key, count in counted(page, spark, tmp_path).items()}
 
 
-def test_the_password_is_told_to_nobody_and_a_server_that_is_away_is_given_up(
+def test_the_password_is_masked_and_an_unreachable_server_is_an_error(
     spark: SparkSession,
     server: RedisProcess,
     client: Any,

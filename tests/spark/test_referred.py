@@ -1,4 +1,4 @@
-"""State that acts refer to and do not copy, of each operator: read without a JVM, and run on."""
+"""State that operations reference without a copy, of each operator: read without a JVM, and run."""
 
 from itertools import count, islice
 from pathlib import Path
@@ -29,12 +29,12 @@ CHOICE = {"join-full_outer-bounds-v4-ids"}
 
 
 def epochs(root: Path) -> list[list[str]]:
-    """What the sink was given, whatever the numbers of its epochs."""
+    """Returns the rows of the sink's epochs, without their numbers."""
     return [rows for _, rows in sorted(results(root).items()) if rows]
 
 
 @pytest.mark.parametrize("name", usually(CHOICE, RUNNABLE))
-def test_referred_state_is_read_and_run_on_as_if_nothing_had_been_done(
+def test_referenced_state_is_read_and_continued_like_the_original(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     events, stayed, moved = (tmp_path / part for part in ("events", "stayed", "moved"))
@@ -82,7 +82,7 @@ def test_referred_state_is_read_and_run_on_as_if_nothing_had_been_done(
 def test_variables_of_every_kind_are_divided_by_their_group(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Values, lists and maps, with times to live and without, indexes of these, and timers."""
+    """Values, lists and maps, with and without TTL, their indexes, and timers."""
     session = with_cuts(spark, 2)
     (tmp_path / "in").mkdir()
     location = str(tmp_path / "q")
@@ -103,7 +103,7 @@ def test_variables_of_every_kind_are_divided_by_their_group(
     digest = Checkpoint(location).test_restore(read_only=True).digest
 
     def families() -> dict[str, int]:
-        # Spark describes no default one, and there is nothing in it.
+        # Spark has no schema for the default family, which is empty.
         return {
             family.name: family.keys for family in Checkpoint(location).families(0) if family.keys
         }
@@ -118,7 +118,7 @@ def test_variables_of_every_kind_are_divided_by_their_group(
         assert there.test_restore(read_only=True).digest == digest
         assert families() == before
         assert there.verify().ok, str(there.verify())
-    # Copied, what is referred to is the same; and so is what is made of it.
+    # A copy of referenced state is equal, and so are its clones.
     cleancut.rescale(location, 5, session=session).apply(session)
     assert Checkpoint(location).test_restore(read_only=True).digest == digest
     cleancut.rollback(location, 3, session=session).apply(session)
@@ -127,7 +127,7 @@ def test_variables_of_every_kind_are_divided_by_their_group(
 
 
 @long
-def test_what_is_referred_to_is_swept_when_each_store_has_a_base_of_its_own(
+def test_referenced_segments_are_deleted_once_each_store_has_a_snapshot(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     session = with_cuts(spark, 2)
@@ -156,7 +156,7 @@ def test_what_is_referred_to_is_swept_when_each_store_has_a_base_of_its_own(
     def sources() -> set[Path]:
         return {path for path in before if path.exists()}
 
-    # Old cuts are swept at each start, and so is what lies 20 epochs before those that are kept.
+    # Each start deletes old cuts, and segments 20 epochs before the retained ones.
     run(1)
     run(1)
     assert sources() == before

@@ -1,4 +1,4 @@
-"""A query that is killed goes on from a copy of its checkpoint that was made while it ran."""
+"""A killed query continues from a replica of its checkpoint that was written while it ran."""
 
 import os
 import signal
@@ -69,14 +69,14 @@ def last_epoch(location: Path) -> int:
 
 
 @long
-def test_a_killed_query_goes_on_from_its_copy(
+def test_a_killed_query_continues_from_its_replica(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     draw = Random(SEED)
     files = CountedFiles(tmp_path, keys=50)
     files.add(FILES)
     source, copy = tmp_path / "checkpoint", tmp_path / "copy"
-    # A group of its own, so that the JVM dies with it.
+    # A separate process group, so that the JVM is killed with it.
     victim = subprocess.Popen(
         [sys.executable, "-c", RUNS, str(tmp_path)],
         env=environment(),
@@ -101,7 +101,7 @@ def test_a_killed_query_goes_on_from_its_copy(
     assert Checkpoint(copy).verify().ok
     at = last_epoch(copy)
     assert at >= passes[-1].epoch
-    # Nothing of the old place is needed.
+    # Nothing of the former location is needed.
     source.rename(tmp_path / "gone")
     session = spark.newSession()
     for key, value in SETTINGS.items():
@@ -132,7 +132,7 @@ def test_a_killed_query_goes_on_from_its_copy(
 
 
 @long
-def test_a_run_that_is_fenced_ends_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_fenced_run_ends_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
     files = CountedFiles(tmp_path, keys=50)
     files.add(1)
     session = spark.newSession()
@@ -143,7 +143,7 @@ def test_a_run_that_is_fenced_ends_with_the_reason(spark: SparkSession, tmp_path
     query.processAllAvailable()
     checkpoint = Checkpoint(tmp_path / "checkpoint")
     checkpoint.fence("moved to the other region")
-    # Who has looked at the owners within ten seconds need not look again.
+    # A run that has checked its owner within ten seconds does not check again.
     end = time.monotonic() + PATIENCE_S
     while query.isActive:
         assert time.monotonic() < end
@@ -152,5 +152,5 @@ def test_a_run_that_is_fenced_ends_with_the_reason(spark: SparkSession, tmp_path
     said = str(query.exception())
     assert "CLEANCUT_FENCED" in said
     assert "moved to the other region" in said
-    # What it has committed since is whole.
+    # Its commits since then are complete.
     assert checkpoint.verify().ok

@@ -33,7 +33,7 @@ def test_an_operation_that_assigns_rows_to_partitions_is_refused(
         rows = [{"k": k, "side": side} for k in range(8) for side in "ab"]
         (source / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
         session.conf.set("spark.sql.streaming.stateStore.cleancut.statePartitions", partitions)
-        # The exchange by one column is enough for the operator.
+        # The partitioning by one column satisfies the operator.
         events = session.readStream.schema("k long, side string").json(str(source))
         grouped = events.repartition("k").groupBy("k", "side").agg(f.count("*").alias("n"))
         writer = grouped.writeStream.outputMode("update").option("checkpointLocation", location)
@@ -50,7 +50,7 @@ def test_an_operation_that_assigns_rows_to_partitions_is_refused(
         with pytest.raises(RequestError, match=f"{STRICT}=false") as raised:
             plan()
         assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
-    # A start goes on with the partitions that there are.
+    # A start continues with the existing partitions.
     run(1, partitions="6")
     assert set(counts.values()) == {2}
     assert len(counts) == 16

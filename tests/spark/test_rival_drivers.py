@@ -1,4 +1,4 @@
-"""Drivers of one query at once, on one bucket: what is published is published once."""
+"""Concurrent drivers of one query on one bucket publish each epoch once."""
 
 import os
 import sys
@@ -22,11 +22,11 @@ from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
-# Of epochs that the last one has published before another is started.
+# The number of epochs that a driver publishes before the next one starts.
 LEAD = 2
 FILE_EVERY_S = 1.0
 DEADLINE_S = PATIENCE_S
-# What a driver ends by that another one has followed.
+# The errors of a driver whose successor has started.
 FENCED = "CLEANCUT_FENCED"
 RESTARTS = int(os.environ.get("CLEANCUT_ROLLING_RESTARTS", "1"))
 
@@ -41,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[S3Server]:
 
 @dataclass
 class Rollout:
-    """Drivers of which each takes over from the one before, and input that goes on meanwhile."""
+    """Drivers that each take over from the previous one, while input arrives."""
 
     server: S3Server
     location: str
@@ -69,16 +69,16 @@ class Rollout:
         return [info.epoch for info in sink_at(self.root).epochs(session=self.spark)]
 
     def settle(self) -> None:
-        """Goes on until the last driver is the only one, and publishes."""
+        """Waits until the last driver is the only one and publishes."""
         last = len(self.drivers) - 1
         deadline = time.monotonic() + DEADLINE_S
         while self.alive() != [last]:
-            self._go_on(deadline)
+            self._advance(deadline)
         known = len(self.published())
         while len(self.published()) < known + LEAD:
-            self._go_on(deadline)
+            self._advance(deadline)
 
-    def _go_on(self, deadline: float) -> None:
+    def _advance(self, deadline: float) -> None:
         log = self.logs[-1].read_text()[-4000:]
         assert time.monotonic() < deadline, log
         assert len(self.drivers) - 1 in self.alive(), f"the successor has ended: {log}"
@@ -87,7 +87,7 @@ class Rollout:
         time.sleep(FILE_EVERY_S)
 
     def ends(self) -> list[str]:
-        """The last line of each driver, which tells what it ended by."""
+        """Returns the last line of each driver, which has the error that ended it."""
         return [log.read_text().splitlines()[-1] for log in self.logs]
 
 
@@ -118,16 +118,16 @@ def test_a_rolling_restart_is_no_outage(
     cuts = Checkpoint(location, endpoint=endpoint).cuts()
     generations = [cut.generation for cut in cuts]
     rows = [row["number"] for row in sink_at(tmp_path).read(spark).collect()]
-    doubled = sum(count - 1 for count in Counter(rows).values())
+    duplicated = sum(count - 1 for count in Counter(rows).values())
     expected = {
         row["number"] for file in range(rollout.files) for row in rollout.input.rows_of(file)
     }
     lost = len(expected - set(rows))
     show(
         f"{len(ends)} drivers, {len(cuts)} epochs of generations {sorted(set(generations))};"
-        f" of {len(expected)} rows {lost} lost, {doubled} doubled"
+        f" of {len(expected)} rows {lost} lost, {duplicated} duplicated"
     )
-    assert (lost, doubled, set(rows) - expected) == (0, 0, set())
+    assert (lost, duplicated, set(rows) - expected) == (0, 0, set())
     assert ends[-1] == END
     for followed, end in enumerate(ends[:-1]):
         assert f"generation {followed + 2}" in end, end

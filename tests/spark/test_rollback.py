@@ -1,4 +1,4 @@
-"""A stopped query goes on from an earlier state: its own epochs, a savepoint, and back again."""
+"""Rollbacks of a stopped query: to its own epochs, a savepoint, and back again."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def cut_of(location: str) -> cleancut.types.CutDetails:
 
 
 def uncommit(checkpoint: str, epoch: int) -> None:
-    """Leaves an epoch as it is before its commit."""
+    """Deletes the commit of an epoch."""
     for name in (f"commits/{epoch}", f"cleancut/cuts/{epoch:020}.cut"):
         path = Path(checkpoint) / name
         path.unlink(missing_ok=True)
@@ -58,7 +58,7 @@ def rows_of(plan: cleancut.types.Plan) -> int:
 
 
 @pytest.mark.parametrize("place", usually({"rocksdb", "cuts"}, PLACES))
-def test_a_query_goes_back_and_on_and_back_again(
+def test_a_query_is_rolled_back_continues_and_is_rolled_back_again(
     query: Callable[[str], Epochs], place: str
 ) -> None:
     it = query(place)
@@ -71,7 +71,7 @@ def test_a_query_goes_back_and_on_and_back_again(
     assert plan.copies_rows == ("cuts" not in place)
     assert rows_of(plan.apply()) == (KEYS if plan.copies_rows else 0)
     assert it.state() == it.expected(3)
-    # What came after it comes again, at once, together with the next that is new.
+    # All later input is read again in one epoch, together with the next file.
     it.add(2)
     assert it.run() == [8, 9]
     assert it.given[8] == it.expected(7)
@@ -90,7 +90,7 @@ def test_a_query_goes_back_and_on_and_back_again(
         assert report.ok, str(report)
 
 
-def test_a_savepoint_or_a_time_is_gone_back_to(query: Callable[[str], Epochs]) -> None:
+def test_a_query_is_rolled_back_to_a_savepoint_or_a_time(query: Callable[[str], Epochs]) -> None:
     it = query("cuts")
     it.add(3)
     it.run()
@@ -102,7 +102,7 @@ def test_a_savepoint_or_a_time_is_gone_back_to(query: Callable[[str], Epochs]) -
     assert cleancut.rollback(it.checkpoint, then).source == 2
     utc = then.astimezone(UTC)
     assert cleancut.rollback(it.checkpoint, utc).source == 2
-    # A savepoint is enough: the cut, and the entries of Spark's logs, may be gone.
+    # A savepoint suffices: the cut and the entries of Spark's logs may be deleted.
     for log in ("offsets", "commits"):
         for name in ("0", "1", "2"):
             (Path(it.checkpoint) / log / name).unlink()
@@ -119,13 +119,13 @@ def test_a_savepoint_or_a_time_is_gone_back_to(query: Callable[[str], Epochs]) -
 
 
 @pytest.mark.parametrize("place", usually({"cuts"}, ["rocksdb", "cuts"]))
-def test_an_epoch_that_does_not_come_to_its_end_is_left_behind(
+def test_a_rollback_discards_an_uncommitted_epoch(
     query: Callable[[str], Epochs], place: str
 ) -> None:
     it = query(place)
     it.add(4)
     it.run()
-    # As after a release whose epoch fails each time: it is planned, and not committed.
+    # As after a release whose epoch always fails: it is planned, and not committed.
     uncommit(it.checkpoint, 3)
     plan = cleancut.rollback(it.checkpoint, 1)
     assert (plan.source, plan.last, plan.epoch) == (1, 2, 5)
@@ -139,10 +139,10 @@ def test_an_epoch_that_does_not_come_to_its_end_is_left_behind(
 
 
 @pytest.mark.parametrize("place", usually({"cuts"}, ["rocksdb", "level-0", "cuts"]))
-def test_it_is_left_behind_for_the_last_epoch_also_after_a_rollback_that_was_killed(
+def test_a_killed_rollback_is_discarded_by_a_rollback_to_the_last_epoch(
     query: Callable[[str], Epochs], place: str
 ) -> None:
-    """Neither the query nor another act could begin there, and older epochs may be gone."""
+    """Neither the query nor another operation could start, and older epochs may be expired."""
     it = query(place)
     it.add(4)
     it.run()
@@ -165,7 +165,7 @@ def test_it_is_left_behind_for_the_last_epoch_also_after_a_rollback_that_was_kil
         cleancut.rollback(it.checkpoint, done.epoch + 1)
 
 
-def test_what_cannot_be_gone_back_to_is_refused(query: Callable[[str], Epochs]) -> None:
+def test_an_impossible_rollback_is_refused(query: Callable[[str], Epochs]) -> None:
     it = query("cuts")
     it.add(3)
     it.run()
@@ -199,14 +199,14 @@ def test_a_provider_that_cannot_choose_a_version_is_refused(
     with pytest.raises(RequestError, match="convert it first"):
         cleancut.rescale(it.checkpoint, 2)
     cleancut.convert(it.checkpoint).apply()
-    # It had the other provider then.
+    # It had the other provider at that epoch.
     with pytest.raises(RequestError, match="HDFS-backed"):
         cleancut.rollback(it.checkpoint, 1)
 
 
 @pytest.mark.parametrize("left", ["one entry", "both entries"])
 @pytest.mark.parametrize("place", usually({"cuts"}, ["rocksdb", "level-0", "cuts"]))
-def test_a_rollback_that_was_killed_before_its_commit_begins_again(
+def test_a_rollback_killed_before_its_commit_is_repeated(
     query: Callable[[str], Epochs], place: str, left: str
 ) -> None:
     it = query(place)
@@ -230,7 +230,7 @@ def test_a_rollback_that_was_killed_before_its_commit_begins_again(
 
 
 class Written:
-    """Distinct numbers, each in a file of its own, that Spark's own sink of files writes."""
+    """Distinct numbers, one per file, written by Spark's own file sink."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.session = spark.newSession()
@@ -262,9 +262,9 @@ class Written:
         return sorted(row.k for row in rows.collect())
 
 
-# Its log is put together after each fourth epoch: before, in, and after what is gone back behind.
+# Its log is compacted after each fourth epoch: before, in, and after the discarded epochs.
 @pytest.mark.parametrize("epoch", usually({"1"}, ["1", "3", "4"], lambda epoch: (int(epoch),)))
-def test_sparks_own_sink_of_files_goes_back_with_the_query_and_on(
+def test_sparks_file_sink_follows_a_rollback_and_continues(
     spark: SparkSession, tmp_path: Path, epoch: int
 ) -> None:
     it = Written(spark, tmp_path)
@@ -283,14 +283,14 @@ def test_sparks_own_sink_of_files_goes_back_with_the_query_and_on(
 
 
 @long
-def test_a_gap_that_was_forgotten_is_filled_by_the_next_act(
+def test_a_gap_in_the_sink_log_is_filled_by_the_next_operation(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     it = Written(spark, tmp_path)
     it.run(4)
     cleancut.edit(it.checkpoint, 0, lambda state: state, session=it.session).apply(it.session)
     it.run(1)
-    # Before the sink puts its log together, which it could not do.
+    # Before the sink compacts its log, which would fail.
     it.rollback(3)
     assert it.seen() == list(range(4))
     it.run(6)
@@ -298,7 +298,7 @@ def test_a_gap_that_was_forgotten_is_filled_by_the_next_act(
 
 
 @long
-def test_a_sink_of_files_that_has_not_heard_of_an_act_hears_of_it_when_that_begins_again(
+def test_a_repeated_operation_completes_the_log_of_the_file_sink(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     it = Written(spark, tmp_path)
@@ -315,7 +315,7 @@ def test_a_sink_of_files_that_has_not_heard_of_an_act_hears_of_it_when_that_begi
     assert it.seen() == list(range(3))
     it.run(6)
     assert it.seen() == list(range(11))
-    # Of entries that Spark has put together and deleted nobody knows which epoch had which file.
+    # If Spark has compacted and deleted entries, their epochs are unknown.
     for name in ("2", "3.compact"):
         (tmp_path / "out" / "_spark_metadata" / name).unlink()
     with pytest.raises(RequestError, match="deleted that of epoch"):
@@ -323,7 +323,7 @@ def test_a_sink_of_files_that_has_not_heard_of_an_act_hears_of_it_when_that_begi
 
 
 def distinct(rows: DataFrame, per_row_ms: int) -> DataFrame:
-    """The rows, each once, of which those of one partition take their time."""
+    """Returns each row once; rows of one partition are slow."""
     slowed = slow("value", per_row_ms=per_row_ms, when=f.spark_partition_id() == 0)
     return rows.dropDuplicates(["key", "number"]).withColumn("value", slowed)
 
@@ -332,9 +332,7 @@ def in_flight_by_partition(cut: cleancut.types.CutDetails) -> list[tuple[int, in
     return [(channel.partition, channel.in_flight_rows) for channel in cut.shuffle_inputs]
 
 
-def test_rows_that_were_in_flight_then_are_in_flight_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_in_flight_rows_are_restored_by_a_rollback(spark: SparkSession, tmp_path: Path) -> None:
     session = with_cuts(spark, 100)
     session.conf.set(f"{PREFIX}mode", "unaligned")
     session.conf.set("spark.sql.shuffle.partitions", "3")
@@ -362,7 +360,7 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     assert every == Counter(range(8 * 300))
     cuts = Checkpoint(location).cuts()
     in_flight = [cut.epoch for cut in cuts if cut.mode == "unaligned"]
-    assert in_flight, "no epoch was cut with rows in flight"
+    assert in_flight, "no cut had in-flight rows"
     to, before = in_flight[len(in_flight) // 2], dict(given)
     plan = cleancut.rollback(location, to)
     plan.apply()
@@ -370,7 +368,7 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
     assert Checkpoint(location).cuts()[-1].mode == "unaligned"
     flying = in_flight_by_partition(now)
     assert flying == in_flight_by_partition(then)
-    # They go along where they can, and are not left behind where they cannot.
+    # A clone includes them if its target can store them, and is refused otherwise.
     clone = str(tmp_path / "clone")
     acts: list[Callable[[], object]] = [lambda: cleancut.clone(location, clone, cuts=False)]
     if STATE_FOR_SPARK.is_here:
@@ -380,14 +378,14 @@ def test_rows_that_were_in_flight_then_are_in_flight_again(
             act()
     cloned = cleancut.clone(location, clone, to).apply()
     assert in_flight_by_partition(cut_of(clone)) == flying
-    # To other partitions by their hashes, and on, whether the state is copied or referred to.
+    # A rescale partitions them by hash, and they continue, with copied and referenced state.
     for partitions in (8, 16, 4, 5):
         done = cleancut.rescale(location, partitions).apply()
         assert done.copies_rows == (partitions not in (16, 4))
         moved = cut_of(location).shuffle_inputs
         assert sum(channel.in_flight_rows for channel in moved) == sum(rows for _, rows in flying)
         assert len({channel.partition for channel in moved}) > 1
-    # Whatever is in flight now.
+    # Independent of the current in-flight rows.
     cleancut.rollback(location, to).apply()
     cleancut.rescale(location, 5).apply()
     start(per_row_ms=0).awaitTermination()
@@ -413,7 +411,7 @@ def test_the_documented_recovery_runs(
     it.run()
     there = "checkpoints/orders"
     _, code = blocks(GUIDE, "python")
-    # The JVM has a directory of its own. The release is what comes between.
+    # The JVM has another working directory. The new release is not part of the test.
     before, release, after = code.partition("plan = ")
     named: dict[str, Any] = {}
     exec(before.replace(there, it.checkpoint), named)

@@ -1,4 +1,4 @@
-"""A query that is cut by hand while its tasks run, as a user of docs/concepts/cuts.md does."""
+"""A query that is cut on request while its tasks run, as in docs/concepts/cuts.md."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def run_without_the_extension(home: Path) -> "subprocess.CompletedProcess[str]":
-    """A driver of its own, since the extension is a session's for good."""
+    """Starts a separate driver, because a session keeps its extensions."""
     return subprocess.run(
         [sys.executable, "-c", WITHOUT_EXTENSION, str(home)],
         cwd=Path(__file__).parents[2],
@@ -70,7 +70,7 @@ def values(file: int) -> list[int]:
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_a_query_is_known_to_seal_in_its_first_epoch_and_says_where_it_does_not(
+def test_a_sealing_query_is_detected_in_its_first_epoch(
     session: SparkSession, tmp_path: Path, wrapped: bool
 ) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "2")
@@ -106,9 +106,7 @@ def test_a_query_is_known_to_seal_in_its_first_epoch_and_says_where_it_does_not(
         query.stop()
 
 
-def test_a_query_that_is_cut_by_hand_counts_every_row_once(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_a_query_cut_on_request_counts_each_row_once(session: SparkSession, tmp_path: Path) -> None:
     source, location = tmp_path / "source", tmp_path / "checkpoint"
     source.mkdir()
     for file in range(FILES):
@@ -169,9 +167,9 @@ def test_a_query_that_is_cut_by_hand_counts_every_row_once(
 
 
 def check_the_last_rows_in_flight(checkpoint: Checkpoint) -> None:
-    """They are read by their channel, and by themselves in their order."""
+    """Reads the in-flight rows by their store, and checks their order."""
     open_cuts = [cut for cut in checkpoint.cuts() if cut.mode == "unaligned"]
-    assert open_cuts, "no epoch was cut with rows in flight"
+    assert open_cuts, "no cut had in-flight rows"
     epoch, channel = open_cuts[-1].epoch, "cleancut-channel-0"
     channels = [
         channel_cut
@@ -192,7 +190,7 @@ def check_the_last_rows_in_flight(checkpoint: Checkpoint) -> None:
 
 
 def stop_with_rows_in_flight(query: StreamingQuery, orders: SkewedInput, block: Block) -> None:
-    """Writes file 1, cuts its epoch where a task is blocked, and ends before the next epoch."""
+    """Writes file 1, cuts its epoch while a task is blocked, and stops before the next epoch."""
     try:
         query.processAllAvailable()
         orders.write(1)
@@ -206,10 +204,12 @@ def stop_with_rows_in_flight(query: StreamingQuery, orders: SkewedInput, block: 
         query.stop()
 
 
-def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_input(
+def test_in_flight_rows_are_replayed_by_the_next_run_without_input(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """As behind a trigger's interval, or a death right behind the cut: no epoch is planned yet."""
+    """As within a trigger interval, or after a crash directly after the cut: no epoch is planned
+    yet.
+    """
     session.conf.set(f"{KEYS}mode", "auto")
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     session.conf.set("spark.sql.shuffle.partitions", "3")
@@ -233,11 +233,11 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1]
     left = sum(channel_cut.in_flight_rows for channel_cut in checkpoint.cut(1).shuffle_inputs)
     assert left > 0
-    # A driver that cannot read them must not go on without them.
+    # A driver that cannot read them must not continue without them.
     refused = run_without_the_extension(tmp_path)
     assert refused.returncode != 0
     assert "[CLEANCUT_IN_FLIGHT_NOT_CONSUMED]" in refused.stderr, refused.stderr
-    # Nor can one whose rows have other columns, which Spark itself would let pass.
+    # Nor may a driver with other columns, which Spark itself would accept.
     number = f.col("number")
     without_null = f.coalesce(number, f.lit(0))
     for changed in (
@@ -256,7 +256,7 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
 
     second = start()
     second.awaitTermination()
-    # Rows that were in flight came first all the same.
+    # In-flight rows are processed first anyway.
     assert coordinator(second).status().aligned == {0: "the query ends with this epoch"}
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
     drained = checkpoint.cut(2).shuffle_inputs
@@ -267,12 +267,12 @@ def test_rows_that_a_run_left_in_flight_are_taken_up_by_the_next_without_new_inp
     planned = json.loads((location / "offsets" / "2").read_text().splitlines()[1])
     assert planned["batchWatermarkMs"] == before["nextBatchWatermarkMs"]
 
-    # With nothing in flight a run without input has nothing to do.
+    # Without in-flight rows, a run without input does nothing.
     start().awaitTermination()
     assert [cut.epoch for cut in checkpoint.cuts()] == [0, 1, 2]
 
 
-def test_a_run_with_the_trigger_once_processes_new_input_along_with_in_flight_rows(
+def test_a_run_with_the_trigger_once_processes_input_and_in_flight_rows(
     session: SparkSession, tmp_path: Path
 ) -> None:
     session.conf.set("spark.sql.shuffle.partitions", "2")

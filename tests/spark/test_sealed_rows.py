@@ -1,4 +1,4 @@
-"""Functions that seal batches which Spark sorts, and could not read again once it keeps them."""
+"""Functions that seal batches which Spark sorts, and cannot read again after they are cached."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ CUTS = {"spark.sql.streaming.stateStore.cleancut.cuts": "true"}
 
 
 class Totals:
-    """What a function got of an aggregation whose `max` of a text makes Spark sort its rows."""
+    """The rows that a function gets of an aggregation whose `max` of a text makes Spark sort."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.spark = spark
@@ -30,7 +30,7 @@ class Totals:
 
     def take(self, df: DataFrame, epoch: int) -> None:
         rows = df.orderBy("k").collect()
-        # A second action reads what was kept.
+        # A second action reads the cached rows.
         assert df.count() == len(rows)
         self.rows[epoch] = rows
 
@@ -57,7 +57,7 @@ class Totals:
 
 
 @pytest.mark.parametrize("mode", ["complete", "update"])
-def test_a_batch_that_spark_sorts_is_sealed(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+def test_a_sorted_batch_is_sealed(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     totals = Totals(spark, tmp_path)
     persisted = set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
     totals.run(mode)

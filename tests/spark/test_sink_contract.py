@@ -1,4 +1,4 @@
-"""The contract of a sink, held by each sink of this package, and failed by a naive one."""
+"""The contract of sinks, fulfilled by each sink of this package and violated by a naive one."""
 
 import contextlib
 import sqlite3
@@ -56,7 +56,7 @@ COLUMNS = "id, word, n"
 
 
 def in_sqlite(path: Path, table: str = "rows") -> list[Row]:
-    """The rows of a table; none where it is not there."""
+    """Returns the rows of a table, or none if it does not exist."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchall():
             return []
@@ -103,7 +103,7 @@ class TestEpochFilesThatWereLost(FilesContract):
 
 @long
 class TestSqlSink(SinkContract):
-    """Rows that are added, and can be taken back by their epoch."""
+    """Appends rows, which a rollback deletes by their epoch."""
 
     def make_sink(self, home: Path) -> SqlSink:
         return SqlSink(f"sqlite:///{home}/db", "rows", epoch_column="epoch", query_column="query")
@@ -113,7 +113,7 @@ class TestSqlSink(SinkContract):
 
 
 class SqlKeysContract(SinkContract):
-    """Rows that take the place of others, which are kept."""
+    """Replaces rows, and keeps the replaced ones for a rollback."""
 
     keys = ("id",)
 
@@ -160,7 +160,7 @@ class OnPostgres(SinkContract):
         return self.server.rows(f'SELECT {COLUMNS} FROM "{home.name}"')
 
     def parts(self, home: Path) -> Iterator[tuple[str, str]]:
-        """The table and those of its ledger, with the rows of each that are its own."""
+        """Returns the table and those of its ledger, with the predicate of their rows."""
         yield f'"{home.name}"', "true"
         for ledger in ("cleancut_runs", "cleancut_epochs"):
             yield ledger, f"sink = 'table public.{home.name}'"
@@ -185,7 +185,7 @@ class OnPostgres(SinkContract):
 
 
 class ReplacingContract(OnPostgres):
-    """Rows that take the place of others, which are kept."""
+    """Replaces rows, and keeps the replaced ones for a rollback."""
 
     keys = ("id",)
 
@@ -213,7 +213,7 @@ class TestPostgresSinkInABlock(ReplacingContract):
 
 @long
 class TestPostgresSinkThatAdds(OnPostgres):
-    """Rows that can be taken back by their epoch."""
+    """Appends rows, which a rollback deletes by their epoch."""
 
     def make_sink(self, home: Path) -> PostgresSink:
         return PostgresSink(self.server.dsn, home.name, epoch_column="epoch", query_column="query")
@@ -227,7 +227,7 @@ class TestPostgresSinkThatCannotGoBack(OnPostgres):
 
 @long
 class TestFunction(SinkContract):
-    """A function of somebody's, in the transaction of a ledger."""
+    """A user's function in the transaction of a ledger."""
 
     def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
         def undo(transaction: Transaction, epochs: Sequence[LedgerEpoch]) -> None:
@@ -254,7 +254,7 @@ class TestFunction(SinkContract):
 
 @long
 class TestLedgerInABlock(SinkContract):
-    """What more than a function does, in the transaction of a ledger; it cannot undo."""
+    """More than a function can do, in the transaction of a ledger; it cannot undo."""
 
     def make_sink(self, home: Path) -> Callable[[DataFrame, int], None]:
         ledger = self.ledger = SqlLedger(f"sqlite:///{home}/db", "rows")
@@ -284,7 +284,7 @@ class TwoPhasesContract(SinkContract):
         return TwoPhaseSink(Directories(home / "rows"), decisions=home / "decisions")
 
     def read(self, home: Path) -> Iterable[Row]:
-        # What is decided, and not committed yet, a reader is not promised.
+        # Decisions without a commit are not visible to readers yet.
         return Directories(home / "rows").read()
 
 
@@ -305,7 +305,7 @@ class TestTwoPhasesInABlock(TwoPhasesContract):
 
 
 class FanOutContract(SinkContract):
-    """Two targets, of which a reader looks at one that comes after the other."""
+    """Two targets; a reader reads the second one."""
 
     def make_sink(self, home: Path) -> FanOut:
         database = SqlSink(f"sqlite:///{home}/db", "rows", keys="id", keep_undo=9)
@@ -341,7 +341,7 @@ class TestFanOutInABlock(FanOutContract):
 
 
 class Naive(SinkContract):
-    """What everybody writes first."""
+    """The simplest function."""
 
     crashes = 2
     pauses = 1

@@ -1,4 +1,4 @@
-"""What the pages on sinks tell a user to write, run as it stands there."""
+"""Runs the code of the pages on sinks as it is printed there."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ SUMS = "SELECT k, CAST(sum(count) AS INT) FROM counts GROUP BY k"
 
 
 class Page:
-    """The blocks of a page, with places that are there."""
+    """The blocks of a page, with existing locations."""
 
     def __init__(self, page: str, spark: SparkSession, home: Path, dsn: str = "") -> None:
         self._blocks = blocks(page, "python")
@@ -59,7 +59,7 @@ class Page:
     def run(
         self, at: int, *, replaced: Mapping[str, str] | None = None, **names: Any
     ) -> dict[str, Any]:
-        """Runs a block, and the query that it starts to the end of the input; its names."""
+        """Runs a block and its query until the end of the input; returns the bound names."""
         code = self._blocks[at]
         for text, by in (replaced or {}).items():
             assert text in code

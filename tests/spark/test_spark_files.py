@@ -1,4 +1,4 @@
-"""Spark's own files of a checkpoint, as real queries write them: verify and a restart."""
+"""Spark's own files in checkpoints of real queries: `verify` and restarts."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ LOGS = ("offsets", "commits", "sources/0")
 
 @pytest.fixture(scope="module")
 def counted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Counting:
-    """A query that has stopped after epoch 3."""
+    """A query that stopped after epoch 3."""
     counting = Counting(spark, tmp_path_factory.mktemp("counted"))
     counting.add(4)
     counting.run("true")
@@ -41,7 +41,7 @@ def damaged_files(checkpoint: Path) -> set[str]:
 
 
 def files(checkpoint: Path) -> list[Path]:
-    """One of each kind that a restart needs."""
+    """Returns one file of each kind that a restart needs."""
     (operator,) = (checkpoint / "state/0/_metadata").rglob("[!.]*")
     logs = [checkpoint / log / "2" for log in LOGS]
     return [checkpoint / "metadata", operator, checkpoint / "state/0/0/_metadata/schema", *logs]
@@ -50,14 +50,14 @@ def files(checkpoint: Path) -> list[Path]:
 @pytest.mark.parametrize(
     "operator", ["aggregation-update", "two-operators", "join-inner-no-bounds-v4"]
 )
-def test_what_spark_writes_of_an_operator_is_sound(
+def test_the_files_of_an_operator_are_intact(
     operator: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     write_events(tmp_path / "events", seed=7, files=range(3))
     run(spark, OPERATORS[operator], events=tmp_path / "events", root=tmp_path, settings=CUTS)
     report = Checkpoint(tmp_path / "checkpoint").verify()
     assert report.ok, report
-    # The id, three logs of three epochs at least, the operator and its schema.
+    # The query ID, three logs of at least three epochs, the operator and its schema.
     assert report.spark_files >= 1 + 3 * 3 + 2
 
 
@@ -65,7 +65,7 @@ def test_each_missing_emptied_and_flipped_file_is_named(copy: Path, tmp_path: Pa
     assert damaged_files(copy) == set()
     for path in files(copy):
         name, kept = path.relative_to(copy).as_posix(), path.read_bytes()
-        # The file system's own checksum finds the flip; without it the others are found, too.
+        # The file system's own checksum finds the flip; without it the other checks find it, too.
         flip(path, position=len(kept) // 2)
         assert damaged_files(copy) == {name}
         side = without_checksum_file(path)
@@ -82,13 +82,11 @@ def test_exchanged_entries_are_both_named(log: str, copy: Path) -> None:
     first, second = one.read_bytes(), other.read_bytes()
     one.write_bytes(second)
     other.write_bytes(first)
-    # Entries that are the same have no place that one could tell.
+    # Equal entries cannot be assigned to an epoch.
     assert damaged_files(copy) == ({f"{log}/1", f"{log}/2"} if first != second else set())
 
 
-def test_a_query_goes_on_with_metadata_that_was_restored(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_query_continues_with_restored_metadata(spark: SparkSession, tmp_path: Path) -> None:
     counting = Counting(spark, tmp_path)
     counting.add(2)
     counting.run("true")

@@ -1,8 +1,8 @@
-"""Queries with state under each key of Spark that can change them: the rows are RocksDB's.
+"""Queries with state under each Spark key that can change them: the rows match RocksDB's.
 
 Each case runs an aggregation, a join and a function in Python with cuts in mode `unaligned`, cut at
-random moments and restarted once, next to the same queries on Spark's RocksDB provider.
-`make test` combines keys in two cases, and `make chaos` takes each value alone.
+random moments and restarted once, next to the same queries on Spark's RocksDB provider. `make test`
+combines keys in two cases, and `make chaos` tests each value separately.
 """
 
 import subprocess
@@ -50,7 +50,7 @@ COMBINED = {
 
 
 def keys_of(spark: SparkSession) -> dict[str, Any]:
-    """Each key of this Spark version, and its entry."""
+    """Returns each key of this Spark version with its entry."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     module = jvm.java.lang.Class.forName("org.apache.spark.sql.internal.SQLConf$")
@@ -92,7 +92,7 @@ def test_spark_accepts_each_value_to_test_and_has_another_default(spark: SparkSe
 def check(spark: SparkSession, home: Path, case: Case, show: Callable[[str], None]) -> None:
     comparison = Comparison(spark, home, SEED)
     problems = comparison.run(case.settings, case.after)
-    show(f"seed {SEED}, {comparison.in_flight} rows in flight, refused: {comparison.refused}")
+    show(f"seed {SEED}, {comparison.in_flight} in-flight rows, refused: {comparison.refused}")
     assert len(comparison.refused) < 3, comparison.refused
     assert problems == [], f"seed {SEED}"
 

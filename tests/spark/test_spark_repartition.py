@@ -1,6 +1,6 @@
-"""What Spark's own offline repartition makes of states that it takes for others; and `rescale`.
+"""Spark's own offline repartition of states that it misinterprets, compared with `rescale`.
 
-When a case fails because Spark's is right, the guide has to say so.
+If a case fails because Spark's result is right, the guide has to be updated.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ class Work:
             write_file(self.home / name / f"{number}.json", rows, number)
 
     def run(self, checkpoint: Path) -> Counter[str]:
-        """The rows of its epochs; in update mode those of the last."""
+        """Returns the rows of its epochs; in update mode those of the last epoch."""
         counted: Counter[str] = Counter()
 
         def take(batch: DataFrame, _: int) -> None:
@@ -83,7 +83,7 @@ CASES: dict[str, tuple[Form, str, str]] = {
     "aggregation without keys": (in_all, "update", "2"),
     "limit": (first_rows, "append", "2"),
 }
-# Of each case what Spark's own makes of it: rows that are missing and too many, or its error.
+# The result of Spark's repartition in each case: missing and surplus rows, or its error.
 SPARKS = {"join, state format 2": "as it was"}
 
 

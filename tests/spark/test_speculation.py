@@ -1,4 +1,4 @@
-"""Tasks of which two attempts run at once, on two hosts."""
+"""Tasks with two concurrent attempts on two hosts."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ NAMES = ["unique", "totals", "windows", "applyInPandasWithState"]
 HOSTS: dict[str, dict[str, str]] = {"127.0.0.1": {SLOW_HOST: "yes"}, "127.0.0.2": {}}
 
 
-def test_rows_are_there_once_where_a_copy_of_a_task_overtakes_it(
+def test_rows_are_emitted_once_if_a_speculative_task_wins(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     source = SkewedInput(tmp_path / "input", seed=SEED, rows=ROWS)
@@ -54,5 +54,5 @@ def test_rows_are_there_once_where_a_copy_of_a_task_overtakes_it(
         assert query.compared.is_same
         assert query.changed == []
     assert held > 0
-    # Which of two attempts is the first depends on the machine; most times some copies are.
+    # The machine decides which attempt is the first; most times some copies win.
     assert ran.total() > 0

@@ -1,4 +1,4 @@
-"""Queries that `start()` refuses: by one short error with an id, before anything is written."""
+"""Queries that `start()` refuses with one short error and an ID, before any write."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from tests.support.file_epochs import session_of, write_file
 pytestmark = pytest.mark.spark
 
 KEYS = "spark.sql.streaming.stateStore.cleancut."
-# What a log line or a notebook cell shows as a whole.
+# A log line or a notebook cell shows this many characters completely.
 LONGEST = 2000
 
 
@@ -57,7 +57,7 @@ def refusal(start: Callable[[], None]) -> cleancut.CleancutError:
 def test_a_mode_that_requires_cuts_is_refused_without_them(
     start: Callable[..., None], tmp_path: Path, mode: str
 ) -> None:
-    """The query ran without cuts, and a WARN said so, which a log level of ERROR hides."""
+    """The query ran without cuts, and only a WARN reported it, which a log level of ERROR hides."""
     location, keys = tmp_path / "checkpoint", {f"{KEYS}mode": mode}
     for cuts in ("auto", "false"):
         error = refusal(partial(start, location, **keys, **{f"{KEYS}cuts": cuts}))
@@ -67,7 +67,7 @@ def test_a_mode_that_requires_cuts_is_refused_without_them(
         assert "only a clone can be without" in str(error)
         assert list(location.iterdir()) == []
     start(location, **keys, **{f"{KEYS}cuts": "true"})
-    # The checkpoint has cuts by now.
+    # The checkpoint has cuts now.
     start(location, **keys)
     assert [cut.epoch for cut in Checkpoint(location).cuts()] == [0]
 

@@ -1,4 +1,4 @@
-"""Each way to start Spark that can be had on one machine, typed as its page says.
+"""Each way to start Spark that works on one machine, with the commands of its page.
 
 The program is that of docs/guides/starting-spark.md.
 """
@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.spark, long]
 SUBMIT = "docs/guides/starting/spark-submit.md"
 STANDALONE = "docs/guides/starting/standalone.md"
 SHELL = "docs/guides/starting/shell-and-notebooks.md"
-# Nothing of this project but what is typed, not even the tests' own path of modules.
+# Only the typed settings of this project, not even the tests' own module path.
 HOSTS = {"127.0.0.1": {"PYTHONPATH": ""}, "127.0.0.2": {"PYTHONPATH": ""}}
 JOB = """
 import sys
@@ -68,7 +68,7 @@ writer.start().awaitTermination()
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A Python with the package, and one without."""
+    """Two Python environments: with and without the package."""
     return pythons(tmp_path_factory.mktemp("pythons"))
 
 
@@ -90,7 +90,7 @@ def stranger(tmp_path: Path, both: tuple[Path, Path]) -> Stranger:
 
 
 def typed(page: str, number: int, master: str, orders: Orders) -> str:
-    """A block of a page, without the line that installs what the fixture has installed."""
+    """Returns a block of a page without the installation command, which the fixture has run."""
     command = re.sub(r"^pip install .*\n", "", blocks(page, "sh")[number], flags=re.MULTILINE)
     places = {"master": master, "place": orders.place}
     return filled(command, {name: at for name, at in places.items() if f"<{name}>" in command})
@@ -149,7 +149,7 @@ def test_cluster_mode_with_a_driver_that_is_supervised(
         return list(pids("DriverWrapper", str(orders.place)))
 
     await_(lambda: orders.epochs() > 1, stranger.home / "log")
-    # What a JVM has just forked has its arguments still.
+    # A process that a JVM has just forked still has its arguments.
     killed, *_ = sorted(driver())
     kill(killed)
     assert orders.epochs() < FILES
@@ -158,7 +158,7 @@ def test_cluster_mode_with_a_driver_that_is_supervised(
     orders.compare(files_of_epochs(orders))
 
 
-def test_spark_refuses_python_in_cluster_mode_there(
+def test_spark_refuses_python_in_cluster_mode_on_standalone(
     master: str, stranger: Stranger, orders: Orders
 ) -> None:
     command = typed(SUBMIT, 0, master, orders).replace("--master", "--deploy-mode cluster --master")
@@ -207,7 +207,7 @@ import sys
 import cleancut
 from pyspark.sql import SparkSession
 
-place, asked = sys.argv[1:]
+place, step = sys.argv[1:]
 
 
 def through(batches):
@@ -216,15 +216,15 @@ def through(batches):
     yield from batches
 
 
-if asked == "package":
+if step == "package":
     spark = cleancut.configure(SparkSession.builder).getOrCreate()
 else:
     spark = SparkSession.builder.getOrCreate()
 orders = spark.readStream.schema("shop string, amount long").json(f"{place}/orders")
-if asked == "package":
+if step == "package":
     orders = orders.mapInArrow(through, orders.schema)
 totals = orders.groupBy("shop").sum("amount").writeStream.outputMode("update").format("noop")
-query = totals.option("checkpointLocation", f"{place}/{asked}").start()
+query = totals.option("checkpointLocation", f"{place}/{step}").start()
 try:
     query.processAllAvailable()
 except Exception as failure:
@@ -237,7 +237,7 @@ CLASS_PATH = ":".join(cleancut.jar_paths())
 
 
 @pytest.mark.parametrize(
-    ("asked", "arguments", "error_id"),
+    ("step", "arguments", "error_id"),
     [
         ("package", "", "CLEANCUT_PACKAGE_MISSING"),
         ("package", f"--py-files {WHEEL}", "CLEANCUT_PACKAGE_MISSING"),
@@ -255,7 +255,7 @@ CLASS_PATH = ":".join(cleancut.jar_paths())
         ),
     ],
 )
-def test_what_a_start_lacks_is_told(
+def test_missing_parts_of_a_start_are_reported(
     step: str, arguments: str, error_id: str, master: str, stranger: Stranger, orders: Orders
 ) -> None:
     orders.write(range(1))

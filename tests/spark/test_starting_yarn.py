@@ -1,4 +1,4 @@
-"""Spark on YARN, started as its page says, with drivers that are killed."""
+"""Spark on YARN with the commands of its page, and drivers that are killed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,10 +61,10 @@ def test_client_mode(conf: Path, both: tuple[Path, Path], orders: Orders, tmp_pa
     killed_and_typed_again(somebody, typed(PAGE, 0, "", orders), orders, kills=1)
 
 
-def test_cluster_mode_with_a_driver_that_yarn_starts_again(
+def test_cluster_mode_with_a_driver_restarted_by_yarn(
     conf: Path, both: tuple[Path, Path], orders: Orders, tmp_path: Path
 ) -> None:
-    """The driver was refused there: PySpark comes in an archive, and named no Spark."""
+    """The driver was refused: PySpark is in an archive there, and SPARK_HOME was not set."""
     _, without = both
     somebody = stranger(tmp_path / "home", conf, without, without)
     del somebody.variables["PYSPARK_DRIVER_PYTHON"]

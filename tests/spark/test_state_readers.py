@@ -1,4 +1,4 @@
-"""Spark's own readers of state, on checkpoints of Cleancut and of RocksDB."""
+"""Spark's own state readers on checkpoints of Cleancut and of RocksDB."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 SEED = fixed(311)
 EPOCHS = 5
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-# Of a key that an epoch changed several times: what a query on Cleancut is to keep.
+# The changes of a key that an epoch changed several times, as a query on Cleancut keeps them.
 ALL_CHANGES = {"spark.sql.streaming.stateStore.cleancut.changeFeed": "all"}
 READ = ["aggregation-update", "join-inner-no-bounds", "aggregation-append-ids"]
 
@@ -36,7 +36,7 @@ def operator(request: pytest.FixtureRequest) -> str:
 def roots(
     operator: str, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """A query that ran several epochs, on each provider."""
+    """A query that ran several epochs on each provider."""
     work = tmp_path_factory.mktemp("readers")
     write_events(work / "events", seed=SEED, files=range(EPOCHS))
     roots = {provider: work / name for provider, name in ((CLEANCUT, "ours"), (ROCKSDB, "peer"))}
@@ -57,7 +57,7 @@ def test_state_of_every_epoch_is_that_of_the_built_in_provider(
 ) -> None:
     settings = {**OPERATORS[operator].settings, CHANGELOG: "true"}
     ids = settings.keys() & CHECKPOINT_IDS.keys()
-    # Spark finds the checkpoint ids of the last epochs only.
+    # Spark finds the checkpoint IDs of the last epochs only.
     for batch in range(EPOCHS) if not ids else [EPOCHS - 1]:
         state, expected = (
             read_state(spark, root, settings, batchId=str(batch))
@@ -78,7 +78,7 @@ FAMILIES = {
 def test_families_of_a_checkpoint_with_cuts_are_those_of_one_without(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Up to Spark 4.2 its reader opens them for writing, which nobody but the query may."""
+    """Up to Spark 4.2 its reader opens the families for writing, which only the query may do."""
     write_events(tmp_path / "events", seed=SEED, files=range(3))
     roots = {cuts: tmp_path / cuts for cuts in ("true", "false")}
     for cuts, root in roots.items():
@@ -88,7 +88,7 @@ def test_families_of_a_checkpoint_with_cuts_are_those_of_one_without(
     assert state == expected
     assert any(state.values())
     assert len(Checkpoint(roots["true"] / "checkpoint").cuts()) >= 3
-    # It has left nothing behind that a later run would meet.
+    # It has written nothing that a later run would read.
     write_events(tmp_path / "events", seed=SEED, files=range(3, 4))
     rows = [
         run(spark, FAMILIES[name], events=tmp_path / "events", root=root) for root in roots.values()
@@ -105,7 +105,7 @@ def test_change_feed_is_that_of_the_built_in_provider(
     state, expected = (
         read_state(spark, root, settings, **options) for root in (roots[CLEANCUT], roots[ROCKSDB])
     )
-    # Where an epoch changes a key several times Cleancut keeps the last change unless told.
+    # If an epoch changes a key several times, Cleancut keeps the last change by default.
     for part, rows in state.items():
         assert rows
         assert not Counter(rows) - Counter(expected[part])
@@ -114,14 +114,14 @@ def test_change_feed_is_that_of_the_built_in_provider(
         assert state == expected
 
 
-def test_state_is_built_from_an_older_base_on_demand(
+def test_state_is_loaded_from_an_older_base_on_demand(
     operator: str, roots: dict[str, Path], spark: SparkSession
 ) -> None:
     settings = OPERATORS[operator].settings
     stores = roots[CLEANCUT] / "checkpoint" / "cleancut" / "stores" / "0"
     tried = 0
     for partition in sorted(stores.iterdir()):
-        # Maintenance may come to one store of a partition an epoch later than to the others.
+        # Maintenance may reach one store of a partition an epoch later than the others.
         based = [
             {int(base.name[:20]) for base in store.glob("*.base")} for store in partition.iterdir()
         ]
@@ -142,7 +142,7 @@ def test_state_is_built_from_an_older_base_on_demand(
     assert tried > 0
 
 
-def test_state_from_a_base_that_is_not_there_is_an_error(
+def test_a_missing_base_is_an_error(
     operator: str, roots: dict[str, Path], spark: SparkSession
 ) -> None:
     with pytest.raises(Exception, match="CLEANCUT_FRAME_MISSING"):

@@ -1,4 +1,4 @@
-"""A query that is stopped between two epochs leaves none that was begun."""
+"""A query that is stopped between two epochs leaves no planned epoch."""
 
 import threading
 import time
@@ -40,7 +40,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 class Counting(CountedFiles):
-    """A count by key whose sink notes what it gets, and may be held up."""
+    """A count by key whose sink records its rows, and can be blocked."""
 
     def __init__(self, session: SparkSession, directory: Path) -> None:
         super().__init__(directory, keys=50)
@@ -74,13 +74,13 @@ class Counting(CountedFiles):
         return sum(row["value"]["count"] for row in rows)
 
 
-def test_no_epoch_is_left_begun_at_whatever_moment_it_is_asked(
+def test_no_epoch_is_left_planned_by_a_stop_at_any_moment(
     session: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     draw = Random(SEED)
     counting = Counting(session, tmp_path)
     counting.add(FILES)
-    # So that it is stopped many times before it is through.
+    # So that it is stopped many times before all input is processed.
     counting.takes_s = 0.3
     stops: list[int | None] = []
     total = 0
@@ -89,7 +89,7 @@ def test_no_epoch_is_left_begun_at_whatever_moment_it_is_asked(
         if len(stops) % 3 < 2:
             time.sleep(draw.choice((0.0, draw.uniform(0.0, 2.0))))
         else:
-            # A slow machine may begin no epoch in the time of the other starts.
+            # A slow machine may run no epoch between starts.
             counting.wait_for_an_epoch()
         last = cleancut.stop(query)
         assert not query.isActive
@@ -98,20 +98,20 @@ def test_no_epoch_is_left_begun_at_whatever_moment_it_is_asked(
         if last is None:
             continue
         assert counting.entries("offsets")[-1] == counting.entries("commits")[-1] == last
-        # Of files that were planned when it was stopped, the next epoch takes the first too.
+        # If files were planned at the stop, the next epoch reads the first of them, too.
         assert counting.total() >= max(total, (last + 1) * ROWS)
         total = counting.total()
-        # None was run twice, as one that is broken off is.
+        # No epoch ran twice, as an interrupted one does.
         assert counting.sunk == list(range(last + 1))
     assert total == FILES * ROWS
-    show(f"seed {SEED}, stopped behind {stops}")
+    show(f"seed {SEED}, stopped after {stops}")
     assert len(set(stops)) > 2
 
 
 def test_an_epoch_that_the_start_of_a_run_plans_is_run_before_it_ends(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """As behind a run that has not said its end, which may still plan one."""
+    """As after a run without an end marker, which may still plan an epoch."""
     counting = Counting(session, tmp_path)
     counting.add(1)
     query = counting.start()
@@ -129,7 +129,7 @@ def test_an_epoch_that_the_start_of_a_run_plans_is_run_before_it_ends(
     assert last > 0, "no run has planned an epoch"
 
 
-def test_an_epoch_that_takes_too_long_goes_on(session: SparkSession, tmp_path: Path) -> None:
+def test_a_stop_does_not_interrupt_a_long_epoch(session: SparkSession, tmp_path: Path) -> None:
     counting = Counting(session, tmp_path)
     counting.add(3)
     counting.goes_on.clear()
@@ -142,7 +142,7 @@ def test_an_epoch_that_takes_too_long_goes_on(session: SparkSession, tmp_path: P
         counting.goes_on.set()
         query.processAllAvailable()
         assert counting.sunk == [0, 1, 2]
-        # Idle, and a name for what it leaves.
+        # The query is idle, and its last state gets a savepoint.
         assert cleancut.stop(query, savepoint="over", timeout=PATIENCE_S) == 2
     finally:
         query.stop()

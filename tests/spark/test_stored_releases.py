@@ -1,8 +1,8 @@
-"""Queries go on from what each release has left, on each line of Spark (`tests/checkpoints`).
+"""Queries continue from checkpoints of each release, on each Spark version (`tests/checkpoints`).
 
-The batch after the last one has the rows of a query that was never stopped, and the state that it
-leaves is sound. So formats, ids and what Spark records of a query are read as they were written;
-and a query moves from any line of Spark to any other.
+The batch after the last epoch has the rows of a query that was never stopped, and its state is
+intact. So formats, IDs and Spark's own records are read as they were written, and a query moves
+between all supported Spark versions.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("name", usually(["0.1.0/4.0/cuts-aggregation.zip"], names()))
-def test_a_query_goes_on_from_what_a_release_has_left(
+def test_a_query_continues_from_the_checkpoint_of_a_release(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     checkpoint, kind = unpacked(name, tmp_path), kind_of(name)
@@ -31,7 +31,7 @@ def test_a_query_goes_on_from_what_a_release_has_left(
     assert report.stores > 0
     if cuts_before:
         last = cleancut.Checkpoint(checkpoint).cuts()[-1]
-        # The first of these runs begins with an epoch without rows where the one before it was kept
-        # before its end was noted (PROTOCOL, O8), as if it might still be there.
+        # The first of these runs begins with an epoch without rows if the previous run was stored
+        # before its end marker (PROTOCOL, O8), as if that run might still be alive.
         assert last.generation == BATCHES + 2
         assert last.epoch in (BATCHES + 1, BATCHES + 2)

@@ -1,4 +1,4 @@
-"""One table has one ledger, however its name is spelled and whichever sink writes to it."""
+"""One table has one ledger, for each spelling of its name and each kind of sink."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ def mariadb() -> Iterator[MariaDbServer]:
 
 
 def give_in_turn(spark: SparkSession, query: ActedQuery, sinks: list[EpochSink]) -> list[int]:
-    """Each sink takes the epoch 0 again, in a run of its own; the epochs that each one knows."""
+    """Each sink processes epoch 0 in a separate run; returns the epochs that each knows."""
     known = []
     for sink in sinks:
         query.start().give(sink, spark.range(3), 0)
@@ -53,7 +53,7 @@ def check_older_runs(
     """A run that writes to one spelling is fenced by a later one that writes to the other."""
     older = query.start()
     older.give(one, spark.range(3), 1)
-    # The first run owns the query for all it knows, so only the ledger can refuse it.
+    # The first run still considers itself the owner, so only the ledger can refuse it.
     other = ActedQuery(query_id=query.query_id, runs=query.runs)
     other.start().give(two, spark.range(3), 2)
     error = refusal(lambda: older.give(one, spark.range(3), 3))
@@ -61,7 +61,7 @@ def check_older_runs(
 
 
 @pytest.mark.parametrize("name", ["counts", "Odd counts"])
-def test_postgresql_knows_a_table_with_and_without_its_schema(
+def test_postgresql_identifies_a_table_with_and_without_its_schema(
     spark: SparkSession, postgres: PostgresServer, name: str
 ) -> None:
     query = ActedQuery()
@@ -69,16 +69,16 @@ def test_postgresql_knows_a_table_with_and_without_its_schema(
     assert give_in_turn(spark, query, [plain, public, plain]) == [1, 1, 1]
     assert postgres.rows(f'SELECT count(*) FROM "{name}"') == [(3,)]
     check_older_runs(spark, query, public, plain)
-    # Names are case-sensitive, as in quotes: this one is of another table.
+    # Names are case-sensitive, as in quotes: this one is another table.
     other = PostgresSink(postgres.dsn, name.upper())
     assert give_in_turn(spark, query, [other]) == [1]
     assert postgres.rows(f'SELECT count(*) FROM "{name.upper()}"') == [(3,)]
 
 
-def test_postgresql_finds_a_table_by_the_search_path(
+def test_postgresql_resolves_a_table_by_the_search_path(
     spark: SparkSession, postgres: PostgresServer
 ) -> None:
-    """A name without a schema stands for another table if the search path is another one."""
+    """With another search path, a name without a schema is another table."""
     query = ActedQuery()
     inside = f"{postgres.dsn}?options=-csearch_path%3Dshop,public"
     for schema in ("shop", "public"):
@@ -87,7 +87,7 @@ def test_postgresql_finds_a_table_by_the_search_path(
     assert give_in_turn(spark, query, [by_path, PostgresSink(inside, "shop.rows")]) == [1, 1]
     assert postgres.rows("SELECT count(*) FROM shop.rows") == [(3,)]
     assert postgres.rows("SELECT count(*) FROM public.rows") == [(0,)]
-    # The ledger is in the first schema of the path, so that of `public` knows nothing of it.
+    # The ledger is in the first schema of the path, so that of `public` has no record.
     assert give_in_turn(spark, query, [PostgresSink(postgres.dsn, "rows")]) == [1]
     assert postgres.rows("SELECT count(*) FROM public.rows") == [(3,)]
 
@@ -95,7 +95,7 @@ def test_postgresql_finds_a_table_by_the_search_path(
 def test_sql_sink_and_postgres_sink_have_one_ledger(
     spark: SparkSession, postgres: PostgresServer
 ) -> None:
-    """`SqlSink` asks for the name by the same query; its driver is not installed here."""
+    """`SqlSink` resolves the name by the same query; its driver is not installed here."""
     database = PostgresDatabase(postgres.dsn)
 
     dialect: Any = postgresql
@@ -121,14 +121,14 @@ def test_sql_sink_and_postgres_sink_have_one_ledger(
 @pytest.mark.parametrize(
     "former", ["SqlSink taken", "PostgresSink taken", "PostgresSink public.taken"]
 )
-def test_postgresql_records_under_a_former_key_are_taken_over(
+def test_postgresql_records_under_a_former_key_are_migrated(
     spark: SparkSession, postgres: PostgresServer, former: str
 ) -> None:
     query = ActedQuery()
     sink = PostgresSink(postgres.dsn, "taken")
     give_in_turn(spark, query, [sink])
     rows = postgres.rows("SELECT count(*) FROM taken")
-    # As a release has left it that named the sink's class and the table as it was given.
+    # As written by a release that used the sink's class and the given name as key.
     for table in ("cleancut_runs", "cleancut_epochs"):
         postgres.rows(f"UPDATE {table} SET sink = '{former}' WHERE query_id = '{query.query_id}'")
     assert give_in_turn(spark, query, [PostgresSink(postgres.dsn, "public.taken")]) == [1]
@@ -138,7 +138,7 @@ def test_postgresql_records_under_a_former_key_are_taken_over(
 
 
 @needs_mariadb
-def test_mariadb_knows_a_table_with_and_without_its_database(
+def test_mariadb_identifies_a_table_with_and_without_its_database(
     spark: SparkSession, mariadb: MariaDbServer
 ) -> None:
     query = ActedQuery()
@@ -153,7 +153,7 @@ def test_mariadb_knows_a_table_with_and_without_its_database(
 
 
 @needs_mariadb
-def test_mariadb_records_under_a_former_key_are_taken_over(
+def test_mariadb_records_under_a_former_key_are_migrated(
     spark: SparkSession, mariadb: MariaDbServer
 ) -> None:
     query = ActedQuery()

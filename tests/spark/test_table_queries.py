@@ -1,4 +1,4 @@
-"""Queries that write to a table, on every kind of state store, and one that is rolled back."""
+"""Queries that write to a table, on each kind of state store, and rollbacks."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ COUNTS = Operator(lambda events: events().groupBy("k").agg(F.count("*").alias("n
 
 
 class Query:
-    """A query over files of which each is an epoch, and a database."""
+    """A query over files, one per epoch, and a database."""
 
     def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
         self.spark = spark
@@ -50,7 +50,7 @@ class Query:
         return SqlSink(f"sqlite:///{self.home}/db", "counts", **options)
 
     def run(self, sink: Callable[[DataFrame, int], None]) -> str:
-        """Takes all files; gives the query's id."""
+        """Processes all files; returns the query ID."""
         query = start(
             self.spark,
             COUNTS,
@@ -72,7 +72,7 @@ class Query:
 
 
 @pytest.mark.parametrize("place", usually({"cuts"}, names=PLACES))
-def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
+def test_a_recorded_epoch_runs_again_and_is_not_written(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path, PLACES[place])
@@ -81,9 +81,9 @@ def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
     def failing(df: DataFrame, epoch: int) -> None:
         first(df, epoch)
         if epoch == 1:
-            raise OSError("behind the transaction")
+            raise OSError("after the transaction")
 
-    with pytest.raises(StreamingQueryException, match="behind the transaction"):
+    with pytest.raises(StreamingQueryException, match="after the transaction"):
         query.run(failing)
     before = query.rows("SELECT * FROM cleancut_epochs ORDER BY epoch")
     assert len(before) == 2
@@ -95,20 +95,18 @@ def test_an_epoch_that_is_in_the_table_runs_again_and_is_not_written(
     assert after[2].run_id != after[1].run_id
     assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
     [(generation, owner)] = query.rows("SELECT generation, owner_generation FROM cleancut_runs")
-    # Where nothing counts the owners of a query, the ledger is alone.
+    # Without generations in the checkpoint, only the ledger decides.
     assert (generation, owner) == (2, 2 if place.startswith("cuts") else 0)
 
 
-def test_a_table_goes_back_with_its_query_or_says_why_not(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_table_follows_a_rollback_or_refuses_it(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path, PLACES["cuts"])
     query_id = query.run(query.sink(epoch_column="epoch"))
     assert query.rows("SELECT DISTINCT epoch FROM counts") == [(0,), (1,), (2,)]
     first = query.rows("SELECT * FROM counts ORDER BY epoch, k")
     location = str(tmp_path / "query/checkpoint")
     cleancut.rollback(location, 0, session=spark).apply()
-    # A sink that was not told of what epochs its rows are.
+    # A sink without an epoch column does not know the epochs of its rows.
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_UNDO_REFUSED") as refused:
         query.run(query.sink())
     assert "epoch 1 (" in str(refused.value)
@@ -118,14 +116,14 @@ def test_a_table_goes_back_with_its_query_or_says_why_not(
     [kept, other] = [
         epoch for (epoch,) in query.rows("SELECT DISTINCT epoch FROM counts ORDER BY epoch")
     ]
-    # All files of the epochs in between come in one, under a number of its own.
+    # All files of the undone epochs are read in one epoch with a new number.
     assert kept == 0
     assert other > EPOCHS
     last = dict(query.rows("SELECT k, n FROM counts ORDER BY epoch"))
     assert last == query.batch()
     [_, epoch] = query.sink().epochs(query_id)
     assert (epoch.epoch, epoch.incarnation > EPOCHS) == (other, True)
-    # To undo that would want what was deleted.
+    # An undo would require deleted rows.
     cleancut.rollback(location, undo=True, session=spark).apply()
     write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_ROWS_MISSING") as refused:
@@ -138,7 +136,7 @@ def test_a_table_goes_back_with_its_query_or_says_why_not(
 
 
 @pytest.mark.parametrize("place", usually({"cuts", "rocksdb"}, names=PLACES))
-def test_a_table_that_was_restored_is_written_after_a_rollback_of_the_query(
+def test_a_restored_table_is_written_after_a_rollback_of_the_query(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path, PLACES[place])
@@ -164,7 +162,7 @@ def test_a_table_that_was_restored_is_written_after_a_rollback_of_the_query(
     assert dict(query.rows("SELECT k, n FROM counts")) == query.batch()
 
 
-def test_a_table_that_was_dropped_is_created_again_only_by_consent(
+def test_a_dropped_table_is_created_again_only_by_consent(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path, PLACES["cuts"])
@@ -175,7 +173,7 @@ def test_a_table_that_was_dropped_is_created_again_only_by_consent(
         query.run(query.sink(keys="k"))
     assert "CLEANCUT_SINK_EPOCHS_LOST" in str(refused.value)
     assert query.rows("SELECT name FROM sqlite_master WHERE name = 'counts'") == []
-    # A new query would hide the loss from the query whose rows were there.
+    # A new query would hide the loss from the query whose rows were in the table.
     other = Query(spark, tmp_path, PLACES["cuts"])
     other.root = tmp_path / "other"
     with pytest.raises(StreamingQueryException, match="its ledger has epochs of the queries"):
@@ -195,7 +193,7 @@ def test_a_table_that_was_dropped_is_created_again_only_by_consent(
         pytest.param(("counts", "cleancut_runs", "cleancut_epochs"), id="both"),
     ],
 )
-def test_a_table_that_is_dropped_during_a_run_has_lost_epochs(
+def test_a_table_dropped_during_a_run_has_lost_epochs(
     dropped: tuple[str, ...], spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path, PLACES["cuts"])
@@ -215,7 +213,7 @@ def test_a_table_that_is_dropped_during_a_run_has_lost_epochs(
 
 
 def recorded(location: Path) -> dict[str, tuple[tuple[int, int], ...]]:
-    """The epochs that sinks have published, by the record of a checkpoint."""
+    """Returns the published epochs of sinks, by the record of a checkpoint."""
     cuts = sorted((location / "cleancut" / "cuts").glob("*.cut"))
     if cuts:
         return dict(read_cut(cuts[-1].read_bytes(), str(cuts[-1]), None).sinks)
@@ -225,7 +223,7 @@ def recorded(location: Path) -> dict[str, tuple[tuple[int, int], ...]]:
 
 
 @pytest.mark.parametrize("place", usually({"cuts", "level-0"}, names=["cuts", "level-0"]))
-def test_the_record_of_published_epochs_goes_with_a_query_and_not_with_another(
+def test_the_record_of_published_epochs_belongs_to_one_query(
     place: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     query = Query(spark, tmp_path, PLACES[place])
@@ -251,7 +249,7 @@ def test_the_record_of_published_epochs_goes_with_a_query_and_not_with_another(
     assert recorded(checkpoint) == after
 
 
-def test_a_query_that_gets_cuts_keeps_its_record(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_converted_to_cuts_keeps_its_record(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path, PLACES["level-0"])
     query.run(query.sink(keys="k"))
     write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
@@ -261,7 +259,7 @@ def test_a_query_that_gets_cuts_keeps_its_record(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.parametrize("cuts", [True, pytest.param(False, marks=long)])
-def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
+def test_a_moved_query_continues_and_fences_its_former_checkpoint(
     cuts: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
     query, files = Query(spark, tmp_path, PLACES["cuts"]), EPOCHS
@@ -294,7 +292,7 @@ def test_a_query_that_was_moved_continues_and_fences_its_former_checkpoint(
     with pytest.raises(StreamingQueryException, match="CLEANCUT_FENCED"):
         run()
     assert query.rows("SELECT * FROM counts ORDER BY k") == before
-    # By hand nothing is recorded.
+    # A manual copy records nothing.
     query.root, query.settings = tmp_path / "elsewhere", PLACES["cuts" if cuts else "level-0"]
     moved.rename(query.root)
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_CHECKPOINT_UNKNOWN") as seen:
@@ -317,7 +315,7 @@ def migrated(query: Query, former: str, moved: str) -> None:
 
 
 def replicated(query: Query, former: str, moved: str) -> None:
-    """Copies the checkpoint with its last epoch, as a replica has it that is up to date."""
+    """Copies the checkpoint with its last epoch, like an up-to-date replica."""
     Checkpoint(former).replicate(moved)
 
 
@@ -354,10 +352,10 @@ def test_a_migrated_query_and_a_replica_continue_and_fence_the_former_checkpoint
 
 
 @long
-def test_a_replica_that_lacks_published_epochs_continues_once_they_are_deleted(
+def test_a_replica_behind_its_target_continues_after_a_deletion(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """It would choose other input for an epoch that the target has; its error says what to do."""
+    """It would plan other input for an epoch that the target has; the error names the remedy."""
     query, files = Query(spark, tmp_path, PLACES["cuts"]), EPOCHS
 
     def run() -> str:
@@ -388,8 +386,8 @@ def test_a_replica_that_lacks_published_epochs_continues_once_they_are_deleted(
     assert query.rows("SELECT k, epoch FROM counts GROUP BY k, epoch HAVING count(*) > 1") == []
 
 
-class Dying(SqlSink):
-    """Its driver dies between the publication of an epoch and the cut."""
+class CrashingSink(SqlSink):
+    """Its driver crashes between the publication of an epoch and the cut."""
 
     def publish(self, handle: str, batch: Batch) -> None:
         super().publish(handle, batch)
@@ -398,14 +396,14 @@ class Dying(SqlSink):
 
 @long
 @pytest.mark.parametrize("is_completed", [True, False], ids=["completed", "rolled back"])
-def test_a_sink_is_replaced_after_its_sealed_epoch_as_the_error_says(
+def test_a_sink_is_replaced_after_its_sealed_epoch(
     is_completed: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
     query, url = Query(spark, tmp_path, PLACES["cuts"]), f"sqlite:///{tmp_path}/db"
     query.run(query.sink(keys="k"))
     write_events(tmp_path / "events", seed=5, files=range(EPOCHS, EPOCHS + 1), rows=ROWS)
     with pytest.raises(StreamingQueryException, match="the driver has died"):
-        query.run(Dying(url, "counts", keys="k"))
+        query.run(CrashingSink(url, "counts", keys="k"))
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_REPLACED") as refused:
         query.run(SqlSink(url, "others", keys="k"))
     assert query.rows("SELECT name FROM sqlite_master WHERE name = 'others'") == []
@@ -425,10 +423,10 @@ def test_a_sink_is_replaced_after_its_sealed_epoch_as_the_error_says(
     assert counts | others == query.batch()
 
 
-def test_a_run_whose_staged_rows_a_newer_one_has_deleted_is_fenced(
+def test_a_run_without_its_staged_rows_is_fenced_by_the_newer_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tasks fail because the staging table is gone, which no change of the query helps."""
+    """Its tasks fail because the staging table is gone, which no change of the query fixes."""
     played, url = ActedQuery(), f"sqlite:///{tmp_path}/db"
     older, sink = played.start(), SqlSink(url, "numbers")
     older.give(sink, spark.range(3), 0)

@@ -1,4 +1,4 @@
-"""The kit for tests of queries: docs/guides/testing.md as it stands, and what it promises."""
+"""The test kit for queries: the code of docs/guides/testing.md, and the documented properties."""
 
 import sys
 import time
@@ -28,17 +28,17 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def test_the_documented_tests_of_a_query_pass(tmp_path: Path) -> None:
-    """The page makes its own session, which takes a process of its own."""
+    """The page creates its own session, which needs a separate process."""
     page = "\n".join(blocks("docs/guides/testing.md", "python"))
     assert "0 lost" in run_as_typed([sys.executable, "-c", page], tmp_path)
 
 
-def test_epoch_rows_takes_the_rows_that_were_sealed_and_gives_them_up(
+def test_epoch_rows_reads_the_sealed_rows_and_releases_them(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Spark sorts for the `max` of a text, and keeps such rows in place of the batch.
+    """Spark sorts for the `max` of a text, and caches the rows instead of the batch.
 
-    They were computed again for the sink, and stayed in the executors' memory behind it.
+    The rows were computed again for the sink, and stayed in the executors' memory afterwards.
     """
     orders = SkewedInput(tmp_path / "orders", seed=5, rows=60, keys=5)
     orders.write(0, 1)
@@ -73,7 +73,7 @@ def test_only_the_chosen_rows_are_slow(session: SparkSession) -> None:
         return time.monotonic() - begun
 
     assert seconds(30, below=20) >= 20 * 0.03
-    # A row that is not chosen would take a day.
+    # Another row would take a day.
     seconds(86_400_000, below=0)
 
 
@@ -85,10 +85,10 @@ def test_a_row_that_is_not_released_fails_its_task(session: SparkSession, tmp_pa
     assert block.is_reached
 
 
-def test_the_rows_behind_a_block_stay_in_flight_and_no_others(
+def test_rows_after_a_block_stay_in_flight_and_no_others(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """An epoch that is cut while a row blocks leaves the rest of that partition, to the row."""
+    """A cut while a row blocks leaves the remaining rows of that partition in flight."""
     session.conf.set(f"{KEYS}mode", "auto")
     session.conf.set(f"{KEYS}alignmentTimeout", "1h")
     orders = SkewedInput(tmp_path / "orders", seed=11, rows=240, hot=0.0)

@@ -1,4 +1,4 @@
-"""`transformWithState` from Python, through restarts, against Spark's RocksDB provider."""
+"""`transformWithState` in Python, through restarts, compared with Spark's RocksDB provider."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,7 +25,8 @@ RUNS = [range(2), range(2, 4)]
 ROWS = 40
 UNSAFE_ROWS: Mapping[str, str] = {}
 SETTINGS = {
-    # Timers of processing time would make epochs without rows for as long as the query runs.
+    # With processing-time timers, Spark would run epochs without rows for as long as the query
+    # runs.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -70,7 +71,7 @@ QUERIES = {
 def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
     name: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    epochs = _as_beside_rocksdb(spark, tmp_path, [QUERIES[name]] * len(RUNS), show)
+    epochs = _assert_same_as_rocksdb(spark, tmp_path, [QUERIES[name]] * len(RUNS), show)
     rows = [row for rows in epochs.values() for row in rows]
     fired = sum("what='timer'" in row for row in rows)
     show(f"{fired} timers")
@@ -79,12 +80,12 @@ def test_transform_with_state_gives_the_rows_of_the_built_in_provider(
         _compare_readers(spark, tmp_path / "ours")
 
 
-def _as_beside_rocksdb(
+def _assert_same_as_rocksdb(
     spark: SparkSession, root: Path, runs: Sequence[Operator], show: Callable[[str], None]
 ) -> dict[int, list[str]]:
-    """Results by epoch, which are those of Spark's RocksDB provider; each run has input of its own.
+    """Returns results by epoch after a comparison with RocksDB; each run has its own input.
 
-    Those of Cleancut's are in `root / "ours"`.
+    The results of Cleancut are in `root / "ours"`.
     """
     events, peer, ours = (root / part for part in ("events", "peer", "ours"))
     for files, query in zip(RUNS, runs, strict=True):
@@ -102,7 +103,7 @@ def _as_beside_rocksdb(
 
 
 def _compare_readers(spark: SparkSession, root: Path) -> None:
-    """What Python reads without a JVM is what Spark's reader gives."""
+    """The rows that Python reads without a JVM match those of Spark's reader."""
     location = str(root / "checkpoint")
     checkpoint = cleancut.Checkpoint(location)
     families = {family.name: family for family in checkpoint.families(0)}
@@ -120,7 +121,7 @@ def test_state_of_an_older_schema_is_read_after_a_column_was_added(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     runs = [Operator(partial(_grown, release=release), "update", AVRO) for release in (1, 2)]
-    epochs = _as_beside_rocksdb(spark, tmp_path, runs, show)
+    epochs = _assert_same_as_rocksdb(spark, tmp_path, runs, show)
     assert any("None), (" in row for rows in epochs.values() for row in rows)
 
 
@@ -129,10 +130,10 @@ def _grown(events: Events, release: int) -> DataFrame:
 
 
 @long
-def test_an_aggregation_behind_transform_with_state_gives_the_rows_of_the_built_in_provider(
+def test_an_aggregation_after_transform_with_state_gives_the_rows_of_the_built_in_provider(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    _as_beside_rocksdb(spark, tmp_path, [Operator(_chained, "append")] * len(RUNS), show)
+    _assert_same_as_rocksdb(spark, tmp_path, [Operator(_chained, "append")] * len(RUNS), show)
 
 
 def _chained(events: Events) -> DataFrame:

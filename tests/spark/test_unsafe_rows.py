@@ -1,4 +1,4 @@
-"""The decoder of rows against bytes that Spark itself has made."""
+"""The row decoder against bytes that Spark has written."""
 
 import json
 from datetime import UTC, date, datetime, time, timedelta
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 BIG = Decimal("-1234567890123456789012345678.0123456789")
 
-# An expression in Spark's SQL, and the value that Arrow must give for it.
+# An expression in Spark SQL, and the value that Arrow must return for it.
 EXPRESSIONS: list[tuple[str, Any]] = [
     ("null", None),
     ("true", True),
@@ -72,7 +72,7 @@ EXPRESSIONS: list[tuple[str, Any]] = [
 
 
 def unsafe_rows(frame: DataFrame) -> list[bytes]:
-    # Not toRdd().collect(), which gives the same reused row again and again.
+    # toRdd().collect() would return the same reused row repeatedly.
     rows = frame._jdf.queryExecution().executedPlan().executeCollect()
     return [bytes(row.getBytes()) for row in rows]
 
@@ -102,7 +102,7 @@ def test_each_type_reads_as_the_value_that_spark_wrote(spark: SparkSession) -> N
 
 
 def test_the_encoder_of_the_vectors_writes_what_spark_writes(spark: SparkSession) -> None:
-    """So that what the unit tests decode is what Spark has in its state."""
+    """So the unit tests decode the same bytes that Spark has in its state."""
     names = [i for i, (sql, _) in enumerate(EXPRESSIONS) if "collate" not in sql]
     columns = ", ".join(f"{EXPRESSIONS[i][0]} as c{i}" for i in names)
     frame = spark.sql(f"select {columns}")
@@ -125,8 +125,8 @@ KEYS = [
 
 
 def test_keys_have_the_bytes_and_the_partitions_that_spark_gives_them(spark: SparkSession) -> None:
-    """Grouped by, so that numbers with a point are what Spark makes of them in keys."""
-    # None that Spark knows before it has read a row.
+    """Grouped, because Spark normalizes floating-point keys in a grouping."""
+    # Spark must not know the values before it reads a row.
     columns = ", ".join(f"if(id >= 0, {sql}, null) as c{i}" for i, sql in enumerate(KEYS))
     names = [f"c{i}" for i in range(len(KEYS))]
     keys = spark.sql(f"select distinct * from (select {columns} from range(3))")
@@ -159,7 +159,7 @@ def test_nested_columns_have_the_partitions_that_spark_gives_them(spark: SparkSe
     row = struct_of(json.loads(plain._jdf.schema().json()), "key")
     decoded = [stored_cells(row, raw) for raw in unsafe_rows(plain)]
     names = plain.columns
-    # Spark's function takes no map, and its exchange does.
+    # Spark's hash function accepts no map, but its exchange does.
     hashed = [name for name, sql in zip(names, NESTED, strict=True) if not sql.startswith("map")]
     expected = plain.selectExpr(*(f"pmod(hash({name}), 31)" for name in hashed)).collect()
     for cells, wanted in zip(decoded, expected, strict=True):
@@ -172,10 +172,10 @@ def test_nested_columns_have_the_partitions_that_spark_gives_them(spark: SparkSe
         assert [partition_of([cells[at]], 31) for cells in decoded] == [places[n] for n in range(4)]
 
 
-def test_of_a_text_in_a_key_the_bytes_are_hashed(spark: SparkSession) -> None:
-    """Whatever its collation is, that is one whose texts are equal where their bytes are.
+def test_the_hash_of_a_text_in_a_key_is_that_of_its_bytes(spark: SparkSession) -> None:
+    """For each collation whose texts are equal only if their bytes are equal.
 
-    Spark refuses every other in the key of a state.
+    Spark refuses all other collations in keys of a state.
     """
     names = [row.NAME for row in spark.sql("show collations").collect()]
     jvm: Any = spark._jvm

@@ -99,8 +99,8 @@ def _needed(path: Path, function: str) -> list[Ability]:
 
 def test_marks_of_abilities_are_found() -> None:
     offline = TESTS / "spark/test_offline.py"
-    assert _needed(offline, "test_the_documented_acts_run") == [lines.STATE_FOR_SPARK]
-    assert _needed(offline, "test_what_cannot_be_done_is_refused") == []
+    assert _needed(offline, "test_the_documented_operations_run") == [lines.STATE_FOR_SPARK]
+    assert _needed(offline, "test_impossible_operations_are_refused") == []
 
 
 def _result(test: str, outcome: str) -> Result:

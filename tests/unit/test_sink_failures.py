@@ -179,7 +179,8 @@ def kafka_error(code: str, *, is_retriable: bool = False) -> Exception:
 class Producer:
     """A transactional producer whose commits fail in turn.
 
-    Attributes: notes: the last record of each key that was committed.
+    Attributes:
+        notes: the last record of each key that was committed.
     """
 
     notes: ClassVar[dict[Any, Any]] = {}
