@@ -114,7 +114,7 @@ def _check(
         difference = Difference.between(expected, actual)
         show(f"{name}: {len(actual)} epochs, {difference}")
         assert difference.expected > 0
-        assert (difference.lost, difference.doubled) == (0, 0), difference
+        assert (difference.lost, difference.duplicated) == (0, 0), difference
         left, expected_left = (
             read_state(spark, root / name, operator.settings) for root in (killed, peaceful)
         )

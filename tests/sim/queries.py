@@ -297,7 +297,7 @@ class SimQuery:
         finally:
             if f"ckpt/{self.name}/cleancut/cuts/{epoch:020d}.cut" not in self.bucket.data:
                 acts.pop()
-        self.schedule.log.append(f"{self.name} went back to {source} by {epoch}")
+        self.schedule.log.append(f"{self.name} was rolled back to {source} by {epoch}")
 
 
 @dataclass

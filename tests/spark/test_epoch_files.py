@@ -100,7 +100,7 @@ def test_a_published_epoch_is_not_written_again(
     assert sum(info.rows for info in after.values()) == query.sink.read(spark).count()
     # If Spark lost an entry whose input it knows, the entry is the same again.
     if not cuts:
-        query.forget(EPOCHS - 1, "commits")
+        query.delete_log_entries(EPOCHS - 1, "commits")
         query.run()
         assert list(query.sink.epochs(session=spark)) == list(after.values())
 
@@ -109,7 +109,7 @@ def test_a_query_with_an_older_offset_log_is_refused(query: Query) -> None:
     spark = query.spark
     query.run()
     before = list(query.sink.epochs(session=spark))
-    query.forget(EPOCHS - 1, "commits", "offsets", "sources/0")
+    query.delete_log_entries(EPOCHS - 1, "commits", "offsets", "sources/0")
     with pytest.raises(StreamingQueryException, match="CLEANCUT_SINK_EPOCH_CONFLICT") as raised:
         query.run()
     assert f"Epoch {EPOCHS - 1}" in str(raised.value)

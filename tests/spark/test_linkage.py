@@ -50,7 +50,7 @@ class _OnThisSpark:
 
     def missing(self) -> set[Reference]:
         """Returns the members that the jar references and this Spark lacks."""
-        return {reference for reference in self.references if self._library.lacks(reference)}
+        return {reference for reference in self.references if self._library.is_missing(reference)}
 
     def unimplemented(self, classes: list[ClassFile]) -> set[Reference]:
         """Returns the methods that this Spark may call on objects of these classes, and that they

@@ -174,7 +174,7 @@ def test_a_batch_runs_again(query: ComparedQuery, kind: str) -> None:
     """The driver has died before the entry of the commit log."""
     query.add(3)
     assert ended(query) == WHOLE
-    query.forget(1, "commits")
+    query.delete_log_entries(1, "commits")
     assert ended(query) == stated(REPLAYED, kind)
 
 
@@ -210,7 +210,7 @@ def test_a_driver_is_followed_in_the_middle_of_its_write(
 def test_a_query_is_set_back_by_hand(query: ComparedQuery, kind: str) -> None:
     query.add(3)
     query.run()
-    query.forget(0, "commits", "offsets")
+    query.delete_log_entries(0, "commits", "offsets")
     query.add(3)
     assert ended(query) == stated(SET_BACK, kind)
 
@@ -222,7 +222,7 @@ def test_a_table_is_set_back_with_its_query_by_hand(
 ) -> None:
     query.add(3)
     query.run()
-    query.forget(0, "commits", "offsets")
+    query.delete_log_entries(0, "commits", "offsets")
     spark.sql(f"RESTORE delta.`{query.output}` TO VERSION AS OF 0")
     assert sum(query.seen().values()) == ROWS
     query.add(3)
@@ -248,6 +248,6 @@ def test_a_query_begins_anew_where_it_left_off(query: ComparedQuery, kind: str) 
     query.add(3)
     query.run()
     shutil.rmtree(query.checkpoint)
-    query.take_away()
+    query.delete_input()
     query.add(2)
     assert ended(query) == stated(BEGUN_ANEW, kind)

@@ -1,1 +1,1 @@
-"""What the end-to-end tests share: inputs, queries, sessions, results, and a driver to kill."""
+"""Shared parts of the end-to-end tests: inputs, queries, sessions, results, a driver to kill."""

@@ -1,7 +1,7 @@
-"""A change feed out of order, some of it twice and some missing, put in sequence again.
+"""A change feed out of order, with duplicates and gaps, which `in_sequence` sorts.
 
 `python -m tests.support.change_feed <master> <seed> <files> <input> <root>` runs the query to the
-end of the feed, cut at random, from wherever it was left: what the kill tests kill.
+end of the feed, with random cuts, from its last state; the kill tests kill it.
 """
 
 import json
@@ -32,27 +32,27 @@ SCHEMA = "key long, number long, lsn long, previous long, at timestamp, value lo
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 _STEP = timedelta(milliseconds=100)
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
-# In time of the feed: longer than what comes late is late, so that only what never comes is given
-# up.
+# In event time of the feed: the timeout is longer than the delay of late rows, so that only missing
+# numbers are skipped.
 WAIT = timedelta(minutes=1)
 _FAR = timedelta(days=1)
-# Spark takes files in the order of their modification times.
+# Spark reads files in the order of their modification times.
 _FIRST_TIME_S = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class ChangeFeed:
-    """Changes of accounts: numbered densely by account, and by a log that they share.
+    """Changes of accounts, numbered without gaps per account and in a common log.
 
     Attributes:
         directory: of its files, each an epoch of a stream.
         seed: the same seed gives the same feed.
-        files: how many there are.
-        late: the part of the changes (0 to 1) that come late.
-        late_by: by how many places at most.
-        twice: the part that comes twice.
-        missing: the part that never comes.
-        keys: how many accounts there are; the first has half of all changes.
+        files: the number of files.
+        late: the share of changes (0 to 1) that arrive late.
+        late_by: the maximum delay, in positions.
+        twice: the share of duplicates.
+        missing: the share that never arrives.
+        keys: the number of accounts; the first has half of all changes.
     """
 
     directory: Path
@@ -66,7 +66,7 @@ class ChangeFeed:
 
     @cached_property
     def sent(self) -> list[dict[str, Any]]:
-        """All rows, in the order in which they arrive; a last one is far behind all others."""
+        """Returns all rows in the order of arrival; the last one is far after all others."""
         draw = random.Random(self.seed)
         placed: list[tuple[int, dict[str, Any]]] = []
         numbers: dict[int, int] = {}
@@ -92,7 +92,7 @@ class ChangeFeed:
 
     @property
     def answer(self) -> list[dict[str, Any]]:
-        """What comes out: each row that was sent once, and what it comes behind if not its own."""
+        """Returns the expected output: each sent row once, with its predecessor after a gap."""
         rows = {(row["key"], row["number"]): row for row in self.sent}
         answer = []
         for key, number in sorted(rows):
@@ -103,7 +103,7 @@ class ChangeFeed:
         return answer
 
     def write(self) -> None:
-        """Writes all files; a stream meets the last row in one of its own."""
+        """Writes all files; the last row is in a separate file."""
         self.directory.mkdir(parents=True, exist_ok=True)
         rows = self.sent
         size = (len(rows) - 1 + self.files - 1) // self.files
@@ -115,13 +115,13 @@ class ChangeFeed:
             os.utime(path, (_FIRST_TIME_S + number,) * 2)
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """The files as a stream, one in each epoch."""
+        """Returns the files as a stream, one per epoch."""
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         return reader.json(self.directory.as_uri())
 
 
 def in_sequence(rows: DataFrame, per_row_ms: int) -> DataFrame:
-    """The feed in sequence; rows of one partition take their time behind that."""
+    """Sorts the feed; rows of one partition are slow afterwards."""
     late = rows.withWatermark("at", f"{int(WAIT.total_seconds())} seconds")
     handed_on = cleancut.in_sequence(
         late,
@@ -140,7 +140,7 @@ def in_sequence(rows: DataFrame, per_row_ms: int) -> DataFrame:
 def start(
     spark: SparkSession, feed: ChangeFeed, root: Path, mode: str = "unaligned", per_row_ms: int = 4
 ) -> StreamingQuery:
-    """Starts the query, which goes on wherever it was left and ends with the feed."""
+    """Starts the query from its last state; it ends with the feed."""
     session = spark.newSession()
     session.conf.set(f"{_KEYS}cuts", "true")
     session.conf.set(f"{_KEYS}mode", mode)

@@ -1,4 +1,4 @@
-"""What class files define and what they refer to.
+"""The definitions and references of class files.
 
 Source of the format: The Java Virtual Machine Specification, Java SE 17, chapter 4.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _UTF8, _CLASS, _FIELD, _METHOD, _INTERFACE_METHOD, _NAME_AND_TYPE = 1, 7, 9, 10, 11, 12
-# Bytes of a constant behind its tag, by tag; text has a length of its own.
+# Bytes of a constant after its tag, by tag; text has a length field.
 _SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4}
 _SIZES |= {18: 4, 19: 2, 20: 2}
 _WIDE = {5, 6}
@@ -27,7 +27,7 @@ Member = tuple[str, str]
 
 
 class Reference(NamedTuple):
-    """A class, or a field or method of a class, that a class file names."""
+    """A class, or a field or method of a class, that a class file references."""
 
     owner: str
     member: Member | None = None
@@ -35,7 +35,7 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassFile:
-    """One class: its name, the classes it extends, its own members and all that it refers to.
+    """One class: its name, its parents, its own members and all references.
 
     Attributes:
         members: with their access flags.
@@ -49,7 +49,7 @@ class ClassFile:
 
     @property
     def is_abstract(self) -> bool:
-        """Whether it cannot be constructed, so that it may leave methods to others."""
+        """Whether it cannot be constructed, so that it may leave methods unimplemented."""
         return bool(self.flags & (_ABSTRACT | _INTERFACE))
 
 
@@ -93,7 +93,7 @@ def read_class(data: bytes) -> ClassFile:
 
 
 def read_classes(jar: Path, *, without: str) -> Iterator[ClassFile]:
-    """All classes of a jar but for those whose names begin with `without`."""
+    """Reads all classes of a jar except those whose names begin with `without`."""
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             if name.endswith(".class") and not name.startswith(without):
@@ -135,7 +135,7 @@ def _members(data: bytes, at: int) -> list[tuple[int, int, int]]:
 
 
 class Library:
-    """The classes of some jars, in which references are looked up as a JVM does."""
+    """The classes of some jars, in which references are resolved like in a JVM."""
 
     def __init__(self, jars: Iterable[Path]) -> None:
         self._archives = {
@@ -146,14 +146,14 @@ class Library:
         }
         self._classes: dict[str, ClassFile] = {}
 
-    def lacks(self, reference: Reference) -> bool:
-        """Whether it is certain that the class or the member is not there."""
+    def is_missing(self, reference: Reference) -> bool:
+        """Whether the class or the member certainly does not exist."""
         if reference.owner not in self._archives:
             return True
         return reference.member is not None and not self._has(reference.owner, reference.member)
 
     def unimplemented(self, class_file: ClassFile) -> set[Reference]:
-        """Methods that a class would have to have to be called by those who know its parents."""
+        """Returns the methods that callers of its parents may call, and that the class lacks."""
         if class_file.is_abstract:
             return set()
         family = [class_file, *self._ancestors(class_file)]
@@ -178,7 +178,7 @@ class Library:
 
     def _has(self, owner: str, member: Member) -> bool:
         if owner not in self._archives:
-            # What a class inherits from outside of the jars is not known here.
+            # Members inherited from outside of the jars are unknown here.
             return owner not in _WITHOUT_MEMBERS or member[0] in _OF_EVERY_OBJECT
         owner_file = self._class(owner)
         return member in owner_file.members or any(self._has(p, member) for p in owner_file.parents)

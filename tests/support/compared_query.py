@@ -1,7 +1,7 @@
-"""A query of distinct numbers, of which each file is an epoch, into one of Spark's sinks or ours.
+"""A query of distinct numbers, one file per epoch, into one of Spark's sinks or ours.
 
 `python -m tests.support.compared_query <kind> <home>` runs it to the end of its input as one more
-driver, which stands still in the middle of its last file until it is released.
+driver, which pauses in the middle of its last file until it is released.
 """
 
 import json
@@ -21,16 +21,16 @@ from tests.support.sessions import builder
 from tests.support.spark_sinks import read, writer
 
 ROWS = 6
-# Two, so that one task has ended when another one stands still.
+# Two, so that one task has ended when the other one pauses.
 _PARTITIONS = 2
 
 
 class ComparedQuery:
-    """The query, its input, and what a reader sees of it.
+    """The query, its input, and the rows that a reader sees.
 
     Attributes:
-        checkpoint: of the query.
-        output: where it writes to.
+        checkpoint: the location of the query's checkpoint.
+        output: the directory of the sink.
     """
 
     def __init__(self, kind: str, spark: SparkSession, home: Path) -> None:
@@ -48,7 +48,7 @@ class ComparedQuery:
         return self._taken_away + len(list(self._input.iterdir()))
 
     def add(self, files: int) -> None:
-        """Adds files, of which each is an epoch."""
+        """Adds files, one per epoch."""
         for number in range(self._files, self._files + files):
             path = self._input / f"{number:03}.json"
             ids = range(number * ROWS, (number + 1) * ROWS)
@@ -56,7 +56,7 @@ class ComparedQuery:
             os.utime(path, (number, number))
 
     def run(self, *, blocked: bool = False) -> None:
-        """Runs it to the end of its input."""
+        """Runs the query to the end of its input."""
         stream = self._spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
         rows = stream.json(str(self._input)).dropDuplicates(["id"])
         if blocked:
@@ -66,44 +66,44 @@ class ComparedQuery:
         written = written.option("checkpointLocation", str(self.checkpoint))
         written.trigger(availableNow=True).start().awaitTermination()
 
-    def forget(self, after: int, *logs: str) -> None:
-        """Takes entries of Spark's logs away, which belong to epochs after one."""
+    def delete_log_entries(self, after: int, *logs: str) -> None:
+        """Deletes the entries of Spark's logs after an epoch."""
         for log in logs:
             for path in (self.checkpoint / log).iterdir():
                 name = path.name.removeprefix(".").removesuffix(".crc")
                 if name.isdigit() and int(name) > after:
                     path.unlink()
 
-    def take_away(self) -> None:
-        """Takes the files away that the query has read."""
+    def delete_input(self) -> None:
+        """Deletes the files that the query has read."""
         for path in sorted(self._input.iterdir()):
             path.unlink()
             self._taken_away += 1
 
     def wanted(self) -> "Counter[int]":
-        """All numbers of the input, each once."""
+        """Returns all numbers of the input, each once."""
         return Counter(range(self._files * ROWS))
 
     def is_partly_written(self, epoch: int) -> bool:
-        """Whether one of the tasks of an epoch has given its file to the driver.
+        """Whether one of the tasks of an epoch has reported its file to the driver.
 
-        Told by the number of files, of which each epoch before had one of each task.
+        Derived from the number of files: each earlier epoch has one per task.
         """
         files = [file for file in self.output.rglob("*.parquet") if "attempt_" not in str(file)]
         return len(files) > epoch * _PARTITIONS
 
     def seen(self) -> "Counter[int]":
-        """What a reader sees who knows the sink."""
+        """Returns the rows that a reader of the sink sees."""
         return Counter(number for (number,) in read(self._kind, self.output, self._spark, "id"))
 
     def seen_by_others(self) -> "Counter[int]":
-        """What is in the files of the directory, as who knows nothing of Spark's log reads it."""
+        """Returns the rows of all files in the directory, for a reader without Spark's log."""
         names = self.output.glob("*.parquet")
         return Counter(number for name in names for number in pq.read_table(name)["id"].to_pylist())
 
 
 def main(kind: str, home: Path) -> None:
-    """Runs it, and stands still in the middle of its last file."""
+    """Runs the query, and pauses in the middle of its last file."""
     spark = builder("local[2]").config("spark.sql.shuffle.partitions", _PARTITIONS).getOrCreate()
     ComparedQuery(kind, spark, home).run(blocked=True)
     spark.stop()

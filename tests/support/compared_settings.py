@@ -45,7 +45,7 @@ def _count(
 
 
 def _counts(events: Events) -> DataFrame:
-    """The latest row of a key is the same however its rows are distributed over epochs."""
+    """The latest row of a key does not depend on the epochs of its rows."""
     by_key = events().groupBy("k")
     return by_key.applyInPandasWithState(
         _count, "k int, n long", "n long", "update", GroupStateTimeout.NoTimeout
@@ -53,7 +53,7 @@ def _counts(events: Events) -> DataFrame:
 
 
 class _Counter(StatefulProcessor):
-    """Counts the rows of each key, as `_counts` does."""
+    """Counts the rows of each key, like `_counts`."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._count = handle.getValueState("count", "n long")
@@ -95,11 +95,11 @@ class Comparison:
     """Queries under some settings, on both providers.
 
     Attributes:
-        spark: session that theirs are made from.
-        home: directory of input, checkpoints and results.
-        seed: of the input and of the moments of cuts.
-        in_flight: rows that were in flight at all cuts, after `run`.
-        refused: why Spark refuses a query on its own provider, by the query's name.
+        spark: the parent of their sessions.
+        home: the directory of input, checkpoints and results.
+        seed: the seed of the input and of the moments of cuts.
+        in_flight: in-flight rows of all cuts, after `run`.
+        refused: Spark's reason to refuse a query on its own provider, by query.
     """
 
     spark: SparkSession
@@ -109,7 +109,7 @@ class Comparison:
     refused: dict[str, str] = field(default_factory=dict, init=False)
 
     def run(self, first: Mapping[str, str], then: Mapping[str, str]) -> list[str]:
-        """Runs the queries twice, and returns what differs.
+        """Runs the queries twice, and returns the differences.
 
         Args:
             first: settings of the first start.
@@ -203,7 +203,7 @@ def _rows(epochs: Mapping[int, list[str]], *, is_latest: bool) -> list[str]:
 
 
 def _failure(query: StreamingQuery) -> str | None:
-    """What the query has failed with, if it has, after its end."""
+    """Returns the failure of the query after its end, if it has failed."""
     try:
         query.awaitTermination()
     except StreamingQueryException as failure:
@@ -215,7 +215,7 @@ def _cut_until(
     queries: list[StreamingQuery], draw: random.Random, is_over: threading.Event
 ) -> None:
     while not is_over.wait(draw.uniform(0.01, 0.1)):
-        # A query that has not begun has no coordinator, and neither has one that has ended.
+        # A query has a coordinator only between its start and its end.
         with contextlib.suppress(cleancut.CleancutError):
             cleancut.coordinator(draw.choice(queries)).cut_now()
 
@@ -250,7 +250,7 @@ class Decommissions:
         backend = self._context.schedulerBackend()
         while not self._is_over.wait(_DECOMMISSION_EVERY_S):
             ids = backend.getExecutorIds()
-            # The target stays, so that Spark starts another executor.
+            # The target is unchanged, so that Spark starts another executor.
             if ids.size() > 1 and backend.decommissionExecutor(ids.head(), info, False, False):
                 self.count += 1
 

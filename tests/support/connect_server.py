@@ -1,4 +1,4 @@
-"""A server of Spark Connect, set up by the lines of `cleancut conf` and by nothing else."""
+"""A Spark Connect server that is configured only by the output of `cleancut conf`."""
 
 import shlex
 import socket
@@ -22,15 +22,15 @@ class ConnectServer(ServerProcess):
     """Spark's own server, in a process that can be killed.
 
     Attributes:
-        remote: what a client gives to `SparkSession.builder.remote`.
-        properties: lines for `spark-defaults.conf` that have it listen there.
+        remote: the argument of `SparkSession.builder.remote` for clients.
+        properties: lines of `spark-defaults.conf` that set its port.
     """
 
     def __init__(self, home: Path, lines: str, *, master: str = "local[2]") -> None:
-        """Starts nothing yet.
+        """Prepares the server without a start.
 
         Args:
-            home: its directory, which is there.
+            home: its directory, which exists.
             lines: arguments of `spark-submit`, as `cleancut conf` prints them, on one line.
             master: Spark's.
         """
@@ -53,11 +53,11 @@ class ConnectServer(ServerProcess):
         ]
 
     def start(self) -> None:
-        """Starts it, also again after it was killed."""
+        """Starts the server; also after a kill."""
         self.launch(self._command, self._ask, OSError, within_s=_WITHIN_S, every_s=0.2)
 
     def wait(self) -> None:
-        """Waits until one answers that was started by other means."""
+        """Waits until a server answers that was started by other means."""
         deadline = time.monotonic() + _WITHIN_S
         while True:
             try:

@@ -1,8 +1,8 @@
 """A client of Spark Connect whose query writes by a sink, on a server that a test kills.
 
-`python -m tests.support.connected_sinks <remote> <home> <target> <place> <act>`: `run` starts the
-query, whose rows are slow, and goes away when some epochs are committed; `end` runs it to its end;
-`read` prints what is in the target as JSON.
+`python -m tests.support.connected_sinks <remote> <home> <target> <place> <step>`: `run` starts the
+query, whose rows are slow, and exits after some committed epochs; `end` runs it to its end;
+`read` prints the rows of the target as JSON.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ from tests.support.patience import PATIENCE_S
 TABLE = "rows"
 ROWS, KEYS = 30, 5
 Row = tuple[int, int]
-# Spark waits for the process of a function for ten seconds, whatever else runs.
+# Spark waits for the worker process of a function for ten seconds, whatever else runs.
 _NO_WORKER = "Python worker failed to connect back"
 _TRIES = 20
 
 
 def json_of(sink: EpochSink) -> Callable[[DataFrame, int], None]:
-    """Has a sink of records have each row as JSON."""
+    """Lets a sink of records encode each row as JSON."""
 
     def write_rows(df: DataFrame, epoch: int) -> None:
         with sink.epoch(df, epoch) as e:
@@ -51,12 +51,12 @@ def json_of(sink: EpochSink) -> Callable[[DataFrame, int], None]:
 
 
 def sink_at(target: str, home: Path, place: str) -> Callable[[DataFrame, int], None]:
-    """What the client gives to `foreachBatch`.
+    """Returns the sink that the client passes to `foreachBatch`.
 
     Args:
         target: its kind.
-        home: a directory that client and server have.
-        place: of a server that the target is on.
+        home: a directory that client and server share.
+        place: the address of the target's server.
     """
     from tests.support.lakes import OfIceberg
 
@@ -74,7 +74,7 @@ def sink_at(target: str, home: Path, place: str) -> Callable[[DataFrame, int], N
 
 
 def write(home: Path, files: Iterable[int]) -> None:
-    """Files of an epoch each; each second row comes twice."""
+    """Writes files, one per epoch; each second row is a duplicate."""
     (home / "in").mkdir(exist_ok=True)
     for number in files:
         rows = [(k % KEYS, number * ROWS + k) for k in range(ROWS)]
@@ -84,12 +84,12 @@ def write(home: Path, files: Iterable[int]) -> None:
 
 
 def wanted(files: int) -> list[Row]:
-    """What the target is to have at the end."""
+    """Returns the expected rows of the target at the end."""
     return sorted((k % KEYS, n * ROWS + k) for n in range(files) for k in range(ROWS))
 
 
 def start(spark: SparkSession, home: Path, target: str, place: str, slowly: bool) -> StreamingQuery:
-    """Starts the query from wherever it was left."""
+    """Starts the query from its last state."""
     stream = spark.readStream.schema("k int, n int").option("maxFilesPerTrigger", 1)
     rows = stream.json(str(home / "in"))
     if slowly:
@@ -109,7 +109,7 @@ def start(spark: SparkSession, home: Path, target: str, place: str, slowly: bool
 
 
 def read(spark: SparkSession, home: Path, target: str) -> list[Row]:
-    """What is in a target on a file system; others are read by the test."""
+    """Returns the rows of a target on a file system; the test reads the others."""
     if target == "files":
         return [(row.k, row.n) for row in EpochFiles(home / "files").read(spark).collect()]
     if target == "sqlite":
@@ -134,7 +134,7 @@ def main(remote: str, home: Path, target: str, place: str, act: str) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         print("BEGUN", flush=True)
-        # The query goes on without its client.
+        # The query continues without its client.
         os._exit(0)
     query.processAllAvailable()
     cleancut.stop(query)

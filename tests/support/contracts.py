@@ -1,4 +1,4 @@
-"""What `make test` takes of the contract of a sink; whoever takes the long tests has all of it."""
+"""The tests of the contract of a sink that `make test` runs; `make chaos` runs all of them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,15 +23,15 @@ REPLACED = "test_sealed_epoch_is_refused_by_another_sink"
 ONE_BY_ONE = "test_sink_object_serves_one_query_after_another"
 RAISED = "test_error_in_the_rows_is_raised_unchanged"
 UNDONE = "test_undone_rollback_is_followed_or_refused"
-# Held by a sink that names itself in no seal.
+# Fulfilled by a sink that does not name itself in the seal.
 HELD_BY_NAIVE = {REPLACED}
-# What the contract says of a sink without one.
+# The failures that the contract reports for a sink without a ledger.
 NAIVE = "lost|too many|a second time|former checkpoint"
 ROLLED_BACK = "test_run_from_before_a_rollback_publishes_nothing"
 
 
 def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:
-    """Leaves all other tests of a contract to those who take the long ones, too."""
+    """Marks all other tests of a contract as long."""
 
     def chosen(contract: type[SinkContract]) -> type[SinkContract]:
         for name in set(TESTS) - set(kept):
@@ -42,7 +42,7 @@ def briefly(*kept: str) -> Callable[[type[SinkContract]], type[SinkContract]]:
 
 
 def in_a_block(contract: type[SinkContract]) -> type[SinkContract]:
-    """Has the sink of a contract be written to in a block, as somebody's function does it."""
+    """Writes to the sink of a contract in a block, as in a user's function."""
     make_sink = contract.make_sink
     accept_gap = contract.accept_gap
     accept_move = contract.accept_move
@@ -52,7 +52,7 @@ def in_a_block(contract: type[SinkContract]) -> type[SinkContract]:
 
         def write(rows: DataFrame, epoch: int) -> None:
             with sink.epoch(rows, epoch) as e:
-                # Not asked whether it is fresh: what is written of one that is not is passed over.
+                # Without a check of `is_fresh`: writes of a published epoch are skipped.
                 e.write(e.rows.where("id >= 0"))
 
         setattr(write, "sink", sink)  # noqa: B010  # a function is given no attributes

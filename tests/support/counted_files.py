@@ -1,4 +1,4 @@
-"""A count by key over files of which each is an epoch."""
+"""A count by key over files, one per epoch."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ ROWS = 300
 
 
 class CountedFiles:
-    """The files, and the count of what they have.
+    """The files, and the count of their rows.
 
     Attributes:
-        source: where they are.
-        files: how many there are.
+        source: the directory of the files.
+        files: the number of files.
     """
 
     def __init__(self, directory: Path, *, keys: int) -> None:
@@ -28,6 +28,6 @@ class CountedFiles:
             self.files += 1
 
     def counted(self, session: SparkSession) -> DataFrame:
-        """The stream of `k` and `count`, of a file in each epoch."""
+        """Returns the stream of `k` and `count`, one file per epoch."""
         reader = session.readStream.schema("k long").option("maxFilesPerTrigger", 1)
         return reader.json(str(self.source)).groupBy("k").count()

@@ -1,4 +1,4 @@
-"""Stands between a client and a server of HTTP, and notes what was asked for."""
+"""A proxy between an HTTP client and a server that records the requests."""
 
 import re
 import socket
@@ -13,11 +13,11 @@ _CHUNK = 1 << 16
 
 @dataclass
 class CountingProxy:
-    """Forwards bytes as they come.
+    """Forwards bytes unchanged.
 
     Attributes:
-        endpoint: its own URL.
-        requests: method and path of each that came, in their order.
+        endpoint: the URL of the proxy.
+        requests: method and path of each request, in order.
     """
 
     endpoint: str
@@ -26,7 +26,7 @@ class CountingProxy:
 
 @contextmanager
 def counting_proxy(server: str) -> Iterator[CountingProxy]:
-    """One before the server at a URL, for as long as the block lasts."""
+    """Runs a proxy for the server at a URL until the block ends."""
     host, port = server.removeprefix("http://").rstrip("/").split(":")
     listener = socket.create_server(("127.0.0.1", 0))
     proxy = CountingProxy(f"http://127.0.0.1:{listener.getsockname()[1]}")

@@ -1,4 +1,4 @@
-"""Cuts a query by hand while a test runs it."""
+"""Orders cuts of a query while a test runs it."""
 
 import threading
 import time
@@ -25,13 +25,13 @@ def cut_by_hand(
     at_most: int | None = None,
     when: Callable[[], bool] = lambda: True,
 ) -> Iterator[list[float]]:
-    """Orders cuts as long as the block runs; gives the times of the orders.
+    """Orders cuts while the block runs; yields the times of the orders.
 
     Args:
-        query: one that runs.
+        query: a running query.
         every_s: seconds between two orders, and before the first.
-        at_most: how many, if not as many as there is time for.
-        when: asked before each order, whether this is a moment for one.
+        at_most: the maximum number of cuts; by default unlimited.
+        when: returns before each order whether to give it now.
     """
     cuts: list[float] = []
     done = threading.Event()
@@ -52,7 +52,7 @@ def cut_by_hand(
 
 
 def cut_at(block: Block, query: StreamingQuery) -> None:
-    """Cuts the epoch in which a task is blocked, and releases the block once the task knows it."""
+    """Cuts the epoch in which a task is blocked, and releases the block after the task knows it."""
     wait_until(lambda: block.is_reached or not query.isActive)
     assert query.isActive, query.exception()
     assert coordinator(query).cut_now()

@@ -1,4 +1,4 @@
-"""Ways to damage one file of a checkpoint."""
+"""Ways to corrupt one file of a checkpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ Damage = Callable[[Path], None]
 
 
 def without_checksum_file(path: Path) -> Path:
-    """Drops the side file of the file system, so that our own check has to find the damage."""
+    """Deletes the file system's checksum file, so that our own check has to find the corruption."""
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
     return path
 
@@ -20,22 +20,22 @@ def flip(path: Path, *, position: int, bit: int = 4) -> None:
 
 
 def cut(path: Path, *, keep: int) -> None:
-    """Leaves the first bytes; a negative number takes as many from the end."""
+    """Truncates the file to its first bytes; a negative number removes bytes from the end."""
     path.write_bytes(path.read_bytes()[:keep])
 
 
 def append(path: Path) -> None:
-    """Adds a byte behind the end."""
+    """Appends a byte."""
     path.write_bytes(path.read_bytes() + b"\0")
 
 
 def remove(path: Path) -> None:
-    """Takes the file away."""
+    """Deletes the file."""
     path.unlink()
 
 
 def replace_by(other: Path) -> Damage:
-    """The content of another file under this one's name."""
+    """Returns a function that replaces the content of a file by that of another one."""
 
     def replace(path: Path) -> None:
         path.write_bytes(other.read_bytes())

@@ -1,4 +1,4 @@
-"""The demo as its command line gives it."""
+"""Runs the demo by its command line."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ _PYTHON = Path(__file__).parents[2] / "python"
 
 
 def run_demo(*options: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Runs `python -m demo` to its end; what it printed, errors included, is its `stdout`."""
+    """Runs `python -m demo` to its end; `stdout` is its output, including errors."""
     return subprocess.run(
         [sys.executable, "-m", "demo", *options],
         env={**os.environ, "PYTHONPATH": str(_PYTHON)},

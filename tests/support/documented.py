@@ -1,4 +1,4 @@
-"""What the documentation tells a user to type, and what it says will be printed."""
+"""The commands and outputs of the documentation."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 TIMEOUT_S = PATIENCE_S
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", flags=re.DOTALL | re.MULTILINE)
 _HEX = r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b"
-# In this order: what differs from run to run, from machine to machine, and from table to table.
+# In this order: values that differ between runs, between machines, and between tables.
 _VARYING = (
     (_HEX, "ID"),
     (r"\S+/quickstart/", "quickstart/"),
@@ -36,14 +36,14 @@ class Block:
 
 
 def fenced(page: str) -> list[Block]:
-    """All blocks of a page, in order."""
+    """Returns all blocks of a page, in order."""
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = _FENCED.findall(text)
     return [Block(page, language, _unindented(code, indent)) for indent, language, code in blocks]
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The code of a page in one language, block by block."""
+    """Returns the code of a page in one language, by block."""
     return [block.code for block in fenced(page) if block.language == language]
 
 
@@ -52,13 +52,13 @@ def _unindented(code: str, indent: str) -> str:
 
 
 def commands(block: str) -> list[list[str]]:
-    """The command lines of a block, each split as a shell does it."""
+    """Returns the command lines of a block, each split like in a shell."""
     lines = (shlex.split(line, comments=True) for line in block.splitlines())
     return [line for line in lines if line]
 
 
 def run_as_typed(command: list[str], home: Path) -> str:
-    """Runs a command in a process and a directory of its own; gives what it prints."""
+    """Runs a command in a separate process and directory; returns its output."""
     # Spark's default is 200 partitions, each of which has a store.
     (home / "conf").mkdir(exist_ok=True)
     (home / "conf" / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 5\n")
@@ -76,7 +76,7 @@ def run_as_typed(command: list[str], home: Path) -> str:
 
 
 def shape(printed: str) -> set[str]:
-    """The kinds of lines of an output: without its numbers, and without how many of a kind."""
+    """Returns the kinds of lines of an output, without numbers and repetitions."""
     return {_shape_of(line) for line in printed.splitlines() if line.strip()}
 
 

@@ -1,4 +1,4 @@
-"""Seeded input files: events with a key, a time and a value, a file for each epoch."""
+"""Seeded input files: events with a key, a time and a value, one file per epoch."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def write_events(directory: Path, *, seed: int, files: range, rows: int = 200) -
 
 
 def write_closing(directory: Path, number: int) -> None:
-    """Writes one event far in the future, which drives the watermark past everything before."""
+    """Writes one event far in the future, which advances the watermark past all others."""
     event = {"k": -1, "t": (number + 1000.0) * EPOCH_SECONDS, "v": 0, "s": "end"}
     path = directory / f"{number:05d}.json"
     path.write_text(json.dumps(event) + "\n")

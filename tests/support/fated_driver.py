@@ -1,10 +1,10 @@
-"""A driver with queries for some sinks, which a campaign kills, pauses, or takes servers from.
+"""A driver with queries for some sinks; a campaign kills or pauses it, or kills its servers.
 
 `python -m tests.support.fated_driver <specification> <home>` starts Spark, waits for the file `go`
 in its home, and runs the queries of the specification until the file `done` is next to it, and then
-to the end of their input. A query that failed by what is to be retried is started again, unless the
-file `followed` is in the home. For each query the file `ends.json` has what it ended by, an error
-with its kind or "the end", and what it was started again after.
+to the end of their input. A query with a retryable failure is restarted, unless the file
+`followed` is in the home. For each query the file `ends.json` has the error that ended it with its
+kind, or "the end", and the errors after which it was restarted.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.support.sessions import builder, start, take_out_defaults
 from tests.support.sink_targets import sink_at
 
 END = "the end"
-# An epoch emits the totals of the keys that it meets, so that no two epochs emit equal rows.
+# An epoch emits the totals of its keys, so that no two epochs emit equal rows.
 TOTALS = Operator(
     lambda events: (
         events()
@@ -51,11 +51,11 @@ class _Query:
     """One query of the driver.
 
     Attributes:
-        name: of its sink.
-        place: of its target.
-        root: of its files.
-        retried: what it was started again after.
-        end: what it has ended by; None while it runs.
+        name: the name of its sink.
+        place: the address of its target.
+        root: the directory of its files.
+        retried: the errors after which it was started again.
+        end: the error that ended it, or "the end"; None while it runs.
     """
 
     name: str
@@ -78,12 +78,12 @@ class _Query:
         )
 
     def look(self, spark: SparkSession, fates: Fates, *, is_followed: bool) -> None:
-        """Notes whether it has ended, and starts it again if its failure is to be retried.
+        """Records whether it has ended, and starts it again if its failure is retryable.
 
         Args:
             spark: any session.
-            fates: that strike its sink.
-            is_followed: whether another driver runs the query by now.
+            fates: the faults of its sink.
+            is_followed: whether another driver runs the query now.
         """
         assert self._running is not None, "it was never started"
         if self.end is not None or self._running.isActive:
@@ -99,7 +99,7 @@ class _Query:
             self.end = said
 
     def has_processed_all(self, files: int) -> bool:
-        """Whether it has ended, or taken all files and is idle."""
+        """Whether it has ended, or has processed all files and is idle."""
         assert self._running is not None, "it was never started"
         if self.end is not None:
             return True
@@ -119,7 +119,7 @@ class _Query:
 
 
 def settings() -> dict[str, str]:
-    """Those of the session, with the endpoint of a bucket if there is one."""
+    """Returns the settings of the session, with the endpoint of a bucket if there is one."""
     endpoint = os.environ.get("CLEANCUT_TEST_ENDPOINT")
     bucket = {f"{_KEYS}s3.endpoint": endpoint, f"{_KEYS}s3.region": "us-east-1"} if endpoint else {}
     return _SETTINGS | bucket

@@ -1,4 +1,4 @@
-"""A sink whose process meets its fate at one step of an epoch: it is killed, or paused."""
+"""A sink that kills or pauses its process at a planned step of an epoch."""
 
 import json
 import os
@@ -19,7 +19,8 @@ from tests.support.patience import PATIENCE_S
 KILLED = "driver killed"
 PAUSED = "driver paused"
 SERVER_KILLED = "server killed"
-# The steps of a sink in their order, by what has happened. Only a run that begins takes the first.
+# The steps of a sink, in order, by the completed call. The first is taken only at the begin of a
+# run.
 ENTERED = "before the run begins"
 BEGUN = "run begun"
 LOOKED = "epoch looked up"
@@ -35,15 +36,15 @@ _SERVER_WITHIN_S = PATIENCE_S
 
 @dataclass(frozen=True)
 class Fate:
-    """What strikes a driver or its server, and when.
+    """A fault of a driver or its server, and its moment.
 
     Attributes:
-        number: of the fate in its campaign.
-        kind: what strikes.
-        sink: the name of the sink at whose step it strikes; others are wherever they are.
-        step: the step of the sink after which it strikes.
-        skips: how many times the sink takes the step before.
-        delay_s: how much later it strikes, while the sink continues; 0 strikes at the step.
+        number: the number of the fault in its campaign.
+        kind: the kind of the fault.
+        sink: the name of the sink at whose step it happens; others are at any step.
+        step: the step of the sink after which it happens.
+        skips: the number of times that the sink takes the step before.
+        delay_s: the delay after the step, while the sink continues; 0 is none.
     """
 
     number: int
@@ -54,33 +55,33 @@ class Fate:
     delay_s: float
 
     def write(self, home: Path) -> None:
-        """Gives it to the driver whose files these are."""
+        """Writes the fault for the driver with these files."""
         staged = home / ".fate"
         staged.write_text(json.dumps(asdict(self)))
         staged.rename(home / "fate.json")
 
     @staticmethod
     def read(home: Path) -> "Fate | None":
-        """The latest one that a driver was given."""
+        """Reads the latest fault for a driver."""
         try:
             return Fate(**json.loads((home / "fate.json").read_text()))
         except FileNotFoundError:
             return None
 
     def mark(self, home: Path) -> Path:
-        """The file that a driver creates when its fate strikes."""
+        """Returns the file that a driver creates when its fault happens."""
         return home / f"struck-{self.number}"
 
     def answer(self, home: Path) -> Path:
-        """The file that says that the server is killed."""
+        """Returns the file that confirms the kill of the server."""
         return home / f"away-{self.number}"
 
 
 class Fates:
-    """Takes each fate that this process is given, at its step.
+    """Executes each fault of this process at its step.
 
-    Except before a run begins, a fate waits until the runs of all sinks have begun, so that it
-    strikes all of them.
+    Except before a run begins, a fault waits until the runs of all sinks have begun, so that it
+    affects all of them.
     """
 
     def __init__(self, home: Path, sinks: Sequence[str]) -> None:
@@ -91,7 +92,7 @@ class Fates:
         self._skips: dict[int, int] = {}
 
     def steps_of(self, sink: str) -> Callable[[str, int], None]:
-        """The function that a sink calls at each of its steps."""
+        """Returns the function that a sink calls at each of its steps."""
         return lambda step, epoch: self._meets(sink, step, epoch)
 
     def _meets(self, sink: str, step: str, epoch: int) -> None:
@@ -104,7 +105,7 @@ class Fates:
             threading.Timer(fate.delay_s, self._strike, args=(fate, epoch)).start()
 
     def _taken_at(self, sink: str, step: str) -> Fate | None:
-        """The fate whose moment this is."""
+        """Returns the fault that is due now."""
         with self._lock:
             if step == BEGUN:
                 self._waiting.discard(sink)
@@ -132,7 +133,7 @@ class Fates:
 
 
 class FatedSink(EpochSink):
-    """Runs another sink, and lets a fate strike between its steps."""
+    """Runs another sink, and executes faults between its steps."""
 
     def __init__(self, sink: EpochSink, meets: Callable[[str, int], None]) -> None:
         self._sink = sink

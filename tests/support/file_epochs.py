@@ -1,4 +1,4 @@
-"""A query that counts rows by key, one file an epoch, on every kind of state store."""
+"""A query that counts rows by key, one file per epoch, on each kind of state store."""
 
 import json
 import os
@@ -31,7 +31,7 @@ KEYS = 13
 
 
 def session_of(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Another session, with settings of its own."""
+    """Returns another session with its own settings."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -39,14 +39,14 @@ def session_of(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession
 
 
 def write_file(path: Path, rows: Iterable[Mapping[str, object]], number: int) -> None:
-    """A file of input that comes after those with lower numbers."""
+    """Writes an input file that Spark reads after those with lower numbers."""
     path.write_text("\n".join(map(json.dumps, rows)))
-    # The source goes by it, and several may come in one millisecond.
+    # The source orders files by this time, and several may be written in one millisecond.
     os.utime(path, (number, number))
 
 
 class Epochs:
-    """Counts rows by key, one file an epoch, and notes what each epoch gave."""
+    """Counts rows by key, one file per epoch, and records the rows of each epoch."""
 
     def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
         self.spark = spark
@@ -55,10 +55,10 @@ class Epochs:
         self.checkpoint = str(home / "checkpoint")
         self.files = 0
         self.name: str | None = None
-        # That of the query that was started last.
+        # The ID of the query that was started last.
         self.running = spark
         self.ran: list[int] = []
-        # From this epoch on its function takes its time.
+        # From this epoch on its function is slow.
         self.slow_from: int | None = None
         # Whether its function fails.
         self.broken = False
@@ -76,7 +76,7 @@ class Epochs:
         return session_of(self.spark, self.settings)
 
     def run(self) -> list[int]:
-        """Takes all files, and returns the epochs that ran."""
+        """Processes all files, and returns the epochs that ran."""
         ran = len(self.ran)
         self.start(availableNow=True).awaitTermination()
         return self.ran[ran:]
@@ -103,7 +103,7 @@ class Epochs:
         return Counter((7 * at + row) % KEYS for row in range(files) for at in range(ROWS))
 
     def state(self) -> Counter[int]:
-        """What the last epoch of all has left, as Spark's reader has it."""
+        """Returns the state after the last epoch, by Spark's reader."""
         read = self.session().read.format("statestore").load(self.checkpoint)
         rows = read.select("key.k", "value.count").collect()
         return Counter({row.k: row["count"] for row in rows})

@@ -1,4 +1,4 @@
-"""Queries over files of which each is an epoch, that write by `EpochFiles`."""
+"""Queries over files, one per epoch, that write by `EpochFiles`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ COUNTS = Operator(lambda events: events().groupBy("k").count(), "update")
 
 
 class Query:
-    """A query over files of which each is an epoch, and the place it writes to."""
+    """A query over files, one per epoch, and the location of its sink."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Query:
     def add(self, number: int) -> None:
         write_events(self.home / "events", seed=SEED, files=range(number, number + 1), rows=50)
 
-    def forget(self, epoch: int, *logs: str) -> None:
-        """Takes back Spark's entries of an epoch, as to set a query back is described."""
+    def delete_log_entries(self, epoch: int, *logs: str) -> None:
+        """Deletes Spark's log entries of an epoch, as in the description of a manual reset."""
         for log in logs:
             for name in (f"{epoch}", f".{epoch}.crc"):
                 (self.root / "checkpoint" / log / name).unlink(missing_ok=True)
@@ -69,6 +69,6 @@ class Query:
         return {row["k"]: row["count"] for row in rows.groupBy("k").count().collect()}
 
     def last(self) -> dict[int, int]:
-        """The newest row of each key."""
+        """Returns the newest row of each key."""
         rows = self.sink.read(self.spark, epoch_column="e").orderBy("e").collect()
         return {row["k"]: row["count"] for row in rows}

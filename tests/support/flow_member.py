@@ -1,10 +1,10 @@
-"""A dataflow of four queries, a diamond and a loop: what the kill tests of dataflows kill.
+"""A dataflow of four queries, a diamond and a loop; the kill tests of dataflows kill them.
 
     orders -> left  -> total -> again -> left
            -> right ->
 
-`python -m tests.support.flow_member <at> <endpoint> <member>` runs one query of it, in a driver of
-its own, or the `coordinator` of its cuts, until `<at>` is told to stop; from wherever it was left.
+`python -m tests.support.flow_member <at> <endpoint> <member>` runs one query in a separate driver,
+or the `coordinator` of the cuts, from its last state until the stop file of `<at>` exists.
 """
 
 import json
@@ -34,17 +34,17 @@ CHANNELS = ("orders", "left", "right", "again")
 MOST_HOPS = 4
 _KEYS = "spark.sql.streaming.stateStore.cleancut."
 _POLL_S = 0.1
-# A row of what comes out in the end.
+# A row of the output.
 Row = tuple[int, int, int, str]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a dataflow lies.
+    """The location of a dataflow.
 
     Attributes:
-        work: a local directory, for the input and the word to stop.
-        at: a directory or a prefix in a bucket, for all else.
+        work: a local directory, for the input and the stop file.
+        at: a directory or a prefix in a bucket, for all other files.
         endpoint: of the bucket; empty for a directory.
     """
 
@@ -56,7 +56,7 @@ class Place:
     def settings(self) -> Mapping[str, str]:
         settings = {f"{_KEYS}cuts": "true", f"{_KEYS}mode": "unaligned"}
         settings |= {"spark.sql.shuffle.partitions": "2"}
-        # So that members go on from where they were, far back as that may be.
+        # So that members continue from old epochs.
         settings |= {"spark.sql.streaming.minBatchesToRetain": "1000"}
         if self.endpoint:
             settings |= {f"{_KEYS}s3.endpoint": self.endpoint, f"{_KEYS}s3.region": "us-east-1"}
@@ -74,7 +74,7 @@ class Place:
         return Checkpoint(checkpoint, endpoint=self.endpoint, region="us-east-1")
 
     def epochs(self, channel: str) -> list[PublishedEpoch]:
-        """What a channel holds."""
+        """Returns the epochs of a channel."""
         return [*self.channel(channel).epochs(endpoint=self.endpoint or None)]
 
     def checkpoint(self, member: str) -> str:
@@ -94,7 +94,7 @@ class Place:
         return session
 
     def start(self, spark: SparkSession, member: str, every_s: int = 0) -> StreamingQuery:
-        """Starts a query, from wherever it was left; epochs of orders come so often at most."""
+        """Starts a query from its last state; epochs of orders have this minimum interval."""
         rows, sink = _query(self, self.session(spark), member)
         writer = rows.writeStream.queryName(member).foreachBatch(sink)
         if member == "orders":
@@ -102,7 +102,7 @@ class Place:
         return writer.option("checkpointLocation", self.checkpoint(member)).start()
 
     def output(self, spark: SparkSession, until: int | None = None) -> Counter[Row]:
-        """The rows that the dataflow has emitted, up to an epoch of `total`."""
+        """Returns the rows that the dataflow has emitted, up to an epoch of `total`."""
         session = self.session(spark)
         epochs = [published.epoch for published in self.results.epochs(session=session)]
         chosen = [epoch for epoch in epochs if until is None or epoch <= until]
@@ -134,7 +134,7 @@ def _query(
 
 
 def write_input(work: Path, seed: int, files: int, rows: int) -> None:
-    """Orders, some of which go round."""
+    """Writes orders, some of which go through the loop."""
     (work / "in").mkdir(parents=True)
     draw = random.Random(seed)
     for number in range(files):
@@ -148,7 +148,7 @@ def write_input(work: Path, seed: int, files: int, rows: int) -> None:
 
 
 def expected(work: Path) -> Counter[Row]:
-    """What a batch makes of the same input."""
+    """Returns the result of a batch over the same input."""
     rows: Counter[Row] = Counter()
     for path in (work / "in").iterdir():
         for order in map(json.loads, path.read_text().splitlines()):
@@ -160,7 +160,7 @@ def expected(work: Path) -> Counter[Row]:
 
 @contextmanager
 def running(place: Place, spark: SparkSession, every_s: int = 0) -> Iterator[list[StreamingQuery]]:
-    """All four queries, in one driver."""
+    """Runs all four queries in one driver."""
     queries = [place.start(spark, member, every_s) for member in MEMBERS]
     try:
         yield queries
@@ -170,7 +170,7 @@ def running(place: Place, spark: SparkSession, every_s: int = 0) -> Iterator[lis
 
 
 def main(place: Place, member: str) -> None:
-    """One member, until it is told to stop."""
+    """Runs one member until the stop file exists."""
     stop = place.work / "stop"
     if member == COORDINATOR:
         with place.flow.run(interval=2.0, timeout=5.0):

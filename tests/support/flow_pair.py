@@ -15,10 +15,10 @@ class Pair:
     """A dataflow of two queries.
 
     Attributes:
-        a: sends to `b`.
-        b: reads.
+        a: the sender.
+        b: the reader.
         flow: the dataflow.
-        missing: by checkpoint, the number of input files that do not exist any more.
+        missing: by checkpoint, the number of missing input files.
     """
 
     def __init__(self, prefix: str, endpoint: str | None = None, region: str | None = None) -> None:
@@ -33,13 +33,13 @@ class Pair:
         return self
 
     def step(self, rows: int = 10) -> None:
-        """An epoch of each; the reader has consumed all but the last one."""
+        """Runs an epoch of each; the reader has consumed all except the last one."""
         self.a.run(rows)
         self.b.consume(self.a, self.a.epoch - 1)
         self.b.run()
 
     def roll_back(self, checkpoint: str, savepoint: str) -> None:
-        """What Spark's side does: an act behind all other epochs."""
+        """Writes the operation of a rollback after all other epochs, like Spark's side."""
         query = self.a if checkpoint == self.a.checkpoint else self.b
         (source,) = [
             member.epoch
@@ -52,7 +52,7 @@ class Pair:
 
 
 def roll_back_without_spark(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has rollbacks of checkpoints be done by the queries of a test."""
+    """Lets the queries of a test roll back checkpoints."""
 
     def rollback(
         checkpoint: str, to: str, *, session: object, allow_missing_input: bool

@@ -1,4 +1,4 @@
-"""A bucket in memory, and the checkpoints and channels that queries would write there."""
+"""A bucket in memory, with checkpoints and channels as queries would write them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ _PREFIX = "spark.sql.streaming.stateStore.cleancut."
 
 
 def nothing(_operation: str, _key: str) -> None:
-    """A hook that lets everything pass."""
+    """A hook without effect."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Bucket:
     """Objects in memory.
 
     Attributes:
-        data: by key.
+        data: the bytes of each object, by key.
         before: called before a request takes effect, with its operation and key.
-        after: likewise, afterwards.
+        after: called after a request took effect, with its operation and key.
         requests: operation and key of each request.
     """
 
@@ -43,7 +43,7 @@ class Bucket:
     prefix = "mem:"
 
     def ask(self, operation: str, key: str, effect: Callable[[], Any]) -> Any:
-        """A request, whose answer or whose effect may be lost."""
+        """Executes a request, whose response or effect may be lost."""
         self.requests.append((operation, key))
         self.before(operation, key)
         answer = effect()
@@ -51,7 +51,7 @@ class Bucket:
         return answer
 
     def place(self, location: str) -> Place:
-        """What lies below a location."""
+        """Returns the objects below a location."""
         return BucketPlace(self, location.removeprefix("mem:").strip("/"))
 
 
@@ -116,7 +116,7 @@ class BucketPlace:
 
 
 class RealBucket(Bucket):
-    """A directory, or a prefix in a bucket, in the place of the memory."""
+    """A directory, or a prefix in a bucket, instead of the memory."""
 
     def __init__(self, prefix: str, access: S3Access = S3Access()) -> None:  # noqa: B008  # frozen
         super().__init__()
@@ -162,7 +162,7 @@ class BucketRecords:
 
 
 def open_root_in(bucket: Bucket) -> Callable[[str], Root]:
-    """Finds checkpoints in a bucket."""
+    """Returns a function that opens checkpoints in a bucket."""
 
     def opened(location: str) -> Root:
         place = BucketPlace(bucket, f"{location.removeprefix('mem:')}/{ROOT}")
@@ -176,12 +176,12 @@ def open_root_in(bucket: Bucket) -> Callable[[str], Root]:
 
 
 def open_records_in(bucket: Bucket) -> Callable[[str], BucketRecords]:
-    """Finds channels in a bucket."""
+    """Returns a function that opens channels in a bucket."""
     return lambda location: BucketRecords(location, bucket.place(location))
 
 
 def offsets_with(epoch: int, consumed: Consumed, act_source: int | None = None) -> str:
-    """An entry of Spark's log of offsets with sources that read channels."""
+    """Returns an entry of Spark's offset log with sources that read channels."""
     conf = {} if act_source is None else {"offlineAct": "rollback", "offlineSource": act_source}
     metadata = {
         "batchWatermarkMs": 0,
@@ -211,7 +211,7 @@ def write_cut(
     written_ms: int = 1_790_000_000_000,
     segment: str | None = None,
 ) -> bool:
-    """Writes the cut of an epoch at a checkpoint location; whether nobody else has."""
+    """Writes the cut of an epoch at a checkpoint location; returns whether it was created."""
     fields: dict[str, Any] = {
         "queryId": query_id,
         "token": token,
@@ -227,14 +227,14 @@ def write_cut(
 
 
 def claim_channel(objects: Place, query_id: str, checkpoint: str) -> None:
-    """Makes a channel that of a query."""
+    """Records a query as the owner of a channel."""
     objects.create(OWNER, Owner(query_id, checkpoint).encode())
 
 
 def publish(
     objects: Place, epoch: int, token: str, query_id: str, rows: int = 1, run_id: str = "run"
 ) -> bool:
-    """Publishes an epoch of a channel; whether nobody else has."""
+    """Publishes an epoch of a channel; returns whether it was created."""
     attempt = Attempt(epoch, token)
     manifest = Manifest(
         attempt=attempt,

@@ -1,4 +1,4 @@
-"""Queries that send to each other by channels in a bucket in memory, and a coordinator of them."""
+"""Queries that send to each other by channels in an in-memory bucket, and their coordinator."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ FLOW = "mem:flow"
 
 @dataclass
 class Still(Machinery):
-    """Time that goes by when somebody waits, and requests in their order.
+    """A clock that advances only with waits, and sequential requests.
 
     Attributes:
-        seconds: what the clock says.
-        waited: how long each wait was.
+        seconds: the time of the clock.
+        waited: the duration of each wait.
     """
 
     seconds: float = 1000.0
@@ -46,11 +46,11 @@ class Still(Machinery):
 
 @dataclass
 class Query:
-    """A member: what it has sent, consumed and committed.
+    """A member: its sent, consumed and committed epochs.
 
     Attributes:
-        name: of the member; its checkpoint and its channel are called so.
-        bucket: where they lie.
+        name: the name of the member, of its checkpoint and of its channel.
+        bucket: the bucket of both.
         reads: the names of the senders whose channels it reads, by source.
     """
 
@@ -84,7 +84,7 @@ class Query:
         return self.epoch
 
     def consume(self, sender: "Query", epoch: int) -> None:
-        """Has the next cut have consumed an epoch of another one."""
+        """Includes an epoch of another query in the next cut."""
         source = str(self.reads.index(sender.name))
         attempt = sender.sent.get(epoch)
         self.at[source] = (sender.channel, epoch, attempt)
@@ -106,21 +106,21 @@ class Query:
         return self.epoch
 
     def run(self, rows: int = 1) -> int:
-        """An epoch, whole."""
+        """Publishes and commits an epoch."""
         self.publish(rows)
         return self.commit()
 
-    def take_back(self, after: int) -> None:
-        """Hides what its channel has after an epoch."""
+    def hide_epochs(self, after: int) -> None:
+        """Hides the channel's epochs after an epoch."""
         hide(open_records_in(self.bucket)(self.channel), after)
 
-    def sweep(self, *epochs: int) -> None:
+    def delete_cuts(self, *epochs: int) -> None:
         """Deletes cuts."""
         for epoch in epochs:
             self.bucket.place(self.checkpoint).delete(f"cleancut/cuts/{epoch:020d}.cut")
 
     def savepoints(self) -> list[str]:
-        """The names of its savepoints."""
+        """Returns the names of its savepoints."""
         listed = self.bucket.place(self.checkpoint).list("cleancut/savepoints")
         return sorted(key.rpartition("/")[2].removesuffix(".cut") for key in listed)
 
@@ -130,8 +130,8 @@ class World:
     """A dataflow in a bucket.
 
     Attributes:
-        bucket: all that there is.
-        queries: by name.
+        bucket: the bucket with all objects.
+        queries: the queries, by name.
     """
 
     bucket: Bucket = field(default_factory=Bucket)
@@ -143,7 +143,7 @@ class World:
         return DataflowStore(FLOW, self.bucket.place(FLOW), self.machinery)
 
     def query(self, name: str, *reads: str) -> Query:
-        """Adds a query and makes it a member."""
+        """Adds a query as a member."""
         self.store.flow_id(create=True)
         made = Query(name, self.bucket, reads)
         record = MemberRecord(name, made.checkpoint, 0)
@@ -152,7 +152,7 @@ class World:
         return made
 
     def coordinator(self) -> Coordinator:
-        """One that has begun."""
+        """Returns a coordinator that has begun."""
         made = Coordinator(self.store, open_root_in(self.bucket), open_records_in(self.bucket))
         made.begin()
         return made

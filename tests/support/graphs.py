@@ -1,4 +1,4 @@
-"""Graphs whose edges come and go, as loops; and what a batch says of them.
+"""Graphs with added and dropped edges, as loops, and the results of a batch.
 
 A row of the loops is about the vertex `v`. From outside come "add" and "drop" of an edge to `w`,
 numbered by `n`; round the loop come messages of other vertices.
@@ -17,7 +17,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 SCHEMA = "v BIGINT, kind STRING, w BIGINT, x DOUBLE, d BIGINT, n BIGINT"
 VERTICES = 12
 DAMPING = 0.5
-# What a vertex need not tell.
+# Smaller changes are not sent.
 EPSILON = 1e-5
 _STATE = "state STRING"
 Edge = tuple[int, int]
@@ -26,7 +26,7 @@ Edge = tuple[int, int]
 def draw_changes(
     seed: int, files: int, each: int, *, directed: bool
 ) -> list[list[tuple[str, Edge]]]:
-    """Edges that come and go, by files; where they have no direction, the lower end comes first."""
+    """Draws added and dropped edges by file; of undirected edges, the lower end comes first."""
     draw = random.Random(seed)
     there: set[Edge] = set()
     drawn = []
@@ -48,7 +48,7 @@ def draw_changes(
 
 
 def write_changes(path: Path, changes: list[tuple[str, Edge]], first: int, *, both: bool) -> None:
-    """A file of input; with an edge from both of its ends, or from the first."""
+    """Writes an input file, with an edge from both of its ends or from the first."""
     rows = []
     for number, (kind, (one, other)) in enumerate(changes, first):
         ends = [(one, other), (other, one)] if both else [(one, other)]
@@ -64,12 +64,12 @@ def edges_after(changes: list[list[tuple[str, Edge]]]) -> set[Edge]:
 
 
 def ranks(rows: DataFrame) -> DataFrame:
-    """Page rank by what has changed: a vertex tells another how much more, or less, it gives it."""
+    """PageRank by changes: a vertex sends another the difference of its contribution."""
     return _by_vertex(rows, _rank)
 
 
 def components(rows: DataFrame) -> DataFrame:
-    """The lowest vertex that each is connected to, and over how many edges it was heard of."""
+    """The lowest vertex that each vertex is connected to, and the number of edges to it."""
     return _by_vertex(rows, _component)
 
 
@@ -90,7 +90,7 @@ def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _in_order(frames: Iterator[pd.DataFrame]) -> tuple[list[Any], list[Any]]:
-    """Messages, and then changes by their numbers."""
+    """Sorts messages first, and then changes by number."""
     rows = [row for frame in frames for row in frame.itertuples(index=False)]
     changes = [row for row in rows if row.kind in ("add", "drop")]
     return (
@@ -130,7 +130,7 @@ def _component(
     heard, sent = fields.get("heard", {}), fields.get("sent")
     messages, changes = _in_order(frames)
     for row in messages:
-        # One that was sent before the edge went is of no use.
+        # A message that was sent before its edge was dropped is ignored.
         if str(int(row.n)) in heard:
             heard[str(int(row.n))] = [int(row.w), int(row.d)]
     fresh = []
@@ -140,7 +140,7 @@ def _component(
             fresh.append(str(int(row.w)))
         else:
             heard.pop(str(int(row.w)), None)
-    # What a component lost is heard of over ever more edges, until it is over more than there are.
+    # A lost component is reported over more and more edges, until the limit is reached.
     known = [(label, far + 1) for label, far in filter(None, heard.values())]
     label, far = min([(vertex, 0), *((label, far) for label, far in known if far < VERTICES)])
     whom = heard if sent != [label, far] else [other for other in fresh if other in heard]
@@ -150,7 +150,7 @@ def _component(
 
 
 def ranks_of(edges: set[Edge], vertices: set[int]) -> dict[int, float]:
-    """What a batch says: by iteration over all of it."""
+    """Computes the result of a batch by iteration over all edges."""
     outs = {v: [w for u, w in edges if u == v] for v in vertices}
     rank = dict.fromkeys(vertices, 1 - DAMPING)
     for _ in range(100):
@@ -163,7 +163,7 @@ def ranks_of(edges: set[Edge], vertices: set[int]) -> dict[int, float]:
 
 
 def components_of(edges: set[Edge], vertices: set[int]) -> dict[int, int]:
-    """Likewise."""
+    """Computes the result of a batch."""
     label = {v: v for v in vertices}
     for _ in vertices:
         for u, w in edges:

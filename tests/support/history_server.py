@@ -1,4 +1,4 @@
-"""Spark's history server, in a process of its own."""
+"""Spark's history server in a separate process."""
 
 import urllib.request
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ _POLL_S = 0.3
 
 @contextmanager
 def history_server(home: Path, events: Path, class_path: str) -> Iterator[str]:
-    """Serves the pages of the applications whose event logs lie there.
+    """Serves the pages of applications from their event logs.
 
     Args:
-        home: for its log.
+        home: the directory of its log.
         events: the directory of the event logs.
-        class_path: beside Spark's own.
+        class_path: in addition to Spark's own.
 
     Yields:
-        where it is, without a slash at the end.
+        The URL, without a trailing slash.
     """
     port = free_port()
     url = f"http://127.0.0.1:{port}"

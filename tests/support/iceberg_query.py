@@ -1,7 +1,7 @@
 """A query with state into an Iceberg table, by our sink or by Iceberg's own, for the tests to kill.
 
 `python -m tests.support.iceberg_query <master> <kind> <home>` runs it to the end of its input, from
-wherever it was left, and then writes what Iceberg's runtime reads of the table in this session.
+its last state, and then writes the rows of the table by Iceberg's runtime in this session.
 `CLEANCUT_ICEBERG_JARS`, which `make spark41` sets, is the runtime, and SQLite's driver for its
 catalog, which Python has a client for too.
 """
@@ -26,7 +26,7 @@ _PARTITIONS = 3
 
 
 def session(master: str, home: Path) -> SparkSession:
-    """One that has Iceberg's runtime, with the catalog of `OfIceberg`."""
+    """Returns a session with Iceberg's runtime and the catalog of `OfIceberg`."""
     lake = OfIceberg(home)
     settings = {
         "spark.jars": JARS,
@@ -42,8 +42,8 @@ def session(master: str, home: Path) -> SparkSession:
 
 
 def counted(rows: DataFrame) -> DataFrame:
-    """Each event once, and then how many there are of a key in a window."""
-    # A watermark begins at 0, and what is before that is late.
+    """Returns each event once, and the count of events by key and window."""
+    # A watermark begins at 0, and rows before it are late.
     events = rows.where("t >= 0").withColumn("ts", f.timestamp_seconds("t"))
     timed = events.withWatermark("ts", _WATERMARK)
     once = timed.dropDuplicates(["k", "v", "ts"])
@@ -54,7 +54,7 @@ def counted(rows: DataFrame) -> DataFrame:
 
 
 def start(spark: SparkSession, kind: str, home: Path) -> StreamingQuery:
-    """Goes on with the query until its input is at an end."""
+    """Runs the query until the end of its input."""
     session = with_cuts(spark, _PARTITIONS)
     stream = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     writer = counted(stream.json(str(home / "events"))).writeStream.outputMode("append")
@@ -66,13 +66,13 @@ def start(spark: SparkSession, kind: str, home: Path) -> StreamingQuery:
 
 
 def read(spark: SparkSession) -> list[list[int]]:
-    """What Iceberg's runtime reads of the table."""
+    """Returns the rows of the table by Iceberg's runtime."""
     rows = spark.read.format("iceberg").load(f"lake.{OfIceberg.NAME}")
     return sorted(list(row) for row in rows.select("at", "k", "n", "total").collect())
 
 
 def main(master: str, kind: str, home: Path) -> None:
-    """Runs the query, and leaves beside it what is read of the table."""
+    """Runs the query, and writes the rows of the table next to it."""
     spark = session(master, home)
     if kind == THEIRS:
         columns = "at BIGINT, k INT, n BIGINT, total BIGINT"

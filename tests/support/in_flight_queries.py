@@ -1,7 +1,7 @@
-"""Queries whose rows may be in flight, with the answer that a batch gives for each.
+"""Queries with in-flight rows, and the answer of a batch for each.
 
 `python -m tests.support.in_flight_queries <master> <seed> <input> <root> <query>...` runs some of
-them to the end of the input, cut at random, from wherever they were left: what the kill tests kill.
+them to the end of the input, with random cuts, from their last state; the kill tests kill them.
 """
 
 import contextlib
@@ -41,11 +41,11 @@ class InFlightQuery:
     """A query over `SkewedInput`.
 
     Attributes:
-        build: makes it of the input.
-        mode: Spark's output mode; of an update the last row of each key counts.
-        key: columns by which rows belong together.
-        order: the column that ascends among them.
-        answer: what it gives of all input at once, where that is not the same query of a batch.
+        build: builds the query from the input.
+        mode: Spark's output mode; in update mode the last row of each key counts.
+        key: the columns that group rows.
+        order: the column that ascends within a group.
+        answer: the batch query, if it is not the same query.
     """
 
     build: Callable[[DataFrame], DataFrame]
@@ -55,7 +55,7 @@ class InFlightQuery:
     answer: Callable[[DataFrame], DataFrame] | None = None
 
     def compare(self, rows: list[dict[str, Any]], batch: DataFrame) -> RowComparison:
-        """The rows of the stream, in their order, beside the answer of the batch."""
+        """Compares the rows of the stream, in order, with the answer of the batch."""
         answer = json_rows((self.answer or self.build)(batch))
         if self.mode == "append":
             return compare_rows(rows, answer, key=self.key, order=self.order)
@@ -65,7 +65,7 @@ class InFlightQuery:
 
 
 def _unique(rows: DataFrame) -> DataFrame:
-    """Every row, through a partition that is slow; those of a file keep their order in each."""
+    """Returns each row through a slow partition; rows of a file keep their order in each."""
     partition = F.pmod(F.hash("key", "number"), F.lit(PARTITIONS))
     is_late = F.spark_partition_id() == 0
     return rows.dropDuplicates(["key", "number"]).select(
@@ -77,7 +77,7 @@ def _unique(rows: DataFrame) -> DataFrame:
 
 
 def _totals(rows: DataFrame) -> DataFrame:
-    """Each time that a key is given it has more rows than before."""
+    """Each emitted row of a key has more rows than the previous one."""
     return rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value"), F.max("number"))
 
 
@@ -96,12 +96,12 @@ def _windows(rows: DataFrame) -> DataFrame:
 
 
 def _sums_of_windows(rows: DataFrame) -> DataFrame:
-    """What is in each window of every key."""
+    """The content of each window of each key."""
     return _windows(rows).select(_seconds("window.end").alias("end"), "key", "n", "value")
 
 
 def _sums_of_sums(rows: DataFrame) -> DataFrame:
-    """A chain of two operators with state: windows of every key, and larger ones of all keys."""
+    """A chain of two stateful operators: windows of each key, and larger windows of all keys."""
     larger = F.window(F.window_time("window"), f"{_CHAINED_WINDOW_S} seconds")
     of_keys = _windows(rows).groupBy(larger.alias("larger"))
     sums = of_keys.agg(F.count("*").alias("keys"), F.sum("n").alias("n"), F.sum("value"))
@@ -113,7 +113,7 @@ def _seconds(timestamp: str) -> Column:
 
 
 def _closed(build: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], DataFrame]:
-    """Of the windows of a batch those that the last watermark of a stream has closed."""
+    """The windows of the batch that the last watermark of a stream has closed."""
 
     def answer(rows: DataFrame) -> DataFrame:
         last = rows.agg(F.max(F.unix_millis("at")).alias("at")).head()
@@ -124,7 +124,7 @@ def _closed(build: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame], Da
 
 
 def _counted(form: str) -> Callable[[DataFrame], DataFrame]:
-    """Every row with how many of its key there are until then, by a function in Python."""
+    """Each row with the number of rows of its key so far, by a function in Python."""
 
     def build(rows: DataFrame) -> DataFrame:
         named = rows.select(F.col("key").alias("k"), F.col("number").alias("n"))
@@ -142,9 +142,9 @@ def _numbered(rows: DataFrame) -> DataFrame:
 _IN_JVM = {
     "unique": InFlightQuery(_unique, "append", ["partition", "file"], "number"),
     "totals": InFlightQuery(_totals, "update", ["key"], "n"),
-    # A pair comes when the later of its rows does, so that only pairs of their own have an order.
+    # A pair is emitted when the later of its rows arrives, so only pairs of one row have an order.
     "pairs": InFlightQuery(_pairs, "append", ["key", "left", "number"], "number"),
-    # Windows of one epoch come in no order.
+    # Windows of one epoch are unordered.
     "windows": InFlightQuery(
         _sums_of_windows, "append", ["key", "end"], "end", answer=_closed(_sums_of_windows)
     ),
@@ -157,13 +157,13 @@ QUERIES = _IN_JVM | IN_PYTHON
 
 
 def draw_queries(seed: int) -> list[str]:
-    """Names of five queries, the last of which has its function in Python."""
+    """Draws the names of five queries, the last of which has a function in Python."""
     draw = random.Random(seed)
     return [*draw.sample(sorted(_IN_JVM), 4), draw.choice(sorted(IN_PYTHON))]
 
 
 class OrderedEpochs:
-    """A sink that seals: a file for each epoch, with its rows in their order."""
+    """A sealing sink: one file per epoch, with its rows in order."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -171,7 +171,7 @@ class OrderedEpochs:
 
     def __call__(self, df: DataFrame, epoch: int) -> None:
         path, rows = self._root / f"{epoch:05d}.json", json_rows(df)
-        # Whoever finds the file has run behind the seal of the one who wrote it.
+        # A run that finds the file runs after the seal of the run that wrote it.
         if path.exists() and _multiset(json.loads(path.read_text())) != _multiset(rows):
             (self._root / f"{epoch:05d}.changed").touch()
         staged = self._root / f".{epoch}"
@@ -179,22 +179,22 @@ class OrderedEpochs:
         staged.replace(path)
 
     def read(self) -> list[dict[str, Any]]:
-        """All rows: by epoch, and within an epoch as they came."""
+        """Returns all rows: by epoch, and within an epoch in order of arrival."""
         return [row for path in sorted(self._root.glob("*.json")) for row in _read(path)]
 
     def changed(self) -> list[str]:
-        """Epochs that ran again behind their seal, and had other rows then."""
+        """Returns the epochs that ran again after their seal with other rows."""
         return sorted(path.stem for path in self._root.glob("*.changed"))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a query has come to.
+    """The result of a query.
 
     Attributes:
-        compared: its rows beside the answer of the batch.
-        changed: epochs that ran again behind their seal, and had other rows then.
-        modes: of its cuts, in their order.
+        compared: its rows compared with the answer of the batch.
+        changed: epochs that ran again after their seal with other rows.
+        modes: the modes of its cuts, in order.
     """
 
     compared: RowComparison
@@ -203,7 +203,7 @@ class Ended:
 
     @classmethod
     def of(cls, name: str, spark: SparkSession, source: SkewedInput, root: Path) -> "Ended":
-        """Reads it from the files below `root`."""
+        """Reads the result from the files below `root`."""
         sink = OrderedEpochs(root / "results")
         compared = QUERIES[name].compare(sink.read(), source.batch(spark))
         cuts = Checkpoint(str(root / "checkpoint")).cuts()
@@ -211,15 +211,15 @@ class Ended:
 
     @property
     def held(self) -> int:
-        """How many epochs left rows in flight."""
+        """Returns the number of epochs with in-flight rows."""
         return self.modes.count("unaligned")
 
     def __str__(self) -> str:
-        return f"{len(self.modes)} epochs, {self.held} with rows in flight, {self.compared}"
+        return f"{len(self.modes)} epochs, {self.held} with in-flight rows, {self.compared}"
 
 
 def json_rows(df: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a batch as they are written to files."""
+    """Converts the rows of a batch to JSON."""
     return [row.asDict(recursive=True) for row in df.collect()]
 
 
@@ -229,17 +229,17 @@ def start(
     source: SkewedInput,
     root: Path,
     mode: str = "unaligned",
-    behind: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+    before_sink: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> StreamingQuery:
     """Starts a query that ends with its input; its files are below `root`.
 
     Args:
-        spark: whose settings it has, beside its own.
-        name: of the query.
-        source: its input.
+        spark: the parent of its session.
+        name: the name of the query.
+        source: the input of the query.
         root: an empty directory, or that of an earlier run.
-        mode: of capture.
-        behind: what the rows go through on their way to the sink.
+        mode: the mode of cuts.
+        before_sink: a transformation of the rows before the sink.
     """
     session = spark.newSession()
     session.conf.set(f"{_KEYS}cuts", "true")
@@ -247,7 +247,7 @@ def start(
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     query = QUERIES[name]
     return (
-        behind(query.build(source.stream(session)))
+        before_sink(query.build(source.stream(session)))
         .writeStream.outputMode(query.mode)
         .option("checkpointLocation", str(root / "checkpoint"))
         .foreachBatch(sealed(OrderedEpochs(root / "results")))
@@ -262,12 +262,12 @@ def main(
     source: SkewedInput,
     root: Path,
     names: list[str],
-    behind: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+    before_sink: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> None:
-    """Runs queries to the end of their input, and cuts them at moments that the seed draws."""
+    """Runs queries to the end of their input, and cuts them at moments drawn from the seed."""
     spark = session.config("spark.scheduler.mode", "FAIR").getOrCreate()
     take_out_defaults(spark)
-    queries = [start(spark, name, source, root / name, behind=behind) for name in names]
+    queries = [start(spark, name, source, root / name, before_sink=before_sink) for name in names]
     draw = random.Random(seed)
     threading.Thread(target=cut_at_random, args=(queries, draw), daemon=True).start()
     for query in queries:
@@ -276,10 +276,10 @@ def main(
 
 
 def cut_at_random(queries: list[StreamingQuery], draw: random.Random) -> None:
-    """Cuts one of some queries after the other, for ever."""
+    """Cuts one query after the other, for ever."""
     while True:
         time.sleep(draw.uniform(*_CUT_EVERY_S))
-        # One that has not begun has no coordinator, and one that has ended has none any more.
+        # A query has a coordinator only between its start and its end.
         with contextlib.suppress(CleancutError):
             coordinator(draw.choice(queries)).cut_now()
 

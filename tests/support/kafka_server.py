@@ -1,4 +1,4 @@
-"""A broker of Kafka for tests, on loopback, with a directory of its own."""
+"""A Kafka broker for tests, on loopback, with a separate directory."""
 
 import contextlib
 import importlib
@@ -14,14 +14,14 @@ from demo.ports import free_port
 from tests.support.patience import PATIENCE_S, wait_until
 from tests.support.server_process import ServerProcess, home_of
 
-# What `make servers` writes.
+# Written by `make servers`.
 CLASS_PATH = Path(__file__).resolve().parents[2] / ".cache" / "kafka.classpath"
 needs_kafka = pytest.mark.skipif(not CLASS_PATH.exists(), reason="`make servers` has not been run")
 
 _START_S = PATIENCE_S
 _CLUSTER = "Y2xlYW5jdXQtdGVzdHMtMQ"
 _JAVA = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-# Short waits for who was killed, and one copy of everything, since there is one broker.
+# Short timeouts after a kill, and one replica of everything, because there is one broker.
 _PROPERTIES = """
 process.roles=broker,controller
 node.id=1
@@ -49,10 +49,10 @@ broker.heartbeat.interval.ms=500
 
 
 class KafkaBroker(ServerProcess):
-    """A broker, which can be killed and started again.
+    """A broker that can be killed and started again.
 
     Attributes:
-        servers: as clients are told of it.
+        servers: the bootstrap servers for clients.
     """
 
     def __init__(self, home: Path) -> None:
@@ -68,7 +68,7 @@ class KafkaBroker(ServerProcess):
         return [*_JAVA, "-cp", CLASS_PATH.read_text(), *arguments]
 
     def make(self) -> None:
-        """Makes its directory."""
+        """Creates its directory."""
         arguments = ["format", "--standalone", "-t", _CLUSTER, "-c", str(self._properties)]
         made = subprocess.run(
             self._command("kafka.tools.StorageTool", *arguments),
@@ -78,7 +78,7 @@ class KafkaBroker(ServerProcess):
         assert made.returncode == 0, made.stderr.decode(errors="replace")
 
     def start(self) -> None:
-        """Starts it, and waits until it answers."""
+        """Starts the broker, and waits until it answers."""
         from confluent_kafka import KafkaException
 
         self.launch(
@@ -90,38 +90,38 @@ class KafkaBroker(ServerProcess):
         )
 
     def admin(self) -> Any:
-        """A client that asks for topics."""
+        """Returns an admin client."""
         from confluent_kafka.admin import AdminClient
 
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 2})
 
     def make_topic(self, name: str, partitions: int = 2, **settings: str) -> None:
-        """Makes a topic, and waits for it."""
-        # Its types do not tell all that is there.
+        """Creates a topic, and waits for it."""
+        # The stubs of its types are incomplete.
         admin_api: Any = importlib.import_module("confluent_kafka.admin")
         config = {key.replace("_", "."): value for key, value in settings.items()}
         topic = admin_api.NewTopic(
             name, num_partitions=partitions, replication_factor=1, config=config
         )
-        # Kept until it has answered.
+        # Referenced until it has answered.
         admin = self.admin()
         admin.create_topics([topic])[name].result(PATIENCE_S)
 
     def remake_topic(self, name: str, partitions: int) -> None:
-        """Makes a topic again, without what was in it."""
+        """Deletes and creates a topic."""
         self.delete_topic(name)
         self.make_topic(name, partitions)
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic, if there is one, and waits until it is gone."""
+        """Deletes a topic, if it exists, and waits for the deletion."""
         admin = self.admin()
         if name in admin.list_topics(timeout=PATIENCE_S).topics:
             admin.delete_topics([name])[name].result(PATIENCE_S)
-        # It is deleted a moment after that was acknowledged.
+        # The broker deletes it shortly after the response.
         wait_until(lambda: name not in admin.list_topics(timeout=PATIENCE_S).topics, every_s=0.1)
 
     def write(self, topic: str, records: Iterable[Any]) -> None:
-        """Writes records that were read, with their partitions and headers."""
+        """Writes records that were read earlier, with their partitions and headers."""
         import confluent_kafka as kafka
 
         producer = kafka.Producer({"bootstrap.servers": self.servers, "log_level": 2})
@@ -136,7 +136,7 @@ class KafkaBroker(ServerProcess):
         assert producer.flush(PATIENCE_S) == 0
 
     def records(self, topic: str, isolation: str = "read_committed") -> list[Any]:
-        """The messages of a topic, as a reader of its own sees them now."""
+        """Returns the messages of a topic, as a new consumer sees them now."""
         import confluent_kafka as kafka
 
         topics = self.admin().list_topics(timeout=PATIENCE_S).topics
@@ -173,7 +173,7 @@ class KafkaBroker(ServerProcess):
 
 @contextlib.contextmanager
 def kafka_broker() -> Iterator[KafkaBroker]:
-    """Starts a broker, and ends it by its process."""
+    """Starts a broker, and stops it by its process."""
     with home_of("kafka") as home:
         broker = KafkaBroker(home)
         try:

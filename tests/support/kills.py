@@ -1,4 +1,4 @@
-"""Kills a driver, or one of its executors, at random moments, and counts what it really hit."""
+"""Kills a driver or one of its executors at random moments, and counts the kills."""
 
 import os
 import random
@@ -23,16 +23,16 @@ _DELAY_S = 1.5
 
 @dataclass
 class Campaign:
-    """A victim that is started again after each kill, until it ends by itself.
+    """A victim that is restarted after each kill, until it ends by itself.
 
     Attributes:
-        command: the victim's command line behind the interpreter.
-        work: directory for its logs, and its working directory.
-        seed: of the moments.
-        driver_kills: how many times the driver dies, its executors and workers with it.
-        executor_kills: how many executors die alone.
-        is_worth_it: what each kill waits for once its moment has come.
-        struck: told after each kill, which is of a "driver" or an "executor".
+        command: the victim's command line after the interpreter.
+        work: the directory of its logs, and its working directory.
+        seed: the seed of the moments.
+        driver_kills: the number of kills of the driver with its executors and workers.
+        executor_kills: the number of kills of single executors.
+        is_worth_it: the condition that each kill waits for at its moment.
+        struck: called after each kill with "driver" or "executor".
     """
 
     command: list[str]
@@ -50,11 +50,11 @@ class Campaign:
         """Runs the victim to its end.
 
         Args:
-            progress: a number that grows with the victim's work. A kill strikes at a random moment
-                after it has grown, so that each life gets somewhere and none is killed idle.
+            progress: a number that grows with the victim's work. A kill happens at a random moment
+                after it has grown, so that each run makes progress and none is killed idle.
 
         Raises:
-            AssertionError: a life failed by itself, or took too long; the end of its log is shown.
+            AssertionError: a run failed by itself, or took too long; the end of its log is shown.
         """
         draw = random.Random(self.seed)
         plan = ["driver"] * self.driver_kills + ["executor"] * self.executor_kills
@@ -70,7 +70,7 @@ class Campaign:
     def _strike(
         self, life: ProcessTree, plan: list[str], draw: random.Random, progress: Callable[[], int]
     ) -> bool:
-        """Watches one life to its end; tells whether it was ended by a kill."""
+        """Watches one run to its end; returns whether a kill ended it."""
         deadline = time.monotonic() + _LIFE_LIMIT_S
         seen = progress()
         while life.exit_code() is None:
@@ -95,7 +95,7 @@ class Campaign:
 
 
 def environment() -> dict[str, str]:
-    """Variables for a Python process that is to find this project and its interpreter."""
+    """Returns the environment of a Python process with this project and interpreter."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     paths = os.pathsep.join([str(_ROOT), str(_ROOT / "python")])
     return kept | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
@@ -104,12 +104,12 @@ def environment() -> dict[str, str]:
 def run_script(
     script: str, *arguments: str, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Runs Python code to its end in a process of its own; whoever asks looks how it ended."""
+    """Runs Python code to its end in a separate process; the caller checks its exit code."""
     return _run("-c", script, *arguments, variables=variables)
 
 
 def run_module(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """The same with a module."""
+    """Runs a module to its end in a separate process."""
     return _run("-m", module, *arguments, variables={})
 
 
@@ -126,7 +126,7 @@ def _run(*command: str, variables: dict[str, str]) -> "subprocess.CompletedProce
 
 
 def die_with_the_test() -> None:
-    """Has this process end once nobody holds the other end of its standard input."""
+    """Ends this process after the other end of its standard input is closed."""
 
     def wait() -> None:
         sys.stdin.read()

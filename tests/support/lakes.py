@@ -1,4 +1,4 @@
-"""Tables of lakes on a local disk, as a reader without Spark sees them."""
+"""Tables of lakes on a local disk, read without Spark."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,33 +16,33 @@ Row = dict[str, Any]
 
 
 class Lake(Protocol):
-    """One table, which is made by the first sink that writes to it."""
+    """One table, which the first sink that writes to it creates."""
 
     def sink(self, **options: Any) -> DeltaSink | IcebergSink:
-        """A sink for it."""
+        """Returns a sink of the table."""
 
     def exists(self) -> bool: ...
 
     def rows(self) -> list[Row]:
-        """All rows, in any order."""
+        """Returns all rows, in any order."""
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Returns the number of rows."""
 
     def append(self, rows: pa.Table) -> None:
-        """What somebody else writes; makes the table, if it is not there."""
+        """Appends rows like another writer; creates the table if it does not exist."""
 
     def rewrite(self) -> None:
-        """What a service does that makes few files of many, or replaces rows of all of them."""
+        """Compacts files or replaces rows of all files, like a maintenance service."""
 
     def state(self) -> int:
-        """Its current version, or its current snapshot."""
+        """Returns its current version, or its current snapshot."""
 
     def restore(self, state: int) -> None:
-        """What a person does who wants an earlier state back."""
+        """Restores an earlier state by hand."""
 
     def files(self) -> Iterator[tuple[dict[str, Any], dict[str, tuple[Any, Any]]]]:
-        """Of each file of the table: values of its partitions, and bounds of its columns."""
+        """Yields the partition values and the bounds of columns of each file."""
 
 
 class OfDelta:
@@ -79,7 +79,7 @@ class OfDelta:
         DeltaTable(self.path).restore(state)
 
     def last_epoch(self, version: int, query_id: str) -> int:
-        """The last epoch that a version of the table has of a query; -1 if none."""
+        """Returns the last epoch of a query at a version of the table; -1 without one."""
         log = self.path / "_delta_log"
         for at in range(version, -1, -1):
             for line in (log / f"{at:020d}.json").read_text().splitlines():
@@ -160,10 +160,10 @@ class OfIceberg:
 
 
 def lake_at(kind: str, home: Path) -> Lake:
-    """A table of one kind."""
+    """Returns a table of one kind."""
     return OfDelta(home) if kind == "delta" else OfIceberg(home)
 
 
 def columns(rows: Sequence[Row], *names: str) -> list[tuple[Any, ...]]:
-    """Some columns, sorted."""
+    """Returns some columns, sorted."""
     return sorted(tuple(row[name] for name in names) for row in rows)

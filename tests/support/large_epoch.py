@@ -1,4 +1,4 @@
-"""Writes one epoch that is large for its driver, on a cluster; prints what that took, as JSON.
+"""Writes one epoch that is large for its driver, on a cluster; prints its costs as JSON.
 
 `python -m tests.support.large_epoch <kind> <home> <rows> <keys>`
 """
@@ -16,7 +16,7 @@ if __name__ == "__main__":
     kind, home, count, keys = sys.argv[1:5]
     spark = (
         builder("local-cluster[2,1,1024]")
-        # Whatever tasks would hand to the driver: their reports fit, the rows do not.
+        # The limit of task results: their reports fit, the rows do not.
         .config("spark.driver.maxResultSize", "1m")
         .getOrCreate()
     )
@@ -32,7 +32,7 @@ if __name__ == "__main__":
     def peak_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-    # What is loaded once does not count.
+    # Modules that are loaded once do not count.
     epoch(0, 0, 1000)
     before = peak_bytes()
     epoch(1, 500, int(count))

@@ -1,6 +1,6 @@
-"""What each line of Spark can do with Cleancut: tests leave out what theirs cannot do.
+"""Features of Cleancut by Spark version; tests of a missing feature are skipped.
 
-`tests/lines` makes a table of what they find, which the documentation has.
+`tests/lines` generates a table of their results for the documentation.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pytest
 
 from cleancut._session.installed import SPARK, spark_line
 
-# `make test` builds the jars of the two newest.
+# `make test` builds the jars of the two newest versions.
 OTHERS = [
     pytest.param(line, marks=() if line in SPARK[-2:] else pytest.mark.long)
     for line in SPARK
@@ -19,7 +19,7 @@ OTHERS = [
 
 @dataclass(frozen=True)
 class Ability:
-    """What a line of Spark can do, and all later lines."""
+    """A feature that exists from a Spark version on."""
 
     since: str
 
@@ -28,12 +28,12 @@ class Ability:
 
     @property
     def is_here(self) -> bool:
-        """Whether the line that the tests run on has it."""
+        """Whether the Spark version of the tests has it."""
         return self.has(spark_line())
 
     @property
     def needed(self) -> pytest.MarkDecorator:
-        """Leaves a test out where it is not there."""
+        """Skips a test if the feature is missing."""
         return pytest.mark.skipif(not self.is_here, reason=f"from Spark {self.since} on")
 
 
@@ -43,6 +43,6 @@ JOINS_OF_FORMAT_4 = Ability("4.3")
 ROWS_OF_PROCESSORS = Ability("4.1")
 STATE_FOR_SPARK = Ability("4.2")
 REAL_TIME = Ability("4.3")
-# Read by Spark from its RocksDB provider; it also reads those of Cleancut's on 4.0.
+# Read by Spark from its RocksDB provider; on 4.0 Spark also reads those of Cleancut.
 STATE_WITH_IDS = Ability("4.1")
 NAMED_SOURCES = Ability("4.2")

@@ -1,4 +1,4 @@
-"""A server of MariaDB for tests, on loopback, with a directory of its own."""
+"""A MariaDB server for tests, on loopback, with a separate directory."""
 
 import contextlib
 import os
@@ -14,30 +14,30 @@ from demo.postgres_server import ENCODED, PASSWORD
 from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, home_of
 
-# What `make servers` unpacks.
+# Unpacked by `make servers`.
 HOME = Path(__file__).resolve().parents[2] / ".cache" / "mariadb"
 needs_mariadb = pytest.mark.skipif(not HOME.exists(), reason="`make servers` has not been run")
 
 _START_S = PATIENCE_S
 _DATABASE = "shop"
 _SETTINGS = (
-    # As on a server of somebody's who has thought of neither.
+    # The defaults of a server whose operator has set neither.
     "--character-set-server=latin1",
     "--sql-mode=",
     "--default-time-zone=+09:00",
     "--innodb-buffer-pool-size=32M",
-    # What is acknowledged is to outlive the process; nobody pulls the plug here.
+    # Acknowledged writes outlive the process; no test cuts the power.
     "--innodb-flush-log-at-trx-commit=2",
     "--skip-name-resolve",
 )
 
 
 class MariaDbServer(ServerProcess):
-    """A server, which can be killed and started again.
+    """A server that can be killed and started again.
 
     Attributes:
-        port: on loopback.
-        url: SQLAlchemy's, with the password.
+        port: the port on loopback.
+        url: the URL for SQLAlchemy, with the password.
     """
 
     def __init__(self, home: Path) -> None:
@@ -46,7 +46,7 @@ class MariaDbServer(ServerProcess):
         super().__init__(home)
 
     def make(self) -> None:
-        """Makes its directory, with a user."""
+        """Creates its directory, with a user."""
         install = [str(HOME / "scripts/mariadb-install-db"), "--no-defaults", f"--basedir={HOME}"]
         install += [f"--datadir={self._data}", "--auth-root-authentication-method=normal"]
         install += ["--skip-test-db", *self._user]
@@ -54,7 +54,7 @@ class MariaDbServer(ServerProcess):
         assert made.returncode == 0, made.stderr.decode(errors="replace")
 
     def start(self) -> None:
-        """Starts it, and waits until it answers."""
+        """Starts the server, and waits until it answers."""
         command = [str(HOME / "bin/mariadbd"), "--no-defaults", f"--basedir={HOME}"]
         command += [f"--datadir={self._data}", f"--port={self.port}", "--bind-address=127.0.0.1"]
         command += [f"--socket={self.home / 'socket'}", f"--pid-file={self.home / 'pid'}"]
@@ -62,13 +62,13 @@ class MariaDbServer(ServerProcess):
         self.launch(command, lambda: self._admin("DO 1"), Exception, within_s=_START_S, every_s=0.1)
 
     def grant(self) -> None:
-        """Makes the database and the user of the URL."""
+        """Creates the database and the user of the URL."""
         self._admin(f"CREATE DATABASE {_DATABASE}")
         self._admin("CREATE USER writer@'127.0.0.1' IDENTIFIED BY %s", PASSWORD)
         self._admin("GRANT ALL ON *.* TO writer@'127.0.0.1'")
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a reader of its own sees; none where there is no such table."""
+        """Returns the rows that a new connection reads; none if the table does not exist."""
         import pymysql
 
         with contextlib.closing(self.connected()) as connection:
@@ -84,7 +84,7 @@ class MariaDbServer(ServerProcess):
             return rows
 
     def connected(self) -> Any:
-        """A connection of a reader's own."""
+        """Opens a new connection."""
         return self._connected("writer", PASSWORD, _DATABASE)
 
     @property
@@ -93,7 +93,7 @@ class MariaDbServer(ServerProcess):
 
     @property
     def _user(self) -> list[str]:
-        # It wants to be told that root is meant.
+        # The server requires a user if root starts it.
         return ["--user=root"] if os.geteuid() == 0 else []
 
     def _admin(self, sql: str, *values: str) -> None:
@@ -107,7 +107,7 @@ class MariaDbServer(ServerProcess):
             host="127.0.0.1",
             port=self.port,
             user=user,
-            # As bytes, since the driver would take them for latin-1.
+            # As bytes, because the driver would decode them as latin-1.
             password=password.encode(),
             database=database,
             charset="utf8mb4",
@@ -116,7 +116,7 @@ class MariaDbServer(ServerProcess):
 
 @contextlib.contextmanager
 def mariadb_server() -> Iterator[MariaDbServer]:
-    """Starts a server, and ends it by its process."""
+    """Starts a server, and stops it by its process."""
     with home_of("mariadb") as home:
         server = MariaDbServer(home)
         try:

@@ -1,7 +1,7 @@
-"""A query on two executors, of which one dies, and which is then stopped and started again.
+"""A query on two executors, one of which is killed; the query is then restarted.
 
-`python -m tests.support.moving_tasks ENDPOINT LOCATION WORK REPLICAS` tells as JSON how many loads
-of stores there were after each, and for how many of them the base lay on the executor's disk.
+`python -m tests.support.moving_tasks ENDPOINT LOCATION WORK REPLICAS` prints as JSON the number of
+store loads after each of the two, and how many of them found the base on the executor's disk.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ WITHIN_S = PATIENCE_S
 
 
 class Moving:
-    """The query, and what is fed to it."""
+    """The query and its input."""
 
     def __init__(self, spark: SparkSession, work: Path, location: str) -> None:
         self.spark, self.location = spark, location
@@ -52,12 +52,12 @@ class Moving:
         self.query.processAllAvailable()
 
     def bases(self) -> Counter[int]:
-        """How many bases lie on the disks of the executors, by their processes."""
+        """Counts the snapshots on the disks of the executors, by process."""
         names = [path.name for path in self.local.rglob("cleancut-base-*")]
         return Counter(int(name.split("-")[2]) for name in names)
 
     def fill(self, replicas: int) -> None:
-        """Until each store has its first base, a cut names it, and all copies are there."""
+        """Runs until each store has a snapshot that a cut references, and all replicas exist."""
         self.feed(range(KEYS))
         for _ in range(DELTAS):
             self.feed(range(0, KEYS, 100))
@@ -67,7 +67,7 @@ class Moving:
             until(lambda: sorted(self.bases().values()) == [PARTITIONS, PARTITIONS])
 
     def kill(self) -> None:
-        """Kills one of the executors, and waits until the other one has all bases."""
+        """Kills one of the executors, and waits until the other one has all snapshots."""
         lost = next(iter(self.bases()))
         before = executors(self.spark)
         os.kill(lost, signal.SIGKILL)
@@ -119,7 +119,7 @@ def executors(spark: SparkSession) -> set[str]:
 
 
 def wrong(spark: SparkSession, source: Path, checkpoint: Checkpoint) -> list[object]:
-    """Keys whose state is not what a batch says."""
+    """Returns the keys whose state differs from the answer of a batch."""
     actual = {
         row["key"]["k"]: (row["value"]["count"], row["value"]["first"])
         for row in checkpoint.state(0).to_pylist()

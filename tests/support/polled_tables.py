@@ -1,4 +1,4 @@
-"""Tables that a reader polls while a query writes to them and dies, and what it may see there."""
+"""Polls tables while a query writes to them and is killed, and checks the visible rows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,14 +17,14 @@ Answer = tuple[str, int, Rows]
 
 
 class Reader(Poller):
-    """Polls tables in a thread of its own.
+    """Polls tables in a separate thread.
 
     Attributes:
-        answers: what it has seen: table, last epoch, and rows.
+        answers: the table, the last epoch and the rows of each poll.
     """
 
     def __init__(self, ask: Callable[[], Iterable[tuple[str, int, list[tuple[Any, ...]]]]]) -> None:
-        """Takes how all tables are read: each at one moment, with its last epoch."""
+        """Takes the function that reads all tables: each at one moment, with its last epoch."""
         super().__init__(self._take)
         self.answers: set[Answer] = set()
         self._ask = ask
@@ -35,16 +35,16 @@ class Reader(Poller):
             self.answers.add((table, epoch, frozenset(rows)))
 
     def last_epoch(self) -> int:
-        """The last that it has seen."""
+        """Returns the last epoch that it has seen."""
         return max((epoch for _, epoch, _ in self.answers), default=-1)
 
     def epochs(self) -> int:
-        """After how many epochs it has seen a table."""
+        """Returns the number of epochs with which it has seen a table."""
         return len({epoch for _, epoch, _ in self.answers})
 
 
 def prefixes(spark: SparkSession, root: Path) -> tuple[dict[int, Rows], dict[int, Rows]]:
-    """After each epoch, by the files: all rows, and the newest row of each partition."""
+    """Returns the rows after each epoch, from the files: all rows, and the newest of each key."""
     sink = files_at(root)
     of_epochs: dict[int, list[tuple[Any, ...]]] = {
         published.epoch: [] for published in sink.epochs(session=spark)
@@ -57,7 +57,7 @@ def prefixes(spark: SparkSession, root: Path) -> tuple[dict[int, Rows], dict[int
     newest_rows: dict[int, Rows] = {-1: frozenset()}
     for epoch, rows in of_epochs.items():
         every |= set(rows)
-        # Of those of one epoch the greatest number counts, and of two epochs the later one.
+        # The greatest number of an epoch counts, and of two epochs the later one.
         newest |= {row[2]: row for row in sorted(rows)}
         all_rows[epoch] = frozenset(every)
         newest_rows[epoch] = frozenset(newest.values())
@@ -65,16 +65,16 @@ def prefixes(spark: SparkSession, root: Path) -> tuple[dict[int, Rows], dict[int
 
 
 def summary(campaign: Campaign, reader: Reader, modes: Sequence[str]) -> str:
-    """What has happened, in a line."""
+    """Summarizes the campaign in a line."""
     return (
         f"{campaign.drivers_killed} drivers killed in {campaign.lives} lives;"
         f" {reader.polls} polls saw {len(reader.answers)} answers;"
-        f" {modes.count('unaligned')} of {len(modes)} cuts with rows in flight"
+        f" {modes.count('unaligned')} of {len(modes)} cuts with in-flight rows"
     )
 
 
 def check_answers(reader: Reader, wanted: Mapping[str, Mapping[int, Rows]]) -> None:
-    """Each answer is that of all epochs up to the one that it has; and there were some."""
+    """Checks that each answer has all epochs up to its last one, and that answers exist."""
     for target, epoch, rows in reader.answers:
         right = wanted[target][epoch]
         assert rows == right, (target, epoch, len(rows - right), len(right - rows))

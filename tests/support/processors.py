@@ -22,11 +22,11 @@ FAR_TIMER_DELAY_MS = 600_000
 
 
 class Ledger(StatefulProcessor):
-    """Keeps sums, recent values and counts of each key, and emits what it finds kept.
+    """Keeps sums, recent values and counts of each key, and emits them.
 
-    In processing time each kind of state is there twice: with a time to live that ends before the
-    next epoch, and with one that outlives the test. In event time, where Spark has no time to live,
-    both stay. What is emitted has no moment of processing time in it, so that two runs compare.
+    In processing time each kind of state exists twice: with a TTL that ends before the
+    next epoch, and with one that outlives the test. In event time, where Spark has no TTL,
+    both stay. Emitted rows contain no processing time, so that two runs compare.
 
     Attributes:
         event_time: whether timers follow the watermark.
@@ -136,15 +136,15 @@ class Ledger(StatefulProcessor):
 
     @abstractmethod
     def _events(self, rows: Any) -> Iterable[tuple[int, int, str | None]]:
-        """The time in milliseconds, the value and the text of each row."""
+        """Returns the time in milliseconds, the value and the text of each row."""
 
     @abstractmethod
     def _initial(self, state: Any) -> list[tuple[int, str | None]]:
-        """Values and texts of an initial state."""
+        """Returns values and texts of an initial state."""
 
     @abstractmethod
     def _emitted(self, key: Any, what: str, kept: str) -> Any:
-        """What the function gives, as Spark takes it."""
+        """Returns an output row in the form that Spark expects."""
 
 
 class RowLedger(Ledger):
@@ -183,7 +183,7 @@ class Grown(StatefulProcessor):
     """Counts the rows of each key; in a later release of the query it also keeps the last text.
 
     Attributes:
-        release: 1, or 2 with the column that was added.
+        release: 1, or 2 with the added column.
     """
 
     def __init__(self, release: int) -> None:
@@ -211,7 +211,7 @@ class Grown(StatefulProcessor):
 
 
 class Numbered(StatefulProcessor):
-    """Gives each row of a key at its event time, with its number among those of the key."""
+    """Emits each row of a key at its event time, with its number among those of the key."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._count = handle.getValueState("count", "n long")
@@ -231,10 +231,10 @@ class Numbered(StatefulProcessor):
 
 
 class Remembering(StatefulProcessor):
-    """Gives what it finds of a key in each kind of state, and adds the rows to all of them.
+    """Emits each kind of state of a key, and then adds the rows to all of them.
 
     Attributes:
-        ttl_ms: for how long each of them lasts.
+        ttl_ms: the TTL of each of them.
     """
 
     def __init__(self, ttl_ms: int) -> None:

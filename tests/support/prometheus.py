@@ -1,4 +1,4 @@
-"""A real Prometheus, which scrapes what a test says and evaluates the alerts of `conf`, faster."""
+"""A real Prometheus that scrapes a test and evaluates the alerts of `conf`, faster."""
 
 import json
 import os
@@ -16,22 +16,22 @@ from tests.support.server_process import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "conf" / "prometheus" / "rules.yml"
-# Of all of them: how long a thing has to be so, and over what time rates and changes are taken.
+# The `for` durations and the ranges of all alerts.
 _FOR, _RANGE = "2s", "60s"
 
 
 def binary() -> str | None:
-    """Where `make prometheus` has built it; None where it has not."""
+    """Returns the binary that `make prometheus` has built; None without it."""
     built = sorted((ROOT / ".cache").glob("prometheus-*/prometheus"))
     return os.environ.get("CLEANCUT_PROMETHEUS") or next(map(str, built[::-1]), None)
 
 
 def rules(thresholds: Mapping[str, str]) -> dict[str, Any]:
-    """The alerts, with short times.
+    """Returns the alerts with short durations.
 
     Args:
-        thresholds: what stands in the expressions in the place of a figure. Each figure has to be
-            there.
+        thresholds: replacements of numbers in the expressions. Each number has to be
+            present.
     """
     text = RULES.read_text(encoding="utf-8")
     for figure, other in thresholds.items():
@@ -48,7 +48,7 @@ def rules(thresholds: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Prometheus(ServerProcess):
-    """It scrapes one target each second, and evaluates the alerts as often."""
+    """Scrapes one target and evaluates the alerts once per second."""
 
     def __init__(self, home: Path, target: int, thresholds: Mapping[str, str]) -> None:
         super().__init__(home)
@@ -72,7 +72,7 @@ class Prometheus(ServerProcess):
         self.launch(command, self.alerts, OSError, within_s=PATIENCE_S, every_s=0.1)
 
     def alerts(self) -> list[dict[str, Any]]:
-        """Those that are pending or firing."""
+        """Returns the pending and firing alerts."""
         url = f"http://{self._url}/api/v1/alerts"
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             response = json.load(answer)

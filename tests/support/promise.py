@@ -1,7 +1,7 @@
-"""What a release has promised to keep, as it can be compared with what there is.
+"""The promises of a release, in a form that can be compared with the current code.
 
-`python -m tests.support.promise` writes that of the release that is being made; once it is out, its
-file in `tests/promises` is never written again. docs/operations/compatibility.md says what is held.
+`python -m tests.support.promise` writes that of the next release; after the release, its file in
+`tests/promises` is never written again. docs/operations/compatibility.md describes the promise.
 """
 
 import argparse
@@ -55,18 +55,18 @@ _SINK_CALLS = {
 
 
 def releases() -> list[str]:
-    """Those whose promises are kept."""
+    """Returns the releases with stored promises."""
     return sorted(path.stem for path in PROMISES.glob("*.json"))
 
 
 def promised(release: str) -> Snapshot:
-    """What a release has promised."""
+    """Returns the promise of a release."""
     snapshot: Snapshot = json.loads((PROMISES / f"{release}.json").read_text(encoding="utf-8"))
     return snapshot
 
 
 def today() -> Snapshot:
-    """The same of what lies here, but for the classes of the jar."""
+    """Returns the promise of the current code, without the classes of the jar."""
     return {
         "python": dict(sorted(_python())),
         "keys": _keys(),
@@ -78,7 +78,7 @@ def today() -> Snapshot:
 
 
 def jvm(jars: tuple[str, ...]) -> dict[str, list[str]]:
-    """The classes that Spark, Scala and Java know by name, with their public methods.
+    """Returns the classes that Spark, Scala and Java know by name, with their public methods.
 
     Those of `_OF_PYTHON` are for the Python package of their own release alone. A name with `$` is
     one that the compiler has made.
@@ -96,7 +96,7 @@ def jvm(jars: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """What a release has promised and is no more; what has come since is none of it."""
+    """Yields broken promises of a release; additions are none."""
     for name, value in before.items():
         at = f"{path}{name}"
         if name not in now:
@@ -108,7 +108,7 @@ def broken(before: Mapping[str, Any], now: Mapping[str, Any], path: str = "") ->
         elif value != now[name]:
             yield f"{at} was {value!r} and is {now[name]!r}"
     for name, value in now.items():
-        # Whoever calls it as before does not give it.
+        # Existing callers do not pass it.
         if name not in before and isinstance(value, str) and value.endswith(", required"):
             yield f"{path}{name} has come and must be given"
 
@@ -118,12 +118,12 @@ def _metric(metric: Metric) -> dict[str, Any]:
 
 
 def is_announced(finding: str, release: str, page: str) -> bool:
-    """Whether what `broken` found is a key that may go, and is refused with what to do.
+    """Whether a finding is a removed key that is refused with its successor.
 
     Args:
-        finding: of `broken`.
-        release: whose promise it is; it holds to the next that may break it.
-        page: the reference of all keys, with the removed ones.
+        finding: a result of `broken`.
+        release: the release of the promise; it holds until the next major one.
+        page: the reference page of all keys, including the removed ones.
     """
     match = re.fullmatch(rf"keys {re.escape(PREFIX)}([\w.]+) is gone", finding)
     listed = page.partition("## Removed keys")[2]
@@ -135,7 +135,7 @@ def is_announced(finding: str, release: str, page: str) -> bool:
     before, after = (
         [int(number) for number in one.split(".")] for one in (release, since[match[1]])
     )
-    # Until 1.0 the second number may break what is promised, too.
+    # Before 1.0 a minor release may break promises, too.
     held = 1 if before[0] else 2
     return after[:held] > before[:held]
 
@@ -173,7 +173,7 @@ def _described(value: Any) -> dict[str, Any]:
 
 
 def _parameters(value: Any) -> dict[str, str]:
-    """By name how each is given: in which place, by name, and whether it must be."""
+    """Returns how each parameter is passed: its position, its keyword, and if it is required."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -210,7 +210,7 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
 
 
 def write(file: Path, of_jvm: dict[str, list[str]]) -> None:
-    """Writes what lies here, and these classes of the jar."""
+    """Writes the promise of the current code, with these classes of the jar."""
     text = json.dumps(today() | {"jvm": of_jvm}, indent=1, sort_keys=True) + "\n"
     file.write_text(text, encoding="utf-8")
 

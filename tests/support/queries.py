@@ -23,10 +23,10 @@ BOUNDS = "and lt between rt - interval 3 seconds and rt + interval 2 seconds"
 
 @dataclass(frozen=True)
 class Operator:
-    """A query, and how its rows are written.
+    """A query, and the mode of its sink.
 
     Attributes:
-        build: makes the streaming DataFrame from the stream of events.
+        build: builds the streaming DataFrame from the stream of events.
         mode: Spark's output mode.
         settings: configuration that the query needs.
     """
@@ -38,7 +38,7 @@ class Operator:
 
 @dataclass
 class Events:
-    """The stream of events in a directory; each call is a source of its own.
+    """The stream of events in a directory; each call is a separate source.
 
     Attributes:
         directory: of the files, or of a directory `source-<n>` for each source.
@@ -88,7 +88,7 @@ def _join(how: str, bounds: str) -> Callable[[Events], DataFrame]:
 
 
 def _window_join(how: str) -> Callable[[Events], DataFrame]:
-    """Equal windows instead of bounds on time: state ends when its window has passed."""
+    """Joins on equal windows instead of a time range: state ends when its window has passed."""
 
     def build(events: Events) -> DataFrame:
         window = F.window("ts", "5 seconds").alias("w")
@@ -115,7 +115,7 @@ def _counts(
         count += len(frame)
         total += int(frame["v"].sum())
     state.update((int(count), int(total)))
-    # Some keys time out between two files, some live on.
+    # Some keys time out between two files, others do not.
     state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 10_000 + 500 * abs(int(key[0])))
     yield pd.DataFrame({"k": [key[0]], "n": [int(count)], "v": [int(total)]})
 
@@ -190,7 +190,7 @@ OPERATORS: dict[str, Operator] = {
     ),
 }
 
-# Beside them in the tests that kill; others have processors with more of Spark's settings.
+# In addition, in the tests that kill; other tests have processors with more of Spark's settings.
 PROCESSORS = {
     "transform-in-pandas": Operator(
         lambda e: (
@@ -214,7 +214,7 @@ PROCESSORS = {
 
 _FORMATS = {"-v3": JOINS_OF_FORMAT_3, "-v4": JOINS_OF_FORMAT_4}
 
-# Earlier lines of Spark refuse these formats of joins on any provider.
+# Earlier Spark versions refuse these formats of joins on any provider.
 RUNNABLE = [
     name
     for name in OPERATORS

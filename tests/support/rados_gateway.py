@@ -1,8 +1,8 @@
-"""Ceph's S3 server, the RADOS gateway, with the monitor and the object daemon that it needs.
+"""Ceph's S3 server, the RADOS gateway, with the monitor and the object daemon that it requires.
 
 `python -m tests.support.rados_gateway <port> <directory> <bucket> <access key> <secret key>` runs
-until it is terminated, and ends all that it has started. Objects are in memory. Once the port is
-open, the bucket is there.
+until it is terminated, and stops all of its processes. Objects are in memory. Once the port is
+open, the bucket exists.
 
 The settings are those of a cluster of one machine that is to be ready soon: see "Manual deployment"
 and the configuration references of Ceph's monitors, daemons and gateway (https://docs.ceph.com).
@@ -67,7 +67,7 @@ def run(port: int, home: Path, bucket: str, access: str, secret: str) -> None:
     """Starts everything, and waits for the gateway's end.
 
     Raises:
-        RuntimeError: something of it did not start; what it said is in the message or in its log.
+        RuntimeError: a process did not start; its output is in the message or in its log.
     """
     with _ended() as running:
         _start_cluster(home, running)
@@ -75,7 +75,7 @@ def run(port: int, home: Path, bucket: str, access: str, secret: str) -> None:
             *("radosgw-admin", "user", "create", "--uid", "tests", "--display-name", "tests"),
             *("--access-key", access, "--secret-key", secret),
         )
-        # By a gateway of its own, so that who finds the other's port open finds the bucket too.
+        # By a separate gateway, so that the bucket exists once the port of the other is open.
         with _ended() as first:
             aside = free_port()
             _gateway(aside, first)
@@ -85,7 +85,7 @@ def run(port: int, home: Path, bucket: str, access: str, secret: str) -> None:
 
 @contextlib.contextmanager
 def _ended() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that are ended with the block, those that were started last first."""
+    """Stops processes at the end of the block, in reverse order of their start."""
     running: list[subprocess.Popen[bytes]] = []
     try:
         yield running
@@ -100,7 +100,7 @@ def _ended() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def _start_cluster(home: Path, running: list[subprocess.Popen[bytes]]) -> None:
-    """A monitor and one daemon for objects; whose configuration it is stands in the environment."""
+    """Starts a monitor and one object daemon; the environment names their configuration."""
     for name in ("mon", "osd", "run"):
         (home / name).mkdir(parents=True)
     (home / "keyring").touch()
@@ -115,7 +115,7 @@ def _start_cluster(home: Path, running: list[subprocess.Popen[bytes]]) -> None:
     _tool("monmaptool", "--create", "--fsid", fsid, "--addv", "a", monitor, monitors)
     _tool("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors)
     running.append(subprocess.Popen(["ceph-mon", "-i", "a", "-f"]))
-    # Makes its own files once the monitor answers.
+    # Creates its own files once the monitor answers.
     _tool("ceph-osd", "--mkfs", "-i", "0", "--osd-uuid", daemon)
     _tool("ceph", "osd", "new", daemon, "0")
     _tool("ceph", "osd", "crush", "add", "osd.0", "1.0", "root=default")
@@ -160,7 +160,7 @@ def _tool(*command: str) -> None:
 
 
 def _main(arguments: Sequence[str]) -> None:
-    # As an exception, which ends what was started.
+    # As an exception, which stops all processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     port, home, bucket, access, secret = arguments
     run(int(port), Path(home), bucket, access, secret)

@@ -1,4 +1,4 @@
-"""A server that speaks Redis' protocol, for tests, on loopback, with a directory of its own."""
+"""A server of the Redis protocol for tests, on loopback, with a separate directory."""
 
 import contextlib
 import importlib.util
@@ -13,12 +13,12 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server_process import ServerProcess, home_of
 
 _START_S = PATIENCE_S
-# What it writes it keeps, whatever happens to its process.
+# Acknowledged writes survive a kill of the process.
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 def binary() -> str:
-    """The one of `CLEANCUT_REDIS_SERVER`, or Valkey's, which comes with a package."""
+    """Returns the path in `CLEANCUT_REDIS_SERVER`, or Valkey's server from a package."""
     given = os.environ.get("CLEANCUT_REDIS_SERVER")
     if given:
         return given
@@ -30,11 +30,11 @@ def binary() -> str:
 
 
 class RedisProcess(ServerProcess):
-    """A server, which can be killed and started again.
+    """A server that can be killed and started again.
 
     Attributes:
-        port: on loopback.
-        url: redis-py's, with the password.
+        port: the port on loopback.
+        url: the URL for redis-py, with the password.
     """
 
     def __init__(self, home: Path, settings: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ class RedisProcess(ServerProcess):
         self._settings = settings
 
     def start(self) -> None:
-        """Starts it, and waits until it answers."""
+        """Starts the server, and waits until it answers."""
         import redis
 
         command = [binary(), "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
@@ -59,13 +59,13 @@ class RedisProcess(ServerProcess):
             )
 
     def client(self) -> Any:
-        """One of a reader's own."""
+        """Returns a new client."""
         import redis
 
         return redis.Redis.from_url(self.url, decode_responses=True)
 
     def own_keys(self) -> list[str]:
-        """What sinks keep beside what they write, but for their ledgers."""
+        """Returns the keys that sinks keep in addition to rows and ledgers."""
         with contextlib.closing(self.client()) as client:
             keys = sorted(client.scan_iter("cleancut:*"))
         return [key for key in keys if not key.endswith((":ledger", ":queries"))]
@@ -73,7 +73,7 @@ class RedisProcess(ServerProcess):
 
 @contextlib.contextmanager
 def redis_server(*settings: str) -> Iterator[RedisProcess]:
-    """Starts a server, and ends it by its process; as durable as it can be, by default."""
+    """Starts a server, and stops it by its process; by default with full durability."""
     with home_of("redis") as home:
         server = RedisProcess(home, settings or DURABLE)
         try:

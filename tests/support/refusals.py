@@ -1,4 +1,4 @@
-"""What is refused."""
+"""Errors of refused calls."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from cleancut.errors import CleancutError
 
 
 def refusal(call: Callable[[], object]) -> CleancutError:
-    """The error that a call ends with."""
+    """Returns the error of a call."""
     with pytest.raises(CleancutError) as raised:
         call()
     return raised.value

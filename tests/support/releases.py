@@ -1,4 +1,4 @@
-"""Queries whose checkpoints are kept from each release, for every later one to go on from.
+"""Queries whose checkpoints are stored for each release; later releases continue them.
 
 `python -m tests.support.releases` writes those of the release that is installed, on the line of
 Spark that is. Their rows are numbers that follow from how many batches there were, so no file goes
@@ -33,19 +33,19 @@ MODES = ("level-0", "cuts")
 CUTS = "spark.sql.streaming.stateStore.cleancut.cuts"
 KINDS = ("aggregation", "join", "python")
 
-# Of a checkpoint whose cuts have pages and merged frames. It is kept for its state alone.
+# A checkpoint whose cuts have pages and merged frames. It is stored only for its state.
 PAGES = "pages"
 PAGED_EPOCHS = 33
 PAGED_RUNS = (20, 13)
 
 
 def names() -> list[str]:
-    """All that is stored, as `0.1.0/4.3/cuts-join.zip`: release, line of Spark, mode and query."""
+    """Returns all stored names, as `0.1.0/4.3/cuts-join.zip`: release, Spark, mode and query."""
     return sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*/*.zip"))
 
 
 def unpacked(name: str, to: Path) -> Path:
-    """A copy of a checkpoint that a query can go on from."""
+    """Unpacks a copy of a checkpoint from which a query can continue."""
     with zipfile.ZipFile(STORED / name) as archive:
         archive.extractall(to)
     return to
@@ -56,19 +56,19 @@ def kind_of(name: str) -> str:
 
 
 def numbers(spark: "SparkSession") -> "DataFrame":
-    """60 numbers a batch, from 0 on."""
+    """Returns 60 numbers per batch, from 0."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
     return source.option("numPartitions", PARTITIONS).load().select("value")
 
 
 def query(spark: "SparkSession", kind: str) -> "DataFrame":
-    """One of the queries; its form must stay as it is."""
+    """Returns one of the queries; its form must not change."""
     rows = numbers(spark)
     if kind == "aggregation":
         keyed = rows.selectExpr(f"value % {KEYS} AS k", "value AS v")
         return keyed.groupBy("k").agg({"v": "sum", "*": "count"}).toDF("k", "total", "n")
     if kind == "join":
-        # A number meets a third of itself, which came some batches before.
+        # A number joins a third of itself, which arrived some batches before.
         left = rows.selectExpr("value AS a")
         right = numbers(spark).selectExpr("value * 3 AS b")
         return left.join(right, left.a == right.b)
@@ -82,7 +82,7 @@ def query(spark: "SparkSession", kind: str) -> "DataFrame":
 def counted_on(
     key: tuple[int], frames: "Iterator[pd.DataFrame]", state: Any
 ) -> "Iterator[pd.DataFrame]":
-    """Number and sum of a key's rows, in Python."""
+    """Computes number and sum of a key's rows, in Python."""
     import pandas as pd
 
     n, total = state.get if state.exists else (0, 0)
@@ -93,7 +93,7 @@ def counted_on(
 
 
 def expected(kind: str, batch: int) -> Counter[tuple[int, ...]]:
-    """What a batch gives, computed from nothing but its number."""
+    """Computes the result of a batch from its number."""
     end = ROWS * (batch + 1)
     if kind == "join":
         begun = ROWS * batch
@@ -103,7 +103,7 @@ def expected(kind: str, batch: int) -> Counter[tuple[int, ...]]:
 
 
 def run(spark: "SparkSession", kind: str, checkpoint: Path) -> Counter[tuple[int, ...]]:
-    """One more batch; gives its rows."""
+    """Runs one more batch; returns its rows."""
     given: list[Row] = []
 
     def keep(batch: "DataFrame", number: int) -> None:
@@ -118,7 +118,7 @@ def run(spark: "SparkSession", kind: str, checkpoint: Path) -> Counter[tuple[int
 
 
 def write_paged(spark: "SparkSession", home: Path, checkpoint: Path) -> None:
-    """Two runs that count the rows of files, file *n* in epoch *n*."""
+    """Runs a count of the rows of files twice, with file *n* in epoch *n*."""
     from pyspark.sql import functions as f
 
     state = "spark.sql.streaming.stateStore"
@@ -135,7 +135,7 @@ def write_paged(spark: "SparkSession", home: Path, checkpoint: Path) -> None:
             rows = [{"k": f"k{(7 * v + number) % 23}", "v": v} for v in range(ROWS)]
             path = files / f"{number:02}.json"
             path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-            # The source takes files in the order of their times.
+            # The source reads files in the order of their modification times.
             os.utime(path, (1_767_225_479 + number, 1_767_225_479 + number))
         source = session.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1)
         counted = source.json(str(files)).groupBy("k").agg(f.count("*"), f.sum("v"))
@@ -145,14 +145,14 @@ def write_paged(spark: "SparkSession", home: Path, checkpoint: Path) -> None:
 
 
 def keep_paged(checkpoint: Path, place: Path) -> None:
-    """What Cleancut has written there; owners and history are left out."""
+    """Stores Cleancut's files without owners and history."""
     shutil.rmtree(place, ignore_errors=True)
     left_out = shutil.ignore_patterns("owners", "history", ".*")
     shutil.copytree(checkpoint / "cleancut", place / "cleancut", ignore=left_out)
 
 
 def zipped(files: Iterable[Path], root: Path, to: Path) -> None:
-    """In one order and without times."""
+    """Writes an archive in sorted order and without times."""
     to.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(files):
@@ -160,7 +160,7 @@ def zipped(files: Iterable[Path], root: Path, to: Path) -> None:
 
 
 def main() -> None:
-    """Writes the checkpoints of this release, in the place of those that it has written before."""
+    """Writes the checkpoints of this release, and replaces existing ones."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -182,7 +182,7 @@ def main() -> None:
         paged = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if spark_line() == SPARK[-1]:
             write_paged(spark, paged, paged / "checkpoint")
-        # No process writes there after it.
+        # No process writes there afterwards.
         spark.stop()
         if spark_line() == SPARK[-1]:
             keep_paged(paged / "checkpoint", place.parent / PAGES)

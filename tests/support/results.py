@@ -1,4 +1,4 @@
-"""Results on file, an epoch each, and what was lost or doubled between two runs."""
+"""Results in files, one per epoch, and the lost and duplicated rows between two runs."""
 
 import json
 from collections import Counter
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 
 class EpochFiles:
-    """The function of `foreachBatch`: a file for each epoch, replaced if the epoch runs again."""
+    """A function for `foreachBatch`: one file per epoch, replaced if the epoch runs again."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -22,14 +22,14 @@ class EpochFiles:
         staged.rename(self._root / f"{epoch}.json")
 
     def read(self) -> dict[int, list[str]]:
-        """The rows of each epoch that was written, sorted."""
+        """Returns the sorted rows of each written epoch."""
         return {
             int(path.stem): json.loads(path.read_text()) for path in self._root.glob("[0-9]*.json")
         }
 
 
 class FailureNoted:
-    """A sink that keeps the failure of the one it wraps: Spark hands on no more than its text."""
+    """A sink that keeps the failure of the wrapped one: Spark reports only its text."""
 
     def __init__(self, sink: EpochFiles) -> None:
         self._sink = sink
@@ -45,27 +45,27 @@ class FailureNoted:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two multisets of rows compared, over all epochs and epoch by epoch."""
+    """The comparison of two multisets of rows, over all epochs and per epoch."""
 
     expected: int
     lost: int
-    doubled: int
+    duplicated: int
     moved: int
 
     @classmethod
     def between(cls, expected: dict[int, list[str]], actual: dict[int, list[str]]) -> "Difference":
-        """Rows missing, rows too many, and epochs whose rows are not those expected there."""
+        """Counts missing rows, surplus rows, and epochs with unexpected rows."""
         wanted = Counter(row for rows in expected.values() for row in rows)
         got = Counter(row for rows in actual.values() for row in rows)
         epochs = {epoch for epoch, rows in {**expected, **actual}.items() if rows}
         return cls(
             expected=wanted.total(),
             lost=(wanted - got).total(),
-            doubled=(got - wanted).total(),
+            duplicated=(got - wanted).total(),
             moved=sum(expected.get(e, []) != actual.get(e, []) for e in epochs),
         )
 
     @property
     def none(self) -> bool:
-        """Whether the runs agree, and are not just both empty."""
-        return self.expected > 0 and self.lost == self.doubled == self.moved == 0
+        """Whether the runs agree, and are not both empty."""
+        return self.expected > 0 and self.lost == self.duplicated == self.moved == 0

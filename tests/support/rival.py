@@ -1,8 +1,8 @@
-"""A driver that may not be the only one of its query.
+"""A driver of a query that may have other drivers.
 
 `python -m tests.support.rival <endpoint> <location> <input> <root>` runs the query until the file
-`done` is in the root, and then to the end of its input. Its last line tells what it ended by: an
-error, or "the end".
+`done` is in the root, and then to the end of its input. Its last line is the error that ended it,
+or "the end".
 """
 
 import sys
@@ -22,22 +22,22 @@ END = "the end"
 
 
 def input_at(directory: Path) -> SkewedInput:
-    """What all drivers of the query read."""
+    """Returns the input of all drivers of the query."""
     return SkewedInput(directory, seed=8, rows=60)
 
 
 def sink_at(root: Path) -> EpochFiles:
-    """Where all of them write."""
+    """Returns the sink of all drivers."""
     return EpochFiles(root / "sink")
 
 
 def done_at(root: Path) -> Path:
-    """The file that ends whoever still runs."""
+    """Returns the file that stops all running drivers."""
     return root / "done"
 
 
 def main(endpoint: str, location: str, source: Path, root: Path) -> str:
-    """Runs the query; returns what it ended by."""
+    """Runs the query; returns its error, or "the end"."""
     session = cleancut.configure(builder("local[2]"), endpoint=endpoint, cuts=True)
     spark = session.getOrCreate()
     query = (

@@ -1,4 +1,4 @@
-"""S3 servers on loopback, each in a process of its own that ends with the test."""
+"""S3 servers on loopback, each in a separate process that ends with the test."""
 
 import os
 import subprocess
@@ -18,11 +18,11 @@ _STOPPED_WITHIN_S = 20.0
 _ACCESS, _SECRET = VARIABLES["AWS_ACCESS_KEY_ID"], VARIABLES["AWS_SECRET_ACCESS_KEY"]
 _R2_PATH = "/cdn-cgi/local/r2/s3"
 
-# Where `make stores` has put the simulator; elsewhere it is not asked for.
+# Installed by `make stores`; other targets do not use it.
 R2_SIMULATOR = os.environ.get("CLEANCUT_R2_SIMULATOR")
-# What `make versitygw` compiles; `make chaos` and `make stores` ask for it.
+# Compiled by `make versitygw`; `make chaos` and `make stores` use it.
 VERSITYGW = os.environ.get("CLEANCUT_VERSITYGW")
-# `make nightly` asks for Ceph, which the machine must have.
+# `make nightly` uses Ceph, which must be installed.
 HAS_CEPH = "CLEANCUT_CEPH" in os.environ
 
 
@@ -31,9 +31,9 @@ class S3Server:
 
     Attributes:
         BUCKET: the bucket's name.
-        endpoint: where it listens.
-        environment: what whoever speaks to it needs in its environment.
-        request_log: where it writes a line for each request; None where it keeps none.
+        endpoint: its URL.
+        environment: the environment variables that clients need.
+        request_log: the file with a line per request; None without one.
     """
 
     BUCKET = BUCKET
@@ -67,7 +67,7 @@ class S3Server:
             )
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """Kills it like a crash."""
         self._process.kill()
         self._process.wait()
 
@@ -98,8 +98,8 @@ def s3proxy(directory: Path, credentials: Sequence[str] = (_ACCESS, _SECRET)) ->
     """s3proxy over a directory, of whose creators of one object exactly one wins.
 
     Args:
-        directory: for its objects and its logs; on a file system with extended attributes.
-        credentials: the id of a key and its secret, where the environment's are not to be taken.
+        directory: of its objects and logs; on a file system with extended attributes.
+        credentials: access key and secret, instead of those of the environment.
     """
     port = free_port()
     return S3Server(
@@ -111,10 +111,10 @@ def s3proxy(directory: Path, credentials: Sequence[str] = (_ACCESS, _SECRET)) ->
 
 
 def versitygw(directory: Path) -> S3Server:
-    """versitygw over a directory, which keeps through SIGKILL what it has acknowledged.
+    """versitygw over a directory, which keeps acknowledged writes after SIGKILL.
 
     Args:
-        directory: for its objects and its log; on a file system with extended attributes.
+        directory: of its objects and log; on a file system with extended attributes.
     """
     assert VERSITYGW is not None
     data, port = directory / "data", free_port()
@@ -129,7 +129,7 @@ def versitygw(directory: Path) -> S3Server:
 
 
 def r2_simulator(directory: Path) -> S3Server:
-    """Cloudflare's simulator of R2, which knows R2's own rules."""
+    """Cloudflare's simulator of R2, with R2's own rules."""
     script = _ROOT / "jvm/spark/src/test/resources/r2-simulator.mjs"
     assert R2_SIMULATOR is not None
     port = free_port()

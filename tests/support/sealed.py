@@ -1,4 +1,4 @@
-"""What a seal has sealed."""
+"""The frames of a seal."""
 
 from cleancut._checkpoint.read.chain_parts import ChainParts
 from cleancut._format.cut.cut import Cut
@@ -7,7 +7,7 @@ from cleancut._storage.objects import Objects
 
 
 def sealed_frames(objects: Objects, seal: Cut) -> list[PlacedFrame]:
-    """The last frame of each store of a seal, those of rows in flight among them."""
+    """Returns the last frame of each store of a seal, including those of in-flight rows."""
     last = [chain[-1] for chain in seal.held.values()]
     for part in seal.paged.window:
         frames = ChainParts(objects).frames(part.table)

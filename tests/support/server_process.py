@@ -1,4 +1,4 @@
-"""A server in a process of its own, with a directory of its own."""
+"""A server in a separate process, with a separate directory."""
 
 import contextlib
 import shutil
@@ -14,7 +14,7 @@ _STOP_S = 60
 
 
 class ServerProcess:
-    """A server, which can be killed and started again.
+    """A server that can be killed and started again.
 
     Attributes:
         home: its directory.
@@ -26,7 +26,7 @@ class ServerProcess:
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """Returns its log."""
         return (self.home / "log").read_text(errors="replace")
 
     def launch(
@@ -38,14 +38,14 @@ class ServerProcess:
         within_s: float,
         every_s: float,
     ) -> None:
-        """Starts it, and waits until it answers.
+        """Starts the server, and waits until it answers.
 
         Args:
-            command: that starts it.
-            ask: asks it something.
-            failures: what that raises as long as it does not answer.
-            within_s: for how many seconds at most.
-            every_s: after how many it is asked again.
+            command: the command that starts it.
+            ask: sends it a request.
+            failures: the errors of `ask` while it does not answer.
+            within_s: the maximum wait in seconds.
+            every_s: the seconds between requests.
         """
         with (self.home / "log").open("ab") as out:
             self._process = subprocess.Popen(command, cwd=self.home, stdout=out, stderr=out)
@@ -60,13 +60,13 @@ class ServerProcess:
                 time.sleep(every_s)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """Kills it like a crash."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(_STOP_S)
 
     def stop(self) -> None:
-        """Ends it, if it runs."""
+        """Stops it, if it runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -77,7 +77,7 @@ class ServerProcess:
 
 @contextlib.contextmanager
 def home_of(kind: str) -> Iterator[Path]:
-    """A directory for a server, which goes with it."""
+    """Creates a directory for a server, which is deleted afterwards."""
     home = Path(tempfile.mkdtemp(prefix=f"cleancut-{kind}-"))
     try:
         yield home
@@ -86,7 +86,7 @@ def home_of(kind: str) -> Iterator[Path]:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Returns an unused port of this machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

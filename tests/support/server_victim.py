@@ -1,7 +1,7 @@
-"""A query with rows in flight that writes to Kafka, MariaDB and Redis at once: what a test kills.
+"""A query with in-flight rows that writes to Kafka, MariaDB and Redis; a test kills it.
 
 `python -m tests.support.server_victim <master> <seed> <input> <root> <kafka> <mariadb> <redis>`
-runs it to the end of its input, cut at random, from wherever it was left.
+runs it to the end of its input, with random cuts, from its last state.
 """
 
 import sys
@@ -16,14 +16,14 @@ TOPIC = "every-row"
 
 
 class Records(KafkaSink):
-    """Each row as JSON, with its epoch."""
+    """Encodes each row as JSON, with its epoch."""
 
     def stage(self, rows: DataFrame, batch: Batch) -> str:
         return super().stage(rows.selectExpr("to_json(struct(*)) AS value"), batch)
 
 
 def sinks_at(root: Path, kafka: str, mariadb: str, redis: str) -> FanOut:
-    """Files, a topic of all rows, and the newest row of each partition in a table and in keys."""
+    """Returns sinks for files, a topic of all rows, and the newest row of each partition."""
     targets: list[EpochSink] = [
         files_at(root),
         Records(kafka, topic=TOPIC, epoch_header="epoch"),

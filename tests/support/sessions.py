@@ -17,7 +17,7 @@ from tests.support.results import EpochFiles
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CLEANCUT = PROVIDER_CLASS
-# The local disk of jvm/spark/src/test, which does in Java what Hadoop starts processes for where it
+# The local disk of jvm/spark/src/test, which does in Java what Hadoop starts processes for if it
 # has no native code: a fifth of what an epoch of a few rows costs.
 _FORKLESS = Path(__file__).parents[2] / ".cache" / "forkless-files.jar"
 _FORKLESS_SETTINGS = {
@@ -26,16 +26,16 @@ _FORKLESS_SETTINGS = {
     "spark.hadoop.fs.file.impl": "io.cleancut.testkit.ForklessFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "io.cleancut.testkit.ForklessFs",
 }
-# Classes for JVMs with that jar; tests/conftest.py gives all others an archive of their own.
+# Classes for JVMs with that jar; tests/conftest.py sets another archive for all others.
 _ARCHIVE = _FORKLESS.with_name("test-classes.jsa")
 _WORKER_PATH = str(Path(__file__).with_name("worker_path"))
-# Delta's connector, on the line of Spark that it exists for, where `make spark42` has it.
+# Delta's connector, on the Spark version that it supports, downloaded by `make spark42`.
 DELTA_JARS = os.environ.get("CLEANCUT_DELTA_JARS", "")
 DELTA_SETTINGS = {
     "spark.jars": DELTA_JARS,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Else a table of a few rows is read by 50 tasks.
+    # Otherwise a table of a few rows is read by 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 # A query is refused by `start()`, or when it reads its logs.
@@ -47,10 +47,10 @@ def builder(master: str, more: Mapping[str, str] | None = None) -> SparkSession.
     """A builder with the provider's jar, and settings that suit small inputs on one machine.
 
     Args:
-        master: of the cluster, or `local`.
-        more: other settings of the session; its jars and extensions come before ours.
+        master: the master of the cluster, or `local`.
+        more: other settings of the session; its jars and extensions precede ours.
     """
-    # Python workers must find what this interpreter finds.
+    # Python workers must find the modules of this interpreter.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if _WORKER_PATH not in (path := os.environ.get("PYTHONPATH", "")):
         os.environ["PYTHONPATH"] = f"{_WORKER_PATH}{os.pathsep}{path}" if path else _WORKER_PATH
@@ -62,14 +62,14 @@ def builder(master: str, more: Mapping[str, str] | None = None) -> SparkSession.
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
-        # Maintenance meets the short runs of these tests: bases are written and old files go.
+        # Maintenance runs within these short tests: it writes snapshots and deletes old files.
         "spark.sql.streaming.stateStore.maintenanceInterval": "200ms",
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
         # Compiling costs more than the few rows of an epoch.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.python.daemon.module": "tests.support.warm_daemon",
-        # Else the built-in provider writes all of its files in every epoch.
+        # Otherwise the built-in provider writes all of its files in every epoch.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
     if _FORKLESS.exists():
@@ -85,7 +85,7 @@ def builder(master: str, more: Mapping[str, str] | None = None) -> SparkSession.
 
 
 def take_out_defaults(spark: SparkSession) -> None:
-    """Takes the thousand keys of Hadoop's out of a session, but those that name file systems.
+    """Removes the thousand keys of Hadoop from a session, except those that name file systems.
 
     Spark sends them all with each stateful operator of each epoch, which is a fifth of the work of
     an epoch with a few rows.
@@ -103,7 +103,7 @@ def take_out_defaults(spark: SparkSession) -> None:
 
 
 def with_cuts(spark: SparkSession, partitions: int) -> SparkSession:
-    """A session of its own, whose queries are committed by cuts and have so many partitions."""
+    """Returns a separate session whose queries have cuts and this number of partitions."""
     session = spark.newSession()
     session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
     session.conf.set("spark.sql.shuffle.partitions", str(partitions))
@@ -123,11 +123,11 @@ def start(
     is_named: bool = False,
     has_named_sink: bool = False,
 ) -> StreamingQuery:
-    """Starts a query that ends when it has read all files that are there now, or never.
+    """Starts a query that ends after all existing files, or never.
 
-    Its checkpoint is `root/checkpoint`. Its results lie in `root/results`, unless `sink`, a
-    function for `foreachBatch`, takes them elsewhere. It runs in a session of its own, so that what
-    is configured for it meets no other query.
+    Its checkpoint is `root/checkpoint`. Its results are in `root/results`, unless `sink`, a
+    function for `foreachBatch`, writes them elsewhere. It runs in a separate session, so that its
+    configuration affects no other query.
     """
     session = spark.newSession()
     for key, value in {PROVIDER_KEY: provider, **operator.settings, **(settings or {})}.items():
@@ -154,7 +154,7 @@ def run(
     sink: Callable[[DataFrame, int], None] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> dict[int, list[str]]:
-    """Runs a query as `start` does, to its end; gives what lies in `root/results` then."""
+    """Runs a query to its end like `start`; returns the rows in `root/results`."""
     query = start(
         spark, operator, events=events, root=root, provider=provider, sink=sink, settings=settings
     )
@@ -163,5 +163,5 @@ def run(
 
 
 def results(root: Path) -> dict[int, list[str]]:
-    """What the query at `root` has written, by epoch."""
+    """Returns the rows of the query at `root`, by epoch."""
     return EpochFiles(root / "results").read()

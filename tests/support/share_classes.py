@@ -1,8 +1,8 @@
-"""Archives the classes that a driver of Spark loads, for JVMs of tests that are started after it.
+"""Archives the classes that a Spark driver loads, for later JVMs of tests.
 
 `python -m tests.support.share_classes <whose> <archive>` runs a small query and writes what the JVM
 has loaded and verified by then. A JVM that is given the archive, drivers and executors, maps it and
-starts with half of the work; one with another class path or Java leaves it alone. So there are two:
+starts with half of the work; one with another class path or Java ignores it. So there are two:
 for sessions that a user starts, and for those of `tests.support.sessions`.
 """
 
@@ -29,7 +29,7 @@ BUILDERS: Mapping[str, Callable[[], SparkSession.Builder]] = {
 
 
 def main(whose: str, archive: Path) -> None:
-    """Writes the archive, whole or not at all."""
+    """Writes the archive atomically."""
     written = archive.with_suffix(f".{os.getpid()}")
     options = f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={written} -Xlog:disable"
     made = BUILDERS[whose]().config("spark.driver.extraJavaOptions", options)

@@ -35,12 +35,12 @@ from tests.support.sink_targets import Row, Target
 from tests.support.taken import taken
 
 FENCED = "CLEANCUT_FENCED"
-# What a file source says of another driver, before it comes to a commit.
+# The message of a file source about another driver, before a commit.
 FENCED_BY_SPARK = "Concurrent update to the log"
 RETRYABLE = "RetryableError"
 _LOG = logging.getLogger("tests.chaos")
 _EVENTS = 30
-# Files that wait for an epoch.
+# The maximum number of files that wait for an epoch.
 _AHEAD = 2
 _DELAY_S = 0.06
 _AWAY_S = 2.0
@@ -51,7 +51,7 @@ _POLL_S = 0.01
 
 
 def plan(seed: int, faults: int, targets: Mapping[str, Target]) -> list[Fate]:
-    """Fates of a campaign, of each kind about the same number, and led by each sink in turn."""
+    """Plans the faults of a campaign: about equally many of each kind, at each sink in turn."""
     draw = random.Random(seed)
     kinds = (KILLED, PAUSED, *[SERVER_KILLED] * any(target.server for target in targets.values()))
     drawn = [kinds[number % len(kinds)] for number in range(faults)]
@@ -60,7 +60,7 @@ def plan(seed: int, faults: int, targets: Mapping[str, Target]) -> list[Fate]:
     draw.shuffle(names)
     fates: list[Fate] = []
     for number, kind in enumerate(drawn):
-        # Only a driver that starts begins a run.
+        # Only the start of a driver begins a run.
         is_start = number == 0 or drawn[number - 1] == KILLED
         step = draw.choice([ENTERED, *STEPS] if is_start else STEPS)
         skips = 0 if step == ENTERED else draw.randrange(2)
@@ -70,7 +70,7 @@ def plan(seed: int, faults: int, targets: Mapping[str, Target]) -> list[Fate]:
 
 
 class Driver:
-    """A process that runs the query as soon as it is let go."""
+    """A process that runs the query once it is released."""
 
     def __init__(self, command: list[str], home: Path, variables: dict[str, str]) -> None:
         home.mkdir(parents=True)
@@ -84,11 +84,11 @@ class Driver:
         (self.home / "go").touch()
 
     def is_ready(self) -> bool:
-        """Whether it waits to be let go."""
+        """Whether it waits for its release."""
         return (self.home / "ready").exists()
 
     def exit_code(self) -> int | None:
-        """That of the process; None while it runs."""
+        """Returns the exit code of the process; None while it runs."""
         return self.tree.exit_code()
 
     def has_begun(self, sink: str) -> bool:
@@ -96,12 +96,12 @@ class Driver:
         return (self.home / f"begun-{sink}").exists()
 
     def ends(self) -> dict[str, list[str]]:
-        """What each query was started again after, and what it ended by."""
+        """Returns the errors after which each query was restarted, and the one that ended it."""
         ends: dict[str, list[str]] = json.loads((self.home / "ends.json").read_text())
         return ends
 
     def log(self) -> str:
-        """The end of the log."""
+        """Returns the end of the log."""
         return self._log.read_text(errors="replace")[-6000:]
 
     def send(self, number: signal.Signals) -> None:
@@ -123,13 +123,13 @@ def _state(pid: int) -> str:
 
 
 class Watcher(Poller):
-    """Polls a target, and writes the next input when the rows of the last one are there.
+    """Polls a target, and writes the next input when it has the rows of the last one.
 
     Attributes:
-        answers: what the target had, without repetitions.
-        shown: files of which the target has the rows.
-        written: files that were written.
-        away: polls that failed because the server was dead.
+        answers: the rows of the target at each poll, without repetitions.
+        shown: the number of files with rows in the target.
+        written: the number of written files.
+        away: the number of polls that failed while the server was down.
     """
 
     def __init__(self, target: Target, events: Path, seed: int) -> None:
@@ -143,16 +143,16 @@ class Watcher(Poller):
         self._is_fed = True
 
     def expect_failures(self) -> None:
-        """Has polls fail for a while, because the server is killed."""
+        """Accepts failed polls for a while, because the server is killed."""
         self._restless_until = time.monotonic() + _RESTLESS_S
 
     def check(self) -> None:
-        """Raises what has ended the polls."""
+        """Raises the error that has ended the polls."""
         if self._failure is not None:
             raise self._failure
 
     def end_input(self) -> None:
-        """Writes no more files."""
+        """Ends the input."""
         self._is_fed = False
 
     def _take(self) -> None:
@@ -183,13 +183,13 @@ class Watcher(Poller):
 
 @dataclass
 class Struck:
-    """What has happened to one sink.
+    """The faults of one sink.
 
     Attributes:
-        kinds: fates by their kind, of which each met a run of the sink that had begun.
-        overtaken: paused drivers whose successor published epochs meanwhile.
-        fenced: paused drivers that were refused when they continued.
-        retried: errors after which the query was started again.
+        kinds: faults by kind, each during a begun run of the sink.
+        overtaken: paused drivers whose successor published epochs.
+        fenced: paused drivers that were fenced when they continued.
+        retried: errors after which the query was restarted.
     """
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -206,13 +206,13 @@ class Struck:
 
 
 class Campaign:
-    """Drivers that meet their fates one after the other, each with a query for each sink.
+    """Consecutive drivers with planned faults, each with a query for each sink.
 
     Attributes:
-        struck: what has happened, by the name of the sink.
+        struck: the faults, by the name of the sink.
         watchers: the readers, by the name of the sink.
-        drivers: how many have started.
-        met: the fates that have struck; all of them, unless the limit came first.
+        drivers: the number of started drivers.
+        met: the faults that have happened; all of them, unless the limit was reached.
     """
 
     def __init__(
@@ -236,11 +236,11 @@ class Campaign:
         }
 
     def checkpoint(self, name: str) -> Path:
-        """That of the query of a sink."""
+        """Returns the checkpoint of the query of a sink."""
         return self._roots[name] / "checkpoint"
 
     def run(self) -> None:
-        """Runs all fates, and then the queries to the end of their input."""
+        """Executes all faults, and then runs the queries to the end of their input."""
         for root in self._roots.values():
             (root / "events").mkdir(parents=True)
         specification = {
@@ -282,7 +282,7 @@ class Campaign:
         assert driver.exit_code() == 0, driver.log()
 
     def _note_ends(self, driver: Driver) -> list[str]:
-        """What the queries of a driver ended by."""
+        """Records the errors that ended the queries of a driver."""
         ends = driver.ends()
         for name, (*retried, end) in ends.items():
             self.struck[name].retried += len(retried)
@@ -303,7 +303,7 @@ class Campaign:
         return made
 
     def _started(self, fate: Fate | None = None) -> Driver:
-        """The driver that is ready, which gets a successor; it starts with its fate."""
+        """Starts the prepared driver with its fault, and prepares its successor."""
         started = self._spare
         wait_until(started.is_ready, otherwise=started.log)
         self._spare = self._made()
@@ -348,7 +348,7 @@ class Campaign:
 
     def _overtake(self, paused: Driver) -> None:
         wait_until(lambda: "T" in map(_state, paused.tree.members()), otherwise=paused.log)
-        # The workers of Python are in no group of the driver.
+        # Python workers are not in the process group of the driver.
         paused.send(signal.SIGSTOP)
         wait_until(paused.is_paused, otherwise=paused.log)
         before = self._shown()
@@ -363,7 +363,7 @@ class Campaign:
         paused.send(signal.SIGCONT)
         self._await_end(paused)
         ends = self._note_ends(paused)
-        # Its server may have been away before, for longer than it tries again.
+        # Its server may have been down for longer than its retries.
         wrong = [end for end in ends if not _is_fenced(end) and not end.startswith(RETRYABLE)]
         assert not wrong, wrong
 
@@ -371,7 +371,7 @@ class Campaign:
         return {name: watcher.shown for name, watcher in self.watchers.items()}
 
     def _grown(self, before: Mapping[str, int]) -> list[str]:
-        """The sinks of which readers have seen another epoch."""
+        """Returns the sinks of which readers have seen a new epoch."""
         return [name for name, shown in self._shown().items() if shown > before[name]]
 
     def _restart_servers(self, fate: Fate, driver: Driver) -> None:
@@ -406,13 +406,13 @@ class Verdict:
     """What a reader saw, compared with the batch answers of the epochs.
 
     Attributes:
-        rows: that were expected at the end.
-        lost: rows that are missing at the end.
-        duplicated: rows that are there more than once at the end.
-        foreign: rows that no epoch has emitted, or that a later epoch had replaced.
+        rows: the number of expected rows at the end.
+        lost: the number of missing rows at the end.
+        duplicated: the number of surplus copies of rows at the end.
+        foreign: rows that no epoch has emitted, or that a later epoch has replaced.
         out_of_order: rows that follow a later one of their key, in a target with an order.
-        torn: answers that are no answer of whole epochs.
-        reverted: answers of fewer epochs than the answer before.
+        torn: answers with incomplete epochs.
+        reverted: answers with fewer epochs than the previous answer.
     """
 
     rows: int
@@ -425,7 +425,7 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """Whether the reader saw whole epochs throughout, and all of them at the end."""
+        """Whether the reader always saw complete epochs, and all of them at the end."""
         wrong = (self.lost, self.duplicated, self.foreign)
         return self.rows > 0 and not any((*wrong, self.out_of_order, self.torn, self.reverted))
 
@@ -462,7 +462,7 @@ class Verdict:
 
 
 def _size(rows: Counter[Row], is_keyed: bool) -> int:
-    """A number that grows with each epoch."""
+    """Returns a number that grows with each epoch."""
     return sum(n for _, n, _ in rows.elements()) if is_keyed else rows.total()
 
 
@@ -476,7 +476,7 @@ def _out_of_order(rows: list[Row]) -> int:
 
 
 def expected_answers(checkpoint: Path, target: Target) -> list[Counter[Row]]:
-    """The answer of a batch for each prefix of the epochs, the empty one included."""
+    """Returns the answer of a batch for each prefix of the epochs, including the empty one."""
     totals: dict[int, tuple[int, int]] = {}
     rows: Counter[Row] = Counter()
     answers = [Counter[Row]()]

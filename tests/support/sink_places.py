@@ -1,4 +1,4 @@
-"""Where a sink of a test writes, and what lies there: a local disk, or a bucket."""
+"""Locations of sinks in tests and their files: a local disk, or a bucket."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,18 +14,18 @@ KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
 class Place(Protocol):
-    """A location, and what a session needs to reach it.
+    """A location, and the settings of a session for it.
 
     Attributes:
-        location: for `EpochFiles`.
-        settings: of a session.
+        location: the location for `EpochFiles`.
+        settings: the settings of a session.
     """
 
     location: str
     settings: Mapping[str, str]
 
     def sizes(self) -> dict[str, int]:
-        """The size in bytes of each file that readers may see, by its name below the location."""
+        """Returns the size in bytes of each visible file, by its name below the location."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -33,7 +33,7 @@ class Place(Protocol):
 
 
 def attempts(place: Place) -> set[str]:
-    """The directories of attempts that hold something."""
+    """Returns the non-empty directories of attempts."""
     return {name.split("/")[1] for name in place.sizes() if name.startswith("_files/")}
 
 
@@ -95,7 +95,7 @@ class Bucket:
         return bytes(response["Body"].read())
 
     def write(self, name: str, body: bytes) -> None:
-        """Puts a file, as a person does who restores it."""
+        """Writes a file, like a manual restore."""
         self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=body)
 
     def delete(self, name: str) -> None:
@@ -103,7 +103,7 @@ class Bucket:
 
 
 def session_at(spark: SparkSession, place: Place) -> SparkSession:
-    """A session of its own that reaches a place."""
+    """Returns a separate session with access to a location."""
     session = spark.newSession()
     for name, value in place.settings.items():
         session.conf.set(name, value)
@@ -112,7 +112,7 @@ def session_at(spark: SparkSession, place: Place) -> SparkSession:
 
 @contextmanager
 def credentials(spark: SparkSession) -> Iterator[None]:
-    """Those of the test servers, for a JVM that runs already."""
+    """Sets the credentials of the test servers in a running JVM."""
     system: Any = spark._jvm.java.lang.System  # type: ignore[union-attr]
     properties = {"aws.accessKeyId": "access", "aws.secretAccessKey": "secret"}
     for name, value in properties.items():

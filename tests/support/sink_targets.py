@@ -1,4 +1,4 @@
-"""The targets of all sinks, as a campaign of kills writes to them and a reader polls them.
+"""The targets of all sinks, which a campaign of kills writes and a reader polls.
 
 A target has a *place*, a text by which another process makes its sink. A reader sees a target
 without Spark, all of it at one moment.
@@ -42,7 +42,7 @@ from tests.support.s3_servers import VERSITYGW, S3Server, s3proxy, versitygw
 from tests.support.sink_places import Bucket
 from tests.support.two_phases import Directories
 
-# Key, how many events of it there were, and the sum of their values.
+# The key, the number of its events, and the sum of their values.
 Row = tuple[int, int, int]
 COLUMNS = ("k", "n", "v")
 # Keys of the events.
@@ -59,14 +59,14 @@ class Killable(Protocol):
 
 
 class Target(ABC):
-    """What a sink writes to.
+    """The target of a sink.
 
     Attributes:
         is_keyed: whether it has the latest row of each key instead of all rows.
         keeps_order: whether rows are read in the order in which they were published.
-        place: for another process.
-        server: of the target; None if it has none that is killed.
-        environment: variables of the processes that reach the target.
+        place: the address for another process.
+        server: the server of the target; None if none is killed.
+        environment: variables of the processes that access the target.
     """
 
     is_keyed: ClassVar[bool] = False
@@ -79,7 +79,7 @@ class Target(ABC):
 
     @abstractmethod
     def rows(self) -> list[Row]:
-        """All rows at one moment; none if there is no table yet."""
+        """Returns all rows at one moment; none without a table."""
 
 
 def _as_row(fields: Mapping[str, Any]) -> Row:
@@ -174,7 +174,7 @@ class _Kafka(Target):
     def __init__(self, broker: KafkaBroker) -> None:
         super().__init__(broker.servers, broker)
         self._broker = broker
-        # Of several partitions a reader may see the end of a transaction in one before another.
+        # With several partitions a reader may see the end of a transaction in one of them first.
         broker.make_topic(_TABLE, partitions=1)
 
     def rows(self) -> list[Row]:
@@ -194,7 +194,7 @@ class _Iceberg(Target):
 
 
 class _Records(KafkaSink):
-    """Each row as JSON."""
+    """Encodes each row as JSON."""
 
     def stage(self, rows: DataFrame, batch: Batch) -> str:
         return super().stage(rows.selectExpr("to_json(struct(*)) AS value"), batch)
@@ -211,7 +211,7 @@ def _function(place: str) -> EpochSink:
 
 
 class _Naive(EpochSink):
-    """Adds the rows of each epoch that it is given; it has no ledger."""
+    """Appends the rows of each epoch without a ledger."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -238,7 +238,7 @@ class _Naive(EpochSink):
         return False
 
 
-# By which a campaign is tested.
+# For the test of the campaign itself.
 NAIVE = "a sink without a ledger"
 
 _SINKS: dict[str, Callable[[str], EpochSink]] = {
@@ -257,7 +257,7 @@ _SINKS: dict[str, Callable[[str], EpochSink]] = {
     "IcebergSink": lambda place: OfIceberg(Path(place)).sink(),
     NAIVE: _Naive,
 }
-# Those with a server, and those without.
+# Targets with a server, and targets without one.
 SERVERS = (
     "EpochFiles in a bucket",
     "SqlSink on MariaDB",
@@ -269,7 +269,7 @@ LOCAL = tuple(name for name in _SINKS if name not in (NAIVE, *SERVERS))
 
 
 def sink_at(name: str, place: str) -> EpochSink:
-    """The sink of a target, in any process."""
+    """Returns the sink of a target, in any process."""
     return _SINKS[name](place)
 
 
@@ -283,7 +283,7 @@ def _in_directory(make: Callable[[str], Target], part: str = "") -> Callable[[Pa
 
 @contextlib.contextmanager
 def _bucket(home: Path) -> Iterator[Target]:
-    # What it has acknowledged s3proxy may lose when it is killed.
+    # s3proxy may lose acknowledged writes when it is killed.
     made = versitygw(home) if VERSITYGW else s3proxy(home)
     with made as server, mock.patch.dict(os.environ, server.environment):
         yield _BucketFiles(server, is_killed=VERSITYGW is not None)
@@ -330,6 +330,6 @@ _TARGETS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Target]]]
 
 
 def target_at(name: str, home: Path, stack: contextlib.ExitStack) -> Target:
-    """A target with its directory and its server, if it has one, which ends with the stack."""
+    """Creates a target with its directory and its server, which the stack closes."""
     home.mkdir()
     return stack.enter_context(_TARGETS[name](home))

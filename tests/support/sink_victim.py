@@ -1,8 +1,8 @@
-"""The process that dies in a sink: a query with `EpochFiles` and a step at which it kills itself.
+"""A query with `EpochFiles` that kills its own process at a step of the sink.
 
-`python -m tests.support.sink_victim <events> <root> <endpoint> <epoch> <step>` goes on wherever it
-was left and dies by SIGKILL, driver and JVM at once, at that step of that epoch. The endpoint is
-that of the bucket that the sink writes to, or empty for a directory.
+`python -m tests.support.sink_victim <events> <root> <endpoint> <epoch> <step>` continues from the
+last state and kills driver and JVM by SIGKILL at the given step of the epoch. The endpoint is
+that of the sink's bucket, or empty for a directory.
 """
 
 import os
@@ -34,7 +34,7 @@ OPERATOR = Operator(
     lambda events: events().groupBy("k").agg(F.count("*"), F.sum("v"), F.max("v")), "update"
 )
 SETTINGS = {"spark.sql.streaming.stateStore.cleancut.cuts": "true"}
-# The steps of an epoch in their order, by what has happened when the driver dies.
+# The steps of an epoch, in order, by the last completed call before the kill.
 BEFORE = "not computed"
 STAGING = "partly staged"
 STAGED = "staged"
@@ -45,14 +45,14 @@ _POLL_S = 0.001
 
 
 def sink_place(root: Path, endpoint: str) -> Place:
-    """Where the victim writes."""
+    """Returns the location of the victim's sink."""
     if not endpoint:
         return Disk(root / "sink")
     return Bucket(endpoint, f"{root.parent.name}/sink")
 
 
 def death_note(root: Path) -> Path:
-    """The file in which a victim notes the step at which it is about to die."""
+    """Returns the file in which a victim records its step before the kill."""
     return root / "died"
 
 
@@ -61,10 +61,10 @@ class Fate:
     """Kills this process and its JVM at one step of one epoch.
 
     Attributes:
-        root: of the query's files.
-        place: of its sink.
-        epoch: of the death.
-        step: likewise.
+        root: the directory of the query's files.
+        place: the location of its sink.
+        epoch: the epoch of the kill.
+        step: the step of the kill.
     """
 
     root: Path
@@ -73,20 +73,20 @@ class Fate:
     step: str
 
     def meets(self, epoch: int, step: str) -> None:
-        """Dies, if this is the moment."""
+        """Kills the process if this is the planned moment."""
         if (epoch, step) == (self.epoch, self.step):
             death_note(self.root).write_text(f"{epoch} {step}")
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
     def watch(self) -> None:
-        """Dies as soon as a part of the epoch's files is there."""
+        """Kills the process as soon as some of the epoch's files exist."""
         while not any(f"={self.epoch:020d}-" in name for name in self.place.sizes()):
             time.sleep(_POLL_S)
         self.meets(self.epoch, STAGING)
 
 
 def doom(fate: Fate) -> None:
-    """Puts a fate around the parts that the sink is made of; the sink runs as it is."""
+    """Adds the kill to the steps of the sink, which otherwise runs unchanged."""
 
     class Doomed(Publishing):
         def stage(self, df: DataFrame, batch: Batch) -> Manifest:
@@ -120,7 +120,7 @@ def doom(fate: Fate) -> None:
 def start_victim(
     spark: SparkSession, events: Path, root: Path, place: Place, fate: Fate | None = None
 ) -> StreamingQuery:
-    """Starts the query, which goes on wherever it was left and ends when all files are read."""
+    """Starts the query from its last state; it ends after all files."""
     sink = EpochFiles(place.location)
     settings = {**SETTINGS, **place.settings}
 
@@ -133,7 +133,7 @@ def start_victim(
 
 
 def main(events: Path, root: Path, fate: Fate) -> None:
-    """Runs the query until it dies."""
+    """Runs the query until it is killed."""
     doom(fate)
     spark = builder("local[2]").getOrCreate()
     start_victim(spark, events, root, fate.place, fate).awaitTermination()

@@ -1,7 +1,7 @@
-"""A query some of whose epochs are slow, each for a reason of its own, on a cluster with pages.
+"""A query with slow epochs, each with a different cause, on a cluster with Spark's UI.
 
-`python -m tests.support.slow_epochs <work>` reads files from `<work>/input` as they come, tells in
-`<work>/pages` where Spark's pages are, and ends when there is a file `<work>/stop`.
+`python -m tests.support.slow_epochs <work>` reads files from `<work>/input` as they arrive, writes
+the URL of Spark's UI to `<work>/pages`, and ends when the file `<work>/stop` exists.
 """
 
 import sys
@@ -16,14 +16,14 @@ from tests.support.sessions import builder
 
 SCHEMA = "key long, value long"
 PARTITIONS = 4
-# A row of this value takes so long to be read.
+# A row with this value takes this long.
 SLOW_VALUE, SLOW_MS = 5000, 20
-# While there is such a file, the sink has the driver collect garbage for so long.
+# While this file exists, the sink lets the driver collect garbage for this long.
 PAUSE, PAUSE_S = "pause", 5.0
 
 
 def main(work: Path) -> None:
-    """Runs the query until it is to stop."""
+    """Runs the query until the stop file exists."""
     for name in ("input", "events"):
         (work / name).mkdir(exist_ok=True)
     settings = {
@@ -72,7 +72,7 @@ def main(work: Path) -> None:
 
 
 def stand_still(spark: SparkSession) -> None:
-    """Has the driver collect garbage, over and over."""
+    """Lets the driver collect garbage repeatedly."""
     jvm = spark._jvm
     assert jvm is not None
     until = time.monotonic() + PAUSE_S

@@ -1,4 +1,4 @@
-"""Stateful operators in Python of which one key is slow, each in every form that PySpark has.
+"""Stateful operators in Python with one slow key, in each form that PySpark has.
 
 Each row comes out once, with the number of rows of its key until then, and when it was processed.
 """
@@ -29,11 +29,11 @@ _LATELY_S = 0.5
 
 @dataclass(frozen=True)
 class Pace:
-    """How the rows of the slow key are processed.
+    """The processing of the rows of the slow key.
 
     Attributes:
-        seconds: what one takes.
-        met: a file that is touched at each, on one machine with the test.
+        seconds: the duration of one row.
+        met: a file that each row touches, on the machine of the test.
     """
 
     seconds: float
@@ -47,7 +47,7 @@ class Pace:
             return False
 
     def spend(self, key: int) -> float:
-        """Processes one row of that key; gives the time when it is done."""
+        """Processes one row of the key; returns the time afterwards."""
         if key == SLOW_KEY:
             if self.met is not None:
                 Path(self.met).touch()
@@ -62,9 +62,9 @@ def _numbered(key: int, rows: pd.DataFrame, count: int, pace: Pace) -> pd.DataFr
 
 
 def groups(rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "update") -> DataFrame:
-    """With `applyInPandasWithState`, at that pace.
+    """Uses `applyInPandasWithState` at the given pace.
 
-    With `late` it drops rows behind the watermark; `output` is Spark's output mode.
+    With `late` it drops rows before the watermark; `output` is Spark's output mode.
     """
 
     def count(
@@ -121,7 +121,7 @@ class _Rows(_Counter):
 
 
 def frames(rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "update") -> DataFrame:
-    """With `transformWithStateInPandas`, as `groups`."""
+    """Uses `transformWithStateInPandas` like `groups`."""
     time_mode = "eventTime" if late else "none"
     return rows.groupBy("k").transformWithStateInPandas(_Frames(pace), OUTPUT, output, time_mode)
 
@@ -129,13 +129,13 @@ def frames(rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "up
 def single_rows(
     rows: DataFrame, pace: Pace, *, late: bool = False, output: str = "update"
 ) -> DataFrame:
-    """With `transformWithState`, as `groups`."""
+    """Uses `transformWithState` like `groups`."""
     time_mode = "eventTime" if late else "none"
     return rows.groupBy("k").transformWithState(_Rows(pace), OUTPUT, output, time_mode)
 
 
 def failing_once(rows: DataFrame) -> DataFrame:
-    """The same rows; the first attempt at a task with slow ones fails, once it has given them."""
+    """Returns the same rows; the first attempt of a task with slow rows fails after them."""
 
     def passed(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         has_slow = False

@@ -16,8 +16,8 @@ class Case:
     """Settings under which queries run.
 
     Attributes:
-        name: of the test.
-        settings: of the session.
+        name: the name of the test.
+        settings: the settings of the session.
         after: settings that change at the restart.
     """
 
@@ -86,7 +86,7 @@ REASONS = {
     "stateStore.snapshotToCleanupThreadRatio": _ROCKSDB,
     "stateStore.valueStateSchemaEvolutionThreshold": "a limit that ends a query",
     "sessionWindow.stateFormatVersion": "1 is the only value",
-    "streamingQueryListeners": "listeners, which Spark tells of what has happened",
+    "streamingQueryListeners": "listeners, which Spark notifies of events",
     "transformWithState.stateSchemaVersion": "3 is the only value",
     "ui.enabled": _REPORTS,
     "ui.enabledCustomMetricList": _REPORTS,
@@ -94,7 +94,7 @@ REASONS = {
     "ui.retainedQueries": _REPORTS,
 }
 
-# Below `spark.sql.streaming.`; each value is another than the default.
+# Below `spark.sql.streaming.`; no value is the default.
 VALUES: dict[str, tuple[str, ...]] = {
     "aggregation.stateFormatVersion": ("1",),
     "asyncLogPurge.enabled": ("false",),
@@ -149,7 +149,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "verifyCheckpointDirectoryEmptyOnStart": ("false",),
 }
 
-# Keys outside of `spark.sql.streaming.`, with whole names.
+# Keys outside of `spark.sql.streaming.`, with full names.
 OTHERS: dict[str, tuple[str, ...]] = {
     "spark.sql.adaptive.enabled": ("false",),
     "spark.sql.ansi.enabled": ("false",),
@@ -162,7 +162,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "spark.sql.stateStore.skipNullsForStreamStreamJoins": ("true",),
 }
 
-# Of the whole application, so that each case needs a JVM.
+# Keys of the application, so that each case needs a JVM.
 APPLICATIONS: dict[str, dict[str, str]] = {
     "kryo with registration": {
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -197,7 +197,7 @@ APPLICATIONS: dict[str, dict[str, str]] = {
 
 
 def cases() -> Iterator[Case]:
-    """A case for each value of each key; one changes at the restart."""
+    """Returns a case for each value of each key; one key changes at the restart."""
     whole = {PREFIX + key: values for key, values in VALUES.items()} | OTHERS
     for key, values in whole.items():
         for value in values:

@@ -1,4 +1,4 @@
-"""Spark's own sinks, as real queries have them, and epoch by epoch as a test gives them."""
+"""Spark's own sinks, in real queries and with single epochs from a test."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +13,7 @@ from cleancut.sinks._core.query_side import query_side
 from tests.support.sessions import DELTA_JARS
 
 needs_delta = pytest.mark.skipif(not DELTA_JARS, reason="Delta's connector is for Spark 4.2")
-# As the columns of docs/guides/sinks/compared.md have them, from the second one on.
+# The columns of docs/guides/sinks/compared.md, from the second one on.
 APPEND, FILES, DELTA, OURS = "append", "files", "delta", "ours"
 KINDS = [APPEND, FILES, pytest.param(DELTA, marks=needs_delta), OURS]
 
@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 
 def epoch_by_epoch(kind: str, path: Path) -> Callable[[DataFrame, int], None]:
-    """The sink, as a new driver makes it; a function of a batch and an epoch."""
+    """Creates the sink like a new driver: a function of a batch and an epoch."""
     if kind == OURS:
         return EpochFiles(path)
     if kind == APPEND:
@@ -31,7 +31,7 @@ def epoch_by_epoch(kind: str, path: Path) -> Callable[[DataFrame, int], None]:
     def write(rows: DataFrame, epoch: int) -> None:
         if not made:
             made.append(_of_jvm(kind, path, rows.sparkSession))
-        # By which Delta's sink tells queries apart.
+        # Delta's sink identifies a query by it.
         rows.sparkSession.sparkContext.setLocalProperty(
             "sql.streaming.queryId", query_side(rows, epoch).batch.query_id
         )
@@ -64,7 +64,7 @@ def _of_jvm(kind: str, path: Path, spark: SparkSession) -> Any:
 
 
 def writer(kind: str, rows: DataFrame, path: Path) -> DataStreamWriter:
-    """The same in a query."""
+    """Returns the writer of a query with the sink."""
     if kind in (APPEND, OURS):
         return rows.writeStream.foreachBatch(epoch_by_epoch(kind, path))
     form = "parquet" if kind == FILES else "delta"
@@ -72,7 +72,7 @@ def writer(kind: str, rows: DataFrame, path: Path) -> DataStreamWriter:
 
 
 def read(kind: str, path: Path, spark: SparkSession, *columns: str) -> Iterable[Row]:
-    """What a reader in Spark sees."""
+    """Returns the rows that a reader in Spark sees."""
     if not list(path.glob("*")):
         return []
     if kind == OURS:

@@ -1,7 +1,7 @@
-"""Queries whose rows may be in flight, on a cluster that runs copies of slow tasks.
+"""Queries with in-flight rows on a cluster with speculative execution.
 
 `python -m tests.support.speculated <master> <seed> <input> <root> <log> <query>...` runs some to
-the end of the input, cut at random. Behind their operators every row takes its time on hosts whose
+the end of the input, with random cuts. After their operators each row is slow on hosts whose
 executors have the variable `SLOW_HOST`.
 """
 
@@ -24,7 +24,7 @@ SLOW_HOST = "CLEANCUT_TEST_SLOW_HOST"
 _MS_PER_SLOW_ROW = 12
 _SETTINGS = {
     "spark.speculation": "true",
-    # All that is slower than half of a stage gets a copy soon, so that both are under way.
+    # Tasks slower than half of a stage soon get a copy, so that both attempts run.
     "spark.speculation.quantile": "0.4",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.interval": "20ms",
@@ -35,8 +35,8 @@ _SETTINGS = {
 }
 
 
-def dragging(rows: DataFrame) -> DataFrame:
-    """The rows, of which each takes its time on a slow host."""
+def slow_on_slow_hosts(rows: DataFrame) -> DataFrame:
+    """Returns the rows; each of them is slow on a slow host."""
     first = rows.columns[0]
     is_slow = called("java.lang.System", "getenv", SLOW_HOST).isNotNull()
     return rows.withColumn(
@@ -45,7 +45,7 @@ def dragging(rows: DataFrame) -> DataFrame:
 
 
 def session(master: str, log: Path) -> SparkSession.Builder:
-    """Of the queries; Spark's events are then in a file below `log`."""
+    """Returns the session of the queries; Spark's event log is below `log`."""
     log.mkdir(exist_ok=True)
     made = builder(master).config("spark.eventLog.dir", log.as_uri())
     for key, value in _SETTINGS.items():
@@ -54,7 +54,7 @@ def session(master: str, log: Path) -> SparkSession.Builder:
 
 
 def copies(log: Path) -> Counter[str]:
-    """How the copies of tasks ended, by Spark's own names, from the events below `log`."""
+    """Returns the results of speculative tasks, by Spark's names, from the event log."""
     return Counter(
         event["Task End Reason"]["Reason"]
         for event in _events(log)
@@ -72,4 +72,4 @@ if __name__ == "__main__":
     master, seed, source, root, log = sys.argv[1:6]
     given = SkewedInput(Path(source), seed=int(seed), rows=ROWS)
     made = session(master, Path(log))
-    main(made, int(seed), given, Path(root), sys.argv[6:], behind=dragging)
+    main(made, int(seed), given, Path(root), sys.argv[6:], before_sink=slow_on_slow_hosts)

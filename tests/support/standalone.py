@@ -1,4 +1,4 @@
-"""A cluster of Spark's own whose workers are hosts of their own, as far as Spark can see.
+"""A standalone cluster of Spark whose workers appear to be on different hosts.
 
 Spark runs the copy of a slow task on another host only, and the executors of `local-cluster` are
 all on one. Here each worker has an address of the loopback network.
@@ -23,15 +23,15 @@ _POLL_S = 0.1
 
 @contextlib.contextmanager
 def standalone(work: Path, hosts: Mapping[str, Mapping[str, str]], *, cores: int) -> Iterator[str]:
-    """A master and its workers, until the context ends; gives the master's URL.
+    """Starts a master and its workers until the context ends; yields the master's URL.
 
     Args:
-        work: directory for logs and for what executors leave.
+        work: the directory of logs and of executors.
         hosts: the address of each worker, with variables for its executors.
-        cores: of each worker.
+        cores: the cores of each worker.
 
     Raises:
-        AssertionError: a worker has not registered in time; the end of the master's log is shown.
+        AssertionError: a worker did not register in time; the message ends with the master's log.
     """
     port = free_port()
     url = f"spark://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""The state that a query has left, as Spark's own reader gives it."""
+"""The last state of a query, by Spark's own reader."""
 
 import json
 import re
@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 def state(
     spark: SparkSession, root: Path, settings: Mapping[str, str] | None = None, **options: str
 ) -> dict[tuple[int, str], list[str]]:
-    """The rows of every state store of the query at `root`, sorted.
+    """Returns the sorted rows of each state store of the query at `root`.
 
-    They come by operator and store name, or side of a join.
+    The keys are operator and store name, or side of a join.
 
     Args:
         spark: a session with the providers on its class path.
-        root: where `tests.support.sessions.start` ran the query.
+        root: the directory in which `tests.support.sessions.start` ran the query.
         settings: configuration of the query that its reader needs too.
         options: more options of the reader.
     """
@@ -31,14 +31,14 @@ def state(
         "operatorId", "operatorName", "stateStoreName", "operatorProperties"
     ).collect():
         reader = session.read.format("statestore").options(**options).option("operatorId", operator)
-        # From format 3 on a join has all its state in one store, and only its sides can be read.
+        # From format 3 a join has all of its state in one store, and only its sides can be read.
         if kind == "symmetricHashJoin" and name == "default":
             parts = {side: reader.option("joinSide", side) for side in ("left", "right")}
         elif kind.startswith("transformWithState"):
             variables = (
                 variable["stateName"] for variable in json.loads(properties)["stateVariables"]
             )
-            # Spark's own, of timers, are read in another way.
+            # Spark's own variables, of timers, are read in another way.
             public = [variable for variable in variables if not variable.startswith("$")]
             parts = {variable: reader.option("stateVarName", variable) for variable in public}
         else:
@@ -50,9 +50,9 @@ def state(
 
 
 def comparable(state: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], list[str]]:
-    """The state without what Spark 4.3 reads wrongly out of RocksDB.
+    """Returns the state without the values that Spark 4.3 misreads from RocksDB.
 
-    That are the times in the keys of a join of format 4.
+    These are the times in the keys of a join of format 4.
     """
     return {
         store: sorted(re.sub(r"__event_time=-?\d+", "__event_time", row) for row in rows)

@@ -1,4 +1,4 @@
-"""A stopped query with a base and deltas, of which copies can be damaged."""
+"""A stopped query with a base and deltas, for corrupted copies."""
 
 import contextlib
 import time
@@ -26,10 +26,10 @@ _WAIT_S = PATIENCE_S
 
 @dataclass(frozen=True)
 class Stopped:
-    """A query that stands at version `LAST`, with a base at version `BASE`.
+    """A query that stopped at version `LAST`, with a base at version `BASE`.
 
     Attributes:
-        events: its input, with one more file than it has read.
+        events: the directory of its input, with one more file than it has read.
         root: the directory of its checkpoint and its results.
     """
 
@@ -45,18 +45,18 @@ class Stopped:
         return self.checkpoint / "cleancut" / "format.json"
 
     def frame(self, version: int, kind: str, *, partition: int = PARTITION) -> Path:
-        """The one frame of this version and kind."""
+        """Returns the only frame of this version and kind."""
         store = self.checkpoint / "cleancut" / "stores" / "0" / str(partition) / "default"
         (path,) = store.glob(f"{version:020d}-*.{kind}")
         return path
 
     def copy(self, root: Path) -> "Stopped":
-        """The same in another place. The input stays: Spark knows its files by their paths."""
+        """Copies the query. The input is shared: Spark identifies its files by their paths."""
         copied(self.root, root)
         return Stopped(self.events, root)
 
     def forget_epochs(self, *epochs: int) -> None:
-        """Takes back Spark's own entries of the last epochs, so that they run again."""
+        """Deletes Spark's log entries of the last epochs, so that they run again."""
         for log in ("offsets", "commits", "sources/0"):
             for epoch in epochs:
                 for name in (f"{epoch}", f".{epoch}.crc"):
@@ -64,17 +64,17 @@ class Stopped:
 
 
 def stop_with_base_and_deltas(spark: SparkSession, home: Path, *, seed: int) -> Stopped:
-    """Runs the query up to `LAST`, and sees to it that the base lies where it is said to lie."""
+    """Runs the query up to `LAST`, with a base at version `BASE`."""
     stopped = Stopped(home / "events", home / "query")
     write_events(stopped.events, seed=seed, files=range(BASE))
-    # Only a living query is maintained.
+    # Maintenance requires a running query.
     query = _start(spark, stopped, deltas=BASE, ends=False)
     deadline = time.monotonic() + _WAIT_S
     stores = stopped.checkpoint / "cleancut" / "stores" / "0"
 
     def is_there() -> bool:
         bases = list(stores.glob(f"*/default/{BASE:020d}-*.base"))
-        # A base may come before its epoch is committed, which would run once more then.
+        # A base may be written before the commit of its epoch, which would then run again.
         is_committed = (stopped.checkpoint / "commits" / f"{BASE - 1}").exists()
         return is_committed and len(bases) == PARTITIONS
 
@@ -89,7 +89,7 @@ def stop_with_base_and_deltas(spark: SparkSession, home: Path, *, seed: int) -> 
 
 
 def restart(spark: SparkSession, stopped: Stopped) -> CleancutError | None:
-    """The error of Cleancut that a restart ends with; None if it goes through."""
+    """Returns the error of Cleancut that ends a restart; None if it succeeds."""
     again = start(spark, OPERATOR, events=stopped.events, root=stopped.root)
     with contextlib.suppress(StreamingQueryException):
         again.awaitTermination()

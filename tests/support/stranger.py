@@ -1,6 +1,6 @@
-"""A machine of somebody who has never seen this project, on which the pages are typed as they are.
+"""A machine of a new user, on which the commands of the pages run unchanged.
 
-What is there is Spark, and Python with or without the package; nothing leads to the source tree.
+It has Spark, and Python with or without the package, and no path to the source tree.
 """
 
 import json
@@ -38,14 +38,14 @@ _ROWS = 40
 
 
 def pythons(home: Path) -> tuple[Path, Path]:
-    """Two environments of Python with Spark: one with this package installed, one without."""
+    """Creates two Python environments with Spark: with and without this package."""
     return _environment(home / "with", True), _environment(home / "without", False)
 
 
 def _environment(home: Path, has_package: bool) -> Path:
     venv.create(home, symlinks=True)
     (packages,) = home.glob("lib/python3*/site-packages")
-    # Those of the tests' own, of which this one leaves out what a file like it names.
+    # The packages of the tests, without those that a file of the same kind excludes.
     (packages / "shared.pth").write_text(f"{SPARK_HOME.parent}\n")
     if has_package:
         shutil.copytree(Path(cleancut.__file__).parent, packages / "cleancut")
@@ -53,7 +53,7 @@ def _environment(home: Path, has_package: bool) -> Path:
 
 
 def wheel(directory: Path) -> Path:
-    """The package as its wheel has it, with the jars for this Spark alone."""
+    """Builds the wheel of the package, with the jars for this Spark only."""
     package, path = Path(cleancut.__file__).parent, directory / WHEEL
     directory.mkdir(exist_ok=True)
     with zipfile.ZipFile(path, "w") as made:
@@ -64,7 +64,7 @@ def wheel(directory: Path) -> Path:
 
 
 class Orders:
-    """The input of the query of the pages, and what became of it.
+    """The input of the query of the pages, and its results.
 
     Attributes:
         place: the directory with input, checkpoint and results.
@@ -77,7 +77,7 @@ class Orders:
         (place / "orders").mkdir(parents=True)
 
     def write(self, numbers: Iterable[int]) -> None:
-        """Adds files of orders, each of which is an epoch."""
+        """Adds files of orders, one per epoch."""
         for number in numbers:
             shops = [f"shop {self._draw.randrange(7)}" for _ in range(_ROWS)]
             rows = [(shop, self._draw.randint(1, 99)) for shop in shops]
@@ -89,22 +89,22 @@ class Orders:
             made.rename(self.place / "orders" / made.name)
 
     def epochs(self) -> int:
-        """How many epochs are committed."""
+        """Returns the number of committed epochs."""
         try:
             return len(cleancut.Checkpoint(self.place / "checkpoint").cuts())
         except cleancut.CleancutError:
             return 0
 
     def check(self) -> None:
-        """Compares what is published with the totals of all that was ordered."""
+        """Compares the published rows with the totals of all orders."""
         files = EpochFiles(self.place / "totals").paths()
         rows = pa.concat_tables(pq.read_table(file) for file in files).to_pylist()
         self.compare((row["shop"], row["total"]) for row in rows)
 
     def compare(self, rows: Iterable[tuple[str, int]]) -> None:
-        """Compares rows of an update, as a sink has them, with the totals of all orders."""
+        """Compares the rows of a sink in update mode with the totals of all orders."""
         emitted = list(rows)
-        # A total grows with each epoch that gives it: one that is there twice was published twice.
+        # A total grows with each epoch: an equal row was published twice.
         assert max(Counter(emitted).values()) == 1
         last = {shop: max(total for key, total in emitted if key == shop) for shop, _ in emitted}
         assert last == dict(self._total)
@@ -112,21 +112,21 @@ class Orders:
 
 
 class Stranger:
-    """Somebody at a shell, in a directory with the program of the pages.
+    """A user at a shell, in a directory with the program of the pages.
 
     Attributes:
         home: the directory.
-        variables: of the shell.
+        variables: the variables of the shell.
     """
 
     def __init__(self, home: Path, python: Path, executors: Path, **variables: str) -> None:
-        """Makes the directory.
+        """Creates the directory.
 
         Args:
-            home: of which nothing is there.
-            python: of drivers; the one that `python` starts.
+            home: the directory, which does not exist yet.
+            python: the Python of drivers; the one that `python` starts.
             executors: the Python of executors.
-            variables: more of the shell's.
+            variables: additional variables of the shell.
         """
         self.home = home
         home.mkdir(parents=True)
@@ -147,7 +147,7 @@ class Stranger:
         }
 
     def types(self, command: str, log: str, keys: str = "") -> ProcessTree:
-        """Starts what a block says, with what is typed into it then; see `ProcessTree`."""
+        """Starts the command of a block with the given input; see `ProcessTree`."""
         typed = f"cd {shlex.quote(str(self.home))} || exit\n{command}"
         if keys:
             (self.home / "keys").write_text(keys)
@@ -155,14 +155,14 @@ class Stranger:
         return ProcessTree(["bash", "-c", typed], env=self.variables, log=self.home / log)
 
     def runs(self, command: str, keys: str = "") -> tuple[int, str]:
-        """Runs a block to its end; gives its status, and what it has printed."""
+        """Runs a block to its end; returns its status and its output."""
         with self.types(command, "log", keys) as process:
             await_(lambda: process.exit_code() is not None, self.home / "log")
             return process.exit_code() or 0, (self.home / "log").read_text(errors="replace")
 
 
 def filled(command: str, places: Mapping[str, object]) -> str:
-    """A block with what its reader puts in the place of names in angle brackets."""
+    """Replaces the names in angle brackets of a block."""
     for name, value in places.items():
         assert f"<{name}>" in command, f"{command} has no <{name}>"
         command = command.replace(f"<{name}>", str(value))
@@ -173,9 +173,9 @@ def filled(command: str, places: Mapping[str, object]) -> str:
 def killed_and_typed_again(
     stranger: Stranger, command: str, orders: Orders, *, kills: int = 2, keys: str = ""
 ) -> None:
-    """Kills a driver in the middle of its work, and types the same again, until it ends by itself.
+    """Kills a running driver, and repeats its command until it ends by itself.
 
-    Half of the input comes while no driver runs.
+    Half of the input is written while no driver runs.
     """
     draw, first = random.Random(repr(orders.place)), FILES // 2
     orders.write(range(first))
@@ -197,7 +197,7 @@ def killed_and_typed_again(
 
 
 def await_(is_there: Callable[[], bool], log: Path) -> None:
-    """Waits until something is there, and shows the end of a log where it is not in time."""
+    """Waits for a condition, and prints the end of a log if it does not hold in time."""
     deadline = time.monotonic() + _PATIENCE_S
     while not is_there():
         assert time.monotonic() < deadline, log.read_text(errors="replace")[-6000:]
@@ -205,7 +205,7 @@ def await_(is_there: Callable[[], bool], log: Path) -> None:
 
 
 def pids(*words: str) -> Iterator[int]:
-    """The processes whose command lines have all of these."""
+    """Returns the processes whose command lines contain all of these."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -217,5 +217,5 @@ def pids(*words: str) -> Iterator[int]:
 
 
 def kill(pid: int) -> None:
-    """Ends one process as a crash does."""
+    """Kills one process like a crash."""
     os.kill(pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""A query with rows in flight that writes to files and to tables at once: what a test kills.
+"""A query with in-flight rows that writes to files and to tables; a test kills it.
 
 `python -m tests.support.table_victim <master> <seed> <input> <root> <target>` runs it to the end of
-its input, cut at random, from wherever it was left. The target is a server of PostgreSQL, by its
+its input, with random cuts, from its last state. The target is a server of PostgreSQL, by its
 connection string, or `lakes`.
 """
 
@@ -27,17 +27,17 @@ _KEYS = "spark.sql.streaming.stateStore.cleancut."
 
 
 def source_at(directory: Path, seed: int) -> SkewedInput:
-    """What the query reads."""
+    """Returns the input of the query."""
     return SkewedInput(directory, seed=seed, rows=ROWS)
 
 
 def files_at(root: Path) -> EpochFiles:
-    """What notes each epoch's rows."""
+    """Returns the files that record each epoch's rows."""
     return EpochFiles(root / "files")
 
 
 def sinks_at(root: Path, target: str) -> FanOut:
-    """Files, tables of all rows, and one of the newest row of each partition."""
+    """Returns sinks for files, tables of all rows, and one of the newest row of each partition."""
     if target == LAKES:
         return fan_out(files_at(root), *_lakes(root))
     return fan_out(files_at(root), *_tables(target))
@@ -49,7 +49,7 @@ def _tables(dsn: str) -> list[EpochSink]:
 
 
 def _lakes(root: Path) -> list[EpochSink]:
-    # Not by those who have no such package.
+    # Imported here, because the packages are optional.
     from tests.support.lakes import OfDelta, OfIceberg
 
     every = OfDelta(root / ALL).sink(partition_by="partition")
@@ -60,7 +60,7 @@ def _lakes(root: Path) -> list[EpochSink]:
 def start(
     spark: SparkSession, source: SkewedInput, root: Path, sink: FanOut, mode: str = "unaligned"
 ) -> StreamingQuery:
-    """Starts the query, which goes on wherever it was left and ends with its input."""
+    """Starts the query from its last state; it ends with its input."""
     session = spark.newSession()
     session.conf.set(f"{_KEYS}cuts", "true")
     session.conf.set(f"{_KEYS}mode", mode)

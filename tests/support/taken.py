@@ -1,9 +1,9 @@
-"""Which files each epoch of a query took, and the same epochs as input of another query.
+"""The files that each epoch of a query read, and the same epochs as input of another query.
 
-A killed query may take two files in one epoch where a query left in peace takes one: Spark's file
-source notes a file in its own log before the epoch is in the offset log, and a driver that starts
-between the two takes the noted file together with the next one. In update mode and with timeouts
-the results then rightly differ, so a comparison row by row has to start from equal epochs.
+A killed query may read two files in one epoch where an undisturbed query reads one: Spark's file
+source records a file in its own log before the epoch is in the offset log, and a driver that starts
+between the two reads the recorded file together with the next one. In update mode and with timeouts
+the results then rightly differ, so a comparison by row has to start from equal epochs.
 """
 
 import json
@@ -14,7 +14,7 @@ _FIRST_TIME = 1_000_000_000
 
 
 def taken(checkpoint: Path) -> list[list[list[Path]]]:
-    """The files of each epoch that had any: by epoch, then by source, in the order taken."""
+    """Returns the files of each non-empty epoch: by epoch, then by source, in order."""
     offsets = [_offsets(entry) for entry in _entries(checkpoint / "offsets")]
     files = [_noted(checkpoint / "sources" / str(source)) for source in range(len(offsets[0]))]
     epochs = []
@@ -29,13 +29,13 @@ def taken(checkpoint: Path) -> list[list[list[Path]]]:
 
 
 def write_taken(epochs: list[list[list[Path]]], directory: Path) -> None:
-    """Writes one file for each epoch and source; those that are there are left as they are."""
+    """Writes one file per epoch and source; existing files are unchanged."""
     for epoch, sources in enumerate(epochs):
         for source, files in enumerate(sources):
             path = directory / f"source-{source}" / f"{epoch:05d}.json"
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                # A source that took nothing still has its epoch: a blank line is no row.
+                # A source without files still has its epoch: a blank line is no row.
                 path.write_text("".join(file.read_text() for file in files) or "\n")
                 os.utime(path, (_FIRST_TIME + epoch, _FIRST_TIME + epoch))
 
@@ -46,13 +46,13 @@ def _entries(log: Path) -> list[Path]:
 
 
 def _offsets(entry: Path) -> list[int]:
-    """The last file number of each source; -1 for one that has taken none."""
+    """Returns the last file number of each source; -1 for one that has read none."""
     lines = entry.read_text().splitlines()[2:]
     return [json.loads(line)["logOffset"] if line != "-" else -1 for line in lines]
 
 
 def _noted(log: Path) -> list[tuple[int, Path]]:
-    """What a source's log holds, compacted or not: the number that took a file, and the file."""
+    """Returns the entries of a source's log, compacted or not: file number and file."""
     notes = {
         (note["batchId"], note["path"].removeprefix("file://"))
         for entry in log.iterdir()

@@ -1,4 +1,4 @@
-"""What `make test` takes of the tests, and what only `make chaos` takes.
+"""The selection of tests for `make test`; `make chaos` runs all of them.
 
 `make test` is to end within a quarter of an hour on two cores. It meets each feature once; what
 repeats a feature with another operator, place or server, or takes a cluster of many processes,
@@ -20,14 +20,14 @@ def usually(
     names: Iterable[str],
     values: Callable[[str], tuple[Any, ...]] = lambda name: (name,),
 ) -> list[object]:
-    """Parameters of a test, of which those that are not among the chosen are `long`.
+    """Returns the parameters of a test; those that are not chosen are `long`.
 
-    Those on Spark's own provider are left out where it does not make what acts ask of it.
+    Those on Spark's own provider are skipped if it lacks a feature that operations require.
 
     Args:
-        chosen: names of those that `make test` takes.
-        of: names of all.
-        values: what a test gets for a name; by default the name.
+        chosen: the names that `make test` runs.
+        names: all names.
+        values: returns the arguments of a test for a name; by default the name.
     """
     return [pytest.param(*values(name), id=name, marks=_marks(name, chosen)) for name in names]
 

@@ -12,7 +12,7 @@ Row = tuple[Any, ...]
 
 
 class Directories(Committer):
-    """A target of two phases: a file is prepared under another name than it is seen by."""
+    """A two-phase target: a file is prepared under a temporary name."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

@@ -1,9 +1,9 @@
-"""A query whose rows are others each time it starts, and a driver that dies behind a seal.
+"""A query whose rows differ in each run, and a driver that crashes after a seal.
 
-`python -m tests.support.unsteady <master> <input> <root> <step> <checkpoint>` goes on wherever it
-was left, and dies by SIGKILL, driver and JVM at once, at that step of an epoch that is sealed with
-rows in flight; with no step it runs to the end of its input. A checkpoint on an object store has
-its endpoint in the environment.
+`python -m tests.support.unsteady <master> <input> <root> <step> <checkpoint>` continues from the
+last state, and kills driver and JVM by SIGKILL at the given step of an epoch sealed with in-flight
+rows; without a step it runs to the end of its input. The environment has the endpoint of a
+checkpoint on an object store.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ from tests.support.sessions import builder, with_cuts
 ROWS = 200
 KEYS = 20
 PARTITIONS = 4
-# The steps by what has happened when the driver dies, in the order in which it comes to them.
+# The steps in order, by the last completed call before the kill.
 SEALED = "sealed"
 FINISHED = "finished by a later run"
 PUBLISHED = "published"
@@ -48,7 +48,7 @@ MODE = "spark.sql.streaming.stateStore.cleancut.mode"
 
 
 def all_rows(rows: DataFrame) -> DataFrame:
-    """Of each key all rows until then: what its state is."""
+    """Returns all rows of each key so far, which are its state."""
     met = F.sort_array(F.collect_list(F.struct("number", "x")))
     return rows.groupBy("key").agg(met.alias("rows"))
 
@@ -60,18 +60,18 @@ _SEAL = re.compile(r"\d{20}\.\d+\.sealed")
 class Unsteady:
     """The query, its files below `root`.
 
-    Each row of the input gets a number `x` that is drawn before the exchange. With `all_rows` the
-    state of a key is all of its rows with these numbers, and so is what it gives: rows of one run
-    beside state of another have other numbers.
+    Each row of the input gets a random number `x` before the exchange. With `all_rows`, state and
+    output of a key are all of its rows with these numbers: rows of one run with state of another
+    run have other numbers.
 
     Attributes:
-        source: its input.
-        root: of its checkpoint and its results.
-        steady: whether the number is the same in each run after all.
-        settings: configuration of the session.
-        build: makes the query of the input.
+        source: the input of the query.
+        root: the directory of its checkpoint and its results.
+        steady: whether the number is the same in each run.
+        settings: the configuration of the session.
+        build: builds the query from the input.
         mode: Spark's output mode.
-        location: of its checkpoint, where that is not below `root`.
+        location: the location of its checkpoint, if that is not below `root`.
     """
 
     source: SkewedInput
@@ -84,16 +84,16 @@ class Unsteady:
 
     @property
     def checkpoint(self) -> str:
-        """Its location."""
+        """Returns the location of the checkpoint."""
         return self.location or str(self.root / "checkpoint")
 
     @property
     def sink(self) -> EpochFiles:
-        """Where it writes."""
+        """Returns its sink."""
         return EpochFiles(self.root / "sink")
 
     def start(self, spark: SparkSession, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        """Goes on to the end of the input, cut again and again as long as it runs."""
+        """Runs to the end of the input, with repeated cuts."""
         session = with_cuts(spark, PARTITIONS)
         session.conf.set(MODE, "unaligned")
         for key, value in (self.settings or {}).items():
@@ -112,15 +112,15 @@ class Unsteady:
         return query
 
     def seal_file(self, epoch: int) -> Path:
-        """Where the seal of an epoch that counts is, on a local disk, if it is an object."""
+        """Returns the path of the seal that counts of an epoch, on a local disk."""
         return max(self.seal_files(epoch), default=self.root / "no seal")
 
     def seal_files(self, epoch: int) -> list[Path]:
-        """Where its seals are, of which each run has its own."""
+        """Returns the paths of its seals, one per run."""
         return [*(self.root / "checkpoint/cleancut" / CUTS).glob(f"{epoch:020d}.*.sealed")]
 
     def seal(self, epoch: int) -> Cut | None:
-        """The seal of an epoch that has rows in flight."""
+        """Returns the seal of an epoch with in-flight rows."""
         objects = self._root().objects
         names = [name for name in objects.list(CUTS) if _SEAL.fullmatch(Path(name).name)]
         of_epoch = [name for name in names if int(Path(name).name.split(".")[0]) == epoch]
@@ -133,7 +133,7 @@ class Unsteady:
         return open_root(self.checkpoint)
 
     def sealed(self) -> tuple[int, Cut]:
-        """The epoch that is sealed with rows in flight and not committed yet."""
+        """Returns the sealed and uncommitted epoch with in-flight rows."""
         root = self._root()
         names = [Path(name) for name in root.objects.list(CUTS)]
         seals = {int(name.name.split(".")[0]) for name in names if name.suffix == ".sealed"}
@@ -151,7 +151,7 @@ class Unsteady:
         last: dict[int, dict[int, float]] = {}
         for row in rows:
             met = {entry["number"]: entry["x"] for entry in row["rows"]}
-            assert len(met) == len(row["rows"]), f"doubled in {row}"
+            assert len(met) == len(row["rows"]), f"duplicated in {row}"
             before = last.get(row["key"], {})
             assert before.items() <= met.items(), f"epoch {row['epoch']}, key {row['key']}"
             last[row["key"]] = met
@@ -164,7 +164,7 @@ class Unsteady:
 
 
 def read(query: Unsteady, spark: SparkSession) -> list[Row]:
-    """What the sink shows, by epoch and key."""
+    """Returns the published rows, by epoch and key."""
     return query.sink.read(spark, epoch_column="epoch").orderBy("epoch", "key").collect()
 
 
@@ -176,7 +176,7 @@ def _cut(query: StreamingQuery) -> None:
 
 
 def doom(query: Unsteady, step: str) -> None:
-    """Kills this process at a step of the first epoch that is sealed with rows in flight."""
+    """Kills this process at a step of the first epoch sealed with in-flight rows."""
 
     def meets(epoch: int, at: str) -> None:
         if at == step and query.seal(epoch) is not None:
@@ -209,7 +209,7 @@ def doom(query: Unsteady, step: str) -> None:
 
 
 def main(master: str, source: Path, root: Path, step: str, location: str) -> None:
-    """Runs the query until it dies, or ends."""
+    """Runs the query until it is killed, or ends."""
     query = Unsteady(SkewedInput(source, seed=1, rows=ROWS, keys=KEYS), root, location=location)
     doom(query, step)
     spark = builder(master).getOrCreate()

@@ -1,7 +1,7 @@
-"""The process that the kill tests kill: a few queries at once, until all input is processed.
+"""A few concurrent queries until the end of the input; the kill tests kill the process.
 
-`python -m tests.support.victim <master> <provider> <events> <root> <operator>...` goes on from the
-checkpoints wherever it was left.
+`python -m tests.support.victim <master> <provider> <events> <root> <operator>...` continues from
+the last state of the checkpoints.
 """
 
 import sys
@@ -12,7 +12,7 @@ from tests.support.sessions import builder, start
 
 
 def main(master: str, provider: str, events: Path, root: Path, names: list[str]) -> None:
-    """Runs the named operators over the events; each keeps its files below `root`."""
+    """Runs the named operators over the events, each with its files below `root`."""
     spark = builder(master).config("spark.scheduler.mode", "FAIR").getOrCreate()
     known = OPERATORS | PROCESSORS
     queries = [

@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers, with what the workers of tests import already there.
+"""Spark's daemon of Python workers, with the modules of tests already imported.
 
 Workers are forks of the daemon. One that starts without this imports pandas and the modules of the
 tests' functions, which takes more of a processor than all else that it does; and one starts for
@@ -7,7 +7,7 @@ each task that fails. `spark.python.daemon.module` names it.
 
 import os
 
-# A fork has the thread that forks, and no other.
+# A fork has only the thread that forks.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pandas

@@ -1,4 +1,4 @@
-"""A cluster of YARN in one JVM: a resource manager, and two node managers that start containers.
+"""A YARN cluster in one JVM: a resource manager, and two node managers that start containers.
 
 `python -m tests.support.yarn_cluster <home>` runs it until its standard input ends.
 """
@@ -15,7 +15,7 @@ from demo.processes import ProcessTree
 from tests.support.kills import environment
 from tests.support.stranger import await_, kill, pids
 
-# What `make servers` writes.
+# Written by `make servers`.
 CLASS_PATH = Path(__file__).resolve().parents[2] / ".cache" / "yarn.classpath"
 needs_yarn = pytest.mark.skipif(not CLASS_PATH.exists(), reason="`make servers` has not been run")
 
@@ -25,7 +25,7 @@ _SETTINGS = {
     "yarn.nodemanager.resource.memory-mb": "6144",
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.pmem-check-enabled": "false",
-    # However full the disk of this machine is.
+    # Independent of the free space of this machine.
     "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.9",
     "yarn.scheduler.minimum-allocation-mb": "256",
     "yarn.scheduler.capacity.root.queues": "default",
@@ -36,7 +36,7 @@ _SETTINGS = {
 
 @contextlib.contextmanager
 def yarn(home: Path) -> Iterator[Path]:
-    """Runs a cluster until the context ends; gives the directory for `HADOOP_CONF_DIR`."""
+    """Runs a cluster until the context ends; yields the directory for `HADOOP_CONF_DIR`."""
     conf, log = home / "conf", home / "log"
     command = [sys.executable, "-m", "tests.support.yarn_cluster", str(home)]
     try:
@@ -45,14 +45,14 @@ def yarn(home: Path) -> Iterator[Path]:
             assert cluster.exit_code() is None, log.read_text()[-4000:]
             yield conf
     finally:
-        # Containers have sessions of their own, which do not end with that of the cluster.
+        # Containers have separate process sessions, which outlive that of the cluster.
         for left in list(pids(str(home))):
             with contextlib.suppress(ProcessLookupError):
                 kill(left)
 
 
 def main(home: Path) -> None:
-    """Starts the cluster, writes where it is, and waits."""
+    """Starts the cluster, writes its configuration directory, and waits."""
     jars = CLASS_PATH.read_text()
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f"--driver-class-path {jars} --driver-memory 512m "

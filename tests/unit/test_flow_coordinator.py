@@ -81,9 +81,9 @@ def test_hidden_epochs_exclude_a_cut_from_vectors() -> None:
     assert of_b is not None
     assert "a was rolled back to before epoch 1" in str(of_b.why)
     # Then the channel records it, and the cut of the rollback is deleted.
-    a.take_back(0)
+    a.hide_epochs(0)
     a.run()
-    a.sweep(0, 1, 2)
+    a.delete_cuts(0, 1, 2)
     assert coordinator.cut(1).epochs == {"a": 3, "b": 0}
 
 
@@ -96,9 +96,9 @@ def test_manually_hidden_epochs_do_not_count() -> None:
             records = open_records_in(world.bucket)(a.channel)
             assert records.create(operation_name(2), encoded({"source": 0}))
         else:
-            a.take_back(0)
+            a.hide_epochs(0)
         a.run()
-        a.sweep(0, 1, 2)
+        a.delete_cuts(0, 1, 2)
         made = world.coordinator().cut(1)
         assert made.epochs == {"a": 3, "b": 0}
         why = "a was rolled back to before epoch 1" if is_noted else "epoch 1 is hidden"
@@ -135,7 +135,7 @@ def test_an_expired_epoch_counts_as_consumed() -> None:
     a.publish()
     a.publish()
     del world.bucket.data[f"channel/a/_epochs/{2:020d}.json"]
-    a.take_back(10)
+    a.hide_epochs(10)
     del world.bucket.data[f"channel/a/_epochs/{3:020d}.json"]
     world.bucket.data[f"channel/a/_epochs/{1:020d}.json"] = b"none"
     made = world.coordinator().cut(1)
@@ -154,7 +154,7 @@ def test_a_cut_deleted_during_its_savepoint_is_no_part_of_a_vector() -> None:
     def delete_cut(operation: str, key: str) -> None:
         if operation == "create" and key.startswith("ckpt/a/cleancut/savepoints"):
             world.bucket.after = nothing
-            a.sweep(0, 1, 2)
+            a.delete_cuts(0, 1, 2)
             a.run()
 
     world.bucket.after = delete_cut
@@ -223,7 +223,7 @@ def test_a_receiver_falls_back_to_the_savepoint_of_the_last_vector() -> None:
     for _ in range(5):
         b.consume(a, 1)
         b.run()
-    b.sweep(0, 1)
+    b.delete_cuts(0, 1)
     b.run()
     coordinator = world.coordinator()
     made = coordinator.cut(1)

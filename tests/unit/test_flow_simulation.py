@@ -22,7 +22,7 @@ def test_every_visible_vector_is_consistent() -> None:
     log_text = "\n".join(line for run in made for line in run.schedule.log)
     assert "dies before that" in log_text
     assert "dies after that" in log_text
-    assert "went back to" in log_text
+    assert "was rolled back to" in log_text
     assert "CLEANCUT_DATAFLOW_FENCED" in log_text
 
 

@@ -399,7 +399,7 @@ def test_a_jar_of_another_release_on_the_class_path_is_refused(
 
 
 def test_a_jar_in_an_image_without_the_other_is_refused(installation: Installation) -> None:
-    """Spark's own class loader does not look for it in `spark.jars`."""
+    """Spark's own class loader does not search `spark.jars`."""
     image = installation.spark_home / "jars"
     (image / Path(JAR).name).touch()
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
