@@ -1,4 +1,4 @@
-"""Whole checkpoints, and the chains that their cuts lead to."""
+"""Complete checkpoints, and the chains that their cuts reference."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ SEALED = "cuts/{:020d}.{:020d}.sealed"
 
 @dataclass(frozen=True)
 class ChainCase:
-    """One vector: objects by name below the root, and the chains that one of them leads to.
+    """One vector: objects by name below the root, and the chains that one of them references.
 
-    `readable` are chains that can be read one by one although all of them cannot.
+    `readable` are the chains that can be read separately although all of them cannot.
     """
 
     name: str
@@ -58,7 +58,7 @@ def described(chain: Chain) -> dict[str, Any]:
 
 
 def chains() -> list[ChainCase]:
-    """All of them; a name is that of the file."""
+    """Returns all cases; the name is that of the file."""
     return [
         *_pages_and_windows(),
         *_bases(),
@@ -92,7 +92,7 @@ class _Four(Little):
         return [self.chain(0), self.chain(1)]
 
     def two_pages(self) -> list[dict[str, Any]]:
-        """Partition 3 as of epoch 2, partition 4 as of epoch 0."""
+        """Returns the pages of partition 3 as of epoch 2 and of partition 4 as of epoch 0."""
         three = self.page(2, self.chain(0, 2), number=1)
         return [three, self.page(0, self.chain(1, 0), number=2)]
 
@@ -120,7 +120,7 @@ def _pages_and_windows() -> Iterator[ChainCase]:
     checkpoint = _Four()
     page = checkpoint.page(1, *(checkpoint.chain(at, 1) for at in (0, 1)))
     cut = checkpoint.paged_cut(3, [page], checkpoint.window(2), name="savepoints/before-1.cut")
-    yield made("savepoint", "A savepoint whose cut is gone.", checkpoint, cut)
+    yield made("savepoint", "A savepoint whose cut is deleted.", checkpoint, cut)
     checkpoint = _Four()
     cut = checkpoint.paged_cut(0, [], [], store_count=0)
     yield ChainCase("no-store", "A cut of no store.", cut, 0, checkpoint.objects)
@@ -148,7 +148,7 @@ def _bases() -> Iterator[ChainCase]:
     cut = checkpoint.paged_cut(
         3, [page], [checkpoint.epochs[3].part(3), late.part(3, counted=[three])]
     )
-    doc = "A late base that takes the place of frames of the page."
+    doc = "A late base that replaces frames of the page."
     yield ChainCase("late-base-over-a-page", doc, cut, 3, dict(checkpoint.objects), chains)
     checkpoint = _Four()
     newer, older = (
@@ -157,7 +157,7 @@ def _bases() -> Iterator[ChainCase]:
     )
     page = checkpoint.page(2, newer.frames, checkpoint.chain(1, 2))
     cut = checkpoint.paged_cut(3, [page], [*checkpoint.window(3), older.part(3)])
-    doc = "A late base below that of the page: nothing comes of it."
+    doc = "A late base below that of the page is ignored."
     chains = [[*newer.frames, checkpoint.epochs[3].frames[0]], checkpoint.chain(1)]
     yield ChainCase("late-base-below-that-of-the-page", doc, cut, 3, checkpoint.objects, chains)
     checkpoint = _Four()
@@ -177,7 +177,7 @@ def _bases() -> Iterator[ChainCase]:
     window = [*checkpoint.window(0), twice.part(3)]
     window.insert(2, twice.part(1))
     chains = [[*twice.frames, *checkpoint.chain(0, since=2)], checkpoint.chain(1)]
-    doc = "The very same base counts under two epochs."
+    doc = "The same base counts under two epochs."
     cut = checkpoint.paged_cut(3, [], window)
     yield ChainCase("base-counted-twice", doc, cut, 3, checkpoint.objects, chains)
 
@@ -194,15 +194,15 @@ def _attempts() -> Iterator[ChainCase]:
         cut = checkpoint.paged_cut(4, checkpoint.two_pages(), [*checkpoint.window(1), part])
         return ChainCase(name, doc, cut, 4, checkpoint.objects, chains)
 
-    doc = "An attempt that lost and a base that nobody adopted, told as those that do not count."
+    doc = "A lost attempt and a base that no cut adopted, listed as uncounted."
     yield case("uncounted", doc, True)
-    yield case("counted", "The same, told by those that count.", False)
+    yield case("counted", "The same, with a list of the counted frames.", False)
     checkpoint = _Four()
     lost = checkpoint.segment(3, delta(4, attempt=2), delta(9, FOUR), writer="17")
     cut = checkpoint.paged_cut(
         3, checkpoint.two_pages(), [*checkpoint.window(1), lost.part(3, counted=[])]
     )
-    doc = "Nothing of a segment counts, whatever versions it has."
+    doc = "No frame of a segment counts, for any version."
     yield ChainCase("counted-none", doc, cut, 3, checkpoint.objects, checkpoint.both)
     checkpoint = _Four()
     window = [checkpoint.epochs[1].part(1, uncounted=[]), *checkpoint.window(2)]
@@ -247,7 +247,7 @@ def _other_stores() -> Iterator[ChainCase]:
     window = [*checkpoint.window(1), noise.part(3), in_flight.part(3, counted=in_flight.frames)]
     cut = checkpoint.paged_cut(3, checkpoint.two_pages(), window, in_flight=[in_flight.frames])
     chains = [in_flight.frames, *checkpoint.both]
-    doc = "Frames of channels in tables are passed over; those in flight are told."
+    doc = "Frames of channels in tables are ignored; in-flight frames are referenced."
     yield ChainCase("channels", doc, cut, 3, checkpoint.objects, chains)
     yield _ranges_of_pages()
 
@@ -277,7 +277,7 @@ def _seals() -> Iterator[ChainCase]:
     checkpoint.paged_cut(3, checkpoint.two_pages(), checkpoint.window(1))
     last = checkpoint.segment(4, delta(5), base(5, FOUR))
     chains = [[*checkpoint.chain(0), last.frames[0]], [last.frames[1]]]
-    doc = "A seal: a delta behind the chain of the cut before, and a base."
+    doc = "A seal: a delta after the chain of the previous cut, and a base."
     yield ChainCase("seal", doc, seal(checkpoint, last), 4, checkpoint.objects, chains)
     checkpoint = _Four()
     checkpoint.cut(3, *checkpoint.both)
@@ -288,7 +288,7 @@ def _seals() -> Iterator[ChainCase]:
         [*checkpoint.chain(1), last.frames[1]],
     ]
     cut = seal(checkpoint, last, in_flight=[last.frames[2:]])
-    doc = "A seal behind a cut of one page, with in-flight rows."
+    doc = "A seal after a cut of one page, with in-flight rows."
     yield ChainCase("seal-with-rows-in-flight", doc, cut, 4, checkpoint.objects, chains)
     checkpoint = _Four()
     name = SEALED.format(4, 8)
@@ -309,7 +309,7 @@ def _damaged(
 
 def _damaged_pages() -> Iterator[ChainCase]:
     def case(name: str, doc: str, change: Any, **fields: Any) -> ChainCase:
-        """The first page is changed, and what the cut tells of it; the second can be read."""
+        """Changes the first page, and the cut's reference to it; the second can be read."""
         checkpoint = _Four()
         first, second = checkpoint.two_pages()
         data = change(checkpoint.objects.pop(first["name"]))
@@ -321,7 +321,7 @@ def _damaged_pages() -> Iterator[ChainCase]:
     yield case("page-missing", "A page is gone.", lambda _: None)
     yield case("page-flipped", "A flipped bit in a page.", lambda data: flipped(data, 60))
     yield case("page-cut-short", "A page that ends too early.", lambda data: data[:-1])
-    yield case("page-too-long", "A byte behind a page.", lambda data: data + b"\0")
+    yield case("page-too-long", "An extra byte after a page.", lambda data: data + b"\0")
     yield case("page-of-other-length", "Another length.", lambda data: data, length=99)
     yield case("page-of-other-checksum", "Another checksum.", lambda data: data, crc=1)
     yield case("page-of-more-stores", "Another number of stores.", lambda data: data, stores=2)
@@ -357,14 +357,14 @@ def _damaged_pages() -> Iterator[ChainCase]:
 
 def _damaged_tables() -> Iterator[ChainCase]:
     def case(name: str, doc: str, change: Any, **fields: Any) -> ChainCase:
-        """The segment of epoch 1 is changed, or what the cut tells of it."""
+        """Changes the segment of epoch 1, or the cut's reference to it."""
         checkpoint = _Four()
         segment = checkpoint.epochs[1]
         data = change(checkpoint.objects.pop(segment.name))
         if data is not None:
             checkpoint.objects[segment.name] = data
         window = [segment.part(1) | fields, *checkpoint.window(2)]
-        # The page of partition 3 is newer, so that it needs no table but the last.
+        # The page of partition 3 is newer, so that it requires only the last table.
         cut = checkpoint.paged_cut(3, checkpoint.two_pages(), window)
         return _damaged(name, doc, checkpoint, cut, readable=[checkpoint.chain(0)])
 
@@ -376,7 +376,7 @@ def _damaged_tables() -> Iterator[ChainCase]:
 
     sound = _Four().epochs[1]
     size, footer = len(sound.parts.joined()), len(sound.parts.table) + 28
-    yield case("segment-missing", "A segment of the window is gone.", lambda _: None)
+    yield case("segment-missing", "A segment of the window is missing.", lambda _: None)
     doc = "A segment that ends too early."
     yield case("segment-cut-short", doc, lambda data: data[:-1])
     at = size - footer + 20
@@ -390,7 +390,7 @@ def _damaged_tables() -> Iterator[ChainCase]:
         doc = f"A table and trailer that are {name} than the trailer says."
         yield case(f"footer-{name}", doc, same, footer=claimed, crc=crc)
     longer = b"\0" + joined
-    doc = "A segment whose length its trailer does not tell."
+    doc = "A segment with another length than in its trailer."
     yield case("segment-of-other-length", doc, lambda _: longer, length=size + 1)
     reserved = bytearray(joined)
     reserved[-8] = 1

@@ -1,4 +1,4 @@
-"""Little checkpoints, for vectors and tests: segments, pages and cuts that fit."""
+"""Small checkpoints for vectors and tests: consistent segments, pages and cuts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ Chain = list[Stored]
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment that was written; its frames in their order."""
+    """A segment and its frames in order."""
 
     name: str
     parts: SegmentParts
     frames: Chain
 
     def part(self, epoch: int, **offsets: Sequence[Stored]) -> dict[str, Any]:
-        """Its element in the window of a cut: `counted` or `uncounted` are frames of it."""
+        """Returns its element in the window of a cut: `counted` or `uncounted` are frames of it."""
         counted = {
             name: [frame.entry["offset"] for frame in frames] for name, frames in offsets.items()
         }
@@ -71,7 +71,7 @@ class Little:
         return name
 
     def cut(self, epoch: int, *chains: Chain) -> str:
-        """A cut whose chains are in one page."""
+        """Writes a cut whose chains are in one page."""
         self.objects |= write_cut(epoch, chains)
         return cut_name(epoch)
 
@@ -82,7 +82,7 @@ def _identity(key: StoreKey, identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def delta(version: int, key: StoreKey = THREE, *, attempt: int = 1) -> Placed:
-    """A delta that changes nothing; attempts have ids of their own."""
+    """Returns a delta without changes; each attempt has an id."""
     parent = (version - 1, version_id(version - 1) if version > 1 else None)
     own_id = version_id(version + 0x4000 * (attempt - 1))
     families = [FAMILY] if version == 1 else []
@@ -92,7 +92,7 @@ def delta(version: int, key: StoreKey = THREE, *, attempt: int = 1) -> Placed:
 
 
 def base(version: int, key: StoreKey = THREE, *, attempt: int = 1) -> Placed:
-    """A base without rows."""
+    """Returns a base without rows."""
     own_id = version_id(version + 0x4000 * (attempt - 1))
     identity = _identity(key, identity_of(version, families=[FAMILY], own_id=own_id))
     return Placed(

@@ -1,4 +1,4 @@
-"""Checkpoints with cuts, and what reading their versions must give."""
+"""Checkpoints with cuts, and the results of reading their versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ EMMY = put(4, "emmy", 2, 8.0)
 
 @dataclass(frozen=True)
 class CheckpointCase:
-    """One vector: objects by name below the root, and what reading partition 3 must give."""
+    """One vector: objects by name below the root, and the result of reading partition 3."""
 
     name: str
     doc: str
@@ -44,7 +44,7 @@ class CheckpointCase:
 
 
 def epochs() -> tuple[dict[str, bytes], dict[int, list[list[Stored]]]]:
-    """Objects of epochs 0 to 3 of two partitions, and the chains of each cut.
+    """Returns the objects of epochs 0 to 3 of two partitions, and the chains of each cut.
 
     Partition 3 has the rows of the vectors of directories; a base of its version 3 is written in
     epoch 3 by an executor.
@@ -80,12 +80,12 @@ READS = [
 
 
 def checkpoints() -> list[CheckpointCase]:
-    """All of them; a name is that of the file."""
+    """Returns all cases; the name is that of the file."""
     return [
         CheckpointCase("cuts", "Four cuts; the last builds on a base.", OBJECTS, READS),
         CheckpointCase(
             "foreign-names",
-            "Names that a reader passes over.",
+            "Names that a reader ignores.",
             OBJECTS
             | {"cuts/notes.txt": b"x", "cuts/7.cut": b"", f"cuts/{5:020d}.sealed": b""}
             | {f"segments/{2:020d}/.driver.tmp": b""},
@@ -98,7 +98,7 @@ def checkpoints() -> list[CheckpointCase]:
 
 
 def _after_level_0() -> Iterator[CheckpointCase]:
-    """Level 0 up to version 2; its epoch 2 was cut off before it counted, and run by level 1."""
+    """Level 0 up to version 2; its epoch 2 was interrupted, and run by level 1."""
     listed = {f"stores/0/3/default/{name}": data for name, data in CHAIN.items()}
     older = {name: data for name, data in listed.items() if f"{4:020d}" not in name}
     first = [base_of(3, [EMMY])]
@@ -108,7 +108,7 @@ def _after_level_0() -> Iterator[CheckpointCase]:
     objects |= {name: parts.joined()} | write_cut(3, [[*base, *delta]])
     yield CheckpointCase(
         "after-level-0",
-        "Versions 1 and 2 lie in stores/, and so does a version 3 that was never committed.",
+        "Versions 1 and 2 are in stores/, and so is a version 3 that was never committed.",
         objects,
         [*READS[:2], Read(3, [EMMY]), Read(4, [EMMY, LIN])],
     )
@@ -120,7 +120,7 @@ def _damaged_objects() -> Iterator[CheckpointCase]:
     broken = [READS[0], Read(2, error=CORRUPTED), Read(3, error=CORRUPTED), READS[3]]
     yield CheckpointCase(
         "frame-flipped",
-        "A flipped bit in the delta of version 2; the base of version 3 spares the last cut it.",
+        "A flipped bit in the delta of version 2, which a base replaces for the last cut.",
         OBJECTS | {second: flipped(OBJECTS[second], place)},
         broken,
     )
@@ -160,7 +160,7 @@ def _written(epoch: int, frames: Sequence[Placed]) -> tuple[dict[str, bytes], li
 
 
 def _wrong_chains() -> Iterator[CheckpointCase]:
-    """Cuts that no writer should have written; every checksum holds."""
+    """Yields cuts that no writer should have written; all checksums are right."""
     first, second = CHAINS[1][0], CHAINS[2][0]
 
     def made(name: str, doc: str, chain: list[Stored], error: str) -> CheckpointCase:
@@ -193,7 +193,7 @@ def _wrong_chains() -> Iterator[CheckpointCase]:
     )
     objects, stored = _written(9, [delta_of(3, [remove(2, "grace")], 7)])
     wrong_keys = made(
-        "keys-differ", "Live keys do not come out.", [*second[:2], *stored], CORRUPTED
+        "keys-differ", "A wrong number of live keys.", [*second[:2], *stored], CORRUPTED
     )
     yield CheckpointCase(
         wrong_keys.name, wrong_keys.doc, {**wrong_keys.objects, **objects}, wrong_keys.reads

@@ -1,4 +1,4 @@
-"""Cuts by themselves, sound and damaged: what a reader makes of one without what it names."""
+"""Single cuts, intact and corrupted, and the result of reading one without its objects."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -57,7 +57,7 @@ BODY = cut_body(EPOCH, PAGES, WINDOW, store_count=1701, in_flight=IN_FLIGHT)
 
 
 def cuts() -> list[ObjectCase]:
-    """All vectors of cuts; a name is that of the file."""
+    """Returns all vectors of cuts; the name is that of the file."""
     crafted = [*_crafted(), *_crafted_pages(), *_crafted_window(), *_crafted_parts()]
     return [*_sound(), *_damaged(), *crafted]
 
@@ -82,7 +82,12 @@ def _sound() -> Iterator[ObjectCase]:
         ("costs-of-later", "Of a later release.", BODY | {"costs": costs_of_later}, False),
         ("channels", "What became of channels.", BODY | {"channels": channels()}, False),
         ("late", "A base that was adopted late.", BODY | {"late": late}, False),
-        ("referred", "What bases of two versions refer to.", BODY | {"referred": REFERRED}, False),
+        (
+            "referred",
+            "The references of bases of two versions.",
+            BODY | {"referred": REFERRED},
+            False,
+        ),
         ("sinks", "What sinks have published.", BODY | {"sinks": SINKS}, False),
         ("counted-none", "No frame of a segment counts.", BODY | {"window": counted_none}, False),
     ]
@@ -119,7 +124,7 @@ def _damaged() -> Iterator[ObjectCase]:
         yield _cut(f"flipped-{name}", f"One bit flipped at byte {place}.", flipped(sound, place))
     for name, place in {"to-nothing": 0, "in-header": 19, "by-one-byte": len(sound) - 1}.items():
         yield _cut(f"truncated-{name}", f"Cut to {place} bytes.", sound[:place])
-    yield _cut("trailing-byte", "A byte behind the body.", sound + b"\0")
+    yield _cut("trailing-byte", "An extra byte after the body.", sound + b"\0")
     yield _cut("version-unknown", "Format version 2.", encode_cut(BODY, version=2), UNKNOWN)
     old = encode_cut(BODY, magic=b"CCC1", version=2)
     yield _cut("magic-before-0.1.0", "The magic before 0.1.0.", old, UNKNOWN)
@@ -159,7 +164,7 @@ def _crafted() -> Iterator[ObjectCase]:
     yield with_channel("of-another-version", "A base of the version before.", frames=early)
 
 
-# What a field of an element may not be, beside that it may not be missing.
+# Invalid values of a field of an element; the field may not be missing either.
 _PAGE_FIELDS: Mapping[str, list[Any]] = {
     "name": [segment_name(3), "pages/3/x.page"],
     "length": [0, "300"],
@@ -239,7 +244,7 @@ def _crafted_window() -> Iterator[ObjectCase]:
 
 
 def _crafted_parts() -> Iterator[ObjectCase]:
-    """Costs, sinks, channels and frames in flight that are none."""
+    """Yields invalid costs, sinks, channels and in-flight frames."""
     for name, doc, wrong in _wrong_costs():
         yield _made(name, doc, BODY | {"costs": wrong})
     for name, doc, wrong in _wrong_sinks():

@@ -1,6 +1,6 @@
-"""Encodes segments and cuts by docs/FORMAT.md, on its own, as `frame_encoder` does for frames.
+"""Encodes segments and cuts by docs/FORMAT.md independently, like `frame_encoder` for frames.
 
-It can also write what no writer should: every field of every part may be overridden.
+It can also write invalid objects: each field of each part may be overridden.
 """
 
 import json
@@ -19,7 +19,7 @@ _MAX_ZSTD_BLOCK = 1 << 17
 
 @dataclass(frozen=True)
 class Placed:
-    """A frame to be put into a segment: the fields of its identity, its kind and its bytes."""
+    """A frame for a segment: the fields of its identity, its kind and its bytes."""
 
     identity: Mapping[str, Any]
     kind: str
@@ -29,7 +29,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class SegmentParts:
-    """The bytes of a segment, cut at the boundaries that the format knows."""
+    """The bytes of a segment, split at the boundaries of the format."""
 
     header: bytes
     identity: bytes
@@ -53,7 +53,7 @@ def encode_segment(
     compress: bool = False,
     **header: Any,
 ) -> SegmentParts:
-    """A segment as a writer writes it; `table` takes the place of the right one."""
+    """Encodes a segment like a writer; `table` replaces the right one."""
     head, raw_identity = segment_header(identity, **header)
     entries = table if table is not None else table_of(len(head) + len(raw_identity), frames)
     stored = stored_json(entries, compress=compress)
@@ -73,7 +73,7 @@ def segment_header(
 
 
 def table_of(first: int, frames: Sequence[Placed]) -> list[dict[str, Any]]:
-    """The table of frames that lie one behind the other from a place on."""
+    """Returns the table of consecutive frames from an offset on."""
     entries, offset = [], first
     for frame in frames:
         names = ("operator", "partition", "store", "version", "id")
@@ -109,7 +109,7 @@ def encode_cut(
     stored: bytes | None = None,
     compress: bool = False,
 ) -> bytes:
-    """A cut as a writer writes it."""
+    """Encodes a cut like a writer."""
     raw = json_bytes(body)
     stored = stored_json(body, compress=compress) if stored is None else stored
     size = len(raw) if raw_size is None else raw_size
@@ -127,7 +127,7 @@ def stored_json(value: object, *, compress: bool = False) -> bytes:
 
 
 def zstd_of_raw_blocks(raw: bytes) -> bytes:
-    """A zstd frame (RFC 8878) without compression: every release of zstd reads it."""
+    """Returns a zstd frame (RFC 8878) without compression, which each release of zstd reads."""
     chunks = [raw[i : i + _MAX_ZSTD_BLOCK] for i in range(0, len(raw), _MAX_ZSTD_BLOCK)] or [b""]
     head = _ZSTD_MAGIC + struct.pack("<BI", _SINGLE_SEGMENT_WITH_4_BYTES_OF_SIZE, len(raw))
     blocks = b""

@@ -1,4 +1,4 @@
-"""Segments and cuts that fit together, for vectors and for tests that need whole checkpoints."""
+"""Consistent segments and cuts, for vectors and for tests with complete checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Stored:
 def write_segment(
     epoch: int, frames: Sequence[Placed], *, writer: str = "driver", number: int = 1
 ) -> tuple[str, SegmentParts, list[Stored]]:
-    """A segment: its name, its parts, and its frames as a cut may name them."""
+    """Returns a segment: its name, its parts, and its frames as a cut may reference them."""
     name = segment_name(epoch, writer, number)
     parts = encode_segment(segment_identity(epoch, writer), frames)
     entries = table_of(len(parts.header) + len(parts.identity), frames)
@@ -69,7 +69,7 @@ def cut_body(
     in_flight: Sequence[Sequence[Stored]] = (),
     **fields: Any,
 ) -> dict[str, Any]:
-    """The body of a cut; `in_flight` are the chains of channels."""
+    """Returns the body of a cut; `in_flight` are the chains of channels."""
     segments = sorted({frame.segment for chain in in_flight for frame in chain})
     body = {
         "epoch": epoch,
@@ -92,14 +92,14 @@ def cut_body(
 
 
 def share(requests: Mapping[str, Sequence[int]], **numbers: int) -> dict[str, Any]:
-    """What one side used; requests, retries and failures by kind."""
+    """Returns the costs of one side; requests, retries and failures by kind."""
     names = ("requests", "retries", "failures")
     kinds = {kind: dict(zip(names, counts, strict=True)) for kind, counts in requests.items()}
     return {"requests": kinds} | numbers
 
 
 def costs(**fields: Any) -> dict[str, Any]:
-    """The costs of an epoch of which one store rode to the driver and one did not."""
+    """Returns the costs of an epoch in which one store sent its frame to the driver."""
     slow = {"operator": 0, "partition": 3, "store": "default", "ms": 412}
     driver = {"bytesSent": 900, "bytesReceived": 70, "frames": 1, "frameBytes": 200}
     return {
@@ -124,14 +124,14 @@ def costs(**fields: Any) -> dict[str, Any]:
 
 
 def channel(partition: int, **fields: Any) -> dict[str, Any]:
-    """What was decided of a channel: of 50 rows 20 stay, unless told."""
+    """Returns the decision of a channel: by default 20 of 50 rows stay in flight."""
     fields_of_channel = {"operator": 0, "partition": partition, "store": "cleancut-channel-0"}
     fields_of_channel |= {"rows": 50, "sum": "00000000000000ff", "rowsInFlight": 20}
     return fields_of_channel | {"sumInFlight": "fedcba9876543210"} | fields
 
 
 def channels() -> list[dict[str, Any]]:
-    """One that was overtaken and is at its bound, one that arrived in time, one not measured."""
+    """Returns three channels: overtaken and at the limit, arrived in time, and not measured."""
     overtaken = {"bytesInFlight": 640, "rowsReplayed": 12, "rowsBeyondBound": 7}
     overtaken |= {"arrivedMs": 812, "overtakenMs": 250, "captureMs": 540}
     in_time = {"bytesInFlight": 0, "rowsReplayed": 0, "arrivedMs": 40}

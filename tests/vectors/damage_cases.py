@@ -1,4 +1,4 @@
-"""Damaged frames, and the error that each must give. All are made from one sound frame."""
+"""Corrupted frames, and the error of each. All are derived from one intact frame."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,7 +37,7 @@ REQUEST = request_of(SOUND.identity, SOUND.kind)
 
 
 def cases() -> list[FrameCase]:
-    """All of them; a name is that of the file."""
+    """Returns all cases; the name is that of the file."""
     return [
         *_flipped(),
         *_truncated(),
@@ -58,7 +58,7 @@ def _case(
 
 
 def _flipped() -> Iterator[FrameCase]:
-    """One bit of each field; the format version is left out, where either error is right."""
+    """Flips one bit of each field except the format version, where either error is right."""
     block = 16 + len(PARTS.identity)
     second = block + len(PARTS.blocks[0])
     trailer = second + len(PARTS.blocks[1])
@@ -111,14 +111,14 @@ def _truncated() -> Iterator[FrameCase]:
     }
     for name, place in places.items():
         yield _case(f"truncated-{name}", f"Cut to {place} bytes.", data[:place])
-    yield _case("trailing-byte", "A byte behind the trailer.", data + b"\0")
-    yield _case("doubled", "The whole frame twice.", data + data)
+    yield _case("trailing-byte", "An extra byte after the trailer.", data + b"\0")
+    yield _case("doubled", "The complete frame twice.", data + data)
     zeros = data[:second].ljust(len(data), b"\0")
     yield _case("zeros-at-the-end", "Zeros from the second block on.", zeros)
 
 
 def _with_header(header: tuple[bytes, bytes]) -> bytes:
-    """The sound frame behind another header, blocks and trailer sealed to fit it."""
+    """Returns the intact frame with another header; blocks and trailer are sealed to match it."""
     seed = int.from_bytes(header[0][12:16], "little")
     blocks = [
         encode_block(b"".join(map(encode_record, block)), len(block), seed, i, "none")
@@ -167,7 +167,7 @@ def _moved_blocks() -> Iterator[FrameCase]:
 
 
 def _sealed(block: bytes, records: int, codec: int = 0) -> bytes:
-    """A frame of one given block, with a trailer that fits; the block is sealed with seed and 0."""
+    """Returns a frame of one given block, with a matching trailer; seed and 0 seal the block."""
     header = encode_header(SOUND.identity, 1, codec)
     seed = int.from_bytes(header[0][12:16], "little")
     size = len(header[0]) + len(header[1]) + len(block) + len(PARTS.trailer)
@@ -229,7 +229,7 @@ def _misplaced() -> Iterator[FrameCase]:
 
 
 def _crafted_records() -> Iterator[FrameCase]:
-    """What only shows when the records are read, or applied; every checksum holds."""
+    """Yields errors that appear only when records are read or applied; all checksums are right."""
     good = encode_record(put(1, "ada", 3, 1.5))
     raws = {
         "record-of-unknown-operation": (b"\x04" + good[1:], 1),

@@ -1,4 +1,4 @@
-"""The objects of a dataflow, as FORMAT.md has them."""
+"""The objects of a dataflow, as FORMAT.md specifies them."""
 
 from typing import Any
 

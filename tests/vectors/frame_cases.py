@@ -1,4 +1,4 @@
-"""Sound frames, and what a reader must make of them."""
+"""Intact frames, and the result of reading them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ FAMILY = {"id": 0, "name": "default", "keySchema": KEY, "valueSchema": VALUE, "e
 
 
 def version_id(number: int) -> str:
-    """A UUID version 7 that sorts by its number."""
+    """Returns a UUID version 7 that sorts by its number."""
     return f"01923a4b5c6d7000800000000000{number:04x}"
 
 
@@ -32,7 +32,7 @@ def put(number: int, name: str, count: int, total: float) -> Change:
 
 
 def merge(number: int, name: str, count: int, total: float) -> Change:
-    """A value behind those that the key has; only a family with lists takes it."""
+    """Appends a value to those of the key; only a family with lists accepts it."""
     return replace(put(number, name, count, total), is_merge=True, family=LISTS["id"])
 
 
@@ -48,7 +48,7 @@ def identity_of(
     store: str = "default",
     own_id: str | None = None,
 ) -> dict[str, Any]:
-    """An identity as a writer writes it; without a parent it is a base's."""
+    """Returns an identity like a writer; without a parent it is that of a base."""
     identity: dict[str, Any] = {"operator": 0, "partition": 3, "store": store, "version": version}
     identity["id"] = own_id or version_id(version)
     if parent is not None:
@@ -62,10 +62,10 @@ def identity_of(
 
 @dataclass(frozen=True)
 class FrameCase:
-    """One vector: the bytes of an object, what was asked for, and what must come of it.
+    """One vector: the bytes of an object, the request, and the expected result.
 
-    `layer` says how far a reader gets before it finds the damage: "frame" is headers, checksums and
-    the trailer; "records" is what the blocks hold; "state" is what applying the frame gives.
+    `layer` is the part in which a reader finds the corruption: "frame" is headers, checksums and
+    the trailer; "records" is the content of blocks; "state" is the result of applying the frame.
     """
 
     name: str
@@ -90,7 +90,7 @@ def request_of(identity: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Source:
-    """What a frame is made from."""
+    """The content of a frame."""
 
     name: str
     doc: str
@@ -149,7 +149,7 @@ MANY = [put(i, f"key {i}", i, i / 4) for i in range(60)]
 
 
 def sources() -> list[Source]:
-    """All sound frames."""
+    """Returns all intact frames."""
     return [*_deltas(), *_bases(), *_indexed()]
 
 
@@ -172,9 +172,7 @@ def _deltas() -> list[Source]:
         _delta("delta-first", "From the empty store, with families.", FIRST, [ada], 1),
         empty,
         replace(empty, name="delta-empty-zstd", doc="A codec that nothing uses.", codec="zstd"),
-        _delta(
-            "delta-puts-and-removes", "One remove is of a key that is not there.", NEXT, mixed, 1
-        ),
+        _delta("delta-puts-and-removes", "One remove is of an absent key.", NEXT, mixed, 1),
         several,
         replace(
             several,
@@ -208,7 +206,7 @@ def _bases() -> list[Source]:
         base,
         Source(
             "base-lists",
-            "A family with lists beside one without; one key of each.",
+            "A family with lists and one without; one key of each.",
             "base",
             identity_of(4, families=[FAMILY | {"keys": 1}, LISTS | {"keys": 1}]),
             [[rows[0], *lists]],
@@ -228,7 +226,7 @@ def _bases() -> list[Source]:
 
 
 def indexed_base() -> Source:
-    """Rows in the order of their hashes, in blocks of one family each."""
+    """Returns rows in the order of their hashes, in blocks of one family each."""
     rows = sorted(MANY, key=lambda change: key_hash(change.key))
     lists = [replace(put(1, "ada", 1, 0.5), family=1), merge(1, "ada", 2, 0.5)]
     totals = {0: (60, sum(map(row_size, rows))), 1: (1, sum(map(row_size, lists)))}
@@ -246,7 +244,7 @@ def indexed_base() -> Source:
 def _indexed() -> list[Source]:
     base = indexed_base()
     first = put(1, "ada", 3, 1.5)
-    delta = _delta("delta-totals", "It says what the family has after it.", FIRST, [first], 1)
+    delta = _delta("delta-totals", "It contains the totals of the family.", FIRST, [first], 1)
     return [
         base,
         replace(
@@ -255,7 +253,7 @@ def _indexed() -> list[Source]:
         replace(
             base,
             name="base-totals",
-            doc="A base that has to be read as a whole.",
+            doc="A base that has to be read completely.",
             index=Index(base.index.totals),
         ),
         replace(delta, index=Index({0: (1, row_size(first))})),

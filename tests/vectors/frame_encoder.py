@@ -1,6 +1,6 @@
-"""Encodes frames by docs/FORMAT.md, on its own: it shares no code with the package under test.
+"""Encodes frames by docs/FORMAT.md; it shares no code with the package under test.
 
-It can also write what no writer should: every field of every part may be overridden.
+It can also write invalid frames: each field of each part may be overridden.
 """
 
 import json
@@ -34,11 +34,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Index:
-    """What the index of a frame says.
+    """The index of a frame.
 
     Attributes:
-        totals: keys and bytes of each family by its id.
-        has_blocks: whether it has a place for each block.
+        totals: keys and bytes of each family, by id.
+        has_blocks: whether it has an entry for each block.
     """
 
     totals: Mapping[int, tuple[int, int]]
@@ -47,7 +47,7 @@ class Index:
 
 NO_TOTALS = Index({})
 
-# Of no families and no blocks.
+# Without families and blocks.
 EMPTY_INDEX = bytes(4)
 
 # Without the index.
@@ -56,7 +56,7 @@ TRAILER_SIZE = 48
 
 @dataclass(frozen=True)
 class Parts:
-    """The bytes of a frame, cut at the boundaries that the format knows.
+    """The bytes of a frame, split at the boundaries of the format.
 
     The index is part of the trailer.
     """
@@ -82,7 +82,7 @@ def encode_frame(
     codec: str = "none",
     index: Index = NO_TOTALS,
 ) -> Parts:
-    """A frame as a writer writes it."""
+    """Encodes a frame like a writer."""
     header, raw_identity = encode_header(identity, KINDS[kind], CODECS[codec])
     seed = int.from_bytes(header[12:16], "little")
     stored = tuple(
@@ -137,7 +137,7 @@ def encode_trailer(
     index: bytes = EMPTY_INDEX,
     magic: bytes = b"CCFE",
 ) -> bytes:
-    """Index and trailer of a frame."""
+    """Encodes index and trailer of a frame."""
     raw = struct.pack("<II", 0, len(index)) + index
     raw += struct.pack("<IQQQI", blocks, records, keys, size, len(index))
     return raw + struct.pack("<I", crc32(struct.pack("<I", header_crc) + raw)) + magic
@@ -160,13 +160,13 @@ def encode_index(
 
 
 def row_size(change: Change) -> int:
-    """Bytes of a row by the rule of the format: 16, and key and value each rounded up to 8."""
+    """Returns the bytes of a row by the format: 16, and key and value each rounded up to 8."""
     assert change.value is not None
     return 16 + -(-len(change.key) // 8) * 8 + -(-len(change.value) // 8) * 8
 
 
 def key_hash(key: bytes) -> int:
-    """The upper 32 bits of the hash of a key."""
+    """Returns the upper 32 bits of the hash of a key."""
     mask = (1 << 64) - 1
     multiplier = 0xD6E8FEB86659FD93
 

@@ -1,6 +1,6 @@
 """Writes the test vectors: `python -m tests.vectors.generate` from the root of the project.
 
-Vectors are kept, not made anew at each run: a change of these files is a change of the format.
+Vectors are stored and not generated at each run: a change of these files is a change of the format.
 """
 
 import json
@@ -28,7 +28,7 @@ _HEX_WIDTH = 64
 
 
 def contents() -> dict[str, str]:
-    """The text of every vector file by its path below this directory."""
+    """Returns the text of each vector file by its path below this directory."""
     files: dict[str, Any] = {
         "layout.json": layout_cases.LAYOUT,
         "locations.json": location_cases.LOCATIONS,
@@ -63,7 +63,7 @@ def contents() -> dict[str, str]:
 
 
 def hex_lines(data: bytes) -> str:
-    """Bytes as lines of 64 hexadecimal digits."""
+    """Returns bytes as lines of 64 hexadecimal digits."""
     digits = data.hex()
     lines = (digits[i : i + _HEX_WIDTH] for i in range(0, len(digits), _HEX_WIDTH))
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Object names and what they stand for."""
+"""Object names and their meanings."""
 
 from typing import Any
 

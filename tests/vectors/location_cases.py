@@ -1,11 +1,11 @@
-"""Locations of checkpoints in a bucket, and those that no query and no reader accepts."""
+"""Locations of checkpoints in a bucket, and locations that queries and readers refuse."""
 
 import random
 from typing import Any
 
 _SEED = 48
 _COUNT = 150
-# Plain characters, and those that Hadoop, URIs, XML, shells or file systems give a meaning.
+# Plain characters, and those with a meaning in Hadoop, URIs, XML, shells or file systems.
 _CHARACTERS = "aZ0-_.%+ @:=#?&*[]{}()!$'\",;<>|^~`\\äß漢😀\u2028"
 _REFUSED_CHARACTERS = "\0\t\n\r\x1b\x7f\x85"
 _SEGMENTS = ("", ".", "..")

@@ -1,4 +1,4 @@
-"""Pages, sound and damaged, and what a reader must make of them."""
+"""Pages, intact and corrupted, and the result of reading them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,12 +28,12 @@ BODY = page_body(CHAINS)
 
 
 def pages() -> list[ObjectCase]:
-    """All vectors of pages; a name is that of the file."""
+    """Returns all vectors of pages; the name is that of the file."""
     return [*_sound(), *_damaged(), *_crafted_names(), *_crafted_stores(), *_crafted_frames()]
 
 
 def content_of(chains: Sequence[Sequence[Stored]], data: bytes, compress: bool) -> dict[str, Any]:
-    """What a page decodes to, in the shape of the in-flight chains of a cut."""
+    """Returns the decoded content of a page, in the shape of the in-flight chains of a cut."""
     segments = sorted({frame.segment for chain in chains for frame in chain})
     names = ("kind", "version", "id", "offset", "length", "crc")
     stores = [
@@ -64,7 +64,7 @@ def _sound() -> Iterator[ObjectCase]:
         ("compressed", "The same, compressed.", EPOCH, CHAINS, True),
         ("first-epoch", "Version 1 of one store, by the least numbers.", 0, first, False),
         ("order-of-stores", "By operator, partition and name.", EPOCH, ordered, False),
-        ("greatest-numbers", "The greatest numbers that there are.", last - 1, greatest, False),
+        ("greatest-numbers", "The greatest possible numbers.", last - 1, greatest, False),
     ]
     for name, doc, epoch, chains, compress in cases:
         data = encode_page(page_body(chains).joined(), compress=compress)
@@ -91,7 +91,7 @@ def _damaged() -> Iterator[ObjectCase]:
         yield _page(f"flipped-{name}", f"One bit flipped at byte {place}.", flipped(sound, place))
     for name, place in {"to-nothing": 0, "in-header": 19, "by-one-byte": len(sound) - 1}.items():
         yield _page(f"truncated-{name}", f"Cut to {place} bytes.", sound[:place])
-    yield _page("trailing-byte", "A byte behind the body.", sound + b"\0")
+    yield _page("trailing-byte", "An extra byte after the body.", sound + b"\0")
     old = encode_page(raw, magic=b"CCP1", version=2)
     yield _page("magic-before-0.1.0", "The magic before 0.1.0.", old, UNKNOWN)
     yield _page("version-unknown", "Format version 2.", encode_page(raw, version=2), UNKNOWN)
@@ -104,9 +104,11 @@ def _damaged() -> Iterator[ObjectCase]:
     other = encode_page(page_body([[*CHAINS[0], unwritten(THREE, EPOCH + 2)]]).joined())
     yield _page("of-another-epoch", "The page of the next epoch. All checksums hold.", other)
     yield _made("nothing", "A body without bytes.", b"")
-    yield _made("body-trailing-byte", "A byte behind the last frame, in the body.", raw + b"\0")
+    yield _made(
+        "body-trailing-byte", "An extra byte after the last frame, in the body.", raw + b"\0"
+    )
     yield _made("body-by-one-byte", "The last byte of the body is missing.", raw[:-1])
-    yield _made("body-without-frames", "The body ends behind the stores.", raw[: -_frames()])
+    yield _made("body-without-frames", "The body ends after the stores.", raw[: -_frames()])
 
 
 def _frames() -> int:

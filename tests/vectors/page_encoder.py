@@ -1,6 +1,6 @@
-"""Encodes pages and the parts of cuts by docs/FORMAT.md, on its own, as `cut_encoder` does cuts.
+"""Encodes pages and the parts of cuts by docs/FORMAT.md independently, like `cut_encoder`.
 
-It can also write what no writer should: every part of a page's body may be overridden.
+It can also write invalid pages: each part of a page's body may be overridden.
 """
 
 import struct
@@ -20,7 +20,7 @@ KINDS = {"delta": 1, "base": 2}
 
 @dataclass(frozen=True)
 class PageFrame:
-    """A frame of a page as its bytes tell it; `version` is the step behind the first of a store."""
+    """An encoded frame of a page; `version` is the difference to the first frame of a store."""
 
     kind: int
     segment: int
@@ -52,7 +52,7 @@ class PageStore:
         return struct.pack("<qi", operator, partition) + text(name) + uvarint(count)
 
     def with_frame(self, at: int, **fields: Any) -> "PageStore":
-        """The same with a frame that is another."""
+        """Returns the store with another frame."""
         frames = list(self.frames)
         frames[at] = replace(frames[at], **fields)
         return replace(self, frames=frames)
@@ -60,7 +60,7 @@ class PageStore:
 
 @dataclass(frozen=True)
 class PageBody:
-    """What a page says; the counts are told if they are not the right ones."""
+    """The body of a page; the counts are set only to replace the right ones."""
 
     names: Sequence[bytes]
     stores: Sequence[PageStore]
@@ -89,7 +89,7 @@ def text(raw: bytes) -> bytes:
 
 
 def page_body(chains: Sequence[Sequence[Stored]]) -> PageBody:
-    """The body of a page of these chains, each of one store."""
+    """Returns the body of a page with these chains, each of one store."""
     segments = sorted({frame.segment for chain in chains for frame in chain})
     return PageBody(
         [name.encode() for name in segments], [_store(chain, segments) for chain in chains]
@@ -126,7 +126,7 @@ def encode_page(
     stored: bytes | None = None,
     compress: bool = False,
 ) -> bytes:
-    """A page as a writer writes it, of a body."""
+    """Encodes a page like a writer, from a body."""
     if stored is None:
         whole = zstandard.ZstdCompressor(level=3).compress(raw) if compress else None
         stored = zstd_of_raw_blocks(raw) if whole is None else whole
@@ -141,7 +141,7 @@ def page_name(epoch: int, number: int = 1) -> str:
 
 
 def page_element(name: str, data: bytes, first: StoreKey, stores: int) -> dict[str, Any]:
-    """What a cut says of a page."""
+    """Returns the reference of a cut to a page."""
     operator, partition, store = first
     place = {"name": name, "length": len(data), "crc": crc32(data), "stores": stores}
     return place | {"operator": operator, "partition": partition, "store": store}
@@ -150,13 +150,13 @@ def page_element(name: str, data: bytes, first: StoreKey, stores: int) -> dict[s
 def write_page(
     epoch: int, chains: Sequence[Sequence[Stored]], *, number: int = 1
 ) -> tuple[str, bytes, dict[str, Any]]:
-    """A page: its name, its bytes, and what a cut says of it."""
+    """Returns a page: its name, its bytes, and the reference of a cut to it."""
     name, data = page_name(epoch, number), encode_page(page_body(chains).joined())
     return name, data, page_element(name, data, chains[0][0].store, len(chains))
 
 
 def window_element(epoch: int, name: str, parts: SegmentParts, **offsets: Any) -> dict[str, Any]:
-    """What a cut says of a segment whose frames the cut of an epoch adopts."""
+    """Returns the reference of a cut to a segment whose frames it adopts."""
     footer = parts.table + parts.trailer
     size = {"length": len(parts.joined()), "footer": len(footer), "crc": crc32(footer)}
     return {"segment": name, "epoch": epoch} | size | offsets
@@ -165,7 +165,7 @@ def window_element(epoch: int, name: str, parts: SegmentParts, **offsets: Any) -
 def write_cut(
     epoch: int, chains: Sequence[Sequence[Stored]], name: str | None = None, **fields: Any
 ) -> dict[str, bytes]:
-    """A cut of these chains, each of one store, and the page that has them; by their names."""
+    """Returns a cut of these chains, each of one store, and its page; by name."""
     stores = [chain for chain in chains if not chain[0].store[2].startswith("cleancut-channel-")]
     in_flight = [chain for chain in chains if chain not in stores]
     pages = {}
@@ -179,7 +179,7 @@ def write_cut(
 
 
 def unwritten(key: StoreKey, version: int, kind: str = "delta", **fields: Any) -> Stored:
-    """A frame for a page or a cut alone, whose segment nobody reads."""
+    """Returns a frame for a page or a cut, without a segment."""
     operator, partition, store = key
     named = {"operator": operator, "partition": partition, "store": store}
     place = {"offset": 100 * version, "length": 90 + version, "crc": 0x9000_0000 + version}

@@ -1,4 +1,4 @@
-"""Checkpoints with bases that refer to others, and what reading their versions must give."""
+"""Checkpoints with bases that reference others, and the results of reading their versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ from tests.vectors.page_encoder import PageBody, page_body, write_cut
 from tests.vectors.segment_cases import base_of, delta_of, flipped
 from tests.vectors.store_cases import ADA_MORE, GRACE, LIN, MISSING, Read
 
-# The act is epoch 5; version 5 was never made.
+# The operation is epoch 5; version 5 was never written.
 ACT = 5
 PARTITION = 3
 OF_THREE, OF_FOUR = CHAINS[3]
-# Of 16 people those whom Spark's hash of id and name sends to partition 3 of 5.
+# Of 16 people, those in partition 3 of 5 by Spark's hash of id and name.
 PEOPLE = [put(number, f"person-{number}", number, number / 2) for number in range(1, 17)]
 OURS = [PEOPLE[number - 1] for number in (3, 4, 6, 10)]
 WHOLE_KEY = {"default": [[0], [1]]}
@@ -43,7 +43,7 @@ def referring(
     count: int | None = None,
     partition: int = 3,
 ) -> Placed:
-    """A base of these chains, in ascending order of their stores."""
+    """Returns a base of these chains, in ascending order of their stores."""
     identity = identity_of(version) | {"partition": partition}
     identity |= {"spread": spread} if spread is not None else {}
     header, raw_identity = encode_header(identity, KINDS["reference"], CODECS["none"])
@@ -59,7 +59,7 @@ def referring(
 def act(
     base: Placed, epoch: int = ACT, **fields: Any
 ) -> tuple[dict[str, bytes], list[list[Stored]]]:
-    """The objects of an epoch that has this base alone, and its chains."""
+    """Returns the objects of an epoch with only this base, and its chains."""
     name, parts, stored = write_segment(epoch, [base])
     return {name: parts.joined()} | write_cut(epoch, [stored], **fields), [stored]
 
@@ -67,14 +67,14 @@ def act(
 def followed(
     chains: Sequence[Sequence[Stored]], changes: Sequence[Change], keys: int, epoch: int = ACT + 1
 ) -> tuple[dict[str, bytes], list[list[Stored]]]:
-    """The objects of the epoch after one, and its chains."""
+    """Returns the objects of the next epoch, and its chains."""
     name, parts, stored = write_segment(epoch, [delta_of(epoch + 1, changes, keys)])
     after = [[*chains[0], stored[0]]]
     return {name: parts.joined()} | write_cut(epoch, after), after
 
 
 def checkpoints() -> list[CheckpointCase]:
-    """All of them; a name is that of the file."""
+    """Returns all cases; the name is that of the file."""
     return [*_sound(), *_of_some_rows(), *_damaged()]
 
 
@@ -83,14 +83,14 @@ def _sound() -> Iterator[CheckpointCase]:
     more, after = followed(chains, [GRACE], 3)
     yield CheckpointCase(
         "refers-to-one",
-        "A base that refers to an earlier chain of its own, and a delta after it.",
+        "A base that references an earlier chain of its store, and a delta after it.",
         OBJECTS | objects | more,
         [*READS, Read(6, [ADA_MORE, LIN]), Read(7, [ADA_MORE, GRACE, LIN])],
     )
     again, _ = act(referring(9, after), epoch=8)
     yield CheckpointCase(
         "refers-to-what-refers",
-        "A base that refers to a chain that begins with another such base.",
+        "A base that references a chain that begins with another such base.",
         OBJECTS | objects | more | again,
         [Read(9, [ADA_MORE, GRACE, LIN])],
     )
@@ -130,7 +130,7 @@ def _of_some_rows() -> Iterator[CheckpointCase]:
     left_out, _ = act(referring(ACT + 1, [people], spread=BY_WHOLE_KEY | {"keys": {}}))
     yield CheckpointCase(
         "refers-to-no-family",
-        "A family that the spread does not name is gone.",
+        "A family that the spread does not name is dropped.",
         segment | left_out,
         [Read(6, [])],
     )
@@ -143,14 +143,14 @@ def _damaged() -> Iterator[CheckpointCase]:
     place = base.entry["offset"] + base.entry["length"] - 60
     yield CheckpointCase(
         "refers-to-what-is-damaged",
-        "A flipped bit in a frame that a base refers to.",
+        "A flipped bit in a frame that a base references.",
         OBJECTS | objects | {base.segment: flipped(source, place)},
         [Read(6, error=CORRUPTED)],
     )
     gone = {name: data for name, data in OBJECTS.items() if name != base.segment}
     yield CheckpointCase(
         "refers-to-what-is-missing",
-        "A segment is gone that a base refers to.",
+        "A segment that a base references is missing.",
         gone | objects,
         [Read(6, error=MISSING)],
     )
@@ -183,9 +183,9 @@ def _damaged() -> Iterator[CheckpointCase]:
         "no-columns": BY_WHOLE_KEY | {"keys": {"default": [[]]}},
         "columns-that-are-none": BY_WHOLE_KEY | {"keys": {"default": [["id"]]}},
     }.items():
-        yield crafted(f"by-{name}", "It cannot be told which rows it has.", spread=spread)
+        yield crafted(f"by-{name}", "The rows of the base are unknown.", spread=spread)
     segment, people = _people()
-    # The source of partition 3 of 10 has rows of partitions 3 and 8 only.
+    # The source of partition 3 of 10 has only rows of partitions 3 and 8.
     spread = BY_WHOLE_KEY | {"partitions": 10, "sourcePartitions": 5}
     objects, _ = act(referring(ACT + 1, [people], spread=spread))
     yield CheckpointCase(

@@ -1,6 +1,6 @@
 """Encodes rows in Spark's UnsafeRow form; it shares no code with the package under test.
 
-Types are those of Spark's schema JSON. Values are what pyarrow gives back for them: `date`,
+Types are those of Spark's schema JSON. Values are those that pyarrow returns for them: `date`,
 `datetime` (with a time zone for `timestamp`), `timedelta`, `Decimal`, dictionaries for structs,
 lists for arrays, lists of pairs for maps, (months, days, nanoseconds) for intervals.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 MICROSECOND = timedelta(microseconds=1)
 
-# Types that lie in their cell: how `struct` packs them, and what is packed.
+# Types that are stored in their cell: the format for `struct`, and the packed value.
 FIXED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "boolean": ("<?", bool),
     "byte": ("<b", int),
@@ -33,7 +33,7 @@ FIXED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def struct_type(**types: Any) -> dict[str, Any]:
-    """A `StructType` with nullable fields of these types, as JSON."""
+    """Returns a `StructType` with nullable fields of these types, as JSON."""
     fields = [
         {"name": name, "type": kind, "nullable": True, "metadata": {}}
         for name, kind in types.items()
@@ -47,7 +47,7 @@ def encode_row(schema: Mapping[str, Any], values: Mapping[str, Any]) -> bytes:
 
 
 def cell_width(kind: Any) -> int:
-    """Bytes of a cell within an array; within a row it always has 8."""
+    """Returns the bytes of a cell within an array; within a row it always has 8."""
     format_of = FIXED.get(kind) if isinstance(kind, str) else None
     return struct.calcsize(format_of[0]) if format_of else 8
 
@@ -63,18 +63,18 @@ def _encode_cells(
     width: Callable[[Any], int],
     decimal_room: int = 0,
 ) -> bytes:
-    """Null bits, then cells, then the values of variable length, each part in words of 8 bytes."""
+    """Encodes null bits, then cells, then variable-length values, each in words of 8 bytes."""
     nulls = sum(1 << i for i, (_, value) in enumerate(cells) if value is None)
     head = prefix + nulls.to_bytes((len(cells) + 63) // 64 * 8, "little")
     behind_at = len(head) + len(_padded(bytes(sum(width(kind) for kind, _ in cells))))
     fixed, behind = b"", b""
     for kind, value in cells:
         cell = b"" if value is None else _in_cell(kind, value)
-        # A row has room for any value of a large decimal, also where it is null now.
+        # A row has space for any value of a large decimal, also if it is null now.
         digits = _decimal_type(kind)
         room = decimal_room if digits is not None and digits[0] > 18 else 0
         if cell is None or room:
-            raw = b"" if value is None else _behind(kind, value)
+            raw = b"" if value is None else _variable_part(kind, value)
             cell = struct.pack("<II", len(raw), behind_at + len(behind))
             behind += _padded(raw).ljust(room, b"\0")
         fixed += cell.ljust(width(kind), b"\0")
@@ -91,7 +91,7 @@ def _in_cell(kind: Any, value: Any) -> bytes | None:
     return None
 
 
-def _behind(kind: Any, value: Any) -> bytes:
+def _variable_part(kind: Any, value: Any) -> bytes:
     match kind:
         case "string":
             return bytes(value.encode())
@@ -112,7 +112,7 @@ def _behind(kind: Any, value: Any) -> bytes:
     digits = _decimal_type(kind)
     assert digits is not None, kind
     unscaled = _unscaled(value, digits[1])
-    # The shortest two's complement, as BigInteger.toByteArray gives it.
+    # The shortest two's complement, like BigInteger.toByteArray.
     size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length()) // 8 + 1
     return unscaled.to_bytes(size, "big", signed=True)
 

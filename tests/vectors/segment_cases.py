@@ -1,4 +1,4 @@
-"""Segments, sound and damaged, and what a reader must make of them."""
+"""Segments, intact and corrupted, and the result of reading them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ EPOCH = 6
 
 @dataclass(frozen=True)
 class ObjectCase:
-    """One vector: the bytes of a cut or a segment, its name, and what must come of it.
+    """One vector: the bytes of a cut or a segment, its name, and the expected result.
 
-    `layer` says how far the reader of a segment gets: "segment" is header, table and trailer,
-    "frame" is the frames at the places that the table tells.
+    `layer` is the part in which a reader of a segment fails: "segment" is header, table and
+    trailer, "frame" is the frames at the offsets in the table.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ObjectCase:
 def delta_of(
     version: int, changes: Sequence[Change], keys: int, *, partition: int = 3, codec: str = "none"
 ) -> Placed:
-    """The delta from the version before, of a store of operator 0."""
+    """Returns the delta that follows the previous version, of a store of operator 0."""
     parent = (version - 1, version_id(version - 1) if version > 1 else None)
     families = [FAMILY] if version == 1 else []
     identity = identity_of(version, parent=parent, families=families) | {"partition": partition}
@@ -73,7 +73,7 @@ SEGMENT = encode_segment(segment_identity(EPOCH), FRAMES)
 
 
 def segments() -> list[ObjectCase]:
-    """All vectors of segments; a name is that of the file."""
+    """Returns all vectors of segments; the name is that of the file."""
     return [
         *_sound_segments(),
         *_flipped_segments(),
@@ -109,7 +109,7 @@ def _sound_segments() -> Iterator[ObjectCase]:
 
 
 def _flipped_segments() -> Iterator[ObjectCase]:
-    """One bit of each field; the format version is left out, where either error is right."""
+    """Flips one bit of each field except the format version, where either error is right."""
     frames = 16 + len(SEGMENT.identity)
     table = frames + len(SEGMENT.frames)
     trailer = table + len(SEGMENT.table)
@@ -148,7 +148,7 @@ def _truncated_segments() -> Iterator[ObjectCase]:
     }
     for name, place in places.items():
         yield _segment(f"truncated-{name}", f"Cut to {place} bytes.", data[:place])
-    yield _segment("trailing-byte", "A byte behind the trailer.", data + b"\0")
+    yield _segment("trailing-byte", "An extra byte after the trailer.", data + b"\0")
 
 
 def _crafted_segments() -> Iterator[ObjectCase]:

@@ -1,4 +1,4 @@
-"""Directories of frames, and what reading their versions must give."""
+"""Directories of frames, and the results of reading their versions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ class Read:
 
 @dataclass(frozen=True)
 class StoreCase:
-    """One vector: files by name, and what reading them must give."""
+    """One vector: files by name, and the result of reading them."""
 
     name: str
     doc: str
@@ -67,7 +67,7 @@ def delta(
     own_id: str | None = None,
     families: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, bytes]:
-    """A delta under its name; its parent is the version before unless another is given."""
+    """Returns a delta under its name; by default its parent is the previous version."""
     before = version - 1
     parent = parent or (ROOT if before == 0 else (before, version_id(before)))
     families = families or ([FAMILY] if parent[0] == 0 else [])
@@ -77,7 +77,7 @@ def delta(
 
 
 def base(version: int, rows: Sequence[Change], *, own_id: str | None = None) -> dict[str, bytes]:
-    """A base under its name."""
+    """Returns a base under its name."""
     identity = identity_of(version, families=[FAMILY], own_id=own_id)
     data = encode_frame("base", identity, [rows] if rows else [], len(rows)).joined()
     return {f"{version:020d}-{identity['id']}.base": data}
@@ -114,13 +114,13 @@ def stores() -> list[StoreCase]:
         ),
         StoreCase(
             "foreign-files",
-            "Names that are no frames are passed over.",
+            "Names that are no frames are ignored.",
             {**CHAIN, **foreign},
             CHAIN_READS,
         ),
         StoreCase(
             "base-and-deltas",
-            "What the base stands for is gone; later deltas build on it.",
+            "The frames before the base are missing; later deltas build on it.",
             {**base(2, [ADA_MORE, GRACE, LIN]), **_without(_without(CHAIN, 1), 2)},
             [Read(1, error=MISSING), *CHAIN_READS[1:]],
         ),
@@ -153,7 +153,7 @@ def _families() -> list[StoreCase]:
         Read(4, [ADA, GRACE]),
         Read(5, [ADA, GRACE, replace(LIN, family=1)]),
     ]
-    doc = "A family with lists comes, grows, is dropped with its rows, and comes back empty."
+    doc = "A family with lists is added, grows, is dropped with its rows, and is added again empty."
     return [StoreCase("families-come-and-go", doc, files, reads)]
 
 
@@ -178,7 +178,7 @@ def _attempts() -> list[StoreCase]:
         **delta(2, [LIN], 2, own_id=RETRY),
         **delta(3, [ADA_MORE], 2),
     }
-    doc = "Version 2 was committed twice: the greater id counts unless the other one is asked for."
+    doc = "Version 2 was committed twice: the greater id counts unless the other one is requested."
     reads = [
         Read(2, [ADA, LIN]),
         Read(2, [ADA, LIN], version_id=RETRY),
@@ -210,7 +210,7 @@ def _broken() -> list[StoreCase]:
     return [
         StoreCase(
             "delta-missing",
-            "A delta in the middle is gone.",
+            "A delta in the middle is missing.",
             _without(CHAIN, 2),
             [untouched, Read(2, error=MISSING), Read(3, error=MISSING), Read(4, error=MISSING)],
         ),
@@ -233,7 +233,7 @@ def _broken() -> list[StoreCase]:
         ),
         StoreCase(
             "base-damaged",
-            "A damaged base is never passed over, although its deltas are there.",
+            "A corrupted base is never skipped, although its deltas exist.",
             {**CHAIN, base_name: flipped},
             [*CHAIN_READS[:2], Read(3, error=CORRUPTED), Read(4, error=CORRUPTED)],
         ),
