@@ -123,7 +123,7 @@ def test_earlier_cuts_expire(spark: SparkSession, tmp_path: Path, settings: dict
     assert Checkpoint(it.checkpoint).cut().referenced_bytes == last.referenced_bytes
     is_intact(it.checkpoint)
     assert it.state() == it.expected(3)
-    with pytest.raises(RequestError, match="there is no epoch 1 to go back to") as raised:
+    with pytest.raises(RequestError, match="epoch 1 is not stored") as raised:
         cleancut.rollback(it.checkpoint, 1)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     refer(it, 4)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 FILES = 3
 NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
-BEHIND = "an operator behind it drops late rows, and Cleancut cannot prove that none would be late"
+BEHIND = "a downstream operator drops late rows, and it is unknown whether its rows would be late"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ QUERIES = {
     "limit": AlignedQuery(lambda rows: rows.limit(10_000), {0: "globalLimit is not captured yet"}),
     "divided already": AlignedQuery(
         of_distinct,
-        {0: "its input is divided by its keys already, so there is no exchange"},
+        {0: "its input is already partitioned by its keys, so there is no exchange"},
         key=("key",),
     ),
     "after an outer join": AlignedQuery(after_outer_join, {1: BEHIND}),

@@ -86,7 +86,7 @@ def test_each_operator_and_variable_gets_its_rows(spark: SparkSession, tmp_path:
     ]
     for rows, reason in (
         ({(0, "all"): before}, "value ARRAY<STRUCT<n: BIGINT>>"),
-        ({1: before}, "are to have the columns key STRUCT<k: INT>"),
+        ({1: before}, "must have the columns key STRUCT<k: INT>"),
         ({2: before}, "no stateful operator 2"),
         ({(0, "count"): before, (0, "default", "count"): before}, "given twice"),
     ):

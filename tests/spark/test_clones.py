@@ -113,8 +113,14 @@ def test_an_impossible_clone_is_refused(spark: SparkSession, tmp_path: Path) -> 
     free = str(tmp_path / "free")
     refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: cleancut.clone(it.checkpoint, other.checkpoint), "there is a checkpoint at"),
-        (lambda: cleancut.clone(it.checkpoint, it.checkpoint), "cannot be made where it is"),
-        (lambda: cleancut.clone(it.checkpoint, f"{it.checkpoint}/in"), "lies within it"),
+        (
+            lambda: cleancut.clone(it.checkpoint, it.checkpoint),
+            "the target must be another location",
+        ),
+        (
+            lambda: cleancut.clone(it.checkpoint, f"{it.checkpoint}/in"),
+            "is inside the source location or contains it",
+        ),
         (lambda: cleancut.clone(it.checkpoint, free, 9), "no epoch 9"),
         (lambda: cleancut.clone(it.checkpoint, "s3://bucket/q"), "cannot be committed by cuts"),
     ]

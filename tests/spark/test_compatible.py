@@ -332,7 +332,7 @@ def test_invalid_queries_and_checkpoints_are_refused(spark: SparkSession, tmp_pa
     job = Job(spark, tmp_path, "cuts")
     job.add()
     assert job.start(counted(job, job.session()), "update") is None
-    with pytest.raises(RequestError, match="not a streaming one") as refused:
+    with pytest.raises(RequestError, match="not streaming") as refused:
         cleancut.check_compatibility(job.checkpoint, spark.range(3))
     assert refused.value.error_id == REFUSED
     with pytest.raises(RequestError) as absent:

@@ -78,7 +78,7 @@ def test_an_edit_whose_epoch_is_taken_names_that_epoch(spark: SparkSession, tmp_
         return state.withColumn("value", f.struct(planning("value.count").alias("count")))
 
     plan = cleancut.edit(it.checkpoint, 0, change)
-    with pytest.raises(RequestError, match="somebody else has written epoch 3 meanwhile"):
+    with pytest.raises(RequestError, match="another writer has added epoch 3"):
         plan.apply()
     # That query continues.
     assert not (log / "4").exists()
@@ -126,11 +126,11 @@ def test_invalid_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
         (lambda: plan(bump, 7), r"no stateful operator 7; there are 0 \(stateStoreSave\)"),
         (lambda: plan(bump, store="left"), "no store 'left'; there are default"),
         (lambda: plan(bump, family="f"), "no column family 'f'; there are default"),
-        (lambda: plan(lambda state: state.select("key")), "are to have the columns"),
-        (lambda: plan(lambda state: state.withColumn("more", f.lit(1))), "are to have the columns"),
+        (lambda: plan(lambda state: state.select("key")), "must have the columns"),
+        (lambda: plan(lambda state: state.withColumn("more", f.lit(1))), "must have the columns"),
         (
             lambda: plan(lambda s: s.withColumn("value", f.struct(f.lit("a").alias("count")))),
-            "are to have the columns",
+            "must have the columns",
         ),
     ]
     for call, reason in refusals:

@@ -251,7 +251,7 @@ def test_an_expiry_that_spark_would_ignore_is_refused(spark: SparkSession, tmp_p
             it.edit(variable, lambda state: with_expiry(state, 1, past))
         with pytest.raises(RequestError, match="no key, or no value"):
             it.edit(variable, lambda state: with_expiry(state, 1, none))
-    with pytest.raises(RequestError, match="it is an index that Spark keeps"):
+    with pytest.raises(RequestError, match="it is an index that Spark maintains"):
         it.edit("$ttl_total", lambda state: state)
 
 

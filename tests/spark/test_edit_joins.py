@@ -304,10 +304,10 @@ def test_invalid_rows_of_a_side_are_refused(spark: SparkSession, tmp_path: Path)
         return rows.union(added)
 
     refusals: list[tuple[Callable[[], object], str]] = [
-        (lambda: edit(), "say the side, 'left' or 'right', and no store"),
-        (lambda: edit(store="left-keyToNumValues"), "have to agree with each other"),
-        (lambda: edit(family="left-tsWithKey"), "have to agree with each other"),
-        (lambda: edit(lambda rows: rows.drop("matched"), side="left"), "are to have the columns"),
+        (lambda: edit(), "use the side, 'left' or 'right', instead of a store"),
+        (lambda: edit(store="left-keyToNumValues"), "must agree with each other"),
+        (lambda: edit(family="left-tsWithKey"), "must agree with each other"),
+        (lambda: edit(lambda rows: rows.drop("matched"), side="left"), "must have the columns"),
         (lambda: edit(unmatched, side="left"), "no key, or no value"),
     ]
     if version == 4:

@@ -180,7 +180,7 @@ def test_a_provider_that_this_spark_cannot_write_is_refused(query: Counts) -> No
     query.begin(PROVIDER_CLASS)
     query.run()
     before = query.bytes()
-    with pytest.raises(RequestError, match=r"do this on Spark 4\.2 or later") as raised:
+    with pytest.raises(RequestError, match=r"use Spark 4\.2 or later") as raised:
         cleancut.convert(query.checkpoint, provider="rocksdb").apply()
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
     # The previous run may still write snapshots.
@@ -278,7 +278,7 @@ def test_invalid_and_foreign_checkpoints_are_refused(query: Counts, tmp_path: Pa
     assert raised.value.error_id == "CLEANCUT_CHECKPOINT_NOT_FOUND"
     assert not (tmp_path / "none").exists()
     query.begin(HDFS)
-    with pytest.raises(RequestError, match="not Cleancut's"):
+    with pytest.raises(RequestError, match="instead of Cleancut"):
         cleancut.convert(query.checkpoint, provider="rocksdb")
 
 
@@ -288,7 +288,7 @@ def test_an_uncommitted_epoch_is_run_first(query: Counts) -> None:
     commit = Path(query.checkpoint) / "commits" / "1"
     entry = commit.read_bytes()
     commit.unlink()
-    with pytest.raises(RequestError, match="epoch 1 has been begun and not committed"):
+    with pytest.raises(RequestError, match="epoch 1 has begun and is not committed"):
         cleancut.convert(query.checkpoint)
     commit.write_bytes(entry)
     cleancut.convert(query.checkpoint).apply()

@@ -151,7 +151,7 @@ def test_a_killed_rollback_is_discarded_by_a_rollback_to_the_last_epoch(
     uncommit(it.checkpoint, 5)
     with pytest.raises(START_REFUSED):
         it.run()
-    with pytest.raises(RequestError, match=r"epoch 3 has been begun .* go back first"):
+    with pytest.raises(RequestError, match=r"epoch 3 has begun .* roll back first"):
         cleancut.rescale(it.checkpoint, 6)
     plan = cleancut.rollback(it.checkpoint, 2)
     assert (plan.source, plan.last) == (2, 2)
@@ -161,7 +161,7 @@ def test_a_killed_rollback_is_discarded_by_a_rollback_to_the_last_epoch(
     assert it.run() == [done.epoch + 1]
     assert it.given[done.epoch + 1].keys() <= it.state().keys()
     assert it.state() == it.expected(4)
-    with pytest.raises(RequestError, match=f"epoch {done.epoch + 1} is its last one already"):
+    with pytest.raises(RequestError, match=f"epoch {done.epoch + 1} is already the last one"):
         cleancut.rollback(it.checkpoint, done.epoch + 1)
 
 
@@ -171,17 +171,17 @@ def test_an_impossible_rollback_is_refused(query: Callable[[str], Epochs]) -> No
     it.run()
     long_ago = datetime.now() - timedelta(days=1)
     refusals: list[tuple[Any, str]] = [
-        (2, "epoch 2 is its last one already"),
-        (7, "no epoch 7 to go back to; there are those from 0 to 2"),
+        (2, "epoch 2 is already the last one"),
+        (7, "epoch 7 is not stored; committed epochs 0 to 2"),
         ("none", "no savepoint 'none'"),
         ("no/ne", "'no/ne' cannot be the name"),
-        (long_ago, "no epoch was committed by"),
+        (long_ago, "no stored epoch was committed by"),
     ]
     for to, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:
             cleancut.rollback(it.checkpoint, to)
         assert raised.value.error_id == REFUSED
-    with pytest.raises(RequestError, match="no rollback that could be undone"):
+    with pytest.raises(RequestError, match="contain no rollback to undo"):
         cleancut.rollback(it.checkpoint, undo=True)
     for wrong in ({}, {"to": 1, "undo": True}, {"to": 1.5}):
         with pytest.raises(TypeError):
@@ -194,9 +194,9 @@ def test_a_provider_that_cannot_choose_a_version_is_refused(
     it = Epochs(spark, tmp_path, {PROVIDER_KEY: HDFS} | FIRST)
     it.add(3)
     it.run()
-    with pytest.raises(RequestError, match="convert it first"):
+    with pytest.raises(RequestError, match="convert the checkpoint first"):
         cleancut.rollback(it.checkpoint, 1)
-    with pytest.raises(RequestError, match="convert it first"):
+    with pytest.raises(RequestError, match="convert the checkpoint first"):
         cleancut.rescale(it.checkpoint, 2)
     cleancut.convert(it.checkpoint).apply()
     # It had the other provider at that epoch.
@@ -304,12 +304,12 @@ def test_a_repeated_operation_completes_the_log_of_the_file_sink(
     it = Written(spark, tmp_path)
     it.run(5)
     assert (tmp_path / "out" / "_spark_metadata" / "3.compact").exists()
-    with pytest.raises(RequestError, match="no sink of files has written there"):
+    with pytest.raises(RequestError, match="no file sink has written there"):
         cleancut.rollback(it.checkpoint, 2, file_sink=str(tmp_path / "elsewhere"))
     # Killed after its commit.
     cleancut.rollback(it.checkpoint, 2).apply()
     again = cleancut.rollback(it.checkpoint, 2, file_sink=it.output)
-    assert again.notes == ("Epoch 6 is committed; what is left is to tell the sink of it.",)
+    assert again.notes == ("Epoch 6 is committed; the file sink still has to be updated.",)
     assert it.seen() == list(range(5))
     again.apply(it.session)
     assert it.seen() == list(range(3))
@@ -318,7 +318,7 @@ def test_a_repeated_operation_completes_the_log_of_the_file_sink(
     # If Spark has compacted and deleted entries, their epochs are unknown.
     for name in ("2", "3.compact"):
         (tmp_path / "out" / "_spark_metadata" / name).unlink()
-    with pytest.raises(RequestError, match="deleted that of epoch"):
+    with pytest.raises(RequestError, match="deleted the entry of epoch"):
         cleancut.rollback(it.checkpoint, 2, file_sink=it.output)
 
 
@@ -374,7 +374,7 @@ def test_in_flight_rows_are_restored_by_a_rollback(spark: SparkSession, tmp_path
     if STATE_FOR_SPARK.is_here:
         acts.append(lambda: cleancut.clone(location, clone, provider="rocksdb"))
     for act in acts:
-        with pytest.raises(RequestError, match="rows in flight, which only cuts can hold"):
+        with pytest.raises(RequestError, match="in-flight rows, which only cuts can store"):
             act()
     cloned = cleancut.clone(location, clone, to).apply()
     assert in_flight_by_partition(cut_of(clone)) == flying

@@ -163,7 +163,7 @@ object CleancutCoordinator {
     val node = mapper.createObjectNode()
     node.put("minPauseMs", asked.minPauseMs).put("intervalMs", asked.intervalMs)
     asked.dollarsPerDay.foreach(node.put("dollarsPerDay", _))
-    node.put("boughtMs", of.boughtMs)
+    node.put("boughtMs", of.budgetIntervalMs)
     asked.tolerableFailures.foreach(node.put("tolerableFailures", _))
     node.put("autopause", asked.autopause)
     val beside = DriverCuts.maintenance(location).status

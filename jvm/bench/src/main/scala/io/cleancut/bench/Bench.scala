@@ -2,27 +2,30 @@ package io.cleancut.bench
 
 import io.cleancut.bench.capture.CompareCapture
 import io.cleancut.bench.commits.{CompareScale, CompareWatching}
-import io.cleancut.bench.operations.{CompareActs, CompareRewrites}
+import io.cleancut.bench.operations.{CompareOperations, CompareRewrites}
 import io.cleancut.bench.queries.{CompareQueries, CompareSequence, NexmarkEvents, NexmarkQuery}
 import io.cleancut.bench.stores.CompareStores
 
 /**
- * All benchmarks, or those that are named: `stores`, `restarts`, `scans`, `growth`, `memory`,
- * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `acts`, `grown`, `watching`,
- * `sequence`.
+ * Runs all benchmarks, or the named ones: `stores`, `restarts`, `scans`, `growth`, `memory`,
+ * `queries`, `latency`, `nexmark`, `scale`, `capture`, `rewrite`, `operations`, `grown`,
+ * `watching`, `sequence`.
  *
  * Options, all with defaults: `keys=10000,100000,1000000` (sizes of the stores),
- * `managers=FileContextBased` (Spark's own for local disks; also `FileSystemBased`), `turns=5`
- * (runs of each provider, in turn), `query=join` (only queries with this in their name),
- * `before=/directory/of/classes` (of another build of Cleancut, beside which single stores are
- * measured). Of `nexmark`: `query=4,8`, `events=100000` (an epoch), `rate=10000` (events a second
- * of their own time), `inflight=100` (auctions open at a time), `people=1000` (active at a time),
- * `fill=5` (epochs before). Of `scale`: `partitions=25,1000,10000` (of four stores each),
- * `delay=0,50` (milliseconds of a request), `chain=6,41` (deltas between bases), `format=1` (of
- * Spark's checkpoint), `inflight=0,1` (in-flight rows). Of `acts`: `partitions=24,2400,10000` (of
- * four stores each). Of `grown`: `partitions=40`, `fills=100` (epochs before). Of `watching`:
- * `partitions=4,40`; its turns are pairs. Of `sequence`: `events=1000000`, `keys=10,1000`. Those of
- * `capture` are in [[CompareCapture.Options]].
+ * `managers=FileContextBased` (Spark's checkpoint file manager for local disks; also
+ * `FileSystemBased`), `turns=5` (runs of each provider, interleaved), `query=join` (only queries
+ * whose name contains the text), `before=/directory/of/classes` (another build of Cleancut to
+ * compare single stores with).
+ *
+ * Options of `nexmark`: `query=4,8`, `events=100000` (per epoch), `rate=10000` (events per second
+ * of event time), `inflight=100` (open auctions), `people=1000` (active people), `fill=5` (epochs
+ * before the measurement). Options of `scale`: `partitions=25,1000,10000` (with four stores each),
+ * `delay=0,50` (milliseconds per request), `chain=6,41` (deltas between bases), `format=1` (Spark's
+ * checkpoint format), `inflight=0,1` (in-flight rows). Options of `operations`:
+ * `partitions=24,2400,10000` (with four stores each). Options of `grown`: `partitions=40`,
+ * `fills=100` (epochs before the measurement). Options of `watching`: `partitions=4,40`; its turns
+ * are pairs. Options of `sequence`: `events=1000000`, `keys=10,1000`. Options of `capture`:
+ * [[CompareCapture.Options]].
  */
 object Bench {
   private val Kinds = Seq(
@@ -37,7 +40,7 @@ object Bench {
     "scale",
     "capture",
     "rewrite",
-    "acts",
+    "operations",
     "grown",
     "watching",
     "sequence"
@@ -80,10 +83,10 @@ object Bench {
           numbers("format", "1").head,
           numbers("inflight", "0,1").map(_ == 1)
         )
-      case "capture" => CompareCapture.run(CompareCapture.Options.parse(options))
-      case "rewrite" => CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3))
-      case "acts"    =>
-        CompareActs.run(list("partitions", "24,2400,10000").map(_.toInt), turns.getOrElse(3))
+      case "capture"    => CompareCapture.run(CompareCapture.Options.parse(options))
+      case "rewrite"    => CompareRewrites.run(keys("100000,1000000"), turns.getOrElse(3))
+      case "operations" =>
+        CompareOperations.run(list("partitions", "24,2400,10000").map(_.toInt), turns.getOrElse(3))
       case "grown" =>
         CompareQueries.grown(
           keys("100000,1000000,10000000"),

@@ -1,8 +1,8 @@
 package io.cleancut.base
 
 /**
- * Names of the classes that Spark, Hadoop and users load by name. What is below the entry points
- * compares them with settings, and depends on none of them.
+ * Names of the classes that Spark, Hadoop and users load by name. Lower layers compare them with
+ * settings without depending on these classes.
  */
 object ClassNames {
   val StateStoreProvider = "io.cleancut.CleancutStateStoreProvider"

@@ -4,8 +4,8 @@ import java.security.SecureRandom
 import java.util.concurrent.TimeUnit
 
 /**
- * Time and randomness of the whole library. Everything that waits, stamps or makes ids takes one,
- * so that tests and simulations can put in their own; direct calls elsewhere are a style error.
+ * Time and randomness of the library. All code that waits, reads the time or creates IDs uses a
+ * clock, so that tests and simulations can replace it; direct calls elsewhere are a style error.
  */
 trait Clock {
 

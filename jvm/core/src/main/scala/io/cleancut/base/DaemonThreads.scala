@@ -10,7 +10,7 @@ object DaemonThreads {
     thread
   }
 
-  /** No more threads than this at a time, and none without work. */
+  /** A pool with at most `max` threads, and none without work. */
   def pool(name: String, max: Int): ExecutorService = {
     val threads = new ThreadPoolExecutor(
       max,

@@ -5,14 +5,14 @@ import java.lang.ref.WeakReference
 import scala.collection.mutable
 
 /**
- * Values that a process shares for as long as somebody holds them, or they are among the last few
- * that were asked for. A process that lives long so forgets what it has had. Thread-safe.
+ * Values that a process shares while they are referenced, or while they are among the last few
+ * requested ones. So a long-lived process forgets old values. Thread-safe.
  */
 final class HeldValues[K, V <: AnyRef](recent: Int) {
   private val values = mutable.HashMap.empty[K, WeakReference[V]]
   private val latest = new Recent[K, V](recent)
 
-  /** The value of a key; of several that are made at once all get the same. */
+  /** The value of a key. Concurrent callers receive the same value. */
   def apply(key: K)(make: => V): V = synchronized(find(key)).getOrElse {
     val made = make
     synchronized(find(key).getOrElse(keep(key, made)))
@@ -23,9 +23,9 @@ final class HeldValues[K, V <: AnyRef](recent: Int) {
   }
 
   private def find(key: K): Option[V] = {
-    val found = values.get(key).flatMap(ref => Option(ref.get))
-    found.foreach(latest.put(key, _))
-    found
+    val value = values.get(key).flatMap(ref => Option(ref.get))
+    value.foreach(latest.put(key, _))
+    value
   }
 
   private def keep(key: K, made: V): V = {

@@ -1,11 +1,8 @@
 package io.cleancut.base
 
-/**
- * The store that a state version belongs to: one operator, one partition, one of Spark's store
- * names.
- */
+/** The store of a state version: operator, partition, and Spark's store name. */
 final case class StoreId(operator: Long, partition: Int, name: String) {
-  // A driver looks up tens of thousands of them at each epoch.
+  // A driver looks up tens of thousands of IDs in each epoch.
   @transient override lazy val hashCode: Int =
     (java.lang.Long.hashCode(operator) * 31 + partition) * 31 + name.hashCode
 
@@ -14,12 +11,12 @@ final case class StoreId(operator: Long, partition: Int, name: String) {
   override def toString: String = s"operator=$operator partition=$partition store=$name"
 }
 
-/** A partition of a stateful operator: the key of all stores and channels of one task. */
+/** A partition of a stateful operator: the key of all stores and shuffle inputs of one task. */
 final case class OperatorPartition(operator: Long, partition: Int)
 
 /**
- * One version of one store. Two task attempts that commit the same version number make two ids.
- * Version 0 is the empty store and has no id.
+ * One version of one store. Two task attempts that commit the same version number create two IDs.
+ * Version 0 is the empty store and has no ID.
  */
 final case class StateVersion(number: Long, id: String) {
   require(number > 0, s"only versions above 0 have an id, not $number")
@@ -36,14 +33,14 @@ object StateVersion {
     at == IdLength
   }
 
-  // Looked up, since a processor cannot foresee which it is, and a driver checks millions.
+  // A table, because the branch would be unpredictable, and a driver checks millions of IDs.
   private val digits = Array.tabulate(128)(c => (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))
 
   private def isDigit(c: Char) = c < 128 && digits(c.toInt)
 
   /**
-   * A new id: a UUID version 7 (RFC 9562) as 32 hexadecimal digits. Its first 48 bits are the time
-   * in milliseconds, so that of two attempts at a version the later one has the greater id.
+   * A new ID: a UUID version 7 (RFC 9562) as 32 hexadecimal digits. Its first 48 bits are the time
+   * in milliseconds, so that the later of two attempts at a version has the greater ID.
    */
   def newId(clock: Clock): String = {
     val bytes = clock.randomBytes(16)

@@ -6,44 +6,44 @@ import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 /**
- * What was read last, as far as it has room. Of those who ask for one thing at once one reads it
- * and the others wait; who asks for another waits for none of them. Thread-safe.
+ * A cache of the latest reads. If several callers request the same key concurrently, one of them
+ * reads and the others wait. Callers of different keys do not wait for each other. Thread-safe.
  *
  * @param maxBytes
- *   what all takes; what was asked for last is kept in any case
+ *   limit of all values; the value that was requested last is kept in any case
  * @param sizeOf
- *   what one takes of memory
+ *   size of a value in memory
  */
 final class SharedReads[K, V](maxBytes: Long, sizeOf: V => Long) {
   private type Reading = CompletableFuture[Option[V]]
 
-  // In the order in which they were asked for.
+  // In the order of their last requests.
   private val known = new java.util.LinkedHashMap[K, Reading](16, 0.75f, true)
   private val sizes = new java.util.HashMap[K, java.lang.Long]
   private var bytes = 0L
 
-  /** What there is under a key; if that is nothing, it is looked for again the next time. */
+  /** The value of a key. A missing value is read again at the next request. */
   @tailrec def apply(key: K)(read: => Option[V]): Option[V] = {
-    val own = new Reading
-    val other = synchronized(Option(known.putIfAbsent(key, own)))
-    val found = other.fold(Option(fetch(key, own, read)))(awaited)
-    // Who read it failed, perhaps only because its task was killed.
-    if (found.isDefined) found.get else apply(key)(read)
+    val reading = new Reading
+    val other = synchronized(Option(known.putIfAbsent(key, reading)))
+    val value = other.fold(Option(fetch(key, reading, read)))(awaited)
+    // The reading caller failed, perhaps only because its task was killed.
+    if (value.isDefined) value.get else apply(key)(read)
   }
 
-  /** What it holds of memory. */
+  /** Size of all values in memory. */
   def sizeBytes: Long = synchronized(bytes)
 
-  private def fetch(key: K, own: Reading, read: => Option[V]): Option[V] =
+  private def fetch(key: K, reading: Reading, read: => Option[V]): Option[V] =
     try {
-      val found = read
-      found.fold(forget(key, own))(keep(key, own, _))
-      own.complete(found)
-      found
+      val value = read
+      value.fold(forget(key, reading))(keep(key, reading, _))
+      reading.complete(value)
+      value
     } catch {
       case e: Throwable =>
-        forget(key, own)
-        own.completeExceptionally(e)
+        forget(key, reading)
+        reading.completeExceptionally(e)
         throw e
     }
 
@@ -51,8 +51,8 @@ final class SharedReads[K, V](maxBytes: Long, sizeOf: V => Long) {
     try Some(other.get())
     catch { case _: ExecutionException => None }
 
-  private def keep(key: K, own: Reading, value: V): Unit = synchronized {
-    if (known.get(key) eq own) {
+  private def keep(key: K, reading: Reading, value: V): Unit = synchronized {
+    if (known.get(key) eq reading) {
       val size = sizeOf(value)
       sizes.put(key, size)
       bytes += size
@@ -61,8 +61,8 @@ final class SharedReads[K, V](maxBytes: Long, sizeOf: V => Long) {
     }
   }
 
-  private def forget(key: K, own: Reading): Unit = synchronized {
-    if (known.get(key) eq own) drop(key)
+  private def forget(key: K, reading: Reading): Unit = synchronized {
+    if (known.get(key) eq reading) drop(key)
   }
 
   private def drop(key: K): Unit = {

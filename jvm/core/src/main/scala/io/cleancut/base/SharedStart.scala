@@ -5,13 +5,13 @@ import java.util.concurrent.{CompletableFuture, ExecutionException, Executor}
 import scala.annotation.tailrec
 
 /**
- * Does for one run after another what its tasks have to wait for, once. All who ask meanwhile share
- * what comes of it; who asks after a failure tries again.
+ * Performs the start of a run once, while its tasks wait. Callers during a start share its result;
+ * a caller after a failure tries again.
  *
  * @param begin
- *   may take long, and is called for one run at a time
+ *   the start, which may be slow; called for one run at a time
  * @param beforeWait
- *   called by a thread that is about to wait for what another one does
+ *   called by a thread that is about to wait for another thread
  */
 final private[cleancut] class SharedStart[A](
     begin: String => A,
@@ -21,13 +21,13 @@ final private[cleancut] class SharedStart[A](
 
   private var underWay = Option.empty[Start[A]]
 
-  /** What comes of it, which holds no thread but one of `threads`. */
+  /** The future result. It occupies no thread except one of `threads`. */
   def apply(runId: String, threads: Executor): CompletableFuture[A] = {
-    val own = new Start[A](runId)
-    val start = join(own)
-    if (start eq own) threads.execute { () =>
-      // Who waits is told.
-      try carryOut(own)
+    val started = new Start[A](runId)
+    val start = join(started)
+    if (start eq started) threads.execute { () =>
+      // The waiting callers receive the error.
+      try carryOut(started)
       catch { case _: Throwable => () }
       ()
     }
@@ -35,11 +35,13 @@ final private[cleancut] class SharedStart[A](
     else start.done.handle[Unit]((_, _) => ()).thenCompose[A](_ => apply(runId, threads))
   }
 
-  /** The same for a thread that waits, and which does it itself where nobody else is at it. */
+  /**
+   * The same for a caller that waits, and that performs the start itself if no other thread does.
+   */
   @tailrec def get(runId: String): A = {
-    val own = new Start[A](runId)
-    val start = join(own)
-    if (start eq own) carryOut(own)
+    val started = new Start[A](runId)
+    val start = join(started)
+    if (start eq started) carryOut(started)
     else if (start.runId == runId) await(start.done)
     else {
       await(start.done.handle[Unit]((_, _) => ()))
@@ -47,14 +49,14 @@ final private[cleancut] class SharedStart[A](
     }
   }
 
-  /** Returns when nobody is at it for this run, whatever has come of it. */
+  /** Returns when no thread performs the start of this run, regardless of the result. */
   def awaitOthers(runId: String): Unit = {
     val start = synchronized(underWay).filter(_.runId == runId)
-    start.foreach(of => await(of.done.handle[Unit]((_, _) => ())))
+    start.foreach(running => await(running.done.handle[Unit]((_, _) => ())))
   }
 
-  private def join(own: Start[A]): Start[A] = synchronized {
-    underWay = underWay.orElse(Some(own))
+  private def join(started: Start[A]): Start[A] = synchronized {
+    underWay = underWay.orElse(Some(started))
     underWay.get
   }
 
@@ -83,7 +85,7 @@ private object SharedStart {
     val done = new CompletableFuture[A]
   }
 
-  /** An interrupt ends the thread that it is meant for, and not those that wait for it. */
+  /** An interrupt ends the interrupted thread, but not the waiting ones. */
   private def forOthers(runId: String, failure: Throwable): Throwable = failure match {
     case e: InterruptedException =>
       new IllegalStateException(s"the start of run $runId was interrupted", e)

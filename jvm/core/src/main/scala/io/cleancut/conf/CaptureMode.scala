@@ -1,6 +1,6 @@
 package io.cleancut.conf
 
-/** When a task that holds its epoch up is overtaken. */
+/** When a task that delays its epoch is overtaken. */
 sealed trait CaptureMode
 
 object CaptureMode {
@@ -8,10 +8,10 @@ object CaptureMode {
   /** Never. */
   case object Aligned extends CaptureMode
 
-  /** As soon as it is a straggler. */
+  /** When it is a straggler. */
   case object Unaligned extends CaptureMode
 
-  /** When it has been a straggler for so long. */
+  /** When it has been a straggler for this time. */
   final case class Auto(timeoutNs: Long) extends CaptureMode
 
   val names: Seq[String] = Seq("aligned", "unaligned", "auto")
@@ -33,12 +33,12 @@ object CaptureMode {
  * When the stragglers of an epoch are overtaken.
  *
  * @param mode
- *   by which stragglers are overtaken
+ *   mode that decides about stragglers
  * @param maxEpochNs
- *   after which the whole epoch is
+ *   age at which all tasks of an epoch are overtaken
  * @param drainNs
- *   in an epoch that has no new input, and only takes up what is in flight: how long it lets its
- *   stragglers go on at least, counted from its first task
+ *   minimum time, from its first task, for stragglers of an epoch that has no new input and only
+ *   processes in-flight rows
  */
 final case class Capture(
     mode: CaptureMode,

@@ -3,16 +3,16 @@ package io.cleancut.conf
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 /**
- * How the channels of a query are cut.
+ * Settings of capture for the shuffle inputs of a query.
  *
  * @param maxEpochMs
  *   0 for no limit
  * @param splitsGroups
- *   whether a function may get the rows that a key has in an epoch in two
+ *   whether a function may receive the rows of a key in one epoch in two parts
  * @param requestTimeoutMs
- *   how long the coordinator may be at a request before it can answer
+ *   longest time that a request of the coordinator may take before it answers
  * @param drainMs
- *   in an epoch without new input; see [[Capture]]
+ *   minimum time in an epoch without new input; see [[Capture]]
  */
 final case class ChannelSettings(
     mode: CaptureMode,

@@ -1,14 +1,14 @@
 package io.cleancut.conf
 
 /**
- * One configuration key, declared in [[Keys]] and nowhere else.
+ * One configuration key. All keys are declared in [[Keys]].
  *
  * @param shortName
- *   the part behind [[Keys.Prefix]]
+ *   the part after [[Keys.Prefix]]
  * @param doc
- *   what it does and what a higher or lower value costs
+ *   description, with the costs of higher and lower values
  * @param since
- *   the first release that knows it
+ *   first release with the key
  */
 final case class Key[A](
     shortName: String,
@@ -21,7 +21,7 @@ final case class Key[A](
 
   def defaultText: String = keyType.render(default)
 
-  /** The value in `confs`, the default where it is not set, or a sentence about what is wrong. */
+  /** The value in `confs`, the default if it is not set, or a description of the problem. */
   def read(confs: Map[String, String]): Either[String, A] =
     confs.get(name) match {
       case None       => Right(default)

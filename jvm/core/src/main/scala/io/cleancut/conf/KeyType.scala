@@ -1,10 +1,10 @@
 package io.cleancut.conf
 
 /**
- * How the values of a key are written.
+ * Syntax of the values of a key.
  *
  * @param unit
- *   what a value counts, for the reader of the documentation
+ *   unit of a value, for the documentation
  */
 final class KeyType[A] private (
     val unit: String,
@@ -13,7 +13,7 @@ final class KeyType[A] private (
     val render: A => String
 ) {
 
-  /** The value, or what is wrong with the text. */
+  /** The value, or the problem with the text. */
   def parse(text: String): Either[String, A] =
     parser(text.trim).toRight(s"must be $allowed, not '$text'")
 }
@@ -43,7 +43,7 @@ object KeyType {
       renderMs
     )
 
-  /** A size in bytes, or [[Auto]], which leaves it to the program. */
+  /** A size in bytes, or [[Auto]] for an automatic value. */
   def bytesOrAuto(min: Long): KeyType[Long] =
     new KeyType[Long](
       "bytes",
@@ -61,7 +61,7 @@ object KeyType {
       renderBytes
     )
 
-  /** One of some words. */
+  /** One of several words. */
   def word(unit: String, words: Seq[String]): KeyType[String] =
     new KeyType[String](
       unit,
@@ -70,11 +70,11 @@ object KeyType {
       identity
     )
 
-  /** One of some words, or nothing, which leaves it to the program. */
+  /** One of several words, or None for an automatic value. */
   def wordOrAuto(unit: String, words: Seq[String]): KeyType[Option[String]] =
     textOrAuto(unit, words.init.mkString(", ") + s" or ${words.last}", words.contains(_))
 
-  /** A text, or nothing, which leaves it to the program. */
+  /** A text, or None for an automatic value. */
   def textOrAuto(
       unit: String,
       allowed: String,
@@ -87,7 +87,7 @@ object KeyType {
       _.getOrElse(AutoText)
     )
 
-  /** The value of a size that is left to the program. */
+  /** The value of an automatic size. */
   val Auto: Long = -1L
 
   private val AutoText = "auto"
@@ -108,7 +108,7 @@ object KeyType {
     s"${bytes / size}$unit"
   }
 
-  // From the longest down, so that rendering picks the largest unit that divides.
+  // Longest unit first, so that rendering uses the largest unit that divides.
   private val DurationUnits = Seq("h" -> 3600000L, "m" -> 60000L, "s" -> 1000L, "ms" -> 1L)
   private val DurationText = "(\\d{1,12})\\s*([a-z]+)".r
 

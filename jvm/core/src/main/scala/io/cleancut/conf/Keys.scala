@@ -1,12 +1,12 @@
 package io.cleancut.conf
 
 /**
- * Every configuration key of Cleancut. What Spark has a key for already (versions to keep, deltas
- * before a snapshot, maintenance interval) is read from Spark's key and has none here.
+ * All configuration keys of Cleancut. Settings for which Spark has a key (versions to keep, deltas
+ * before a snapshot, maintenance interval) are read from Spark's key.
  */
 object Keys {
 
-  /** Spark hands the keys below `spark.sql.streaming.stateStore.` to executors, and no others. */
+  /** Spark passes only keys with the prefix `spark.sql.streaming.stateStore.` to executors. */
   val Prefix = "spark.sql.streaming.stateStore.cleancut."
 
   private val MaxRetentionMs = 366L * 24 * 3600 * 1000
@@ -62,9 +62,9 @@ object Keys {
 
   val CompressionLevel: Key[Int] = Key(
     "compressionLevel",
-    doc = "How hard zstd works on what a commit writes. A higher level makes smaller files and " +
-      "costs processor time within the task at every commit; a negative level is faster than 1 " +
-      "and compresses less. Files of any level can be read whatever the level is now.",
+    doc = "zstd compression level of the files that a commit writes. A higher level makes " +
+      "smaller files and costs CPU time within the task at every commit. A negative level is " +
+      "faster than 1 and compresses less. Files of all levels can be read with any setting.",
     default = -2,
     KeyType.int("zstd level", min = -7, max = 19),
     since = "0.1.0"
@@ -85,10 +85,10 @@ object Keys {
   val MergedAggregation: Key[Boolean] = Key(
     "mergedAggregation",
     doc =
-      "Whether the state of a group is merged with what an epoch has for it where it is read, " +
-        "and results are computed where it is saved, for which Spark builds a hash map each. For " +
-        "groupBy with functions of fixed size, such as those of numbers; rows and state are the " +
-        "same. false leaves Spark's plan as it is, which may be changed with each start.",
+      "Whether the state of a group is merged with the rows of an epoch where it is read, and " +
+        "results are computed where it is saved. Spark builds a hash map for each instead. It " +
+        "applies to groupBy with functions of fixed size, such as those of numbers. Rows and " +
+        "state are the same. false keeps Spark's plan. You can change it at each start.",
     default = true,
     KeyType.boolean,
     since = "0.1.0"
@@ -119,29 +119,28 @@ object Keys {
 
   val StatePartitions: Key[Option[String]] = Key(
     "statePartitions",
-    doc = "Over how many partitions the state of a query is spread. auto is as it is in its " +
-      "checkpoint; a query that is new has spark.sql.shuffle.partitions. With a number a query " +
-      "that has another one is rescaled when it is started, by an epoch of its own, which takes " +
-      "as long as its state is read and written; with cuts, and a multiple or a part of what it " +
-      "has, about a second. Its state store provider does not matter. Where that cannot be done " +
-      "yet, because an epoch has been begun and not committed, a warning says so, and the next " +
-      "start does it. Not for queries that write to Spark's own sink of files: use " +
-      "cleancut.rescale with file_sink.",
+    doc = "The number of state partitions. auto keeps the number in the checkpoint; a new query " +
+      "uses spark.sql.shuffle.partitions. If the checkpoint has another number, the query is " +
+      "rescaled at its start by a separate epoch. It takes as long as reading and writing the " +
+      "state, or about a second with cuts and a multiple or divisor of the current number. The " +
+      "provider of the state does not matter. If a rescale is not possible yet, because an " +
+      "uncommitted epoch exists, a warning is logged and the next start rescales. It is not " +
+      "supported for queries that write to Spark's file sink: use cleancut.rescale with file_sink.",
     default = None,
     KeyType.textOrAuto(
       "partitions",
       s"or a whole number from 1 to $MaxPartitions",
-      text => text.toIntOption.exists(of => of >= 1 && of <= MaxPartitions)
+      text => text.toIntOption.exists(n => n >= 1 && n <= MaxPartitions)
     ),
     since = "0.1.0"
   )
 
   val ChangeFeed: Key[String] = Key(
     "changeFeed",
-    doc = "What a commit keeps of the changes of a key that an epoch changed more than once, and " +
-      "so what readChangeFeed of Spark's statestore source shows. last is what became of the " +
-      "key. all is every change, as Spark's own providers write them: larger files, and more " +
-      "work to restore. It holds for epochs from then on.",
+    doc = "The changes that a commit stores for a key that an epoch changed more than once, and " +
+      "that readChangeFeed of Spark's statestore source shows. last is the last change of the " +
+      "key. all is every change, as Spark's providers write them, with larger files and more " +
+      "work to restore. It applies to epochs that run with it.",
     default = "last",
     KeyType.word("changes", Seq("last", "all")),
     since = "0.1.0"
@@ -172,10 +171,10 @@ object Keys {
 
   val RealTimeMode: Key[Boolean] = Key(
     "realTimeMode",
-    doc = "Keeps the state of a session's queries in Cleancut without providerClass, which must " +
-      "then stay unset: Spark refuses a query in real-time mode in a session that names any " +
-      "provider but RocksDB. It needs the session extension, and holds for all queries that are " +
-      "started while it is true, in real-time mode or not.",
+    doc = "Uses Cleancut for the queries of a session without providerClass, which must be " +
+      "unset: Spark refuses queries in real-time mode in a session that sets another provider " +
+      "than RocksDB. It requires the session extension and applies to all queries that start " +
+      "while it is true, in real-time mode or not.",
     default = false,
     KeyType.boolean,
     since = "0.1.0"
@@ -183,12 +182,12 @@ object Keys {
 
   val Cuts: Key[Option[String]] = Key(
     "cuts",
-    doc = "Whether cuts commit the epochs of a query whose checkpoint location is on a file " +
-      "system of Hadoop: tasks that commit at about the same time share a file, a second driver " +
-      "is fenced, and cuts can be listed and kept. It needs the file manager " +
-      "io.cleancut.CleancutCheckpointFileManager. auto goes on as the checkpoint is: with cuts " +
-      "if it has any. true begins with cuts, in a checkpoint that has none yet too; there is no " +
-      "way back. false refuses a checkpoint that has cuts. A location on s3:// always has them.",
+    doc = "Whether cuts commit the epochs of a query whose checkpoint location is on a Hadoop " +
+      "file system. With cuts, tasks that commit at about the same time share a file, a second " +
+      "driver is fenced, and cuts can be listed and retained. It requires the file manager " +
+      "io.cleancut.CleancutCheckpointFileManager. auto uses cuts if the checkpoint has some. " +
+      "true starts to use cuts, also in an existing checkpoint without them; this cannot be " +
+      "undone. false refuses a checkpoint with cuts. A location on s3:// always has cuts.",
     default = None,
     KeyType.wordOrAuto("switch", Seq("true", "false")),
     since = "0.1.0"
@@ -196,11 +195,11 @@ object Keys {
 
   val Mode: Key[String] = Key(
     "mode",
-    doc = "What becomes of a task that holds its epoch up, as a partition does that is skewed or " +
-      "slow. aligned waits for it. unaligned overtakes it: it stops to hand rows on, and those " +
-      "that are left become part of the cut and come first in the next epoch. auto overtakes it " +
-      "after alignmentTimeout. Overtaking needs cuts, the session extension, and a sink that " +
-      "seals its epochs; operators that cannot be overtaken are aligned, and status() says why.",
+    doc = "How tasks that delay their epoch are treated, for example those of a skewed or slow " +
+      "partition. aligned waits for them. unaligned overtakes them: a task stops to emit rows, " +
+      "and the remaining rows become part of the cut and are processed first in the next epoch. " +
+      "auto overtakes them after alignmentTimeout. Overtaking requires cuts, the session " +
+      "extension, and a sealing sink. Other operators are aligned, and status() shows the reason.",
     default = "aligned",
     KeyType.word("mode", CaptureMode.names),
     since = "0.1.0"
@@ -209,8 +208,8 @@ object Keys {
   val AlignmentTimeout: Key[Long] = Key(
     "alignmentTimeout",
     doc = "How long mode auto waits for a task after it has become a straggler: half of its " +
-      "operator's tasks have read their input, and it has run longer than twice their median, " +
-      "and 200 ms longer.",
+      "operator's tasks have read their input, and the task has run longer than twice their " +
+      "median and 200 ms longer than the median.",
     default = 1000L,
     KeyType.durationMs(maxMs = 3600000L),
     since = "0.1.0"
@@ -218,9 +217,9 @@ object Keys {
 
   val MaxEpochDuration: Key[Long] = Key(
     "maxEpochDuration",
-    doc = "After how long an epoch is cut as a whole in mode unaligned or auto, counted from the " +
-      "first of its tasks that reads a channel: all tasks are overtaken, also those that wait " +
-      "for a slot. 0ms is no limit.",
+    doc = "The age at which all tasks of an epoch are overtaken in mode unaligned or auto, " +
+      "including those that wait for a slot. It is counted from the first task that reads a " +
+      "shuffle input. 0ms is no limit.",
     default = 0L,
     KeyType.durationMs(maxMs = 86400000L),
     since = "0.1.0"
@@ -228,8 +227,8 @@ object Keys {
 
   val MaxInFlightBytes: Key[Long] = Key(
     "maxInFlightBytes",
-    doc = "How many bytes of rows one channel of one partition keeps in flight. Beyond it the " +
-      "oldest are handed on until the rest fits, the epoch waits for these, and so the source " +
+    doc = "The most bytes of in-flight rows of one shuffle input in one partition. Above it, the " +
+      "oldest rows are emitted until the rest fits, the epoch waits for them, and so the source " +
       "slows down.",
     default = 64L << 20,
     KeyType.bytes(min = 1L << 10),
@@ -260,8 +259,8 @@ object Keys {
 
   val UiEpochs: Key[Int] = Key(
     "uiEpochs",
-    doc = "How many epochs, of all queries together, the tab Cuts of Spark's pages shows, of a " +
-      "driver that runs and on a history server. Each takes a kilobyte or two of memory there. " +
+    doc = "The number of epochs, of all queries together, that the tab Cuts of Spark's UI shows, " +
+      "for a running driver and on a history server. Each takes one or two kilobytes of memory. " +
       "It is read when the driver starts.",
     default = 2000,
     KeyType.int("epochs", min = 1, max = 1000000),
@@ -270,12 +269,12 @@ object Keys {
 
   val SplitGroups: Key[Boolean] = Key(
     "splitGroups",
-    doc = "Whether a cut may fall within the rows that one key has in an epoch, where a function " +
-      "gets them as a group: flatMapGroupsWithState, applyInPandasWithState, transformWithState " +
-      "and its Python twins. true lets a slow key be overtaken within its rows; the function " +
-      "then gets the rest in the next epoch. false overtakes between two keys only, so that a " +
-      "function which sorts the rows of a key, or sums them up, has all those of the epoch; it " +
-      "waits for a slow key as mode aligned does, but the other keys do not wait behind it.",
+    doc = "Whether a cut may divide the rows of one key in an epoch, if a function receives them " +
+      "as a group: flatMapGroupsWithState, applyInPandasWithState, transformWithState and its " +
+      "Python variants. true lets a slow key be overtaken within its rows, and the function " +
+      "receives the rest in the next epoch. false overtakes only between two keys, so that a " +
+      "function that sorts or sums the rows of a key receives all rows of the epoch. It waits " +
+      "for a slow key as mode aligned does, but other keys do not wait for it.",
     default = true,
     KeyType.boolean,
     since = "0.1.0"
@@ -352,9 +351,9 @@ object Keys {
 
   val RequestTimeout: Key[Long] = Key(
     "requestTimeout",
-    doc = "How long a request to the object store is repeated, with growing pauses, while the " +
-      "store is out of reach, slow or asks to be spared. Longer rides out longer outages; when " +
-      "it is over, the task or the epoch fails and Spark decides.",
+    doc = "How long a request to the object store is retried, with increasing pauses, while the " +
+      "store is unavailable, slow or throttles requests. A longer timeout bridges longer " +
+      "outages. After it, the task or the epoch fails, and Spark decides whether to retry.",
     default = 120000L,
     KeyType.durationMs(maxMs = 3600000L),
     since = "0.1.0"
@@ -362,14 +361,13 @@ object Keys {
 
   val TrustedScheme: Key[Option[String]] = Key(
     "trustedScheme",
-    doc = "The scheme of a file system of Hadoop, such as maprfs, whose rename you know to " +
-      "decide between writers: of several that rename a file to one name at the same time, on " +
-      "whatever hosts, exactly one succeeds, and the others are refused. auto trusts local " +
-      "disks, HDFS, Ozone, and Azure accounts with hierarchical namespace, and refuses others. " +
-      "Danger: if it is not so, two drivers can both commit an epoch, and rows are lost or " +
-      "doubled without a word. Each start of a query lets four writers race for a name, 100 " +
-      "times; what lets two win once in 25 races is found out by 98 of 100 starts, and what does " +
-      "so more seldom less.",
+    doc = "The scheme of a Hadoop file system, such as maprfs, whose rename is known to be " +
+      "exclusive: if several writers on any hosts rename a file to one name at the same time, " +
+      "exactly one succeeds, and the others are refused. auto trusts local disks, HDFS, Ozone, " +
+      "and Azure accounts with hierarchical namespace, and refuses others. Danger: if the rename " +
+      "is not exclusive, two drivers can both commit an epoch, and rows are lost or duplicated " +
+      "silently. Each start of a query tests it with 100 races of four writers. If two writers " +
+      "win in one of 25 races, 98 of 100 starts detect it; rarer failures are detected less often.",
     default = None,
     KeyType.textOrAuto("name", "or the scheme of a URL", isScheme),
     since = "0.1.0"
@@ -425,7 +423,7 @@ object Keys {
 
   private val SameValues = "It has the same values."
 
-  /** Keys that a start refuses, each with the key to set instead. */
+  /** Removed keys, which a start refuses, with their successors. */
   val removed: Seq[RemovedKey] =
     Seq(
       RemovedKey("accessPoint", "0.1.0", Some(S3AccessPoint), SameValues),
@@ -446,7 +444,7 @@ object Keys {
       RemovedKey("retention", "0.1.0", Some(CutRetention), SameValues)
     )
 
-  /** The keys that decide how the object store of a location is reached, and with what rights. */
+  /** The keys that configure access to the object store of a location. */
   val ofAccess: Seq[Key[_]] =
     Seq(
       S3AccessPoint,

@@ -1,18 +1,19 @@
 package io.cleancut.conf
 
 /**
- * How an object store is reached. What is not set follows from the endpoint and the environment.
+ * Access settings of an object store. Unset values are derived from the endpoint and the
+ * environment.
  *
  * @param requestTimeoutMs
- *   for one request with all its repetitions
+ *   timeout of one request with all its retries
  * @param encryption
- *   as its key has it; a customer's key itself is no setting
+ *   value of the key; a customer's key itself is no setting
  * @param accessPoint
- *   an ARN in place of the bucket
+ *   ARN instead of the bucket
  * @param trustedScheme
- *   of a file system of Hadoop
+ *   scheme of a Hadoop file system
  * @param profile
- *   whose credentials are taken; they themselves are no setting
+ *   profile of the credentials; the credentials themselves are no setting
  */
 final case class ObjectStoreSettings(
     dialect: Option[String],

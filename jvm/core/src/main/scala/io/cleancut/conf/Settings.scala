@@ -3,32 +3,33 @@ package io.cleancut.conf
 import io.cleancut.error.Errors
 
 /**
- * The checked configuration of one state store provider; see [[Keys]] for what each value does.
+ * The validated configuration of one state store provider; see [[Keys]] for the meaning of the
+ * values.
  *
  * @param keepsReplaced
- *   whether deltas hold all changes of a key, not only the last
+ *   whether deltas have all changes of a key, not only the last
  * @param lazyRestore
- *   whether a store is opened before its base has been read
+ *   whether a store opens before its base has been read
  * @param mergedAggregation
  *   whether streaming aggregations merge the state of a group where they read it
  * @param localCacheBytes
- *   size of the cache of snapshots on the local disk
+ *   size of the snapshot cache on the local disk
  * @param standbyReplicas
- *   how many executors keep a copy of each base, beside that which works on it
+ *   number of executors that keep a copy of each base, in addition to the executor that uses it
  * @param checksCompatibility
  *   whether the start of a query compares it with its checkpoint
  * @param requiresProvider
- *   whether no query may have its state in another provider
+ *   whether queries with state in another provider are refused
  * @param cuts
- *   for checkpoint locations on a file system of Hadoop; None leaves it to the checkpoint
+ *   setting for checkpoint locations on a Hadoop file system; None keeps the mode of the checkpoint
  * @param cutRetentionMs
  *   age up to which cuts are retained, in addition to those of the last epochs
  * @param historyRetentionMs
  *   age up to which the history of epochs is retained
  * @param uiEpochs
- *   how many epochs Spark's pages show
+ *   number of epochs in Spark's UI
  * @param statePartitions
- *   over how many partitions a query that is started is to be spread; None for as it is
+ *   number of state partitions of started queries; None keeps the number
  */
 final case class Settings(
     compressionLevel: Int,
@@ -64,11 +65,11 @@ object Settings {
   val Default: Settings = from(Map.empty)
 
   /**
-   * Reads what lies below [[Keys.Prefix]] and leaves all other keys alone.
+   * Reads all keys below [[Keys.Prefix]] and ignores other keys.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CONF_INVALID, which names every wrong value, every unknown key, and the successor of
-   *   every removed key
+   *   CLEANCUT_CONF_INVALID, which lists every invalid value, every unknown key, and the successor
+   *   of every removed key
    */
   def from(confs: Map[String, String]): Settings = from(confs, Keys.removed)
 
@@ -80,7 +81,7 @@ object Settings {
     }
   }
 
-  /** Stops at the first problem, which is enough once all have been collected. */
+  /** Stops at the first problem, because all problems have been collected before. */
   private def read(confs: Map[String, String]): Either[String, Settings] = for {
     compressionLevel <- Keys.CompressionLevel.read(confs)
     changeFeed <- Keys.ChangeFeed.read(confs)

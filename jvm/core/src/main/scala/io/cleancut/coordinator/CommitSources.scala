@@ -9,11 +9,11 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.{CommitEntry, EpochPlan}
 
 /**
- * Where the chains of an epoch's cut come from, in the order of [[CommitSources.inOrder]].
+ * Finds the chains of an epoch's cut, from the sources in [[CommitSources.inOrder]].
  *
- * The frames of the epoch's tasks were durable before these were done, and the tasks were done
- * before the sink was. So what this run lacks was made by an earlier run of the epoch, whose output
- * the sink has; or, if nothing is left of that, it can only be made again.
+ * The frames of the epoch's tasks are durable before these tasks finish, and the tasks finish
+ * before the sink does. So frames that this run lacks were written by an earlier run of the epoch,
+ * whose output the sink has. If nothing of that run is left, the tasks have to run again.
  *
  * Without state; requests are made without the lock of the [[RunRegistry]].
  */
@@ -52,17 +52,20 @@ final private[coordinator] class CommitSources(
   private def fromSeal(request: Request) =
     request.finishing.map(finisher.finished(request.run, _, request.entry))
 
-  /** The frames that this run has collected. If Spark counts versions, no other ones count. */
+  /**
+   * The frames that this run has collected. If Spark counts versions, only counted versions are
+   * used.
+   */
   private def fromThisRun(request: Request) =
     if (request.isSure || request.isCounted) request.reported.toOption else None
 
   /**
-   * The seal of an earlier run: the sink has the epoch, and has made none of its tasks run again.
+   * The seal of an earlier run: the sink has published the epoch, and none of its tasks ran again.
    */
   private def fromSealedRun(request: Request) =
     if (request.isCounted || request.reported.isRight) None else request.sealedStores
 
-  /** What an earlier run has made durable, or this one, if that is complete. */
+  /** The frames that an earlier run or this one has made durable, if they are complete. */
   private def fromEarlierRun(request: Request) =
     if (request.isCounted) None
     else {
@@ -74,11 +77,11 @@ final private[coordinator] class CommitSources(
   private def fromPlan(request: Request) =
     if (request.isCounted) None
     else {
-      // What lacks may have been swept by a later owner, behind cuts of its own.
+      // Garbage collection of a later owner may have deleted the missing frames.
       runs.checkOwner(request.run, request.epoch)
       request.plan.foreach { tasks =>
         logger.info(
-          s"Runs epoch ${request.epoch} of ${archive.location}, as its sink has skipped it"
+          s"Runs epoch ${request.epoch} of ${archive.location}, because its sink skipped it"
         )
         tasks.run()
       }
@@ -86,16 +89,16 @@ final private[coordinator] class CommitSources(
     }
 
   private def earlierRuns(run: QueryRun, epoch: Long): Closed = {
-    // Of its own tasks a run knows more than their segments would tell.
+    // For its own tasks, a run knows more than their segments contain.
     val (cut, tasks, segments) = runs.locked {
-      val own = Option(run.ledger.epoch).filter(_.epoch == epoch)
-      (run.ledger.lastCut, own.toSeq.flatMap(_.tasks.map(_.toSet)), own.map(_.segments))
+      val collected = Option(run.ledger.epoch).filter(_.epoch == epoch)
+      (run.ledger.lastCut, collected.toSeq.flatMap(_.tasks.map(_.toSet)), collected.map(_.segments))
     }
     val others = archive.segments.ofEpoch(epoch, segments.getOrElse(Set.empty))
     new EarlierRuns(epoch, cut, others, run.id.runId, tasks).close()
   }
 
-  /** What a commit is looking for. */
+  /** The epoch that a commit completes, and the frames known for it. */
   final private class Request(
       val run: QueryRun,
       val epoch: Long,
@@ -113,9 +116,7 @@ final private[coordinator] class CommitSources(
     /** Whether Spark names the versions that count. */
     def isCounted: Boolean = counted.isDefined
 
-    /**
-     * Without a cut before it, only tasks tell which stores there are, and some may not have run.
-     */
+    /** Without an earlier cut, only tasks define the set of stores, and some may not have run. */
     lazy val isSure: Boolean =
       reported.isRight && runs.locked(
         run.ledger.lastCut.isDefined || run.ledger.operation.exists(_.settled.nonEmpty)
@@ -131,21 +132,21 @@ final private[coordinator] class CommitSources(
 private[coordinator] object CommitSources {
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
 
-  /** The stores of an epoch, or those that it lacks. */
+  /** The stores of an epoch, or the missing ones. */
   private type Closed = Either[Set[StoreId], Seq[StoreCut]]
 
-  /** Of this run and an earlier one, that which has all of the epoch. */
+  /** Returns the complete one of this run and an earlier run. */
   def choose(
       reported: Closed,
       earlier: Closed,
       isWhole: Seq[StoreCut] => Boolean
   ): Option[Seq[StoreCut]] = {
-    // Nothing at all is no evidence where this run has seen a task.
+    // An empty result is no evidence if this run has seen a task.
     val before =
       earlier.toOption.filter(stores => isWhole(stores) && (stores.nonEmpty || reported.isRight))
     (reported.toOption.filter(isWhole), before) match {
-      case (Some(own), Some(other)) if own.size < other.size => before
-      case (own, _)                                          => own.orElse(before)
+      case (Some(current), Some(other)) if current.size < other.size => before
+      case (current, _)                                              => current.orElse(before)
     }
   }
 }

@@ -9,9 +9,8 @@ import io.cleancut.cutstore.StoredSize
 import io.cleancut.objectstore.Leftovers
 
 /**
- * Work in the background after a commit: pages first, then garbage collection, of which at most one
- * runs at a time. Requests are made without the lock of the [[RunRegistry]]. No commit waits for
- * it.
+ * Background work after a commit: pages first, then garbage collection, of which at most one runs
+ * at a time. Requests are made without the lock of the [[RunRegistry]]. No commit waits for it.
  */
 final private[coordinator] class CutMaintenance(runs: RunRegistry, pages: CutPages) {
   import CutMaintenance.logger
@@ -19,7 +18,7 @@ final private[coordinator] class CutMaintenance(runs: RunRegistry, pages: CutPag
 
   private lazy val leftovers = new Leftovers(archive.store, clock)
 
-  /** Begins what is due behind an epoch, unless that has to wait. */
+  /** Starts the work that is due after an epoch, unless it is postponed. */
   def afterCommit(run: QueryRun, epoch: Long): Unit = {
     run.isSweepDue ||= (epoch + 1) % runtime.sweepEpochs == 0 && run.collector.isDue(epoch)
     if (!runs.maintenance.waits(run.wasLate)) {
@@ -41,7 +40,7 @@ final private[coordinator] class CutMaintenance(runs: RunRegistry, pages: CutPag
     catch {
       case e: RejectedExecutionException =>
         run.collector.cancel()
-        logger.info(s"No sweep of ${archive.location}, as its run has ended: $e")
+        logger.info(s"No garbage collection of ${archive.location}: the run has ended. $e")
     }
   }
 
@@ -59,8 +58,8 @@ final private[coordinator] class CutMaintenance(runs: RunRegistry, pages: CutPag
       .map(StoredSize.listed(_, used, archive))
       .orElse(run.stored.map(_.minus(swept.deletedBytes)))
     logger.info(
-      s"Swept ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
-        s"${swept.storeFiles} files from before the first cut"
+      s"Deleted ${swept.cuts} cuts, ${swept.segments} segments, ${swept.pages} pages and " +
+        s"${swept.storeFiles} files that precede the first cut"
     )
   }
 }

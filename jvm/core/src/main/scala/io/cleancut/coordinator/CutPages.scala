@@ -28,7 +28,7 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
 
   @volatile private var pageTurn = Option.empty[CompletableFuture[Unit]]
 
-  /** Says where the chains of a cut are, of which it then holds none itself. */
+  /** Replaces the chains of a cut by references to pages and segments. */
   def withPages(run: QueryRun, cut: Cut): Cut = {
     val first = firstIn(run, cut)
     val (window, moved) = runs.locked(run.ledger.turn())
@@ -37,19 +37,19 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
   }
 
   private def placed(store: StoreCut, moved: Map[StoreId, PackedChain]): StoreCut =
-    moved.get(store.store).fold(store) { of =>
-      StoreCut(store.store, PackedChain.of(store.frames).placedAs(of))
+    moved.get(store.store).fold(store) { chain =>
+      StoreCut(store.store, PackedChain.of(store.frames).placedAs(chain))
     }
 
-  /** The same of a seal, which names what its own epoch has alone. */
+  /** The same for a seal, which references only the frames of its own epoch. */
   def withFrames(run: QueryRun, seal: Cut): Cut = {
-    // Bases that it would adopt are adopted by the cut, or a later one.
-    val last = seal.stores.map(of => StoreCut(of.store, Vector(of.frames.last)))
+    // The cut, or a later one, adopts the bases that the seal would adopt.
+    val last = seal.stores.map(store => StoreCut(store.store, Vector(store.frames.last)))
     val window = CutWindow(Nil, firstIn(run, seal.copy(stores = last)))
     seal.copy(paged = window.paged(seal.stores))
   }
 
-  /** Writes the pages that are due after a cut, while the query goes on. */
+  /** Writes the pages that are due after a cut, while the query continues. */
   def turn(run: QueryRun, cut: Cut): Unit =
     runs.locked(run.pagesDue(cut, runtime.paging)).foreach { turn =>
       val done = new CompletableFuture[Unit]
@@ -59,13 +59,13 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
         case e: RejectedExecutionException =>
           runs.locked(run.turned(None))
           done.complete(())
-          logger.info(s"No pages of ${archive.location}, as its run has ended: $e")
+          logger.info(s"No pages of ${archive.location}: the run has ended. $e")
       }
     }
 
   private def turnPages(run: QueryRun, turn: PageTurn, done: CompletableFuture[Unit]): Unit = {
     var turned = Option.empty[WrittenPages]
-    // Whatever error ends it, the next epoch has the pages written again.
+    // After any error, the next epoch writes the pages again.
     try
       if (!runs.isClosed) {
         val merge = new FrameMerge(archive, run.id, () => newId())
@@ -78,12 +78,14 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
     }
   }
 
-  /** Waits for pages that are being written, which would bring back a directory that is deleted. */
+  /** Waits for pages that are being written. They would create a deleted directory again. */
   def await(): Unit =
     try pageTurn.foreach(_.get(CutPages.PatienceMs, TimeUnit.MILLISECONDS))
     catch {
       case _: TimeoutException =>
-        logger.info(s"Pages of ${archive.location} are being written after the end of its run")
+        logger.info(
+          s"Pages of ${archive.location} are still being written after the end of its run"
+        )
     }
 
   private def newId(): String = StateVersion.newId(clock)
@@ -94,9 +96,12 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
     unknown.foreach { segment =>
       val frames = archive.segments.framesIn(segment)
       if (frames.isEmpty) {
-        // A later owner may have swept it.
+        // Garbage collection of a later owner may have deleted it.
         checkOwner(run, cut.epoch)
-        throw Errors.cutCorrupted(archive.pathOf(segment), "it is gone, and has frames that count")
+        throw Errors.cutCorrupted(
+          archive.pathOf(segment),
+          "the segment is missing, and the cut references its frames"
+        )
       }
       runs.locked(frames.foreach(run.ledger.ends.note))
     }
@@ -112,6 +117,6 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
 private object CutPages {
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
 
-  /** How long the end of a run waits for pages. */
+  /** Time that the end of a run waits for pages. */
   private val PatienceMs = 2000L
 }

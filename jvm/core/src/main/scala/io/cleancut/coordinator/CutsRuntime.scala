@@ -10,30 +10,30 @@ import io.cleancut.history.EpochWatcher
 import io.cleancut.objectstore.ObjectStore
 
 /**
- * What a coordinator runs on: its time and threads, and how often and how late it tidies up. A
- * simulation puts in its own.
+ * Environment of a coordinator: clock, threads, and the limits of its background work. A simulation
+ * supplies its own.
  *
  * @param requests
- *   does what tasks of this query wait for; it is the query's own, so that no other waits for its
- *   store
+ *   executor of the requests that tasks of this query wait for. Each query has its own, so that no
+ *   query waits for the object store of another one
  * @param background
- *   runs what no query waits for; it is the query's own too
+ *   executor of the work that no query waits for. Each query has its own
  * @param sweepEpochs
- *   epochs between two sweeps, each of which takes some listings
+ *   epochs between two garbage collections, each of which makes some list requests
  * @param baseMargin
- *   how many epochs a base may be behind the one whose cut is the first to name it
+ *   largest number of epochs between a base and the first cut that references it
  * @param budget
- *   for the frames that it keeps
+ *   limit of the frames that the driver holds
  * @param paging
- *   of the chains that cuts name
+ *   page settings of the cuts
  * @param parts
- *   how what a cut names is read
+ *   reader of the objects that a cut references
  * @param beforeWait
- *   called by a thread that is about to wait for what another one does
+ *   called by a thread that is about to wait for another thread
  * @param watcher
- *   of the epochs that are committed
+ *   receives each committed epoch
  * @param maintenance
- *   by what is done beside epochs; None for one that nobody asks for anything
+ *   background work that runs concurrently with epochs; None if no limits are configured
  */
 final case class CutsRuntime(
     clock: Clock,
@@ -54,23 +54,26 @@ object CutsRuntime {
 
   private val SweepEpochs = 20L
 
-  /** At a time, for one query. */
+  /** Largest number of concurrent requests of one query. */
   private val MaxRequests = 4
 
   /**
-   * Page turns, sweeps and scans of markers: one of each at most at a time, so that none of them
-   * waits for another. A listing that takes long must not hold up pages.
+   * One thread each for pages, garbage collection and scans of markers, so that none of them waits
+   * for another. A slow list request must not delay pages.
    */
   private val MaxMaintenance = 3
 
-  /** @param budget for all frames of this and other queries that are in memory */
+  /**
+   * @param budget
+   *   limit of all frames of this and other queries in memory
+   */
   def onThreads(
       store: ObjectStore,
       clock: Clock,
       budget: FrameBudget = FrameBudget.ofDriver
   ): CutsRuntime = CutsRuntime(
     clock,
-    // What a packer takes has a bound of its own.
+    // The packer has a separate limit.
     new BudgetedPacker(new SegmentPacker(store, Place.Driver, clock), budget.room(Long.MaxValue)),
     DaemonThreads.pool("cleancut-coordinator-requests", MaxRequests),
     DaemonThreads.pool("cleancut-maintenance", MaxMaintenance),

@@ -9,24 +9,24 @@ import io.cleancut.coordinator.state.QueryRun
 import io.cleancut.protocol.{EpochState, Refusal}
 
 /**
- * Claims of first epochs, which a run writes before its output may become visible. A run before it
- * may be about to seal the same epoch with rows in flight, which this one has not found, and which
- * a later one must not follow: of several seals that of the latest run counts.
+ * Writes the claims of first epochs before the output of a run may become visible. An earlier run
+ * may be about to seal the same epoch with in-flight rows that this run has not found. Later runs
+ * must not follow that seal: of several seals, only the one of the latest run counts.
  *
  * No task of an epoch is answered before its claim exists. At most one thread writes a claim at a
- * time, and others wait for it; requests are made without the lock of the [[RunRegistry]].
+ * time, and others wait for it. Requests are made without the lock of the [[RunRegistry]].
  */
 final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWriter) {
   import EpochClaims._
   import runs.{archive, clock, runtime}
 
-  // All tasks of the epoch wait for the one request, and nobody else does.
+  // All tasks of the epoch wait for this one request, and no other task does.
   private val claims = new SharedStart(claimFirst, runtime.beforeWait)
 
   /**
-   * Done when nothing that a task of a run asks for does a request any more: the run has begun, and
-   * has claimed the epoch of which the task opens something. Holds no thread meanwhile but one of
-   * the runtime's.
+   * Completes when requests of tasks of a run need no request to the object store: the run has
+   * begun, and has claimed the epoch in which the task opens something. Occupies no thread except
+   * one of the runtime.
    */
   def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
     runs.started(runId).thenCompose {
@@ -52,23 +52,25 @@ final private[coordinator] class EpochClaims(runs: RunRegistry, seals: SealWrite
     case _                                       => None
   }
 
-  /** Writes it as a seal of this run: the one that it follows, or that it begins anew. */
+  /**
+   * Writes the claim as a seal of this run: a copy of the seal that it follows, or an empty one.
+   */
   private def claim(run: QueryRun, epoch: Long): Option[Refusal.Fenced] = {
     val followed = run.at(epoch).sealedBefore
     val what = followed.fold("runs from its beginning")(s => s"follows the seal of ${s.run.runId}")
-    logger.info(s"Run ${run.id.runId} of ${archive.location} says that epoch $epoch $what")
-    // What runs from its beginning may have no entry of offsets yet: in real-time mode that is
-    // written when the epoch is over.
-    val anew = seals
+    logger.info(s"Run ${run.id.runId} of ${archive.location} claims epoch $epoch, which $what")
+    // An epoch that runs from its beginning may have no offset entry yet: in real-time mode Spark
+    // writes the entry when the epoch is over.
+    val empty = seals
       .of(run, epoch, Nil, offsets = "")
       .copy(isClaim = true)
     seals.write(
       run,
-      followed.fold(anew) { of =>
-        of.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
+      followed.fold(empty) { seal =>
+        seal.copy(run = run.id, token = StateVersion.newId(clock), writtenMs = clock.wallMs())
       }
     )
-    // A later owner has seen the object, or else is seen here.
+    // Either a later owner has seen the object, or this check finds the later owner.
     val owner = runs.laterOwner(run)
     if (owner.isEmpty) runs.locked(run.epoch.on(EpochState.Claim(epoch)))
     owner.map(Refusal.Fenced(_))

@@ -34,16 +34,16 @@ final private[coordinator] class EpochCommitter(
   def last: Option[CommittedEpoch] = committed
 
   /**
-   * Commits an epoch: waits for what it must have, and writes the cut.
+   * Commits an epoch: waits for its frames and writes the cut.
    *
    * @param entry
-   *   Spark's own entry for the commit log
+   *   Spark's entry for the commit log
    * @param plan
-   *   the epoch's tasks, if they can be run here; asked for only where some have not run
+   *   the epoch's tasks, if they can be run here; evaluated only if some have not run
    * @return
-   *   the entry that counts: that of the epoch's cut, which may be by a run before this one
+   *   the entry of the epoch's cut, which an earlier run may have written
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_EPOCH_INCOMPLETE; nothing of the epoch counts then. CLEANCUT_FENCED
+   *   CLEANCUT_EPOCH_INCOMPLETE: the epoch is not committed. CLEANCUT_FENCED
    */
   def commit(
       runId: String,
@@ -54,10 +54,11 @@ final private[coordinator] class EpochCommitter(
     val start = clock.monotonicNs()
     val run = runs.believed(runId, epoch)
     runs.checkOpen(run, epoch)
-    // A sink may return without having sealed.
+    // A sink may return without a seal.
     frames.flush(run, epoch)
     val counted = lateCut(run, epoch, entry).getOrElse(ownCut(run, epoch, entry, plan, start))
-    // Before the next epoch is planned: a later owner has seen the cut, or else is seen here.
+    // Before Spark plans the next epoch: either a later owner has seen the cut, or this check finds
+    // the later owner.
     runs.checkOwner(run, epoch + 1)
     run.lookedNs = Some(clock.monotonicNs())
     maintenance.afterCommit(run, epoch)
@@ -65,34 +66,35 @@ final private[coordinator] class EpochCommitter(
   }
 
   /**
-   * The cut of a run before this one, which came when this one had begun and has not all that its
-   * own would need: its sink has skipped what the other has shown.
+   * The cut of an earlier run that was written after this run had begun, if frames of this run are
+   * missing because its sink skipped output that the other run had published.
    */
   private def lateCut(run: QueryRun, epoch: Long, entry: String): Option[Cut] = {
-    // Where Spark counts versions, all tasks of this run have made theirs.
+    // If Spark counts versions, all tasks of this run have committed theirs.
     def mayLack = runs.locked(run.at(epoch).isFirst && run.at(epoch).finishing.isEmpty) &&
       CommitEntry.countedIds(entry).isEmpty
-    val isToLook = !run.begun.isAlone && mayLack && stores.closed(run, epoch, None).isLeft
-    val found =
-      if (isToLook) archive.cuts.open(epoch).filter(of => isEarlier(run, of.head)).map(_.whole)
+    val isLateCutPossible = !run.begun.isAlone && mayLack && stores.closed(run, epoch, None).isLeft
+    val late =
+      if (isLateCutPossible)
+        archive.cuts.open(epoch).filter(stored => isEarlier(run, stored.head)).map(_.whole)
       else None
-    found.foreach { cut =>
+    late.foreach { cut =>
       logger.info(s"Epoch $epoch of ${archive.location} was committed by run ${cut.run.runId}")
       runs.locked(run.advance(cut))
     }
-    found
+    late
   }
 
   /**
-   * Both have run the same offsets under the same decisions; but of two acts each makes something
-   * else.
+   * Both runs used the same offsets and the same decisions. Two offline operations however produce
+   * different state.
    */
   private def isEarlier(run: QueryRun, cut: Cut): Boolean =
     !runs.locked(
       run.ledger.operation.isDefined
     ) && cut.run.generation < run.id.generation && cut.offsets == logs.offsets(cut.epoch)
 
-  /** The cut of what this run has made; or that of a run before it, which is as good. */
+  /** The cut of this run's frames, or the equivalent cut of an earlier run. */
   private def ownCut(
       run: QueryRun,
       epoch: Long,
@@ -131,9 +133,9 @@ final private[coordinator] class EpochCommitter(
     val other = if (archive.cuts.create(cut)) None else Some(adopted(run, epoch))
     run.collector.committed(epoch)
     val writeNs = clock.monotonicNs() - readyNs
-    // Spark names the versions that it has counted, and has the next tasks go on from those.
-    val goesOnFromOwn = CommitEntry.countedIds(entry).isDefined
-    val next = if (goesOnFromOwn) cut else other.fold(cut)(_.whole)
+    // Spark records the versions that it counted, and the next tasks continue from them.
+    val continuesFromOwn = CommitEntry.countedIds(entry).isDefined
+    val next = if (continuesFromOwn) cut else other.fold(cut)(_.whole)
     val cutMs = TimeUnit.NANOSECONDS.toMillis(writeNs)
     run.wasLate = run.usual.took(timings.get("epochMs").map(_ + cutMs))
     val (tasks, aligned) = runs.locked {
@@ -143,18 +145,18 @@ final private[coordinator] class EpochCommitter(
     }
     onCommitted(next, cutMs, tasks, aligned, run.stored.map(_.now(used, archive)))
     logger.info(
-      s"Epoch $epoch of ${archive.location} is committed: ${chains.size} stores, gate took " +
+      s"Committed epoch $epoch of ${archive.location}: ${chains.size} stores, commit took " +
         s"${msSince(start)} ms"
     )
     other.fold(cut)(_.head)
   }
 
-  /** The cut that is there in the place of this run's. */
+  /** The cut that exists instead of this run's. */
   private def adopted(run: QueryRun, epoch: Long): StoredCut = {
-    val found = archive.cuts.open(epoch)
-    found
-      .filter(of => isEarlier(run, of.head))
-      .getOrElse(throw runs.committedBy(epoch, found.map(_.head)))
+    val existing = archive.cuts.open(epoch)
+    existing
+      .filter(stored => isEarlier(run, stored.head))
+      .getOrElse(throw runs.committedBy(epoch, existing.map(_.head)))
   }
 
   /** Reports the epoch to the history. */
@@ -166,12 +168,12 @@ final private[coordinator] class EpochCommitter(
       storedBytes: => Option[Long]
   ): Unit =
     runtime.watcher.foreach { watcher =>
-      val weather = watcher.weather()
+      val health = watcher.health()
       val stored = storedBytes
       watcher.committed { () =>
         import watcher.{location, name}
         EpochRecord
-          .of(location, name, cut, Some(cutMs), tasks, aligned, weather)
+          .of(location, name, cut, Some(cutMs), tasks, aligned, health)
           .copy(storedBytes = stored, proven = notes.seen.flatMap(_.proven))
       }
     }
@@ -183,6 +185,6 @@ final private[coordinator] class EpochCommitter(
 private object EpochCommitter {
   private val logger = LoggerFactory.getLogger(classOf[QueryCoordinator])
 
-  /** An owner check after the last cut that is not older than this counts for the next cut. */
+  /** Largest age of an ownership check after the last cut that counts for the next cut. */
   private val CutLookNs = TimeUnit.SECONDS.toNanos(10)
 }

@@ -11,29 +11,29 @@ import io.cleancut.protocol.{CommitEntry, EpochState}
 
 /**
  * Finishes epochs that an earlier run has sealed, for sinks that have the rows of that run. The cut
- * then has the versions of the seal and no others. Without state; requests are made without the
- * lock of the [[RunRegistry]].
+ * then has exactly the versions of the seal. Without state; requests are made without the lock of
+ * the [[RunRegistry]].
  */
 final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochStores) {
   import EpochFinisher.logger
   import runs.archive
 
   /**
-   * What an earlier run's seal says of the rows of this epoch, so that its sink need not have them
-   * again. None if no run has sealed the epoch, or not of the same input.
+   * The description of the epoch's rows in an earlier run's seal. The sink does not process these
+   * rows again. None if no run has sealed the epoch with the same input.
    */
   def sealedOutput(runId: String, epoch: Long): Option[String] =
     sealOf(runs.believed(runId, epoch), epoch).flatMap(_.output)
 
   /**
-   * Has an epoch finished from the seal of an earlier run: its tasks, which are to be run once more
-   * behind this call, take over the versions that are sealed, and the cut is made of them. For a
-   * sink that has the rows of that run, since those of this one need not be the same.
+   * Finishes an epoch from the seal of an earlier run: its tasks run once more after this call and
+   * take over the sealed versions, and the cut consists of these. For a sink that has the rows of
+   * the earlier run, because the rows of this run can differ.
    *
    * @return
-   *   false if there is no such seal, so that the epoch is to be run as any other
+   *   false if there is no such seal; the epoch then runs normally
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_CORRUPTED, the seal does not have all of the epoch; CLEANCUT_FENCED
+   *   CLEANCUT_CUT_CORRUPTED if the seal does not have all stores of the epoch; CLEANCUT_FENCED
    */
   def finish(runId: String, epoch: Long): Boolean = {
     val run = runs.believed(runId, epoch)
@@ -42,7 +42,7 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
     seal.foreach { from =>
       val missing = lackingIn(from, runs.locked(run.ledger.lastCut))
       if (missing.nonEmpty) {
-        val detail = s"it does not have ${stores.named(missing)}"
+        val detail = s"the seal lacks ${stores.named(missing)}"
         val name = SealName(epoch, from.run.generation)
         throw Errors.cutCorrupted(archive.pathOf(CutLayout.seal(name)), detail)
       }
@@ -68,17 +68,17 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
     (known ++ inFlight).filter(seal.of(_).isEmpty).toSet
   }
 
-  /** What is sealed, unless Spark goes on from versions of tasks that had run before. */
+  /** The sealed chains, unless Spark continues from versions of tasks that ran before. */
   def finished(run: QueryRun, seal: Cut, entry: String): Seq[StoreCut] =
     stores.await(
       run,
       seal.epoch,
       () => {
-        val own = seal.stores.filterNot(of => Channels.isChannel(of.store))
+        val stateStores = seal.stores.filterNot(store => Channels.isChannel(store.store))
         val others = CommitEntry
           .countedIds(entry)
           .fold(Set.empty[StoreId])(ids =>
-            own.filterNot(of => ids(of.version.id)).map(_.store).toSet
+            stateStores.filterNot(store => ids(store.version.id)).map(_.store).toSet
           )
         Either.cond(others.isEmpty, seal.stores, others)
       }

@@ -5,8 +5,8 @@ import java.util.concurrent.TimeUnit
 import io.cleancut.protocol.EpochState
 
 /**
- * The pre-commit of an epoch, which the sink requests before its output becomes visible. When a
- * seal returns, the state of the epoch is durable, and no later run decides on its rows otherwise.
+ * Pre-commit of an epoch, which the sink requests before its output becomes visible. When a seal
+ * returns, the state of the epoch is durable, and no later run makes another decision on its rows.
  * Without state; requests are made without the lock of the [[RunRegistry]].
  */
 final private[coordinator] class EpochSealer(
@@ -21,8 +21,8 @@ final private[coordinator] class EpochSealer(
   import EpochState.SealBy
 
   /**
-   * The sink of this epoch makes nothing visible before it calls [[seal]]. Until then a frame that
-   * the driver has is safe enough.
+   * Declares that the sink of this epoch publishes nothing before it calls [[seal]]. Until then,
+   * frames in the driver's memory are safe enough.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED
@@ -33,15 +33,15 @@ final private[coordinator] class EpochSealer(
   }
 
   /**
-   * Makes durable what [[hold]] has kept of an epoch, and looks whether another driver owns the
-   * query by now. When it returns, every store that the epoch's tasks have opened is durable, and
-   * the sink may let its output be seen.
+   * Makes the frames that [[hold]] has kept durable, and checks whether another driver owns the
+   * query. When it returns, every store that the epoch's tasks have opened is durable, and the sink
+   * may publish.
    *
    * @param output
-   *   by what the sink knows the rows of the epoch, if it has written them already; kept where the
+   *   the sink's description of the epoch's rows, if it has written them already; stored if the
    *   seal is an object
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not write then
+   *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED; the sink must not publish then
    */
   def seal(runId: String, epoch: Long, output: Option[String]): Unit = {
     claims.awaitOthers(runId)
@@ -51,12 +51,12 @@ final private[coordinator] class EpochSealer(
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
     val decisions = runs.locked(run.epoch.channels.decisions)
     runs.locked(run.at(epoch).sealBy(decisions.nonEmpty)) match {
-      case SealBy.Look     => runs.checkOwnerUnless(run, epoch, SealLookNs)
-      case SealBy.AnObject =>
-        // An epoch that runs again behind its seal is to be cut where it was.
-        val own = seals.of(run, epoch, chains, runs.logs.offsets(epoch))
-        seals.write(run, pages.withFrames(run, own).copy(channels = decisions, output = output))
-        // A later owner has seen the object, or else is seen here.
+      case SealBy.OwnerCheck => runs.checkOwnerUnless(run, epoch, SealLookNs)
+      case SealBy.SealObject =>
+        // An epoch that runs again after its seal must make the same decisions.
+        val seal = seals.of(run, epoch, chains, runs.logs.offsets(epoch))
+        seals.write(run, pages.withFrames(run, seal).copy(channels = decisions, output = output))
+        // Either a later owner has seen the object, or this check finds the later owner.
         runs.checkOwner(run, epoch)
     }
     runs.locked(run.epoch.on(EpochState.Seal(epoch)))
@@ -65,6 +65,6 @@ final private[coordinator] class EpochSealer(
 
 private object EpochSealer {
 
-  /** An owner check after the last cut that is not older than this counts for the seal. */
+  /** Largest age of an ownership check after the last cut that counts for the seal. */
   private val SealLookNs = TimeUnit.SECONDS.toNanos(1)
 }

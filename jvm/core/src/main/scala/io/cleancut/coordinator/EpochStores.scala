@@ -8,8 +8,8 @@ import io.cleancut.error.Errors
 import io.cleancut.format.StoreCut
 
 /**
- * The stores that an epoch has by the frames that this run has collected. Without state; it takes
- * the lock of the [[RunRegistry]] for a copy of the ledger, and works on the copy without it.
+ * The stores of an epoch, by the frames that this run has collected. Without state; it takes the
+ * lock of the [[RunRegistry]] to copy the ledger, and works on the copy without it.
  */
 final private[coordinator] class EpochStores(runs: RunRegistry) {
   import EpochStores._
@@ -28,18 +28,18 @@ final private[coordinator] class EpochStores(runs: RunRegistry) {
   def await(
       run: QueryRun,
       epoch: Long,
-      look: () => Either[Set[StoreId], Seq[StoreCut]]
+      close: () => Either[Set[StoreId], Seq[StoreCut]]
   ): Seq[StoreCut] = {
-    var found = look()
+    var result = close()
     var retry = 0
-    while (found.isLeft && retry < Retries) {
+    while (result.isLeft && retry < Retries) {
       clock.sleep(FirstWaitMs << retry, TimeUnit.MILLISECONDS)
       retry += 1
-      found = look()
+      result = close()
     }
-    found.fold(
+    result.fold(
       missing => {
-        // What a run reports is not taken any more once another one has followed it.
+        // Reports of a run are refused once another run has followed it.
         runs.believed(run.id.runId, epoch)
         val stores = runs.locked(named(missing, openedBy(run, _)))
         throw Errors.epochIncomplete(archive.location, epoch, stores)
@@ -48,7 +48,10 @@ final private[coordinator] class EpochStores(runs: RunRegistry) {
     )
   }
 
-  /** @param further what to say of each behind its name */
+  /**
+   * @param further
+   *   text after the name of a store
+   */
   def named(stores: Set[StoreId], further: StoreId => String = _ => ""): String = {
     val first = stores.toSeq.sortBy(_.toString).take(Named)
     val more = if (stores.size > Named) s" and ${stores.size - Named} more" else ""
@@ -65,6 +68,6 @@ private object EpochStores {
   private val Retries = 3
   private val FirstWaitMs = 100L
 
-  /** Stores that an error names. */
+  /** Largest number of stores that an error names. */
   private val Named = 10
 }

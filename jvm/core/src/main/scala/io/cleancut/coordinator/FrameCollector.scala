@@ -12,26 +12,27 @@ import io.cleancut.format.{PlacedFrame, StoreCut}
 import io.cleancut.format.cut.{RunId, SealedFrame}
 
 /**
- * Collects the frames of the tasks: which task opens which store, and what has become durable. An
- * answer to a task means that its frames outlive its executor, and are durable before the epoch is
- * visible. The [[EpochRun]] has them, under the lock of the [[RunRegistry]]; frames are written
- * without the lock.
+ * Collects the frames of the tasks: the stores that each task opens, and the frames that are
+ * durable. When a task is answered, its frames outlive its executor and will be durable before the
+ * epoch is visible. The [[EpochRun]] has them, under the lock of the [[RunRegistry]]; frames are
+ * written without the lock.
  */
 final private[coordinator] class FrameCollector(runs: RunRegistry, claims: EpochClaims) {
   import runs.{clock, runOf, runtime, segmentsOf, within}
   import runtime.packer
 
-  /** A task attempt begins. Its channels count as opened before its stores. */
+  /** A task attempt begins. Its shuffle inputs count as opened before its stores. */
   def start(runId: String, task: TaskStart): Either[Refusal, TaskStarted] =
     claims.claimed(runId, task.version).flatMap { _ =>
       within(runId) { run =>
         for {
-          channels <- all(task.channels)(of => run.openChannel(of, clock.monotonicNs()))
+          channels <- all(task.channels)(channel => run.openChannel(channel, clock.monotonicNs()))
           stores <- all(task.stores)(open(run, task, _))
         } yield {
           val named = task.stores.zip(stores).toMap
-          val beside = run.ledger.beside(task.operator, task.partition).filterNot(named.contains)
-          val further = beside.flatMap(store => open(run, task, store).toOption.map(store -> _))
+          val others =
+            run.ledger.storesOfTask(task.operator, task.partition).filterNot(named.contains)
+          val further = others.flatMap(store => open(run, task, store).toOption.map(store -> _))
           TaskStarted(named ++ further, task.channels.map(_.channel).zip(channels).toMap)
         }
       }.flatten
@@ -40,27 +41,31 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   private def open(run: QueryRun, task: TaskStart, store: StoreId): Either[Refusal, Opened] = {
     val opened = run.open(task.attempt, store, task.version)
     if (opened.isRight) run.meter.openedBy(task.attempt, store, task.at)
-    // One that takes a version over reports nothing that it could be measured by.
+    // A task that takes over a version reports no frame that could be measured.
     if (opened.exists(_.sealedAs.isEmpty))
       run.meter.opened(task.attempt, store, clock.monotonicNs())
     opened
   }
 
-  private def all[A, B](of: Seq[A])(act: A => Either[Refusal, B]): Either[Refusal, Vector[B]] =
-    of.foldLeft[Either[Refusal, Vector[B]]](Right(Vector.empty)) { (done, one) =>
-      done.flatMap(before => act(one).map(before :+ _))
+  private def all[A, B](
+      items: Seq[A]
+  )(action: A => Either[Refusal, B]): Either[Refusal, Vector[B]] =
+    items.foldLeft[Either[Refusal, Vector[B]]](Right(Vector.empty)) { (done, one) =>
+      done.flatMap(before => action(one).map(before :+ _))
     }
 
-  /** The id of a version that counts; None where the cuts do not know the store. */
+  /** The id of a version that counts; None if the cuts do not know the store. */
   def accepted(store: StoreId, version: Long): Option[String] = runs.locked {
     runs.current.flatMap(_.ledger.accepted(store, version))
   }
 
-  /** What made a version, for a task of a run; None where that is not its last cut's. */
+  /**
+   * The frames of a version, for a task of a run; None if it is not the version of the last cut.
+   */
   def chain(runId: String, store: StoreId, version: Long): Either[Refusal, Option[StoreCut]] =
     within(runId)(_.ledger.chain(store, version))
 
-  /** A task attempt failed, whatever it reported. */
+  /** A task attempt failed. Its reports do not count. */
   def fail(runId: String, attempt: Long): Unit = runs.locked {
     runs.current.filter(_.id.runId == runId).foreach { run =>
       run.ledger.fail(attempt)
@@ -68,28 +73,28 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
     }
   }
 
-  /** Who is about to report for a task attempt; for the costs alone. */
+  /** Records the sender of a task attempt's report, for the costs only. */
   def heard(runId: String, attempt: Long, from: Sender): Unit = runs.locked {
     runs.heard(from)
     runs.current.filter(_.id.runId == runId).foreach(_.meter.heard(attempt, from))
   }
 
-  /** The identity under which an executor writes the segments of this run. */
+  /** The identity under which an executor writes segments of this run. */
   def writer(runId: String): Either[Refusal, RunId] = runOf(runId).map(_.id)
 
   /**
-   * An executor writes a base of a version to a segment of its own. From now on no sweep takes the
-   * segment, however long that lasts, as long as this is said again now and then.
+   * An executor writes a base of a version to a separate segment. From now on garbage collection
+   * does not delete the segment. The executor repeats the announcement while it writes.
    */
   def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
     within(runId)(_.ledger.announce(segment, version, clock.monotonicNs())).flatten
 
   /**
-   * A task attempt is done: what it has read of its channels, and then its frames.
+   * A task attempt is done: reports what it has read of its shuffle inputs, and then its frames.
    *
    * @return
-   *   for each of the frames what [[submit]] answers, then what [[report]] does for those that are
-   *   placed
+   *   for each frame the answer of [[submit]], then the answer of [[report]] for frames that are
+   *   already durable
    */
   def deliver(
       runId: String,
@@ -97,12 +102,14 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   ): Either[Refusal, CompletableFuture[Seq[Option[Ack]]]] = {
     val nowNs = clock.monotonicNs()
     val arrived = within(runId) { run =>
-      made.arrivals.foreach(of => run.epoch.arrived(made.attempt, of.report, of.reading, nowNs))
+      made.arrivals.foreach(arrival =>
+        run.epoch.arrived(made.attempt, arrival.report, arrival.reading, nowNs)
+      )
       made.rows.foreach(run.meter.read(made.attempt, _))
     }
     arrived.map { _ =>
       val answers =
-        made.frames.map(submit(runId, _)) ++ made.placed.map(of => Some(report(runId, of)))
+        made.frames.map(submit(runId, _)) ++ made.placed.map(frame => Some(report(runId, frame)))
       CompletableFuture
         .allOf(answers.flatten: _*)
         .thenApply(_ => answers.map(_.map(_.join())))
@@ -110,18 +117,18 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   }
 
   /**
-   * An executor made a frame durable. The answer is there when the executor may let its task go on:
-   * the commit that completes an epoch waits for all that its other tasks did not wait for.
+   * An executor made a frame durable. The answer completes when the task may continue: the commit
+   * of an epoch waits for all frames that its tasks did not wait for.
    */
   def report(runId: String, frame: PlacedFrame): CompletableFuture[Ack] =
     answered(runId)(ack(_, frame))
 
   /**
-   * Makes a small frame durable together with others, at the latest when its epoch may be complete.
+   * Writes a small frame together with others, at the latest when its epoch may be complete.
    *
    * @return
-   *   None if too much waits already, so that the executor had better write it; else what
-   *   [[report]] answers
+   *   None if too much is waiting, so that the executor should write the frame; otherwise the
+   *   answer of [[report]]
    */
   def submit(runId: String, frame: SealedFrame): Option[CompletableFuture[Ack]] =
     runOf(runId) match {
@@ -134,8 +141,8 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
               ack
             })
           case None =>
-            val of = segmentsOf(run, frame.name.version.number - 1)
-            packer.trySubmit(of, frame).map(_.thenCompose[Ack](report(runId, _)))
+            val segments = segmentsOf(run, frame.name.version.number - 1)
+            packer.trySubmit(segments, frame).map(_.thenCompose[Ack](report(runId, _)))
         }
     }
 
@@ -165,7 +172,7 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
     frames.headOption.foreach { first =>
       val placed = packer.write(segmentsOf(run, first.name.version.number - 1), frames)
-      // Tasks that ask meanwhile wait for some of them, and not for all.
+      // Tasks that submit frames meanwhile wait for some of them only.
       placed.grouped(FrameCollector.MaxAcked).foreach { some =>
         runs.locked(some.foreach(run.ledger.ack))
       }
@@ -178,7 +185,8 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
       due.done.complete(())
       ()
     } catch {
-      // Also what ends the thread, such as memory that is used up, or tasks would wait for ever.
+      // Includes errors that end the thread, such as an OutOfMemoryError; otherwise tasks would
+      // wait forever.
       case e: Throwable =>
         runs.locked(run.epoch.failed(due))
         due.done.completeExceptionally(e)
@@ -188,6 +196,6 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
 
 private object FrameCollector {
 
-  /** Frames that are acknowledged while the lock is held once: about a millisecond. */
+  /** Frames that are acknowledged in one hold of the lock: about a millisecond. */
   private val MaxAcked = 500
 }

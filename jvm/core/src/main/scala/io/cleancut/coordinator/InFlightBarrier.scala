@@ -7,17 +7,17 @@ import io.cleancut.format.cut.{ChannelReading, ChannelReport}
 import io.cleancut.protocol.{OffsetEntry, Refusal}
 
 /**
- * The shuffle inputs of the running tasks: which task reads which, which tasks are overtaken, and
- * what has arrived. The [[EpochRun]] has them, under the lock of the [[RunRegistry]]; executors are
- * answered without the lock, and nothing here does a request.
+ * The shuffle inputs of the running tasks: the input that each task reads, the tasks that are
+ * overtaken, and the inputs that have arrived. The [[EpochRun]] has them, under the lock of the
+ * [[RunRegistry]]. Executors are answered without the lock, and no method makes a request.
  */
 final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
   import runs.{clock, within}
 
   /**
-   * A task attempt has read a channel to its end, and made durable what it left in flight. Who is
-   * told it at once knows the sooner which tasks are late; it counts with what the attempt delivers
-   * at the latest.
+   * A task attempt has read a shuffle input to its end, and made its in-flight rows durable. An
+   * early report makes stragglers visible earlier; the input counts at the latest with the
+   * attempt's delivery.
    */
   def arrived(
       runId: String,
@@ -27,19 +27,19 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
   ): Either[Refusal, Unit] =
     within(runId)(_.epoch.arrived(attempt, report, reading, clock.monotonicNs()))
 
-  /** The channels that hold rows behind the last cut. */
+  /** The shuffle inputs that have in-flight rows after the last cut. */
   def inFlight(runId: String): Either[Refusal, Seq[StoreCut]] = within(runId)(_.ledger.inFlight)
 
-  /** Batch timestamp of the last epoch that was committed. */
+  /** Batch timestamp of the last committed epoch. */
   def lastTimestampMs(runId: String): Option[Long] =
     within(runId)(_.ledger.lastCut).toOption.flatten
       .flatMap(cut => OffsetEntry.timestampMs(cut.offsets))
 
-  /** Whether an earlier run has decided on channels of this epoch, and let its sink write. */
+  /** Whether an earlier run has made decisions for this epoch and sealed it. */
   def isDecidedBefore(runId: String, epoch: Long): Boolean =
     within(runId)(_.at(epoch).sealedBefore.exists(_.channels.nonEmpty)).getOrElse(false)
 
-  /** Why operators of this run cannot be captured, by their ids. */
+  /** Records why operators of this run are aligned, by operator id. */
   def alignedBecause(runId: String, reasons: Map[Long, String]): Unit = {
     within(runId)(_.aligned = reasons)
     ()
@@ -48,7 +48,10 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
   def aligned: Map[Long, String] =
     runs.locked(runs.current.fold(Map.empty[Long, String])(_.aligned))
 
-  /** The attempts on an executor that are overtaken, as soon as there are some that it misses. */
+  /**
+   * Completes with the overtaken attempts on an executor, once there are some that it does not
+   * know.
+   */
   def awaitOvertaken(
       runId: String,
       executor: String,
@@ -60,11 +63,11 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
   }
 
   /**
-   * Cuts the epoch that runs: every task of it stops to take rows in, and those that have not begun
-   * take none.
+   * Overtakes all tasks of the current epoch: running tasks stop reading, and tasks that have not
+   * begun read nothing.
    *
    * @return
-   *   whether an epoch runs whose rows may stay in flight
+   *   whether an epoch is in progress whose rows may stay in flight
    */
   def cutNow(): Boolean = {
     val isCut = runs.locked(runs.current.exists(_.cutNow(clock.monotonicNs())))
@@ -73,17 +76,17 @@ final private[coordinator] class InFlightBarrier(runs: RunRegistry) {
   }
 
   /**
-   * Looks at the time; to be called often while tasks run that may be overtaken.
+   * Checks the time; must be called often while tasks run that may be overtaken.
    *
    * @return
-   *   whether there are such tasks, or executors that ask for them
+   *   whether there are such tasks, or executors that wait for overtaken tasks
    */
   def tick(): Boolean = {
-    val (answers, goesOn) = runs.locked {
+    val (answers, isWatched) = runs.locked {
       val due = runs.current.toSeq.flatMap(_.tick(clock.monotonicNs()))
       (due, !runs.isClosed && runs.current.exists(_.isWatched))
     }
     answers.foreach(_())
-    goesOn
+    isWatched
   }
 }

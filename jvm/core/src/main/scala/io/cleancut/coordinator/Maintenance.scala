@@ -7,16 +7,16 @@ import org.slf4j.LoggerFactory
 import io.cleancut.error.Errors
 
 /**
- * What the driver does of a query beside its epochs: it writes pages, and sweeps what nobody needs.
- * Counts how often each of these fails in a row, and has them wait while epochs are late. What
- * executors do beside tasks (bases, compaction) is not in it.
+ * Background work of the driver for one query: it writes pages and collects garbage. Counts
+ * consecutive failures of each kind, and postpones work while epochs are late. Background work of
+ * executors (snapshots, compaction) is not included.
  *
  * @param location
- *   of the query
- * @param asked
- *   what holds now
+ *   checkpoint location of the query
+ * @param currentPace
+ *   the limits that apply now
  */
-final class Maintenance(location: String, asked: () => Pace) {
+final class Maintenance(location: String, currentPace: () => Pace) {
   import Maintenance._
 
   // All guarded by this.
@@ -32,12 +32,12 @@ final class Maintenance(location: String, asked: () => Pace) {
   }
 
   /**
-   * Does some of it. None where it has failed, which fails nobody now. An error that ends the
-   * thread counts as a failure too.
+   * Runs one piece of work. None if it failed; a failure does not fail the query here. An error
+   * that ends the thread counts as a failure.
    */
-  def run[A](what: String)(act: => A): Option[A] =
+  def run[A](what: String)(work: => A): Option[A] =
     try {
-      val done = act
+      val done = work
       synchronized(inRow -= what)
       Some(done)
     } catch {
@@ -48,7 +48,8 @@ final class Maintenance(location: String, asked: () => Pace) {
           count
         }
         logger.warn(
-          s"The $what of $location is put off, for the ${ordinal(failed)} time in a row",
+          s"The $what of $location failed for the ${ordinal(failed)} time in a row. It is " +
+            "postponed",
           e
         )
         if (!NonFatal(e)) throw e
@@ -56,23 +57,23 @@ final class Maintenance(location: String, asked: () => Pace) {
     }
 
   /**
-   * Whether what is due behind an epoch is to wait for a later one.
+   * Whether the work that is due after an epoch waits for a later epoch.
    *
    * @param isLate
-   *   whether that epoch has taken longer than others
+   *   whether the epoch took longer than usual
    */
   def waits(isLate: Boolean): Boolean = synchronized {
-    val isToWait = asked().autopause && isLate && putOff < MostPutOff
-    putOff = if (isToWait) putOff + 1 else 0
-    isToWait
+    val isPostponed = currentPace().autopause && isLate && putOff < MostPutOff
+    putOff = if (isPostponed) putOff + 1 else 0
+    isPostponed
   }
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_MAINTENANCE_FAILED, more of it has failed in a row than may
+   *   CLEANCUT_MAINTENANCE_FAILED if too many consecutive attempts failed
    */
   def check(): Unit = for {
-    tolerable <- asked().tolerableFailures
+    tolerable <- currentPace().tolerableFailures
     (what, failures) <- synchronized(inRow) if failures.count > tolerable
   } throw Errors.maintenanceFailed(location, what, failures.count, tolerable, failures.last)
 }
@@ -83,22 +84,28 @@ object Maintenance {
   val Pages = "writing of pages"
   val Sweep = "sweep"
 
-  /** Chains that no page has make cuts longer, so that pages cannot wait for ever. */
+  /**
+   * Largest number of consecutive epochs that postpone work. Chains that are in no page make cuts
+   * longer.
+   */
   private[coordinator] val MostPutOff = 8
 
-  /** @param last what the last of them was */
+  /**
+   * @param last
+   *   description of the last failure
+   */
   final case class Failures(count: Int, last: String)
 
   /**
    * @param inRow
-   *   of what has failed and has not been done since
+   *   consecutive failures, by kind of work
    * @param putOff
-   *   behind how many epochs in a row it has waited, up to the last
+   *   number of consecutive epochs, up to the last, that postponed work
    */
   final case class Status(inRow: Map[String, Failures], putOff: Int)
 
-  /** That of a query that nobody asks for anything. */
-  def unasked(location: String): Maintenance = new Maintenance(location, () => Pace.Free)
+  /** Maintenance without limits. */
+  def unlimited(location: String): Maintenance = new Maintenance(location, () => Pace.Free)
 
   private def ordinal(count: Int) = count match {
     case 1 => "1st"
@@ -109,18 +116,18 @@ object Maintenance {
 }
 
 /**
- * How fast the epochs of a query may follow each other, beside what its trigger says.
+ * Limits on how fast epochs follow each other, in addition to the trigger.
  *
  * @param minPauseMs
- *   between the commit of an epoch and the next one
+ *   time between the commit of an epoch and the next one
  * @param intervalMs
- *   between two beginnings
+ *   time between the starts of two epochs
  * @param dollarsPerDay
- *   what requests may cost; None for whatever they do
+ *   budget of requests; None for no limit
  * @param tolerableFailures
- *   how often [[Maintenance]] may fail in a row before the query does; None for however often
+ *   consecutive failures of [[Maintenance]] before the query fails; None for no limit
  * @param autopause
- *   whether that waits while epochs are late
+ *   whether maintenance is postponed while epochs are late
  */
 final case class Pace(
     minPauseMs: Long,

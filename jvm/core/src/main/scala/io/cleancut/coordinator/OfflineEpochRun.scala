@@ -1,13 +1,13 @@
 package io.cleancut.coordinator
 
 import io.cleancut.base.StoreId
-import io.cleancut.coordinator.state.TakenAlong
+import io.cleancut.coordinator.state.CarriedInFlight
 import io.cleancut.format.{PackedChain, StoreCut}
 import io.cleancut.format.cut.{Referred, SealedFrame, SinkEpochs}
 
 /**
- * The epoch of an offline operation, which replaces all of the state. What it has made durable is
- * in the [[ReplacedEpoch]] of its ledger. Without state; requests are made without the lock of the
+ * The epoch of an offline operation, which replaces the complete state. Its durable frames are in
+ * the [[ReplacedEpoch]] of its ledger. Without state; requests are made without the lock of the
  * [[RunRegistry]].
  */
 final private[coordinator] class OfflineEpochRun(
@@ -18,15 +18,15 @@ final private[coordinator] class OfflineEpochRun(
   import runs.{clock, runtime, segmentsOf}
 
   /**
-   * An epoch makes all of the state anew, in these stores and no others: it is not one of a query,
-   * but of an act on its checkpoint.
+   * Declares that an epoch replaces the complete state with exactly these stores. It is not an
+   * epoch of a query, but of an operation on its checkpoint.
    *
    * @param epoch
-   *   the next, or a later one; those before it will have no cut
+   *   the next epoch, or a later one; epochs in between have no cut
    * @param inFlight
-   *   the rows in flight that it takes along
+   *   in-flight rows that it keeps
    * @param sinks
-   *   the published epochs that count after it
+   *   published epochs that count after it
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED, CLEANCUT_FRAME_CORRUPTED
    */
@@ -43,23 +43,26 @@ final private[coordinator] class OfflineEpochRun(
     for (source <- inFlight if !source.isEmpty) {
       val (rows, reports) = source.frames(epoch + 1, clock)
       val placed = runtime.packer.write(segmentsOf(run, epoch), rows)
-      val channels = placed.map { of =>
-        StoreCut(of.name.store, PackedChain.of(Vector((of.name.kind, of.name.version, of.place))))
+      val channels = placed.map { frame =>
+        StoreCut(
+          frame.name.store,
+          PackedChain.of(Vector((frame.name.kind, frame.name.version, frame.place)))
+        )
       }
       runs.locked {
         placed.foreach(run.ledger.ends.note)
-        run.ledger.operate(_.copy(inFlight = Some(TakenAlong(channels, reports))))
+        run.ledger.operate(_.copy(inFlight = Some(CarriedInFlight(channels, reports))))
       }
     }
   }
 
   /**
-   * Gives such an epoch bases that refer to chains of earlier ones, and makes them durable.
+   * Adds bases to the epoch that reference chains of earlier epochs, and makes them durable.
    *
    * @param bases
-   *   one for each of its stores
+   *   one for each store
    * @param segments
-   *   that these lead to
+   *   segments that the bases reference
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED
    */
@@ -80,7 +83,7 @@ final private[coordinator] class OfflineEpochRun(
   }
 
   /**
-   * Makes durable what is there of such an epoch, so that it can be read before it is committed.
+   * Makes the frames of the epoch durable, so that they can be read before the commit.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED
@@ -89,10 +92,12 @@ final private[coordinator] class OfflineEpochRun(
     val run = runs.believed(runId, epoch)
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
-    runs.locked(run.ledger.operate(_.copy(settled = chains.map(of => of.store -> of).toMap)))
+    runs.locked(
+      run.ledger.operate(_.copy(settled = chains.map(chain => chain.store -> chain).toMap))
+    )
   }
 
-  /** What [[settle]] has found. */
+  /** The chains that [[settle]] has made durable. */
   def settled(runId: String, epoch: Long): Seq[StoreCut] = {
     val run = runs.believed(runId, epoch)
     runs.locked(run.ledger.operation.toSeq.flatMap(_.settled.values))

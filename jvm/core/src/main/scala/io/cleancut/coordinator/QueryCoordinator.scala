@@ -14,18 +14,18 @@ import io.cleancut.history.SlowTally
 import io.cleancut.protocol.{Ack, EpochPlan, Refusal}
 
 /**
- * The coordinator of one query, on its driver: collects what tasks report, and commits an epoch by
- * its cut. A run of the query begins with its first report or commit, and takes the ownership then;
- * only the latest run that is known here is believed. A driver has one coordinator for each run,
- * see [[DriverQuery]].
+ * The coordinator of one query, on its driver: collects the reports of tasks, and commits each
+ * epoch with its cut. A run begins with its first report or commit and takes ownership then. Only
+ * the latest run that is known here may report. A driver has one coordinator for each run, see
+ * [[DriverQuery]].
  *
  * It is composed of a [[RunRegistry]], whose lock guards all state, and of collaborators, each of
- * which does one step of an epoch. The latest run has one [[EpochRun]] at a time, the epoch that is
- * under way; a commit closes it, and creates the next one. All methods may be called from any
- * thread. Those that name a run may do requests.
+ * which performs one step of an epoch. The latest run has one [[EpochRun]] at a time for the
+ * current epoch. A commit closes it and creates the next one. All methods may be called from any
+ * thread. Methods with a run id may make requests.
  *
  * @param host
- *   for the owner object
+ *   host name in the owner object
  */
 final class QueryCoordinator(
     archive: CutArchive,
@@ -56,7 +56,8 @@ final class QueryCoordinator(
 
   // Runs: RunRegistry.
   def begin(runId: String): Begun = runs.begin(runId)
-  def atStart(runId: String, name: String)(act: => Unit): Unit = runs.atStart(runId, name)(act)
+  def atStart(runId: String, name: String)(action: => Unit): Unit =
+    runs.atStart(runId, name)(action)
   def ended(runId: String): Unit = runs.ended(runId)
   def checkOwner(runId: String): Unit = runs.checkOwner(runId)
   private[cleancut] def follow(earlier: QueryCoordinator): Unit = runs.follow(earlier.runs)
@@ -154,16 +155,16 @@ final class QueryCoordinator(
 
   def unpin(name: String): Boolean = archive.savepoints.unpin(name)
 
-  /** The checkpoints that this one continues, which do not change during a run. */
+  /** The checkpoints that this one continues. They do not change during a run. */
   lazy val lineage: Lineage = archive.lineage()
 
   /** The last cut of the current run, if it has begun. */
   def lastCut: Option[Cut] = runs.locked(runs.current.flatMap(_.ledger.lastCut))
 
-  /** How long a request to its store may take. */
+  /** Request timeout of the object store. */
   def requestTimeoutMs: Long = archive.store.requestTimeoutMs
 
-  /** Until a run has been heard of, this requests the last cut from the store. */
+  /** The status of the query. Requests the last cut from the store if no run has begun. */
   def status: CutsStatus = {
     val stored = if (runs.current.isEmpty) archive.cuts.last().map(_.head) else None
     statusAfter(stored)
@@ -194,13 +195,15 @@ final class QueryCoordinator(
     )
   }
 
-  /** The markers of restore tests and replicas. Requests them from the store. */
+  /** The markers of restore tests and replicas, read from the store. */
   def notes(): Notes = watchedNotes.look()
 
-  /** The same as was read last; it is read again in the background. */
+  /** The markers of the last read; they are read again in the background. */
   def lastNotes: Option[Notes] = watchedNotes.last
 
-  /** Ends the work of the run, which has ended. No task waits for an answer afterwards. */
+  /**
+   * Ends the background work of the run, which has ended. No task waits for an answer afterwards.
+   */
   override def close(): Unit = {
     runs.close()
     runtime.packer.close()

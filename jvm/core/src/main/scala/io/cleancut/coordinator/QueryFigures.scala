@@ -11,12 +11,12 @@ import io.cleancut.format.cut.ChannelCourse
 import io.cleancut.objectstore.{KindCounts, RequestKind}
 
 /**
- * What there is to tell of a query at one moment, as the figures that metrics are. Pure.
+ * The values of a query's metrics at one moment. Pure.
  *
  * @param begun
- *   the last epoch that had been committed when counting began
+ *   the last committed epoch when counting began
  * @param notes
- *   what others have noted; None where nobody has looked yet
+ *   markers of restore tests and replicas; None if they have not been read yet
  */
 final class QueryFigures(
     private val status: CutsStatus,
@@ -32,13 +32,13 @@ final class QueryFigures(
   private lazy val chains = last.toSeq.flatMap(_.cut.stores).map(new ChainFigures(_))
   private lazy val copies = notes.toSeq.flatMap(_.replicas).flatMap(Copy.parse)
 
-  /** What a gauge of this name tells; None where that is not known. */
+  /** The value of a gauge; None if it is not known. */
   def gauge(name: String): Option[Double] = gauges(name)(this)
 
-  /** What a counter of this name has come to. */
+  /** The value of a counter. */
   def count(name: String): Long = counters(name)(this)
 
-  /** How many epochs of this run were slow for one of the reasons. */
+  /** Number of epochs of this run that were slow for one cause. */
   def slow(cause: String): Long = status.slow.counts.getOrElse(cause, 0L)
 
   /** Requests of one kind. */
@@ -59,13 +59,13 @@ final class QueryFigures(
 
   private def lagSeconds: Option[Double] = {
     val lags =
-      for (of <- copies; cut <- last.map(_.cut))
-        yield if (of.epoch >= cut.epoch) 0L else Math.max(cut.writtenMs - of.writtenMs, 0L)
+      for (copy <- copies; cut <- last.map(_.cut))
+        yield if (copy.epoch >= cut.epoch) 0L else Math.max(cut.writtenMs - copy.writtenMs, 0L)
     longest(lags)
   }
 
   private def lagEpochs: Option[Double] = {
-    val lags = for (of <- copies; epoch <- committed) yield Math.max(epoch - of.epoch, 0.0)
+    val lags = for (copy <- copies; epoch <- committed) yield Math.max(epoch - copy.epoch, 0.0)
     lags.maxOption
   }
 
@@ -88,17 +88,19 @@ object QueryFigures {
     "cut_write_duration_seconds" -> (_.last.map(_.writeMs / MsPerS)),
     "alignment_duration_seconds" -> (_.alignment),
     "barrier_to_capture_duration_seconds" ->
-      (of => of.longest(of.courses.flatMap(_.barrierToCaptureMs))),
+      (query => query.longest(query.courses.flatMap(_.barrierToCaptureMs))),
     "slowest_store_duration_seconds" ->
-      (of => of.longest(of.last.flatMap(_.cut.costs).toSeq.flatMap(_.slowest).map(_.ms))),
-    "in_flight_rows" -> (of => Some(of.status.channels.map(_.deferred.rows).sum.toDouble)),
-    "in_flight_bytes" -> (of => Some(of.courses.map(_.bytesInFlight).sum.toDouble)),
-    "in_flight_over_limit_rows" -> (of => Some(of.courses.map(_.rowsBeyondBound).sum.toDouble)),
-    "overloaded_operators" -> (of => Some(of.status.overloaded.size.toDouble)),
-    "aligned_operators" -> (of => Some(of.status.aligned.size.toDouble)),
-    "unreadable_savepoints" -> (of => Some(of.status.unreadableSavepoints.size.toDouble)),
+      (query => query.longest(query.last.flatMap(_.cut.costs).toSeq.flatMap(_.slowest).map(_.ms))),
+    "in_flight_rows" -> (query => Some(query.status.channels.map(_.deferred.rows).sum.toDouble)),
+    "in_flight_bytes" -> (query => Some(query.courses.map(_.bytesInFlight).sum.toDouble)),
+    "in_flight_over_limit_rows" -> (query =>
+      Some(query.courses.map(_.rowsBeyondBound).sum.toDouble)
+    ),
+    "overloaded_operators" -> (query => Some(query.status.overloaded.size.toDouble)),
+    "aligned_operators" -> (query => Some(query.status.aligned.size.toDouble)),
+    "unreadable_savepoints" -> (query => Some(query.status.unreadableSavepoints.size.toDouble)),
     "stores" -> (_.last.map(_.cut.stores.size.toDouble)),
-    "executors" -> (of => Some(of.status.usage.executorCount.toDouble)),
+    "executors" -> (query => Some(query.status.usage.executorCount.toDouble)),
     "owner_generation" -> (_.status.run.map(_.generation.toDouble)),
     "restore_test_epoch" -> (_.proven.map(_.epoch.toDouble)),
     "restore_test_timestamp_seconds" -> (_.proven.map(_.provenMs / MsPerS)),
@@ -107,11 +109,11 @@ object QueryFigures {
     "replica_lag_seconds" -> (_.lagSeconds),
     "longest_chain_frames" -> (_.chains.map(_.frames.toDouble).maxOption),
     "oldest_snapshot_age_epochs" -> (_.oldestBase),
-    "chain_bytes" -> (of => of.last.map(_ => of.chains.map(_.bytes).sum.toDouble))
+    "chain_bytes" -> (query => query.last.map(_ => query.chains.map(_.bytes).sum.toDouble))
   )
 
   private val counters: Map[String, QueryFigures => Long] = Map(
-    "epochs_total" -> (of => of.status.committed.fold(0L)(_ - of.begun)),
+    "epochs_total" -> (query => query.status.committed.fold(0L)(_ - query.begun)),
     "slow_epochs_total" -> (_.status.slow.total),
     "requests_total" -> (_.usage.requests.requests),
     "request_retries_total" -> (_.usage.requests.retries),
@@ -123,27 +125,27 @@ object QueryFigures {
     "segment_bytes_total" -> (_.usage.written.segmentBytes)
   )
 
-  /** The metrics that are told so. */
+  /** The metrics whose values are computed here. */
   val Gauges: Set[String] = gauges.keySet
   val Counters: Set[String] = counters.keySet
 
-  /** What a chain costs a restart. */
-  final private class ChainFigures(of: StoreCut) {
-    private val chain = PackedChain.of(of.frames)
+  /** Costs of a chain for a restart. */
+  final private class ChainFigures(store: StoreCut) {
+    private val chain = PackedChain.of(store.frames)
 
     def frames: Int = chain.length
     def baseVersion: Long = chain.base.getOrElse(0L)
     def bytes: Long = chain.sizeBytes
   }
 
-  /** How far a copy was at its last pass. */
+  /** The position of a replica at its last pass. */
   final private case class Copy(epoch: Long, writtenMs: Long)
 
   private object Copy {
 
-    /** A note that cannot be read is none. */
+    /** A marker that cannot be parsed counts as absent. */
     def parse(note: String): Option[Copy] = Try(mapper.readTree(note)).toOption.flatMap { json =>
-      def number(of: JsonNode) = Option.when(of.isIntegralNumber)(of.longValue)
+      def number(field: JsonNode) = Option.when(field.isIntegralNumber)(field.longValue)
       for {
         epoch <- number(json.path("epoch"))
         writtenMs <- number(json.path("writtenMs"))

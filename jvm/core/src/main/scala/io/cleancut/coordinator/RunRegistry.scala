@@ -12,15 +12,15 @@ import io.cleancut.format.SegmentIdentity
 import io.cleancut.format.cut.Cut
 
 /**
- * The runs of one query. Only the latest one that is known here may report and commit. A run begins
- * with its first report or commit, and takes the ownership then.
+ * The runs of one query. Only the latest run that is known here may report and commit. A run begins
+ * with its first report or commit and takes ownership then.
  *
- * Its lock guards the whole state of the coordinator of the query: the latest run with all that a
- * [[QueryRun]] holds. No request is made while it is held. Methods of this class take the lock
- * themselves; the collaborators of the coordinator take it by [[locked]].
+ * Its lock guards the complete state of the query's coordinator: the latest run with the contents
+ * of its [[QueryRun]]. No request is made while the lock is held. Methods of this class take the
+ * lock themselves; the collaborators of the coordinator take it by [[locked]].
  *
  * @param host
- *   for the owner object
+ *   host name in the owner object
  */
 final private[coordinator] class RunRegistry(
     val archive: CutArchive,
@@ -38,9 +38,9 @@ final private[coordinator] class RunRegistry(
   def clock: Clock = runtime.clock
 
   lazy val maintenance: Maintenance =
-    runtime.maintenance.getOrElse(Maintenance.unasked(archive.location))
+    runtime.maintenance.getOrElse(Maintenance.unlimited(archive.location))
 
-  /** Runs what reads or changes the state of the coordinator, and does no request. */
+  /** Runs code that reads or changes the state of the coordinator and makes no request. */
   def locked[A](body: => A): A = synchronized(body)
 
   /** The latest run, if one has begun. */
@@ -49,14 +49,14 @@ final private[coordinator] class RunRegistry(
   /** Whether the run has ended and no task waits for an answer. */
   def isClosed: Boolean = closed
 
-  /** Ends the work in the background. */
+  /** Ends the background work. */
   def close(): Unit = closed = true
 
-  /** Notes the usage of the store that a process has reported. */
+  /** Records the object store usage that a process has reported. */
   def heard(from: Sender): Unit = locked(book.heard(from))
 
-  def within[A](runId: String)(act: QueryRun => A): Either[Refusal, A] =
-    runOf(runId).map(run => synchronized(act(run)))
+  def within[A](runId: String)(action: QueryRun => A): Either[Refusal, A] =
+    runOf(runId).map(run => synchronized(action(run)))
 
   def usage(): UsageBook.Shares = synchronized {
     book.now(Usage(archive.store.counts, runtime.packer.written))
@@ -66,37 +66,37 @@ final private[coordinator] class RunRegistry(
     runOf(runId).fold(by => throw Errors.fenced(archive.location, epoch, by.owner), identity)
 
   /**
-   * A run takes the ownership, if it has not done so yet, and learns what it goes on behind. It
-   * reads Spark's logs afterwards.
+   * Begins a run, if it has not begun yet: it takes ownership and reads the state that it continues
+   * from. It reads Spark's logs afterwards.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED
    */
   def begin(runId: String): Begun = believed(runId, next).begun
 
-  /** Does something at the start of a run, once for each name. */
-  def atStart(runId: String, name: String)(act: => Unit): Unit = {
+  /** Performs an action at the start of a run, once for each name. */
+  def atStart(runId: String, name: String)(action: => Unit): Unit = {
     val run = believed(runId, next)
-    if (synchronized(run.isToDo(name))) act
+    if (synchronized(run.isToDo(name))) action
   }
 
   /**
-   * A run has ended, and nothing of it will be written any more. It says so, unless a run before it
-   * may still work: the next one, which is not to take itself for alone then, finds out.
+   * A run has ended and writes nothing more. Writes its end marker, unless an earlier run may still
+   * work: the next run must not assume that it is alone then.
    */
   def ended(runId: String): Unit =
-    synchronized(latest.filter(of => of.id.runId == runId && of.maySayEnded)).foreach { run =>
+    synchronized(latest.filter(run => run.id.runId == runId && run.mayRecordEnd)).foreach { run =>
       if (isStored(run)) archive.owners.end(run.id.generation)
       run.hasEnded = true
     }
 
   /**
-   * Whether the checkpoint of a run is there: a directory that was deleted is not to come back with
-   * what the end of the run writes.
+   * Whether the checkpoint of a run exists. The end of a run must not create a deleted directory
+   * again.
    */
   def isStored(run: QueryRun): Boolean = archive.owners.isTaken(run.id.generation)
 
-  /** Runs that another coordinator of this driver had are not believed any more. */
+  /** Rejects runs of an earlier coordinator of this driver from now on. */
   def follow(earlier: RunRegistry): Unit = {
     val before = earlier.seen
     synchronized(past ++= before)
@@ -108,19 +108,22 @@ final private[coordinator] class RunRegistry(
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FENCED, if another run owns the query by now
+   *   CLEANCUT_FENCED if another run owns the query
    */
   def checkOwner(runId: String): Unit = checkOwner(believed(runId, next), next)
 
   def checkOwner(run: QueryRun, epoch: Long): Unit =
     laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
 
-  /** Leaves out the request if the owner was checked after the last cut, and not longer ago. */
+  /**
+   * Skips the request if the owner was checked after the last cut, and not longer ago than
+   * `maxAgeNs`.
+   */
   def checkOwnerUnless(run: QueryRun, epoch: Long, maxAgeNs: Long): Unit =
     if (!run.lookedNs.exists(clock.monotonicNs() - _ < maxAgeNs)) checkOwner(run, epoch)
 
   /**
-   * The run before this one may have committed the epoch after Spark had looked for it.
+   * Checks that no earlier run has committed the epoch after Spark read the commit log.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED
@@ -146,11 +149,11 @@ final private[coordinator] class RunRegistry(
     run.followedBy
   }
 
-  /** The run, which begins here if nothing of it has been seen; or why it is not believed. */
+  /** The run, which begins here if it is unknown; or the reason why it is refused. */
   def runOf(runId: String): Either[Refusal.Fenced, QueryRun] =
     known(runId).getOrElse(starts.get(runId))
 
-  /** The same when the start is over, which is left to a thread of the runtime's. */
+  /** The same, completed when the start is over, which runs on a thread of the runtime. */
   def started(
       runId: String
   ): CompletableFuture[Either[Refusal.Fenced, QueryRun]] =
@@ -166,11 +169,11 @@ final private[coordinator] class RunRegistry(
     }
   }
 
-  // The store may take its time: the monitor is for what others may learn meanwhile.
+  // The start may be slow: the monitor stays free for requests that others can answer meanwhile.
   private def start(runId: String): Either[Refusal.Fenced, QueryRun] = known(runId).getOrElse {
     if (closed) throw new IllegalStateException(s"run $runId of ${archive.location} has ended")
     val run = newRuns.start(runId)
-    // What it has found a later owner has found too, or else that one is seen here.
+    // Either a later owner has found the same objects, or this check finds the later owner.
     val owner = laterOwner(run)
     synchronized {
       past ++= latest.map(_.id.runId)
@@ -179,7 +182,7 @@ final private[coordinator] class RunRegistry(
     owner.map(Refusal.Fenced(_)).toLeft(run)
   }
 
-  /** The epoch that the latest run works on. */
+  /** The current epoch of the latest run. */
   private def next: Long = synchronized(latest.fold(0L)(_.ledger.lastCommitted + 1))
 
   /** The identity of the segments that the driver writes in an epoch. */

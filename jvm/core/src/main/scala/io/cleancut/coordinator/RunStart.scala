@@ -12,11 +12,11 @@ import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.cut.{Cut, RunId, SinkEpochs}
 
 /**
- * The start of a run: it takes the ownership, and reads the last cut, the seal after it, and what
- * garbage collection needs. Holds no lock. For one thread at a time.
+ * The start of a run: it takes ownership, and reads the last cut, the seal after it, and the
+ * objects that garbage collection requires. Holds no lock. For one thread at a time.
  *
  * @param host
- *   for the owner object
+ *   host name in the owner object
  */
 final private[coordinator] class RunStart(
     archive: CutArchive,
@@ -31,13 +31,13 @@ final private[coordinator] class RunStart(
 
   private val sweepPermit = new AtomicBoolean
 
-  /** Takes the next generation for a run, and reads what it continues from. */
+  /** Takes the next generation for a run, and reads the state that it continues from. */
   def start(runId: String): QueryRun = {
     val used = usage()
     val queryId = logs.queryId()
     archive.mark(queryId)
     val taken = archive.owners.take(queryId, runId, host)
-    // Looked up before the cuts: an entry that is written behind its cut is never ahead then.
+    // Read before the cuts: an entry that is written after its cut is never ahead then.
     val plain = logs.lastPlainCommit()
     val listed = archive.cuts.listed()
     val cut = listed.epochs.lastOption.flatMap(wholeCut(taken.generation, _))
@@ -45,10 +45,10 @@ final private[coordinator] class RunStart(
       throw Errors.commitLogAhead(archive.location, last, done.epoch)
     val committed = (cut.map(_.epoch) ++ plain).maxOption.getOrElse(-1L)
     logger.info(
-      s"Run $runId owns ${archive.location} as generation ${taken.generation}, behind epoch " +
+      s"Run $runId owns ${archive.location} as generation ${taken.generation}, after epoch " +
         s"$committed"
     )
-    if (!taken.isAlone) tellOfRivals(taken.generation)
+    if (!taken.isAlone) logRivals(taken.generation)
     val seal =
       listed.sealOf(committed + 1).flatMap(archive.cuts.readSeal(_, cut)).filterNot(_.isClaim)
     seal.foreach(s => logger.info(s"Epoch ${s.epoch} was sealed by run ${s.run.runId}"))
@@ -64,7 +64,7 @@ final private[coordinator] class RunStart(
       collector,
       runtime.budget
     )
-    // Of a new query nothing is there yet; of others the first sweep tells.
+    // A new query has no objects yet; for other queries the first garbage collection counts them.
     if (committed < 0) run.stored = Some(StoredSize.listed(0L, used, archive))
     run
   }
@@ -87,7 +87,10 @@ final private[coordinator] class RunStart(
     )
   }
 
-  /** A later owner may have swept what the cut names. */
+  /**
+   * Reads the complete cut. Garbage collection of a later owner may have deleted objects that it
+   * references.
+   */
   private def wholeCut(generation: Long, epoch: Long): Option[Cut] =
     try archive.cuts.open(epoch, runtime.parts(archive)).map(_.whole)
     catch {
@@ -98,7 +101,7 @@ final private[coordinator] class RunStart(
         throw e
     }
 
-  private def tellOfRivals(generation: Long): Unit =
+  private def logRivals(generation: Long): Unit =
     Owner.rivalry(archive.owners.latest(generation)).foreach { rivals =>
       logger.warn(s"At ${archive.location} $rivals")
     }

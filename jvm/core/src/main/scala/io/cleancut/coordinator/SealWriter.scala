@@ -31,10 +31,10 @@ final private[coordinator] class SealWriter(runs: RunRegistry) {
   )
 
   /**
-   * Writes the seal of a run. A run that repeats a failed seal may find its own object, since that
-   * try can fail after the object was created: the same decisions on the same frames are sealed
-   * then. The object cannot be replaced, so that a run with another result ends, and the next run
-   * follows the object.
+   * Writes the seal of a run. A run that repeats a failed seal may find its own object, because an
+   * attempt can fail after it has created the object. In that case the same decisions on the same
+   * frames are sealed. The object cannot be replaced: a run with another result ends, and the next
+   * run follows the object.
    */
   def write(run: QueryRun, seal: Cut): Unit = {
     val name = SealName(seal.epoch, seal.run.generation)
@@ -42,7 +42,7 @@ final private[coordinator] class SealWriter(runs: RunRegistry) {
       val stored = archive.cuts.readSeal(name, runs.locked(run.ledger.lastCut))
       if (!stored.exists(hasSealed(_, seal))) {
         val owner =
-          if (stored.exists(_.run == seal.run)) "this run, which has sealed another result before"
+          if (stored.exists(_.run == seal.run)) "this run, which sealed another result earlier"
           else "another run of the same generation"
         throw Errors.fenced(archive.location, seal.epoch, owner)
       }
@@ -50,10 +50,10 @@ final private[coordinator] class SealWriter(runs: RunRegistry) {
     runs.locked(run.sealWritten(name))
   }
 
-  /** Whether an object is what an earlier try of the same run wrote for the same result. */
+  /** Whether an object is an earlier attempt of the same run with the same result. */
   private def hasSealed(stored: Cut, seal: Cut): Boolean =
     stored.run == seal.run && stored.isClaim == seal.isClaim && stored.output == seal.output &&
       stored.channels == seal.channels && versions(stored) == versions(seal)
 
-  private def versions(cut: Cut) = cut.stores.map(of => of.store -> of.version).toMap
+  private def versions(cut: Cut) = cut.stores.map(store => store.store -> store.version).toMap
 }

@@ -2,7 +2,7 @@ package io.cleancut.coordinator
 
 import io.cleancut.cutstore.gc.CutRetention
 
-/** What the coordinator has to know of a query beside its cuts; Spark keeps it. */
+/** The part of Spark's logs that the coordinator requires. */
 trait SparkLogs extends AutoCloseable {
   def queryId(): Option[String]
 
@@ -14,12 +14,12 @@ trait SparkLogs extends AutoCloseable {
    */
   def offsets(epoch: Long): String
 
-  /** The last epoch whose entry of the commit log is a file of its own. */
+  /** The last epoch whose commit log entry is a separate file. */
   def lastPlainCommit(): Option[Long]
 
-  /** Which epochs can be gone back to. */
+  /** The epochs to which a rollback is possible. */
   def retention: CutRetention
 
-  /** The run that asked has ended. */
+  /** The run that used the logs has ended. */
   override def close(): Unit = ()
 }

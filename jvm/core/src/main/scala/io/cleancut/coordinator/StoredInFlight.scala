@@ -15,12 +15,12 @@ import io.cleancut.format.cut.{ChannelReport, Cut, RowsDigest, SealedFrame}
 import io.cleancut.format.frame._
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
 
-/** The rows in flight of a cut, for an epoch of an act. */
+/** The in-flight rows of a cut, for the epoch of an offline operation. */
 trait InFlightSource {
   def isEmpty: Boolean
 
   /**
-   * Their frames for another version, and what is to be said of them.
+   * Their frames for another version, and the reports of their shuffle inputs.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FRAME_CORRUPTED, CLEANCUT_FRAME_MISSING
@@ -29,15 +29,15 @@ trait InFlightSource {
 }
 
 /**
- * Those of a cut in a store.
+ * The in-flight rows of a stored cut.
  *
  * @param archive
- *   of the cut
+ *   archive of the cut
  * @param spread
- *   over how many partitions the rows of an operator go, by their hashes; None leaves them where
- *   they are
+ *   number of partitions over which the rows of an operator are distributed by their hashes; None
+ *   leaves them in their partitions
  * @param hashOf
- *   a row, for the sums of the cut
+ *   hash of a row, for the digests of the cut
  */
 final case class StoredInFlight(
     archive: CutArchive,
@@ -48,10 +48,10 @@ final case class StoredInFlight(
   override def isEmpty: Boolean = cut.inFlight.isEmpty
 
   override def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport]) = {
-    val rows = new RowsInFlight(archive, version, clock)
-    spread.fold((cut.inFlight.map(rows.again), cut.channels)) { partitions =>
+    val rows = new InFlightFrames(archive, version, clock)
+    spread.fold((cut.inFlight.map(rows.copy), cut.channels)) { partitions =>
       val divided = cut.inFlight
-        .groupBy(of => (of.store.operator, of.store.name))
+        .groupBy(channel => (channel.store.operator, channel.store.name))
         .toSeq
         .sortBy(_._1)
         .flatMap { case ((operator, _), channels) =>
@@ -62,19 +62,19 @@ final case class StoredInFlight(
       require(
         before.map(_.rows).sum == after.map(_.rows).sum &&
           before.map(_.sum).sum == after.map(_.sum).sum,
-        s"the rows in flight of epoch ${cut.epoch} are not those that its cut tells of"
+        s"the in-flight rows of epoch ${cut.epoch} do not match the digest in its cut"
       )
       (divided.map(_._1), divided.map(_._2))
     }
   }
 }
 
-/** Reads frames of channels, and writes them for another version. */
-final private class RowsInFlight(archive: CutArchive, version: Long, clock: Clock) {
-  import RowsInFlight._
+/** Reads frames of shuffle inputs, and writes them for another version. */
+final private class InFlightFrames(archive: CutArchive, version: Long, clock: Clock) {
+  import InFlightFrames._
 
-  /** The rows of a channel as they are. */
-  def again(channel: StoreCut): SealedFrame = reading(channel) { (reader, scratch) =>
+  /** The rows of a shuffle input, unchanged. */
+  def copy(channel: StoreCut): SealedFrame = reading(channel) { (reader, scratch) =>
     val name = nameOf(channel.store)
     val out = new ByteArrayOutputStream(FirstBytes)
     val identity = reader.identity.copy(version = name.version)
@@ -89,8 +89,8 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
   }
 
   /**
-   * The rows of one input of an operator in other partitions. Those of a key have one partition
-   * before and one after, so that they stay in their order.
+   * The rows of one input of an operator, distributed over other partitions. All rows of a key are
+   * in one partition before and after, so they keep their order.
    *
    * @param channels
    *   in the order of their partitions
@@ -100,7 +100,7 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
       partitions: Int,
       hashOf: Array[Byte] => Long
   ): Seq[(SealedFrame, ChannelReport)] = {
-    val found = mutable.TreeMap.empty[Int, mutable.ArrayBuffer[Row]]
+    val byPartition = mutable.TreeMap.empty[Int, mutable.ArrayBuffer[Row]]
     var first = Option.empty[FrameIdentity]
     for (channel <- channels) reading(channel) { (reader, scratch) =>
       first = first.orElse(Some(reader.identity))
@@ -108,10 +108,13 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
       while (records.advance()) {
         val hash = keyOf(records.key).getInt(HashAt)
         val row = Row(hash, records.value.toArray(Memory.access))
-        found.getOrElseUpdate(Math.floorMod(hash, partitions), mutable.ArrayBuffer.empty) += row
+        byPartition.getOrElseUpdate(
+          Math.floorMod(hash, partitions),
+          mutable.ArrayBuffer.empty
+        ) += row
       }
     }
-    found.toSeq.map { case (partition, rows) =>
+    byPartition.toSeq.map { case (partition, rows) =>
       val channel = channels.head.store.copy(partition = partition)
       val digest = new RowsDigest.Builder
       rows.foreach(row => digest.add(hashOf(row.bytes)))
@@ -147,13 +150,13 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
   private def nameOf(store: StoreId) =
     FrameName(store, StateVersion(version, StateVersion.newId(clock)), FrameKind.Base)
 
-  private def reading[A](channel: StoreCut)(act: (FrameReader, BlockScratch) => A): A = {
+  private def reading[A](channel: StoreCut)(read: (FrameReader, BlockScratch) => A): A = {
     val (kind, known, place) = channel.frames.last
     val path = s"${archive.pathOf(place.segment)} at ${place.offset}"
     val request = FrameRequest(path, channel.store, known, kind)
     val scratch = BlockScratch.borrow()
     try
-      act(
+      read(
         new FrameReader(request, new ByteArrayInputStream(bytes(request, place)), scratch),
         scratch
       )
@@ -166,11 +169,11 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
       place.offset,
       place.length.toInt
     ) match {
-      case RangeResult.Found(found) =>
-        if (Crc.of(found) != place.crc) {
-          throw request.damaged("these are not the bytes that the cut names")
+      case RangeResult.Found(bytes) =>
+        if (Crc.of(bytes) != place.crc) {
+          throw request.damaged("the bytes do not match the cut")
         }
-        found
+        bytes
       case _ =>
         throw Errors.frameMissing(
           archive.location,
@@ -183,14 +186,14 @@ final private class RowsInFlight(archive: CutArchive, version: Long, clock: Cloc
     }
 }
 
-private object RowsInFlight {
+private object InFlightFrames {
   final case class Row(hash: Int, bytes: Array[Byte])
 
-  /** Level of zstd, as of frames that are small. */
+  /** zstd level, the same as for small frames. */
   private val CompressionLevel = 1
   private val FirstBytes = 16 << 10
 
-  /** In a row of Spark's of a long and an int: a word of nulls, and one for each. */
+  // Length of a Spark row with a long and an int: one word of null bits, and one word per column.
   private val NumberAt = 8
   private val HashAt = 16
   private val KeyBytes = 24

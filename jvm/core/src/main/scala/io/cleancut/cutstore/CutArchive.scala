@@ -10,10 +10,10 @@ import io.cleancut.format.cut.{Lineage, SinkEpochs, StoredSinkEpochs}
 import io.cleancut.objectstore.{CreateResult, ObjectKey, ObjectPrefix, ObjectStore, WriterToken}
 
 /**
- * All that the cuts of one query consist of, on its store.
+ * All objects of one query's cuts in its object store.
  *
  * @param store
- *   the query's own directory, `<checkpointLocation>/cleancut`
+ *   the query's directory, `<checkpointLocation>/cleancut`
  */
 final class CutArchive(val store: ObjectStore, clock: Clock) {
   val pages = new Pages(store, clock)
@@ -24,16 +24,16 @@ final class CutArchive(val store: ObjectStore, clock: Clock) {
 
   def location: String = store.location
 
-  /** Where people find an object of it. */
+  /** The path of an object for users. */
   def pathOf(name: String): String = s"$location/$name"
 
-  /** The size of all cuts and seals, and of what these name, that were read, in bytes. */
+  /** Bytes of all cuts, seals, pages and tables that were read. */
   def bytesRead: Long = cuts.bytesRead + pages.bytesRead + segments.bytesRead
 
   /** Bytes of the cuts, seals and pages that were written through this archive. */
   def bytesWritten: Long = cuts.bytesWritten + pages.bytesWritten
 
-  /** The epochs that sinks had published before the first cut. */
+  /** The published epochs of sinks before the first cut. */
   def uncutSinks(): SinkEpochs = {
     val name = StoredSinkEpochs.Name
     store.get(ObjectKey(name)).fold(SinkEpochs.Empty)(StoredSinkEpochs.parse(pathOf(name), _).sinks)
@@ -43,7 +43,7 @@ final class CutArchive(val store: ObjectStore, clock: Clock) {
   def lineage(): Lineage =
     store.get(ObjectKey(Lineage.Name)).fold(Lineage.Empty)(Lineage.parse(pathOf(Lineage.Name), _))
 
-  /** What others have noted who looked at the query: two listings, and a read for each copy. */
+  /** The markers of restore tests and replicas: two list requests, and a read for each replica. */
   def notes(): Notes = {
     val replicas = names(CutLayout.Replicas).flatMap { name =>
       store.get(ObjectKey(s"${CutLayout.Replicas}$name")).map(new String(_, UTF_8))
@@ -51,21 +51,21 @@ final class CutArchive(val store: ObjectStore, clock: Clock) {
     Notes(names(CutLayout.Proofs), replicas)
   }
 
-  /** Creates `format.json`, or checks the one that is there. */
+  /** Creates `format.json`, or checks the existing one. */
   def mark(queryId: Option[String]): Unit = {
     val key = ObjectKey(StoreLayout.FormatObject)
     store.get(key).map(FormatNote.parse) match {
       case None =>
         val result = store.create(key, FormatNote(queryId).toJson, WriterToken.fresh(clock))
-        // Another process may have created one of another version.
+        // Another process may have created one with another version.
         if (result != CreateResult.Created) mark(queryId)
-      case Some(Right(_))    => ()
-      case Some(Left(found)) =>
-        throw Errors.formatUnknown(pathOf(key.name), found, FormatNote.Supported)
+      case Some(Right(_))     => ()
+      case Some(Left(format)) =>
+        throw Errors.formatUnknown(pathOf(key.name), format, FormatNote.Supported)
     }
   }
 
-  /** Frames that lie in files of their stores, as they do before the first cut. */
+  /** Frames in per-store files, as before the first cut. */
   def storeFiles(): Seq[ObjectKey] =
     store.list(ObjectPrefix(StoreLayout.Stores)).map(_.key).toSeq
 
@@ -84,17 +84,17 @@ object CutArchive {
 }
 
 /**
- * What others have noted beside a query; nothing here depends on it.
+ * Markers of other processes next to a query; the query does not depend on them.
  *
  * @param proofs
- *   the names of proofs, below their directory
+ *   names of restore test markers, below their directory
  * @param replicas
- *   a JSON object for each copy that passes keep up
+ *   a JSON object for each replica
  */
 final case class Notes(proofs: Seq[String], replicas: Seq[String]) {
 
-  /** The last proof that the query can be restored. */
+  /** The last successful restore test. */
   def proven: Option[Proof] = proofs
     .flatMap(name => CutLayout.parseProof(s"${CutLayout.Proofs}$name"))
-    .maxByOption(of => (of.epoch, of.provenMs))
+    .maxByOption(proof => (proof.epoch, proof.provenMs))
 }

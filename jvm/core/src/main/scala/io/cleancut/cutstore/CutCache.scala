@@ -3,9 +3,8 @@ package io.cleancut.cutstore
 import io.cleancut.base.SharedReads
 
 /**
- * The cuts that were read last in this process: all stores of an executor ask for the same. Each
- * run of a query reads them anew, because a checkpoint may have been deleted and begun again
- * meanwhile.
+ * The latest cuts that this process has read, because all stores of an executor read the same ones.
+ * Each run of a query reads them again, since a checkpoint may have been deleted and created again.
  */
 object CutCache {
   private val MaxBytes = 64L << 20
@@ -19,7 +18,7 @@ object CutCache {
       archive.cuts.open(epoch, CutParts.shared(archive))
     }
 
-  /** The same of a savepoint, if it is of that epoch. */
+  /** The same for a savepoint, if it is of that epoch. */
   def savepoint(
       archive: CutArchive,
       runId: String,

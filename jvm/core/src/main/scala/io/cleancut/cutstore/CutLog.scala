@@ -10,16 +10,16 @@ import io.cleancut.objectstore._
  * The cuts and seals of one query, each of which is created once. Thread-safe.
  *
  * @param readParts
- *   how what a cut names is read, unless a caller says otherwise
+ *   default reader of pages and tables
  */
 final class CutLog private[cutstore] (root: ObjectStore, readParts: CutParts) {
   private val readBytes = new LongAdder
   private val writtenBytes = new LongAdder
 
-  /** The size of all cuts, seals and savepoints that were read. */
+  /** Bytes of all cuts, seals and savepoints that were read. */
   def bytesRead: Long = readBytes.sum
 
-  /** The size of all cuts and seals that were written. */
+  /** Bytes of all cuts and seals that were written. */
   def bytesWritten: Long = writtenBytes.sum
 
   def epochs(): Seq[Long] = listed().epochs
@@ -31,29 +31,29 @@ final class CutLog private[cutstore] (root: ObjectStore, readParts: CutParts) {
   def listed(from: Long, until: Long): CutsListed =
     CutsListed.of(EpochObjects.list(root, CutLayout.Cuts, from, until).toVector)
 
-  /** The cut of the first epoch from this one on that has one. */
+  /** The first cut at or after an epoch. */
   def openFrom(epoch: Long): Option[StoredCut] = open(epoch).orElse {
-    val found = EpochObjects.list(root, CutLayout.Cuts, epoch + 1, Long.MaxValue)
-    found.flatMap(info => CutsListed.epochOf(info)).nextOption().flatMap(open(_))
+    val later = EpochObjects.list(root, CutLayout.Cuts, epoch + 1, Long.MaxValue)
+    later.flatMap(info => CutsListed.epochOf(info)).nextOption().flatMap(open(_))
   }
 
-  /** The cut of an epoch, whole. */
+  /** The cut of an epoch with all chains. */
   def read(epoch: Long): Option[Cut] = open(epoch).map(_.whole)
 
-  /** The cut of an epoch, whose chains are read when they are asked for. */
+  /** The cut of an epoch, whose chains are read on request. */
   def open(epoch: Long, parts: CutParts = readParts): Option[StoredCut] =
     head(CutLayout.cut(epoch), epoch).map(stored(CutLayout.cut(epoch), _, parts))
 
-  /** All of the cut of an epoch but its chains. */
+  /** The cut of an epoch without its chains. */
   def head(epoch: Long): Option[Cut] = head(CutLayout.cut(epoch), epoch)
 
-  /** The cut of the last epoch that has one. */
+  /** The last cut. */
   def last(): Option[StoredCut] = epochs().lastOption.flatMap(open(_))
 
-  /** Writes a cut if its epoch has none; whether this one is the epoch's. */
+  /** Writes a cut if its epoch has none; returns whether the epoch has this cut. */
   def create(cut: Cut): Boolean = create(CutLayout.cut(cut.epoch), cut)
 
-  /** Writes the seal that a run has of an epoch if it has none; whether it is this one. */
+  /** Writes the seal of a run and epoch if absent; returns whether the stored seal is this one. */
   def seal(seal: Cut): Boolean =
     create(CutLayout.seal(SealName(seal.epoch, seal.run.generation)), seal)
 
@@ -61,7 +61,7 @@ final class CutLog private[cutstore] (root: ObjectStore, readParts: CutParts) {
    * A seal with all its chains.
    *
    * @param before
-   *   the cut before its epoch, with all its chains
+   *   the previous cut, with all its chains
    */
   def readSeal(name: SealName, before: Option[Cut]): Option[Cut] = {
     val seal = CutLayout.seal(name)
@@ -91,7 +91,7 @@ final class CutLog private[cutstore] (root: ObjectStore, readParts: CutParts) {
 }
 
 /**
- * Cuts and seals as a listing has them.
+ * The cuts and seals in a listing.
  *
  * @param cutInfos
  *   by epoch, ascending
@@ -105,11 +105,11 @@ final case class CutsListed(
 
   def seals: Seq[SealName] = sealInfos.map(_._1)
 
-  /** Of several runs the latest has looked for those of the others, and knows best. */
+  /** The seal of the latest run, which has read the seals of earlier runs. */
   def sealOf(epoch: Long): Option[SealName] =
     seals.filter(_.epoch == epoch).maxByOption(_.generation)
 
-  /** Bytes of the cuts and seals of the epochs from this one on. */
+  /** Bytes of the cuts and seals from an epoch on. */
   def sizeSince(epoch: Long): Long =
     cutInfos.filter(_._1 >= epoch).map(_._2.sizeBytes).sum +
       sealInfos.filter(_._1.epoch >= epoch).map(_._2.sizeBytes).sum

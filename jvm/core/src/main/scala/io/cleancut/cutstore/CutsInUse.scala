@@ -3,27 +3,27 @@ package io.cleancut.cutstore
 import io.cleancut.base.Recent
 
 /**
- * Whether the epochs of a query are committed by cuts, as this process found at the first of its
- * stores in a run. All of a run's stores hold to that, so that none of them writes beside cuts that
- * another driver begins meanwhile, or looks for them again.
+ * Whether the epochs of a query are committed by cuts, as determined by this process for the first
+ * store of a run. All stores of a run use the same result, so that none of them writes per-store
+ * files while another driver begins to use cuts, or repeats the check.
  */
 object CutsInUse {
 
-  /** More than run in one process at a time: one that is forgotten is looked for again. */
+  /** More than the concurrent runs in one process: a forgotten one is checked again. */
   private val MaxRuns = 4096
 
-  private val found = new Recent[(String, String), Boolean](MaxRuns)
+  private val results = new Recent[(String, String), Boolean](MaxRuns)
 
   /**
    * @param runId
-   *   Spark's id of the run; empty for a reader, which is to see what there is now
+   *   Spark's ID of the run; empty for a reader, which always checks
    */
-  def by(location: String, runId: String)(look: => Boolean): Boolean =
-    if (runId.isEmpty) look
+  def by(location: String, runId: String)(check: => Boolean): Boolean =
+    if (runId.isEmpty) check
     else
-      found.synchronized {
+      results.synchronized {
         val key = (location, runId)
-        if (!found.containsKey(key)) found.put(key, look)
-        found.get(key)
+        if (!results.containsKey(key)) results.put(key, check)
+        results.get(key)
       }
 }

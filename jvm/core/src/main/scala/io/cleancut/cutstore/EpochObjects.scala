@@ -5,9 +5,9 @@ import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectPrefix, ObjectRange
 
 /** Objects whose names begin with their epochs. */
 private[cutstore] object EpochObjects {
-  val Gone = "a cut names it, and it is gone"
+  val Gone = "the object is missing, but a cut references it"
 
-  /** Those of the epochs from `from` to before `until`. No request if there is no such epoch. */
+  /** The objects of the epochs in [`from`, `until`). Makes no request if the range is empty. */
   def list(root: ObjectStore, directory: String, from: Long, until: Long): Iterator[ObjectInfo] = {
     def limit(epoch: Long) = directory + NameDigits.padded(Math.max(epoch, 0L))
     if (until <= Math.max(from, 0L)) Iterator.empty

@@ -10,14 +10,14 @@ import io.cleancut.format._
 import io.cleancut.format.cut.{RunId, SealedFrame, Segment}
 
 /**
- * Puts the small deltas of chains, which lie in the segments of many epochs, one after the other
- * into new ones, so that who restores a store asks for one range in their place. Bases stay where
- * they are: by their places a cut tells those that it is the first to name.
+ * Merges the small deltas of chains, which are in the segments of many epochs, into new segments,
+ * so that restoring a store requires one range read. Bases are not moved: a cut recognizes bases
+ * that it references first by their locations.
  *
  * @param run
- *   that owns the query
+ *   run that owns the query
  * @param batchBytes
- *   what is in memory at a time, about
+ *   approximate number of bytes in memory
  */
 final private[cleancut] class FrameMerge(
     archive: CutArchive,
@@ -28,28 +28,28 @@ final private[cleancut] class FrameMerge(
   import FrameMerge._
 
   /**
-   * The same chains with the new places of what was merged, which is durable then.
+   * The same chains with the new locations of the merged frames, which are durable then.
    *
    * @param epoch
-   *   after which the chains are complete
+   *   epoch after which the chains are complete
    */
   def apply(epoch: Long, chains: Seq[StoreCut]): Seq[StoreCut] = {
     val moved = batches(chains).flatMap(merge(epoch, _)).toMap
-    chains.map(of => moved.getOrElse(of.store, of))
+    chains.map(chain => moved.getOrElse(chain.store, chain))
   }
 
   private def batches(chains: Seq[StoreCut]): Seq[Seq[StoreCut]] = {
-    val found = mutable.Buffer.empty[mutable.Buffer[StoreCut]]
+    val groups = mutable.Buffer.empty[mutable.Buffer[StoreCut]]
     var bytes = batchBytes
     chains.filter(scattered(_).sizeIs > 1).foreach { chain =>
       if (bytes >= batchBytes) {
-        found += mutable.Buffer.empty
+        groups += mutable.Buffer.empty
         bytes = 0L
       }
-      found.last += chain
+      groups.last += chain
       bytes += scattered(chain).map(_._3.length).sum
     }
-    found.map(_.toSeq).toSeq
+    groups.map(_.toSeq).toSeq
   }
 
   private def scattered(chain: StoreCut): Seq[Chains.Frame] =
@@ -59,7 +59,7 @@ final private[cleancut] class FrameMerge(
 
   private def merge(epoch: Long, chains: Seq[StoreCut]) = {
     val bytes = read(chains.flatMap(scattered(_).map(_._3)))
-    // What cannot be read stays where it is, for whoever needs it to find out.
+    // Unreadable frames stay in place; their readers report them.
     val whole = chains.filter(scattered(_).forall(frame => bytes.contains(frame._3)))
     if (whole.isEmpty) Nil
     else {
@@ -73,7 +73,7 @@ final private[cleancut] class FrameMerge(
       val segment = new Segment(CutLayout.segment(epoch, Writer, newId()), identity)
       val (packed, placed) = segment.pack(frames)
       archive.store.put(ObjectKey(segment.name), packed)
-      val places = placed.groupMap(_.name.store)(of => of.name.version -> of.place)
+      val places = placed.groupMap(_.name.store)(frame => frame.name.version -> frame.place)
       whole.map(chain => chain.store -> moved(chain, places(chain.store).toMap))
     }
   }
@@ -85,9 +85,9 @@ final private[cleancut] class FrameMerge(
     StoreCut(chain.store, PackedChain.of(frames))
   }
 
-  /** The bytes of the frames that can be read, and are what they should be. */
+  /** The bytes of the readable frames with matching checksums. */
   private def read(places: Seq[FramePlace]): collection.Map[FramePlace, Array[Byte]] = {
-    val found = mutable.HashMap.empty[FramePlace, Array[Byte]]
+    val frames = mutable.HashMap.empty[FramePlace, Array[Byte]]
     for (near <- FramePlace.ranges(places, MaxGapBytes, MaxRangeBytes)) {
       val from = near.head.offset
       val length = near.last.offset + near.last.length - from
@@ -95,22 +95,22 @@ final private[cleancut] class FrameMerge(
         case RangeResult.Found(bytes) =>
           near.foreach { place =>
             val at = (place.offset - from).toInt
-            val own = Arrays.copyOfRange(bytes, at, at + place.length.toInt)
-            if (Crc.of(own) == place.crc) found(place) = own
+            val frame = Arrays.copyOfRange(bytes, at, at + place.length.toInt)
+            if (Crc.of(frame) == place.crc) frames(place) = frame
           }
         case _ => ()
       }
     }
-    found
+    frames
   }
 }
 
 private[cleancut] object FrameMerge {
 
-  /** In the names of segments of merged frames. */
+  /** Infix in the names of segments with merged frames. */
   val Writer = "merged"
 
-  /** Larger ones are worth a request. */
+  /** Larger frames are worth a separate request. */
   private val MaxFrameBytes = 32L << 10
   private val BatchBytes = 8L << 20
   private val MaxGapBytes = 16L << 10

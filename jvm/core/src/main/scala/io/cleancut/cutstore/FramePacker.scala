@@ -9,15 +9,15 @@ import io.cleancut.format.cut.SealedFrame
 /** Makes frames durable, many in one object. */
 trait FramePacker extends AutoCloseable {
 
-  /** None if there is no room now. */
+  /** None if there is no space now. */
   def trySubmit(
       run: SegmentIdentity,
       frame: SealedFrame
   ): Option[CompletableFuture[PlacedFrame]]
 
-  /** Makes frames durable at once, in as few objects as they fit into; returns when they are. */
+  /** Writes frames immediately, in as few objects as possible; returns when they are durable. */
   def write(run: SegmentIdentity, frames: Seq[SealedFrame]): Seq[PlacedFrame]
 
-  /** What it has made durable so far. */
+  /** Counts of written frames so far. */
   def written: WriteCounts
 }

@@ -8,12 +8,12 @@ import scala.util.control.NonFatal
 import io.cleancut.base.Clock
 
 /**
- * What others have noted of a query, for metrics, which are asked for by threads that are not to
- * wait for a store: what was known when it was last looked for. Who asks has it looked for again in
- * the background, at most once a minute.
+ * The markers of restore tests and replicas of a query, for metrics, whose threads must not wait
+ * for a store. Returns the result of the last read, and starts another read in the background, at
+ * most once a minute.
  *
  * @param read
- *   all notes that there are
+ *   reads all markers
  */
 final class NotesWatch(read: () => Notes, clock: Clock, background: Executor) {
   import NotesWatch._
@@ -22,34 +22,34 @@ final class NotesWatch(read: () => Notes, clock: Clock, background: Executor) {
   @volatile private var dueNs = Option.empty[Long]
   private val isLooking = new AtomicBoolean
 
-  /** What was known last, without a look. */
+  /** The result of the last read, without starting another one. */
   def seen: Option[Notes] = known
 
-  /** Looks now, and gives what there is. */
+  /** Reads the markers now. */
   def look(): Notes = {
-    val found = read()
-    known = Some(found)
+    val current = read()
+    known = Some(current)
     dueNs = Some(clock.monotonicNs() + EveryNs)
-    found
+    current
   }
 
-  /** None before the first look. */
+  /** None before the first read. */
   def last: Option[Notes] = {
     val isDue = dueNs.forall(clock.monotonicNs() - _ >= 0)
     if (isDue && isLooking.compareAndSet(false, true)) {
-      try background.execute(() => lookNow())
-      // It is shut down with the query.
+      try background.execute(() => readNow())
+      // The executor is shut down with the query.
       catch { case NonFatal(_) => isLooking.set(false) }
     }
     known
   }
 
-  private def lookNow(): Unit =
+  private def readNow(): Unit =
     try known = Some(read())
-    // A store that is away for a moment takes nothing from what was noted.
+    // If the store is unavailable, the previous markers are kept.
     catch { case NonFatal(_) => () }
     finally {
-      // One that has failed is not tried again at once.
+      // A failed read is not repeated immediately.
       dueNs = Some(clock.monotonicNs() + EveryNs)
       isLooking.set(false)
     }

@@ -4,7 +4,7 @@ import java.time.Instant
 
 import com.fasterxml.jackson.databind.ObjectMapper
 
-/** A run that has taken the ownership of its query, by its note. */
+/** A run that has taken ownership of its query, from its owner object. */
 final case class Owner(generation: Long, runId: String, host: String, startedMs: Long) {
   override def toString: String =
     s"run $runId on $host, generation $generation, since ${Instant.ofEpochMilli(startedMs)}"
@@ -14,7 +14,7 @@ object Owner {
   private val mapper = new ObjectMapper
   private val SoonMs = 600_000L
 
-  /** How many notes show that the ownership goes back and forth. */
+  /** Number of owner objects that show repeated takeovers. */
   val Notes: Int = 5
 
   def parse(note: Array[Byte]): Owner = {
@@ -28,23 +28,22 @@ object Owner {
   }
 
   /**
-   * What to say of two drivers that are both started again and again, each of which takes the query
-   * from the other.
+   * A message about two drivers that are repeatedly restarted and take the query from each other.
    *
    * @param latest
-   *   owners one behind the other, the last one first
+   *   consecutive owners, the last one first
    */
   def rivalry(latest: Seq[Owner]): Option[String] = {
-    val of = latest.take(Notes)
+    val recent = latest.take(Notes)
     def areOn(host: String, parity: Int) =
-      of.indices.filter(_ % 2 == parity).forall(of(_).host == host)
-    val isBackAndForth = of.size == Notes && of(0).host != of(1).host &&
-      areOn(of(0).host, parity = 0) && areOn(of(1).host, parity = 1) &&
-      of.head.startedMs - of.last.startedMs <= SoonMs
+      recent.indices.filter(_ % 2 == parity).forall(recent(_).host == host)
+    val isBackAndForth = recent.size == Notes && recent(0).host != recent(1).host &&
+      areOn(recent(0).host, parity = 0) && areOn(recent(1).host, parity = 1) &&
+      recent.head.startedMs - recent.last.startedMs <= SoonMs
     Option.when(isBackAndForth) {
-      s"drivers on ${of(0).host} and ${of(1).host} have taken the query from each other " +
-        s"${Notes - 1} times since ${Instant.ofEpochMilli(of.last.startedMs)}: both are started " +
-        "again whenever they end, so stop one of the two deployments"
+      s"drivers on ${recent(0).host} and ${recent(1).host} have taken the query from each other " +
+        s"${Notes - 1} times since ${Instant.ofEpochMilli(recent.last.startedMs)}: both are " +
+        "restarted whenever they end. Stop one of the two deployments"
     }
   }
 }

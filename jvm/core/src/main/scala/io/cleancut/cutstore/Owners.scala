@@ -6,7 +6,7 @@ import io.cleancut.base.Clock
 import io.cleancut.format.CutLayout
 import io.cleancut.objectstore.{CreateResult, ObjectKey, ObjectPrefix, ObjectStore, WriterToken}
 
-/** The generations of one query: who has taken which, and which have ended. Thread-safe. */
+/** The generations of one query: their owners, and which have ended. Thread-safe. */
 final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
   import Owners.mapper
 
@@ -24,7 +24,7 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
     Taken(generation, isAlone, new StoreClock(this, generation, clock))
   }
 
-  /** Says that the run of a generation does nothing any more. */
+  /** Writes the end marker of a generation. */
   def end(generation: Long): Unit = {
     val note = mapper.createObjectNode().put("endedMs", clock.wallMs())
     val key = ObjectKey(CutLayout.ended(generation))
@@ -32,11 +32,11 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
     ()
   }
 
-  /** The note of a generation's owner, if there is one. */
+  /** The owner of a generation, if there is one. */
   def find(generation: Long): Option[Owner] =
     root.get(ObjectKey(CutLayout.owner(generation))).map(Owner.parse)
 
-  /** The owners up to this one, the last one first, as far as they matter to each other. */
+  /** The owners up to this one, the last one first, as many as [[Owner.rivalry]] requires. */
   def latest(last: Long): Seq[Owner] =
     (last until Math.max(last - Owner.Notes, 0L) by -1L).flatMap(find)
 
@@ -69,8 +69,8 @@ private object Owners {
  * An ownership that was taken.
  *
  * @param isAlone
- *   whether the run before has said that it has ended, or there was none
+ *   whether the previous run has an end marker, or there was none
  * @param storeClock
- *   the object store's time, as the owner derives it from its own object
+ *   time of the object store, derived from the owner object
  */
 final case class Taken(generation: Long, isAlone: Boolean, storeClock: StoreClock)

@@ -5,20 +5,20 @@ import io.cleancut.format.{PackedChain, StoreCut, StoreOrder}
 import io.cleancut.format.cut.{Cut, PageRef}
 
 /**
- * How often pages are written anew, and how large they are.
+ * When pages are rewritten, and their size.
  *
  * @param storesPerPage
- *   about
+ *   approximate number of stores in a page
  * @param epochs
- *   after which a page is due
+ *   number of epochs after which a page is due
  * @param longEpochs
- *   in which all are written once, where there are more than `epochs` of them
+ *   number of epochs in which all pages are rewritten once, if there are more than `epochs` pages
  */
 final case class Paging(storesPerPage: Int, epochs: Int, longEpochs: Int) {
 
-  /** What is to be written after a cut, if anything is. */
+  /** The pages to write after a cut, if any. */
   private[cleancut] def due(window: CutWindow, cut: Cut): Option[PageTurn] = {
-    // Without a page before them: none of a query without stores, which has no part either.
+    // No pages so far, and none for a query without stores, which has no part either.
     val first = window.parts.iterator.map(_.epoch).minOption
     if (window.pages.nonEmpty) some(window.pages, cut)
     else
@@ -39,15 +39,15 @@ final case class Paging(storesPerPage: Int, epochs: Int, longEpochs: Int) {
       val ends = pages.drop(1).map(page => Option(page.first)) :+ None
       var rest = ordered(cut)
       val turned = pages.zip(ends).flatMap { case (page, end) =>
-        val (own, others) = rest.span(of => end.forall(StoreOrder.lt(of.store, _)))
+        val (stores, others) = rest.span(of => end.forall(StoreOrder.lt(of.store, _)))
         rest = others
-        Option.when(old(page))(Some(page) -> split(own))
+        Option.when(old(page))(Some(page) -> split(stores))
       }
       PageTurn(epoch, turned)
     }
   }
 
-  /** Even parts, none of which is much larger than a page is to be. */
+  /** Splits stores evenly into parts of at most about the page size. */
   private def split(stores: Seq[StoreCut]): Seq[Seq[StoreCut]] = {
     val count = Math.max(1, Math.round(stores.size.toDouble / storesPerPage).toInt)
     stores.grouped((stores.size + count - 1) / count).toSeq
@@ -63,25 +63,28 @@ object Paging {
 }
 
 /**
- * Pages to be written.
+ * Pages to write.
  *
  * @param epoch
- *   after which they will be complete
+ *   epoch after which they are complete
  * @param chains
- *   of each new page, with the page whose place they take; None where they take that of all
+ *   chains of each new page, with the page that it replaces; None if they replace all pages
  */
 final private[cleancut] case class PageTurn(
     epoch: Long,
     chains: Seq[(Option[PageRef], Seq[Seq[StoreCut]])]
 ) {
 
-  /** Writes them; nothing names them yet. */
+  /** Writes the pages, which are not referenced yet. */
   def write(archive: CutArchive): WrittenPages =
-    WrittenPages(epoch, chains.map { case (old, of) => old -> archive.pages.write(epoch, of) })
+    WrittenPages(
+      epoch,
+      chains.map { case (old, replacement) => old -> archive.pages.write(epoch, replacement) }
+    )
 
-  /** The same with frames that lie one after the other. */
+  /** The same with merged frames. */
   def merged(merge: FrameMerge, archive: CutArchive): WrittenPages = {
-    val near = chains.map { case (old, of) => old -> of.map(merge(epoch, _)) }
+    val near = chains.map { case (old, stores) => old -> stores.map(merge(epoch, _)) }
     val before = chains.flatMap(_._2.flatten)
     val moved = before.zip(near.flatMap(_._2.flatten)).collect {
       case (was, is) if was ne is => is.store -> PackedChain.of(is.frames)

@@ -13,32 +13,32 @@ final class Pages private[cutstore] (root: ObjectStore, clock: Clock) {
   private val readBytes = new LongAdder
   private val writtenBytes = new LongAdder
 
-  /** The size of all pages that were read. */
+  /** Bytes of all pages that were read. */
   def bytesRead: Long = readBytes.sum
 
-  /** The size of all pages that were written. */
+  /** Bytes of all pages that were written. */
   def bytesWritten: Long = writtenBytes.sum
 
   /**
-   * Writes pages of these chains.
+   * Writes pages with these chains.
    *
    * @param epoch
-   *   after which they are complete
+   *   epoch after which they are complete
    * @param chains
-   *   of each page, ascending by their stores
+   *   chains of each page, ascending by store
    */
-  def write(epoch: Long, chains: Seq[Seq[StoreCut]]): Seq[PageRef] = chains.map { of =>
-    val bytes = CutPage.encode(of)
+  def write(epoch: Long, chains: Seq[Seq[StoreCut]]): Seq[PageRef] = chains.map { page =>
+    val bytes = CutPage.encode(page)
     val name = CutLayout.page(epoch, StateVersion.newId(clock))
-    // Nobody else has this name, so that a plain write, which may be repeated, is enough.
+    // The name is unique, so a plain write, which may be repeated, is sufficient.
     root.put(ObjectKey(name), bytes)
     writtenBytes.add(bytes.length.toLong)
-    PageRef(name, bytes.length.toLong, Crc.of(bytes), of.size, of.head.store)
+    PageRef(name, bytes.length.toLong, Crc.of(bytes), page.size, page.head.store)
   }
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_CORRUPTED, also where it is gone
+   *   CLEANCUT_CUT_CORRUPTED, also if the page is missing
    */
   def read(ref: PageRef): CutPage = {
     val path = s"${root.location}/${ref.name}"
@@ -48,10 +48,10 @@ final class Pages private[cutstore] (root: ObjectStore, clock: Clock) {
     CutParts.page(path, ref, bytes)
   }
 
-  /** Every page, with the epoch in its name. */
+  /** All pages with the epoch in their names. */
   def keys(): Seq[(Long, ObjectKey)] = EpochObjects.keysOf(infos())
 
-  /** The pages of the epochs from `from` to before `until`, with their epochs. */
+  /** The pages of the epochs in [`from`, `until`), with their epochs. */
   def infos(from: Long = 0L, until: Long = Long.MaxValue): Seq[(Long, ObjectInfo)] =
     EpochObjects.listWithEpochs(root, CutLayout.Pages, from, until)(CutLayout.parsePage)
 }

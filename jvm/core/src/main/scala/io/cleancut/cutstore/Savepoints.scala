@@ -7,15 +7,15 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore._
 
 /**
- * The cuts of one query that are kept under a name. Thread-safe.
+ * The cuts of one query that are retained under a name. Thread-safe.
  *
  * @param readParts
- *   how what a cut names is read, unless a caller says otherwise
+ *   default reader of pages and tables
  */
 final class Savepoints private[cutstore] (root: ObjectStore, clock: Clock, readParts: CutParts) {
 
   /**
-   * Keeps the cut of an epoch under a name, which no other may have.
+   * Retains the cut of an epoch under a name that must be unused.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_SAVEPOINT_INVALID
@@ -31,15 +31,15 @@ final class Savepoints private[cutstore] (root: ObjectStore, clock: Clock, readP
       case Some(bytes) =>
         val result = root.create(key, bytes, WriterToken.fresh(clock))
         if (result != CreateResult.Created) invalid("a savepoint has this name already")
-        // A sweep that has not seen the savepoint had deleted the cut before it looked.
+        // A garbage collection that missed the savepoint deleted the cut before this check.
         if (root.head(ObjectKey(CutLayout.cut(epoch))).isEmpty) {
           root.delete(Seq(key))
-          invalid(s"the cut of epoch $epoch was swept meanwhile")
+          invalid(s"the cut of epoch $epoch was deleted by garbage collection")
         }
     }
   }
 
-  /** Gives a savepoint up; whether there was one. */
+  /** Drops a savepoint; returns whether it existed. */
   def unpin(name: String): Boolean = CutLayout.isSavepoint(name) && {
     val key = ObjectKey(CutLayout.savepoint(name))
     val isThere = root.head(key).isDefined
@@ -47,11 +47,11 @@ final class Savepoints private[cutstore] (root: ObjectStore, clock: Clock, readP
     isThere
   }
 
-  /** The cuts that are kept under a name, by name. */
+  /** The retained cuts by name. */
   def all(): Map[String, StoredCut] =
     list().flatMap { case (name, _) => open(name).map(name -> _) }.toMap
 
-  /** Every savepoint, by name. */
+  /** All savepoints by name. */
   def list(): Seq[(String, ObjectInfo)] = root
     .list(ObjectPrefix(CutLayout.Savepoints))
     .flatMap { info =>
@@ -60,7 +60,7 @@ final class Savepoints private[cutstore] (root: ObjectStore, clock: Clock, readP
     }
     .toSeq
 
-  /** The cut that is kept under this name. */
+  /** The cut of a savepoint. */
   def open(name: String, parts: CutParts = readParts): Option[StoredCut] = {
     val key = ObjectKey(CutLayout.savepoint(name))
     root.get(key).map { bytes =>

@@ -20,15 +20,15 @@ import io.cleancut.format.{CutLayout, PlacedFrame, SegmentIdentity, StoreOrder}
 import io.cleancut.format.cut.{SealedFrame, Segment}
 
 /**
- * Writes frames of many stores into few objects: what arrives within the linger, or until an object
- * is full, goes into one. While one is being written the next goes on to take what comes, so that
- * there are no more of them than the store has time for, however slow it is and however many tasks
- * commit. A frame's future is done when its object is durable.
+ * Writes frames of many stores to few objects: frames that arrive within the linger time, or until
+ * an object is full, share one object. While it is written, the next object collects frames, so the
+ * number of objects adapts to the speed of the store and the number of committing tasks. The future
+ * of a frame completes when its object is durable.
  *
- * The bytes that wait are bounded: [[submit]] blocks at the bound, [[trySubmit]] declines.
+ * Waiting bytes are limited: [[submit]] blocks at the limit, [[trySubmit]] returns None.
  *
  * @param idleMs
- *   how long a thread without work is kept; a process has a packer for each run of a query
+ *   keep-alive time of an idle thread; a process has a packer for each run of a query
  */
 final class SegmentPacker(
     store: ObjectStore,
@@ -42,7 +42,7 @@ final class SegmentPacker(
   private val room = new Semaphore(MaxWaitingBytes)
   private val queue = new LinkedBlockingQueue[Waiting]
   private val writes = new AtomicInteger
-  // As many requests at once as there are objects to write, up to the bound; then the packer waits.
+  // As many concurrent requests as objects to write, up to a limit; then the packer waits.
   private val uploads = new ThreadPoolExecutor(
     0,
     MaxUploads,
@@ -82,7 +82,7 @@ final class SegmentPacker(
 
   override def written: WriteCounts = counter.now
 
-  /** Another than this wrote a segment of this process. */
+  /** A segment of this process was written without this packer. */
   def wrote(frame: PlacedFrame, segmentBytes: Long): Unit =
     counter.wrote(1, frame.place.length, segmentBytes)
 
@@ -101,20 +101,23 @@ final class SegmentPacker(
     waiting.done
   }
 
-  /** Once for each frame that came; an earlier call may have taken it along. */
+  /** Runs once for each submitted frame; an earlier call may have processed it. */
   private def pack(): Unit = Option(queue.poll()).foreach { first =>
     val batch = mutable.Buffer(first)
     try {
       collect(batch)
       batch.groupBy(_.run).foreach { case (run, frames) =>
-        // Of another run's frames the writing may have begun.
+        // The frames of another run may already be being written.
         try uploads.execute(() => write(run, frames.toSeq))
         catch { case e: RuntimeException => failAll(frames, e) }
       }
     } catch { case e: InterruptedException => failAll(batch, e) }
   }
 
-  /** Takes what comes until the object is full, or the linger is over and no other is written. */
+  /**
+   * Collects frames until the object is full, or the linger time is over and no other object is
+   * being written.
+   */
   private def collect(batch: mutable.Buffer[Waiting]): Unit = {
     val start = clock.monotonicNs()
     def isOver = {
@@ -162,16 +165,19 @@ object SegmentPacker {
   /** How long the first frame of an object waits for others. */
   private val LingerNs = TimeUnit.MILLISECONDS.toNanos(20)
 
-  /** How long it waits while another object is written: one request that hangs holds nobody up. */
+  /**
+   * How long it waits while another object is written, so that a hanging request does not block
+   * others.
+   */
   private val PatienceNs = TimeUnit.MILLISECONDS.toNanos(200)
 
-  /** How often a wait looks whether it is over. */
+  /** Polling interval of a wait. */
   private val LookNs = TimeUnit.MILLISECONDS.toNanos(2)
 
-  /** An object of this size is written at once. */
+  /** Size at which an object is written immediately. */
   private[cleancut] val FullBytes = 16L << 20
 
-  /** What waits or is being written, in one process. */
+  /** Limit of waiting and pending bytes in one process. */
   private val MaxWaitingBytes = 128 << 20
   private val MaxUploads = 4
   private val IdleMs = 60000L
@@ -188,17 +194,17 @@ object SegmentPacker {
   ): Seq[PlacedFrame] = {
     val id = StateVersion.newId(clock)
     val segment = new Segment(CutLayout.segment(run.epoch, writer, id), run)
-    // Frames that are read together later lie beside each other.
+    // Frames that are read together are adjacent.
     val ordered = frames.toVector.zipWithIndex.sortBy(_._1.name.store)(StoreOrder)
     val (bytes, packed) = segment.pack(ordered.map(_._1))
     val placed = ordered.zip(packed).sortBy(_._1._2).map(_._2)
-    // Nobody else has this name, so that a plain write, which may be repeated, is enough.
+    // The name is unique, so a plain write, which may be repeated, is sufficient.
     store.put(ObjectKey(segment.name), bytes)
     counter.wrote(frames.size, frames.map(_.bytes.length.toLong).sum, bytes.length.toLong)
     placed
   }
 
-  /** Which frames share an object, in their order. */
+  /** Distributes frames over objects, in order. */
   private def objectsOf(frames: Seq[SealedFrame]): Seq[Seq[SealedFrame]] = {
     val objects = mutable.Buffer.empty[mutable.Buffer[SealedFrame]]
     var bytes = FullBytes
@@ -221,7 +227,7 @@ object SegmentPacker {
     val done = new CompletableFuture[PlacedFrame]
   }
 
-  // A frame above the bound takes all of it, and is written alone.
+  // A frame above the limit takes all permits, and is written alone.
   private def permitsOf(frame: SealedFrame): Int =
     Math.max(1, Math.min(frame.bytes.length, MaxWaitingBytes))
 }

@@ -8,33 +8,32 @@ import io.cleancut.format.FramePlace
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /**
- * Small frames of segments, read a piece of the segment at a time. The stores of one executor have
- * frames in the same segments, so that what is read for the first of them serves the others.
+ * Small frames of segments, read in pieces of the segment. The stores of one executor have frames
+ * in the same segments, so a piece that is read for one store serves others.
  *
- * Pieces pay only if they are asked for again before they have to go. Where that is not so, because
- * the segments have more pieces than there is room for, frames are read by themselves for a while.
- * Thread-safe.
+ * Pieces only pay off if they are requested again before they are evicted. If not, because the
+ * segments have more pieces than fit, frames are read individually for a while. Thread-safe.
  *
  * @param maxBytes
- *   of all pieces that are kept
+ *   limit of all cached pieces
  */
 final class SegmentPieces(maxBytes: Long, pieceBytes: Int) {
   import SegmentPieces._
 
   private val pieces = new SharedReads[Key, Array[Byte]](maxBytes, _.length.toLong)
   private val room = Math.max(1L, maxBytes / pieceBytes).toInt
-  // Since they were last compared.
-  private val asked = new AtomicInteger
+  // Counts since the last comparison.
+  private val requests = new AtomicInteger
   private val read = new AtomicInteger
-  // So many more are read by themselves.
+  // Number of further frames to read individually.
   private val alone = new AtomicInteger
 
   /**
-   * The bytes of a range; None if it is better read by itself, or if it is not all there: then who
-   * reads it finds out why.
+   * The bytes of a range; None if it should be read individually, or is incomplete: the individual
+   * read reports the reason.
    *
    * @param runId
-   *   of the query; a checkpoint may have been deleted between two runs, and begun again
+   *   run of the query; a checkpoint may have been deleted between two runs, and created again
    */
   def range(store: ObjectStore, runId: String, place: FramePlace): Option[Array[Byte]] = {
     val end = place.offset + place.length
@@ -42,19 +41,19 @@ final class SegmentPieces(maxBytes: Long, pieceBytes: Int) {
     if (last - first > 1 || !pays()) None
     else
       {
-        val found = (first to last).map { number =>
+        val parts = (first to last).map { number =>
           pieces(Key(store.location, runId, place.segment, number))(piece(store, place, number))
         }
-        Option.when(found.forall(_.isDefined))(slice(found.flatten, first * pieceBytes, place))
+        Option.when(parts.forall(_.isDefined))(slice(parts.flatten, first * pieceBytes, place))
       }.flatten
   }
 
   private def slice(
-      found: Seq[Array[Byte]],
+      pieces: Seq[Array[Byte]],
       from: Long,
       place: FramePlace
   ): Option[Array[Byte]] = {
-    val joined = if (found.size == 1) found.head else found.reduce(_ ++ _)
+    val joined = if (pieces.size == 1) pieces.head else pieces.reduce(_ ++ _)
     val at = (place.offset - from).toInt
     Option.when(joined.length >= at + place.length)(
       java.util.Arrays.copyOfRange(joined, at, at + place.length.toInt)
@@ -67,7 +66,7 @@ final class SegmentPieces(maxBytes: Long, pieceBytes: Int) {
       store
         .getPiece(ObjectKey(place.segment), number * pieceBytes, pieceBytes)
         .map(_.bytes)
-    // Damage to others of its frames is no damage to this one.
+    // Corruption of other frames does not affect this one.
     catch { case _: CleancutException => None }
   }
 
@@ -76,12 +75,12 @@ final class SegmentPieces(maxBytes: Long, pieceBytes: Int) {
       alone.decrementAndGet()
       false
     } else {
-      val asks = asked.incrementAndGet()
+      val count = requests.incrementAndGet()
       val reads = read.get
       if (reads >= room) {
-        asked.set(0)
+        requests.set(0)
         read.set(0)
-        if (asks < LeastGain * reads) alone.set(AloneForRoom * room)
+        if (count < LeastGain * reads) alone.set(AloneForRoom * room)
       }
       true
     }
@@ -93,9 +92,9 @@ object SegmentPieces {
   private val LeastGain = 2
   private val AloneForRoom = 4
   private val MaxBytes = 64L << 20
-  // As long as a request takes to be answered, so many come in another 10 ms.
+  // A request takes about as long as the transfer of a piece of this size.
   private val PieceBytes = 1 << 20
 
-  /** Those of this process. */
+  /** The pieces of this process. */
   val shared = new SegmentPieces(MaxBytes, PieceBytes)
 }

@@ -13,42 +13,44 @@ final class Segments private[cutstore] (root: ObjectStore) {
 
   private val readBytes = new LongAdder
 
-  /** The size of all tables that cuts name and that were read. */
+  /** Bytes of all tables that were read for cuts. */
   def bytesRead: Long = readBytes.sum
 
   /**
-   * The frames of a segment by its table, those of channels aside.
+   * The frames of a segment by its table, without those of shuffle inputs.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CUT_CORRUPTED, also where it is gone
+   *   CLEANCUT_CUT_CORRUPTED, also if the segment is missing
    */
   def table(part: WindowPart): PackedFrames = {
     val path = pathOf(part.segment)
     def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     val end = part.end
     if (end.footerBytes <= 0 || end.footerBytes > end.length) {
-      damaged(s"the cut names ${end.footerBytes} of its ${end.length} bytes")
+      damaged(
+        s"the cut states a footer of ${end.footerBytes} bytes, but the segment has ${end.length}"
+      )
     }
     val offset = end.length - end.footerBytes
     val footer = root.getRange(ObjectKey(part.segment), offset, end.footerBytes) match {
       case RangeResult.Found(bytes) => bytes
       case RangeResult.Missing      => damaged(EpochObjects.Gone)
-      case other                    => damaged(s"it has not the bytes that the cut names: $other")
+      case other => damaged(s"it lacks the bytes that the cut references: $other")
     }
     readBytes.add(footer.length.toLong)
     CutParts.table(path, part, footer)
   }
 
-  /** Its frames by a segment's table; none where it is gone. */
+  /** The frames of a segment by its table; empty if it is missing. */
   def framesIn(segment: String): Seq[PlacedFrame] =
     root.head(ObjectKey(segment)).flatMap(table).fold(Seq.empty[PlacedFrame])(_._2)
 
   /**
-   * The tables of the segments of an epoch, of the latest run first. One that another owner of the
-   * query sweeps meanwhile is not among them.
+   * The tables of an epoch's segments, those of the latest run first. Skips segments that another
+   * owner deletes concurrently.
    *
    * @param known
-   *   names of those that are not wanted, nor read
+   *   names of segments to skip
    */
   def ofEpoch(
       epoch: Long,
@@ -62,14 +64,14 @@ final class Segments private[cutstore] (root: ObjectStore) {
       .flatMap(table)
       .sortBy(-_._1.generation)
 
-  /** Every segment, with the epoch in its name. */
+  /** All segments with the epoch in their names. */
   def keys(): Seq[(Long, ObjectKey)] = EpochObjects.keysOf(infos())
 
-  /** The segments of the epochs from `from` to before `until`, with their epochs. */
+  /** The segments of the epochs in [`from`, `until`), with their epochs. */
   def infos(from: Long = 0L, until: Long = Long.MaxValue): Seq[(Long, ObjectInfo)] =
     EpochObjects.listWithEpochs(root, CutLayout.Segments, from, until)(CutLayout.parseSegment)
 
-  /** None if the object is not there any more. */
+  /** None if the object no longer exists. */
   private def table(info: ObjectInfo): Option[(SegmentIdentity, Seq[PlacedFrame])] = {
     val path = pathOf(info.key.name)
     val guess = Math.min(TailBytes, info.sizeBytes).toInt

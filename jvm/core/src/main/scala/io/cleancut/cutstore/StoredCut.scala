@@ -8,18 +8,18 @@ import io.cleancut.format.{Chains, Channels, FrameKind, PackedChain, StoreCut, S
 import io.cleancut.format.cut.{Cut, CutPage, PageRef, WindowPart}
 
 /**
- * A cut or seal as it was read. Its chains are put together when they are asked for, from the pages
- * and tables that it names.
+ * A stored cut or seal. Its chains are assembled on request from the pages and tables that it
+ * references.
  *
  * @param head
- *   all but the chains of stores
+ *   the cut without chains of stores
  * @param path
- *   for messages
+ *   path for messages
  */
 final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   import Chains.Frame
 
-  /** What a store is made of. Costs its page and the tables of the window. */
+  /** The chain of a store. Reads its page and the tables of the window. */
   def of(store: StoreId): Option[StoreCut] =
     if (Channels.isChannel(store)) head.of(store)
     else {
@@ -30,17 +30,17 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
       Option.when(frames.nonEmpty)(chain(store, frames))
     }
 
-  /** The same with all its chains. */
+  /** The same cut with all its chains. */
   def whole: Cut = {
     parts.fetch(paged.pages, paged.window)
-    val found = mutable.HashMap.empty[StoreId, (Long, Seq[Frame])]
+    val byStore = mutable.HashMap.empty[StoreId, (Long, Seq[Frame])]
     for (ref <- paged.pages) {
       val page = pageOf(ref)
-      page.stores.foreach(store => found(store) = (ref.epoch, page.of(store)))
+      page.stores.foreach(store => byStore(store) = (ref.epoch, page.of(store)))
     }
-    val chains = withWindow(found, store => paged.pageOf(store).fold(-1L)(_.epoch))
+    val chains = withWindow(byStore, store => paged.pageOf(store).fold(-1L)(_.epoch))
     if (chains.size != paged.storeCount) {
-      damaged(s"it has ${paged.storeCount} stores, and its pages and segments ${chains.size}")
+      damaged(s"it has ${paged.storeCount} stores, but its pages and segments have ${chains.size}")
     }
     head.copy(stores = (chains ++ head.stores).sortBy(_.store)(StoreOrder))
   }
@@ -49,18 +49,18 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
    * A seal with all its chains.
    *
    * @param before
-   *   the cut before its epoch
+   *   the previous cut
    */
   def after(before: Option[Cut]): Cut = {
     val sealedFrames = mutable.HashMap.empty[StoreId, (Long, Seq[Frame])]
     val chains = withWindow(sealedFrames, _ => -1L, before)
     if (chains.size != paged.storeCount) {
-      damaged(s"it has ${paged.storeCount} stores, and its segments ${chains.size}")
+      damaged(s"it has ${paged.storeCount} stores, but its segments have ${chains.size}")
     }
     head.copy(stores = (chains ++ head.stores).sortBy(_.store)(StoreOrder))
   }
 
-  /** The names of the segments that it needs. */
+  /** The names of the segments that it references. */
   def segments: Set[String] =
     head.segments.toSet ++ head.referred.flatMap(_.segments) ++
       paged.pages.flatMap(pageOf(_).segments) ++ paged.window.map(_.segment)
@@ -68,7 +68,7 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   /** The names of its pages. */
   def pages: Seq[String] = paged.pages.map(_.name)
 
-  /** What it takes of memory, about. */
+  /** Approximate size in memory. */
   def sizeBytes: Long = StoredCut.HeadBytes + head.commit.length + head.offsets.length +
     head.stores.iterator.map(_.frames.size.toLong).sum * StoredCut.FrameBytes +
     (paged.pages.size + paged.window.size).toLong * StoredCut.FrameBytes
@@ -76,27 +76,27 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   private def paged = head.paged
 
   private def withWindow(
-      found: mutable.Map[StoreId, (Long, Seq[Frame])],
+      byStore: mutable.Map[StoreId, (Long, Seq[Frame])],
       epochOf: StoreId => Long,
       before: Option[Cut] = None
   ): Seq[StoreCut] = {
     for (part <- paged.window; (store, frames) <- parts.table(part).all) {
-      val (epoch, known) = found.getOrElse(store, (epochOf(store), Nil))
+      val (epoch, known) = byStore.getOrElse(store, (epochOf(store), Nil))
       if (part.epoch > epoch) {
         val added = frames.filter(frame => part.counted(frame._3.offset))
-        if (added.nonEmpty) found(store) = (epoch, known ++ checked(part, store, added))
+        if (added.nonEmpty) byStore(store) = (epoch, known ++ checked(part, store, added))
       }
     }
-    found.iterator.map { case (store, (_, frames)) =>
+    byStore.iterator.map { case (store, (_, frames)) =>
       val earlier = before.flatMap(_.of(store)).fold(Seq.empty[Frame])(_.frames)
       chain(store, earlier ++ frames)
     }.toSeq
   }
 
   private def counted(part: WindowPart, store: StoreId): Seq[Frame] =
-    checked(part, store, parts.table(part).of(store).filter(of => part.counted(of._3.offset)))
+    checked(part, store, parts.table(part).of(store).filter(frame => part.counted(frame._3.offset)))
 
-  /** A delta that an epoch adopts is of that epoch, and a base of no later one. */
+  /** A delta that an epoch adopts must be of that epoch, and a base of no later one. */
   private def checked(part: WindowPart, store: StoreId, frames: Seq[Frame]): Seq[Frame] = {
     frames.foreach { case (kind, version, _) =>
       val isOfEpoch = version.number == part.epoch + 1 ||
@@ -111,16 +111,17 @@ final class StoredCut(val head: Cut, path: String, parts: CutParts) {
   private def pageOf(ref: PageRef): CutPage = {
     val page = parts.page(ref)
     val next = paged.pages.lift(paged.pages.indexOf(ref) + 1)
-    next.filter(of => StoreOrder.gteq(page.stores.last, of.first)).foreach { of =>
-      throw Errors.cutCorrupted(ref.name, s"it reaches into ${of.name}, which the cut names next")
+    next.filter(following => StoreOrder.gteq(page.stores.last, following.first)).foreach {
+      following =>
+        throw Errors.cutCorrupted(ref.name, s"it overlaps the next page ${following.name}")
     }
     page
   }
 
   private def chain(store: StoreId, frames: Seq[Frame]): StoreCut =
     try {
-      val found = Chains.of(store, head.epoch, frames)
-      StoreCut(store, PackedChain.of(found.frames))
+      val complete = Chains.of(store, head.epoch, frames)
+      StoreCut(store, PackedChain.of(complete.frames))
     } catch { case e: IllegalArgumentException => damaged(e.getMessage) }
 
   private def damaged(detail: String): Nothing = throw Errors.cutCorrupted(path, detail)

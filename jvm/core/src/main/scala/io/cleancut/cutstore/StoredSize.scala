@@ -3,24 +3,24 @@ package io.cleancut.cutstore
 import io.cleancut.cutstore.usage.UsageBook
 
 /**
- * About how much of a query lies in its store, as its driver knows without asking for it: what was
- * listed last, what was written after that, and what was deleted.
+ * The approximate size of a query in its object store, as its driver knows it without requests: the
+ * size at the last listing, plus written bytes, minus deleted bytes.
  *
  * @param written
- *   bytes that had been written when it was listed
+ *   bytes that had been written at the last listing
  */
 final private[cleancut] case class StoredSize(listedBytes: Long, written: Long) {
 
   /**
    * @param used
-   *   what all processes have written by now
+   *   bytes that all processes have written so far
    * @param archive
-   *   through which the driver writes cuts and pages
+   *   archive through which the driver writes cuts and pages
    */
   def now(used: UsageBook.Shares, archive: CutArchive): Long =
     listedBytes + Math.max(0L, StoredSize.bytesWritten(used, archive) - written)
 
-  /** The same without what was deleted. */
+  /** The same without deleted bytes. */
   def minus(deletedBytes: Long): StoredSize = copy(listedBytes = listedBytes - deletedBytes)
 }
 

@@ -3,19 +3,19 @@ package io.cleancut.engine
 import io.cleancut.engine.memory.{Bytes, Memory}
 
 /**
- * The records of one block, one after another. [[key]] and [[value]] point into the block and hold
+ * Iterates over the records of one block. [[key]] and [[value]] point into the block and are valid
  * until the next record.
  *
  * @param damaged
- *   makes the error for a block that is no sequence of records
+ *   creates the error for a block that is no sequence of records
  * @param isBase
- *   whether it is of a base, which has no removals
+ *   whether the block is in a base, which has no removals
  */
 final class BlockDecoder(damaged: String => Throwable, isBase: Boolean) {
   val key = new Bytes
   val value = new Bytes
 
-  private var found: Byte = 0
+  private var current: Byte = 0
   private var familyId = 0
   private var raw: Array[Byte] = _
   private var position = 0
@@ -23,12 +23,12 @@ final class BlockDecoder(damaged: String => Throwable, isBase: Boolean) {
   private var left = 0
 
   /** See [[RecordOperation]]. */
-  def operation: Byte = found
+  def operation: Byte = current
 
-  /** Id of the column family. */
+  /** ID of the column family. */
   def family: Int = familyId
 
-  /** Goes on with another block, when this one has ended. */
+  /** Continues with another block after the end of this one. */
   def begin(raw: Array[Byte], length: Int, records: Int): Unit = {
     this.raw = raw
     position = 0
@@ -42,20 +42,20 @@ final class BlockDecoder(damaged: String => Throwable, isBase: Boolean) {
     if (isThere) {
       left -= 1
       read()
-    } else if (position != limit) throw damaged("a block holds more than its records")
+    } else if (position != limit) throw damaged("a block has bytes after its last record")
     isThere
   }
 
   private def read(): Unit = {
-    found = nextByte()
+    current = nextByte()
     familyId = nextVarint()
     val keyLength = nextVarint()
-    found match {
+    current match {
       case RecordOperation.Put | RecordOperation.Merge =>
         val valueLength = nextVarint()
         take(key, keyLength)
         take(value, valueLength)
-      case RecordOperation.Remove if isBase => throw damaged("a base holds a removal")
+      case RecordOperation.Remove if isBase => throw damaged("a base contains a removal")
       case RecordOperation.Remove           => take(key, keyLength)
       case unknown => throw damaged(s"a record with unknown operation $unknown")
     }

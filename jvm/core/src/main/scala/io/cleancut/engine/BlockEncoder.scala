@@ -14,7 +14,7 @@ object RecordOperation {
  * Encodes records of the log into the blocks of a frame.
  *
  * @param maxBytes
- *   raw size that a block does not exceed, unless it has one record only
+ *   raw size limit of a block with more than one record
  */
 final class BlockEncoder(
     memory: Memory,
@@ -28,7 +28,7 @@ final class BlockEncoder(
   private var length = 0
   private var records = 0
 
-  // Of keys that come in the order of their hashes.
+  // Hashes of keys that are added in hash order.
   private var inOrderOf = -1
   private var firstHash = 0
   private var lastHash = 0
@@ -38,8 +38,8 @@ final class BlockEncoder(
    * Adds the record at this address.
    *
    * @param asMerge
-   *   whether a value that began a list stays a merge, for which the key must have no values where
-   *   the frame applies; it is a put otherwise, which is what a list begins with in a base
+   *   whether the first value of a list is written as a merge, for which the key must have no
+   *   values where the frame applies. Otherwise it is a put, as the first value of a list in a base
    */
   def add(family: Int, address: Long, asMerge: Boolean = false): Unit = {
     gather(family, address, asMerge)
@@ -80,9 +80,10 @@ final class BlockEncoder(
 
   /**
    * Adds all records of a key's values, oldest first, given the newest of them and the key's hash.
-   * Keys come in the order of their hashes, those of one family after another with a [[flush]] in
-   * between. The rows of one hash are in one block, which a reader finds by the hash. Only if they
-   * exceed `maxBytes` they are split over several blocks, and the frame has no index of its blocks.
+   * Keys are added in the order of their hashes, and the keys of one family after those of another
+   * with a [[flush]] in between. The rows of one hash are in one block, so that a reader finds the
+   * block by the hash. If they exceed `maxBytes`, they are split over several blocks, and the frame
+   * has no block index.
    */
   def addInOrder(family: Int, view: PagedLog.View, newest: Long, hash: Int): Unit =
     if (isAdded(memory, newest)) {
@@ -107,9 +108,9 @@ final class BlockEncoder(
   /** Closes the current block, if it has records. */
   def flush(): Unit = close(isSplit = false)
 
-  /** @param isSplit whether further rows of the last hash are in the next block */
+  /** @param isSplit whether the next block has further rows of the last hash */
   private def close(isSplit: Boolean): Unit = if (records > 0) {
-    // Without a content the base has no index of its blocks, and is read as a whole.
+    // Without a content the base has no block index and is read completely.
     val isIndexed = inOrderOf >= 0 && !isSplit && rowBytes <= BlockEncoder.MaxIndexedBytes
     val content =
       Option.when(isIndexed)(BlockContent(inOrderOf, rowBytes.toInt, firstHash, lastHash))
@@ -151,8 +152,8 @@ final class BlockEncoder(
 object BlockEncoder {
 
   /**
-   * Raw size at which a block is closed: large enough for zstd to work well, small enough that the
-   * raw and the stored block stay in the second-level cache.
+   * Raw size at which a block is closed: large enough for efficient compression, small enough that
+   * the raw and the stored block fit in the second-level cache.
    */
   val TargetBytes: Int = 128 << 10
 
@@ -162,7 +163,7 @@ object BlockEncoder {
    */
   val MaxBytes: Int = 256 << 20
 
-  /** Of the rows of a block that has a place in the index of a base. */
+  /** Range of the hashes in a block, for the block index of a base. */
   private val MaxIndexedBytes = 1L << 30
 
   private val MaxHeadBytes = 1 + 3 * 5

@@ -8,15 +8,15 @@ import io.cleancut.base.DaemonThreads
 import io.cleancut.format.frame.{BlockContent, BlockScratch, FrameBlock, FrameWriter}
 
 /**
- * The blocks of one frame, compressed by other threads while the caller gathers the next one.
+ * The blocks of one frame, which other threads compress while the caller gathers the next one.
  *
- *   - One thread calls it, and only this thread touches the frame and what lies below it: so the
- *     bytes of a frame are what they would be if it compressed them itself.
- *   - A block's buffers are the block's alone until it has been appended; those of a block that is
- *     dropped while it is being compressed are given back by the thread that compresses it.
- *   - At most [[BlockQueue.MaxUnderWay]] blocks are under way. What no other thread has begun when
- *     it is due the caller compresses itself, so that it never waits for longer than one block
- *     takes.
+ *   - One thread calls it, and only this thread accesses the frame and its output. So the bytes of
+ *     a frame do not depend on the compressing threads.
+ *   - A block owns its buffers until it has been appended. If a block is dropped while a thread
+ *     compresses it, that thread releases its buffers.
+ *   - At most [[BlockQueue.MaxUnderWay]] blocks are queued. If no thread has begun a block when it
+ *     is due, the caller compresses it, so that the caller never waits longer than the compression
+ *     of one block.
  */
 final class BlockQueue(frame: FrameWriter) {
   import BlockQueue._
@@ -24,13 +24,13 @@ final class BlockQueue(frame: FrameWriter) {
   private val underWay = new ArrayDeque[Job]
   private var current: BlockScratch = _
 
-  /** Where the next block is gathered. */
+  /** The buffers of the block that is being gathered. */
   def scratch: BlockScratch = {
     if (current == null) current = BlockScratch.borrow()
     current
   }
 
-  /** Takes what has been gathered as the next block. */
+  /** Queues the gathered block. */
   def add(rawLength: Int, records: Int, content: Option[BlockContent] = None): Unit = {
     val job = new Job(frame.block(current, rawLength, records, content), current)
     current = null
@@ -40,10 +40,10 @@ final class BlockQueue(frame: FrameWriter) {
     if (underWay.size > MaxUnderWay) appendNext()
   }
 
-  /** Appends all blocks; the end of the frame is the caller's. */
+  /** Appends all blocks. The caller ends the frame. */
   def finish(): Unit = while (!underWay.isEmpty) appendNext()
 
-  /** Drops what has not been appended. Does nothing after [[finish]]. */
+  /** Drops blocks that have not been appended. Has no effect after [[finish]]. */
   def close(): Unit = {
     while (!underWay.isEmpty) underWay.poll().drop()
     if (current != null) current.giveBack()
@@ -53,7 +53,7 @@ final class BlockQueue(frame: FrameWriter) {
   private def appendDone(): Unit =
     while (!underWay.isEmpty && underWay.peek().isDone) appendNext()
 
-  /** A block that cannot be appended stays under way: its buffers go back when it is dropped. */
+  /** A block that cannot be appended stays queued. Its buffers are released when it is dropped. */
   private def appendNext(): Unit = {
     val job = underWay.peek()
     job.await()
@@ -64,7 +64,7 @@ final class BlockQueue(frame: FrameWriter) {
 
 object BlockQueue {
 
-  /** Blocks of one frame that wait, at most: a core or two ahead of a thread that gathers. */
+  /** Largest number of queued blocks of one frame: a core or two ahead of the gathering thread. */
   private[engine] val MaxUnderWay: Int = 4
 
   private lazy val threads =
@@ -89,16 +89,16 @@ object BlockQueue {
           block.compress()
           Done
         } catch { case e: Throwable => Failed(e) }
-      // Whoever dropped it meanwhile left the buffers to this thread.
+      // The thread that dropped the block concurrently left its buffers to this thread.
       if (!stage.compareAndSet(Running, end)) scratch.giveBack()
       ended.countDown()
     }
 
-    /** Compresses the block if nobody has begun to; throws what another thread failed with. */
+    /** Compresses the block if no thread has begun to. Throws the error of another thread. */
     def await(): Unit = {
       run()
       var isInterrupted = false
-      // A kill must not leave the frame half-appended, and a block is soon done.
+      // An interrupt must not leave the frame half-appended, and compressing a block is fast.
       while (ended.getCount > 0)
         try ended.await()
         catch { case _: InterruptedException => isInterrupted = true }
@@ -109,7 +109,7 @@ object BlockQueue {
       }
     }
 
-    /** Gives the buffers back, now or when the thread that uses them is through. */
+    /** Releases the buffers now, or when the thread that uses them has finished. */
     def drop(): Unit = {
       val before = stage.getAndSet(Dropped)
       if ((before ne Running) && (before ne Dropped)) scratch.giveBack()

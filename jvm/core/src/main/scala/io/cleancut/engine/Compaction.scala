@@ -5,13 +5,13 @@ import io.cleancut.format.frame.FamilySchema
 
 /**
  * Rewrites a log without its garbage. The oldest version that the log serves is copied while tasks
- * go on appending ([[copyOldest]]). Then the copy follows the log ([[follow]]): it replays what was
- * sealed since and what the running task has published, in steps, and goes back where the log was
- * rewound. When no task uses the store it is given what is left ([[catchUp]]), and serves the same
- * versions as the old log.
+ * continue to append ([[copyOldest]]). Then the copy follows the log ([[follow]]): it replays in
+ * steps the versions that were sealed since and the records that the running task has published,
+ * and rewinds if the log was rewound. When no task uses the store, it replays the rest
+ * ([[catchUp]]), and serves the same versions as the old log.
  *
- * `follow`, `catchUp` and `abandon` exclude each other and the rewinds of the old log; each of them
- * waits for one step at most.
+ * `follow`, `catchUp`, `abandon` and rewinds of the old log exclude each other; each of them waits
+ * for at most one step.
  */
 final class Compaction(
     old: StateLog,
@@ -27,24 +27,24 @@ final class Compaction(
   private val value = new Bytes
   private var isOver = false
 
-  // The versions that are in the copy, oldest first. The log is not rewound below the first.
-  private var made = Vector.empty[Made]
+  // The versions in the copy, oldest first. The log is not rewound to before the first.
+  private var made = Vector.empty[CopiedVersion]
 
-  // Up to where each table of the old log has been replayed.
+  // The ref up to which each table of the old log has been replayed.
   private var reached = Map.empty[Table, Int]
 
   /**
-   * Copies the oldest version that the log serves. False if `isWanted` ceased to hold meanwhile, or
+   * Copies the oldest version that the log serves. False if `isWanted` became false meanwhile, or
    * if the log was freed.
    */
   def copyOldest(isWanted: () => Boolean): Boolean = {
     val finished = old.pin(old.versions.head.number) { oldest =>
-      // From here on nothing older is rewound to.
+      // From here on the log is not rewound to an older version.
       old.inStep(old.takeLowestRewind())
       fresh.adopt(oldest.schemas)
       val isDone = oldest.parts.forall(copyFamily(_, isWanted))
       if (isDone) {
-        made = Vector(Made(oldest, fresh.here(oldest.number, oldest.id)))
+        made = Vector(CopiedVersion(oldest, fresh.here(oldest.number, oldest.id)))
         reached = endsOf(oldest)
       }
       isDone
@@ -52,38 +52,35 @@ final class Compaction(
     finished.getOrElse(false)
   }
 
-  /**
-   * Replays some of what was appended since; true if nothing is left that has been sealed or
-   * published.
-   */
+  /** Replays some of the newer records; true if no sealed or published record is left. */
   def follow(): Boolean = old.inStep(isOver || step(next(old.unsealed)))
 
-  /** Bytes of the old log that a [[catchUp]] would have to replay now. */
+  /** Bytes of the old log that a [[catchUp]] would replay now. */
   def restBytes: Long = old.inStep {
     undoRewound()
     old.latest.parts.map { part =>
       val from = reached.getOrElse(part.family.table, PagedLog.FirstRef)
-      // What was replayed of an unsealed version may have been all that there was.
+      // The replayed part of an unsealed version may already be the complete version.
       if (Integer.compareUnsigned(from, part.mark.end) < 0)
         Integer.toUnsignedLong(part.mark.end - from) << 3
       else 0L
     }.sum
   }
 
-  /** Whether so much garbage has gathered that a task had better wait for the copy. */
+  /** Whether there is so much garbage that a task should wait for the copy. */
   def isOverdue: Boolean =
     old.deadBytes > OverdueBytes && old.deadBytes / OverdueFactor > old.liveBytes
 
   /**
-   * Replays all versions that there are, and gives the new log to the caller. The caller makes sure
-   * that nobody writes to the old one meanwhile.
+   * Replays all remaining versions and returns the new log. The caller ensures that no thread
+   * writes to the old one meanwhile.
    */
   def catchUp(): StateLog = old.inStep {
     while (!step(next(None))) {}
-    // What was replayed beyond is of an epoch that did not end.
-    backTo(made.last)
+    // Records beyond the last version belong to an epoch that did not end.
+    rewindTo(made.last)
     val served = old.versions.flatMap(version => made.find(_.of eq version))
-    require(served.size == old.versions.size, "a version that is served was not copied")
+    require(served.size == old.versions.size, "a served version was not copied")
     served.foreach(verify)
     fresh.serve(served.map(_.copy))
     isOver = true
@@ -91,7 +88,7 @@ final class Compaction(
   }
 
   /** A copy that has lost or gained rows must never be served. */
-  private def verify(version: Made): Unit =
+  private def verify(version: CopiedVersion): Unit =
     version.of.parts.foreach { part =>
       val copied = version.copy.parts.find(_.family.schema.id == part.family.schema.id).map(_.mark)
       val (keys, bytes) = copied.fold((0L, 0L))(mark => (mark.keys, mark.liveBytes))
@@ -112,13 +109,13 @@ final class Compaction(
     isOver = true
   }
 
-  /** The version that has to be replayed next; `unsealed` if all others are there. */
+  /** The version to replay next; `unsealed` if all others are in the copy. */
   private def next(unsealed: Option[StateLog.Version]): Option[StateLog.Version] = {
     undoRewound()
     old.versions.find(_.number > made.last.of.number).orElse(unsealed)
   }
 
-  /** Replays a part of a version; true if there was nothing more to do. */
+  /** Replays a part of a version; true if nothing was left to replay. */
   private def step(target: Option[StateLog.Version]): Boolean = target.forall { version =>
     fresh.adopt(version.schemas)
     var left = stepRecords
@@ -127,7 +124,7 @@ final class Compaction(
     val isSealed = version.id.isDefined
     if (left > 0 && isSealed) {
       made = made.drop(made.lastIndexWhere(_.of.number <= old.versions.head.number)) :+
-        Made(version, fresh.here(version.number, version.id))
+        CopiedVersion(version, fresh.here(version.number, version.id))
     }
     left > 0 && !isSealed
   }
@@ -139,19 +136,19 @@ final class Compaction(
         old.versions.find(_.number == lowest).exists(isWithin)
       if (!isBehind) {
         made = made.filter(_.of.number <= lowest)
-        backTo(made.last)
+        rewindTo(made.last)
       }
     }
   }
 
-  /** Whether all that was replayed is of this version or before. */
+  /** Whether all replayed records belong to this version or an earlier one. */
   private def isWithin(version: StateLog.Version): Boolean = reached.forall { case (table, ref) =>
     val mark = version.parts.find(_.family.table eq table).fold(Table.Mark.Empty)(_.mark)
     Integer.compareUnsigned(ref, mark.end) <= 0
   }
 
-  private def backTo(last: Made): Unit = {
-    require(fresh.tryRewindTo(last.copy), "somebody reads a copy that is not in use")
+  private def rewindTo(last: CopiedVersion): Unit = {
+    require(fresh.tryRewindTo(last.copy), "a reader holds a copy that is not in use")
     reached = endsOf(last.of)
   }
 
@@ -162,7 +159,7 @@ final class Compaction(
     var count = 0L
     var goOn = isWanted()
     while (goOn && rows.advance()) {
-      // A list of values is copied oldest first, as it grew.
+      // A list of values is copied oldest first.
       if (Record.isAdded(memory, rows.address)) {
         Record.values(memory, rows.address)(part.view.address).foreach(copy(_, into))
       } else copy(rows.address, into)
@@ -178,7 +175,7 @@ final class Compaction(
     goOn
   }
 
-  /** Returns the number of records that it went through, at most `limit`. */
+  /** Returns the number of visited records, at most `limit`. */
   private def replay(part: StateLog.Part, limit: Int): Int = {
     val into = fresh.table(part.family.schema.id).get
     val view = part.view
@@ -195,7 +192,7 @@ final class Compaction(
     count
   }
 
-  /** Whether a record counts at the end of the view, and not only before. */
+  /** Whether a record is visible at the end of the view, and not only earlier. */
   private def isPartOf(view: PagedLog.View, address: Long): Boolean = {
     val replacedBy = Record.next(memory, address)
     replacedBy == 0 || Integer.compareUnsigned(replacedBy, view.end) >= 0 ||
@@ -221,31 +218,31 @@ final class Compaction(
 
 object Compaction {
 
-  /** A version of the old log, and the same in the copy. */
-  final private case class Made(of: StateLog.Version, copy: StateLog.Version)
+  /** A version of the old log, and the same version in the copy. */
+  final private case class CopiedVersion(of: StateLog.Version, copy: StateLog.Version)
 
-  /** Records of one step, which may take a millisecond. */
+  /** Records of one step, which takes up to a millisecond. */
   private val StepRecords: Int = 1024
 
-  // Garbage beyond which a task waits: five times the memory that is needed, if that is a lot.
+  // Garbage beyond which a task waits: five times the live memory, if that is large.
   private val OverdueFactor = 4
   private val OverdueBytes = 64L << 20
 
-  /** Rows between two looks at whether the copy is still wanted, less one; a power of two. */
+  /** Rows between two checks whether the copy is still wanted, minus one; a power of two. */
   private val CheckMask = 0xfff
 
   /** Garbage below this is not worth a copy. */
   private val MinDeadBytes = 512L << 10
 
   /**
-   * Whether a log is worth compacting. More than half of it is garbage: each byte copied then frees
-   * at least one, so compaction costs at most one more copy of what was written. Or a family comes
-   * near the limit of its log, where waiting for that would be too late.
+   * Whether a log is worth compacting. Either more than half of it is garbage: each copied byte
+   * then frees at least one, so compaction copies at most as many bytes as were written. Or a
+   * family comes near the limit of its log, and waiting would be too late.
    */
   def isDue(log: StateLog): Boolean =
     log.deadBytes > MinDeadBytes && (log.deadBytes > log.liveBytes || log.isShortOfRoom)
 
-  /** Whether compaction would at least double the room that is left in a log. */
+  /** Whether compaction would at least double the free space of a log. */
   private[engine] def isShortOfRoom(deadBytes: Long, roomBytes: Long): Boolean =
     deadBytes > 0L && deadBytes >= roomBytes
 }

@@ -4,13 +4,13 @@ import io.cleancut.engine.memory.Memory
 import io.cleancut.format.frame.{FamilySchema, FrameWriter}
 
 /**
- * Writes what was appended since a version into a delta, block by block while the task still runs,
- * so that a commit has only the last block left to compress; full blocks are compressed beside the
- * task ([[BlockQueue]]). A record that has been replaced by the time its block is gathered is left
- * out, unless all are to be kept.
+ * Writes the records since a version to a delta, block by block while the task still runs, so that
+ * a commit compresses only the last block. Full blocks are compressed concurrently with the task
+ * ([[BlockQueue]]). A record that was replaced before its block is gathered is left out, unless all
+ * changes are kept.
  *
- * A frame begins with the column families. If a family comes or goes after that, the delta is begun
- * once more; everything that belongs in it is still in the log.
+ * A frame begins with the column families. If a family is created or dropped after that, the delta
+ * starts again; all its records are still in the log.
  */
 final class DeltaWriter(
     memory: Memory,
@@ -25,7 +25,7 @@ final class DeltaWriter(
   private var blocks: BlockEncoder = _
   private var begunWith = Vector.empty[FamilySchema]
 
-  /** Follows one family; the caller asks it to keep up after each change. */
+  /** Follows one family. The caller calls `keepUp` after each change. */
   def cursor(family: StateLog.Family): Cursor =
     cursors.getOrElse(
       family.table, {
@@ -35,7 +35,7 @@ final class DeltaWriter(
       }
     )
 
-  /** Writes out everything, and the end of the frame. */
+  /** Writes all remaining records and the end of the frame. */
   def finish(): Unit = {
     if (frame == null || begunWith != log.families.map(_.schema)) {
       cursors = Map.empty
@@ -47,7 +47,7 @@ final class DeltaWriter(
     frame.finish(log.allKeys, log.families.map(f => f.schema.id -> f.table.totals).toMap)
   }
 
-  /** Drops what has not been written. The frame that was begun is the caller's to cancel. */
+  /** Drops records that have not been written. The caller cancels the frame. */
   def cancel(): Unit = if (queue != null) queue.close()
 
   private def begin(): Unit = {
@@ -59,13 +59,13 @@ final class DeltaWriter(
     blocks = new BlockEncoder(memory, queue)
   }
 
-  /** How far one family has been written. */
+  /** The write position in one family. */
   final class Cursor private[DeltaWriter] (family: StateLog.Family) {
     private val start = since.markOf(family)
     private var nextRef = start.end
     private var writtenBytes = start.totalBytes
 
-    /** Writes out what has gathered if it fills a block. Cheap when there is nothing to do. */
+    /** Writes the gathered records if they fill a block. Cheap if there is nothing to do. */
     def keepUp(): Unit =
       if (family.table.appendedBytes - writtenBytes >= BlockEncoder.TargetBytes) advance()
 
@@ -78,7 +78,7 @@ final class DeltaWriter(
         writtenBytes = table.appendedBytes
         table.foreachSince(from) { (_, address) =>
           if (keepsReplaced || table.isPartOfNewest(address)) {
-            blocks.add(family.schema.id, address, asMerge = beginsWhereNoneIs(address))
+            blocks.add(family.schema.id, address, asMerge = beginsWithoutValues(address))
           }
         }
         blocks.flush()
@@ -86,8 +86,8 @@ final class DeltaWriter(
       }
     }
 
-    /** False if the delta leaves out what took the values away that a list had before. */
-    private def beginsWhereNoneIs(address: Long): Boolean = {
+    /** False if the delta leaves out the removal of the values that a list had before. */
+    private def beginsWithoutValues(address: Long): Boolean = {
       val before = Record.prev(memory, address)
       keepsReplaced || before == 0 || Integer.compareUnsigned(before, start.end) < 0
     }
@@ -96,10 +96,10 @@ final class DeltaWriter(
 
 object DeltaWriter {
 
-  /** Where the frames come from. */
+  /** Creates the frames. */
   trait Frames {
 
-    /** Begins a frame with these families, in the place of one that was begun before. */
+    /** Begins a frame with these families, which replaces an earlier one. */
     def begin(families: Seq[FamilySchema]): FrameWriter
   }
 }

@@ -3,13 +3,13 @@ package io.cleancut.engine
 import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameTrailer}
 
 /**
- * Applies the records of a frame to the families of a log, in order. On top of a base that has not
- * been read whole ([[StateLog.attach]]) they are taken for what they are, without a look at what
- * they replace; then the frame has to say what each family has after it.
+ * Applies the records of a frame to the families of a log, in order. On a base that has not been
+ * read completely ([[StateLog.attach]]), records are appended without a lookup of the records that
+ * they replace. In that case the frame must contain the totals of each family.
  */
 final class FrameLoad(log: StateLog) {
 
-  /** Reads the whole frame; afterwards the log must hold as many keys as the trailer says. */
+  /** Reads the complete frame. Afterwards the log must have the number of keys in the trailer. */
   def apply(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
     reserve(reader)
     val isBlind = !log.isComplete
@@ -20,11 +20,11 @@ final class FrameLoad(log: StateLog) {
     while (records.advance()) {
       if (records.family != family) {
         family = records.family
-        val found = log.families.find(_.schema.id == family).getOrElse {
+        val target = log.families.find(_.schema.id == family).getOrElse {
           throw reader.damaged(s"a record of unknown family $family")
         }
-        table = found.table
-        hasLists = found.schema.isMultiValued
+        table = target.table
+        hasLists = target.schema.isMultiValued
       }
       records.operation match {
         case RecordOperation.Put =>
@@ -52,7 +52,7 @@ final class FrameLoad(log: StateLog) {
   private def takeTotals(reader: FrameReader): Unit = log.families.foreach { family =>
     val totals = reader.trailer.index.totals.getOrElse(
       family.schema.id,
-      throw reader.damaged(s"it does not say what family ${family.schema.id} has after it")
+      throw reader.damaged(s"it has no totals of family ${family.schema.id}")
     )
     family.table.setTotals(totals, reader.damaged)
   }
@@ -60,14 +60,16 @@ final class FrameLoad(log: StateLog) {
   private def verify(reader: FrameReader): Unit = {
     val trailer = reader.trailer
     trailer.index.totals.foreach { case (id, said) =>
-      val found = log.table(id).map(_.totals)
-      if (!found.contains(said)) {
-        throw reader.damaged(s"family $id has ${found.getOrElse("nothing")}, its index says $said")
+      val actual = log.table(id).map(_.totals)
+      if (!actual.contains(said)) {
+        throw reader.damaged(
+          s"family $id has ${actual.getOrElse("nothing")}, its index states $said"
+        )
       }
     }
     if (log.allKeys != trailer.keys) {
       throw reader.damaged(
-        s"the store holds ${log.allKeys} keys after it, the trailer says ${trailer.keys}"
+        s"the store has ${log.allKeys} keys after it, the trailer states ${trailer.keys}"
       )
     }
     val hasLists = log.families.exists(_.schema.isMultiValued)
@@ -79,6 +81,9 @@ final class FrameLoad(log: StateLog) {
 
 object FrameLoad {
 
-  /** A damaged count must not take the machine's memory before the damage is found. */
+  /**
+   * Limit of preallocated keys: a corrupted count must not exhaust memory before the corruption is
+   * detected.
+   */
   private val MaxReservedKeys = 64L << 20
 }

@@ -4,11 +4,11 @@ import io.cleancut.engine.memory.Bytes
 import io.cleancut.format.frame.{BlockScratch, FrameReader}
 
 /**
- * The records of a frame, one after another. [[key]] and [[value]] point into the scratch and hold
- * until the next record.
+ * Iterates over the records of a frame. [[key]] and [[value]] point into the scratch buffer and are
+ * valid until the next record.
  */
 final class FrameRecords(reader: FrameReader, scratch: BlockScratch) {
-  if (reader.isReferring) throw reader.damaged("it has no rows of its own")
+  if (reader.isReferring) throw reader.damaged("it only references other frames")
 
   private val records = new BlockDecoder(reader.damaged, reader.identity.parent.isEmpty)
   private var hasMore = true
@@ -19,7 +19,7 @@ final class FrameRecords(reader: FrameReader, scratch: BlockScratch) {
   /** See [[RecordOperation]]. */
   def operation: Byte = records.operation
 
-  /** Id of the column family. */
+  /** ID of the column family. */
   def family: Int = records.family
 
   /** Moves to the next record; false at the end of the frame. */

@@ -3,24 +3,24 @@ package io.cleancut.engine
 import io.cleancut.engine.memory.{Bytes, Memory, MemoryAccount}
 
 /**
- * Hash table from key to the ref of its newest record, in buckets of one cache line: seven slots,
- * each a word with 32 bits of the key's hash above the ref, and before them a word of control. That
- * has a tag for each slot, eight bits of the hash or 0 where the slot is empty, and a count of the
- * entries that would be in this bucket had it not been full.
+ * Hash table from a key to the ref of its newest record, in buckets of one cache line: a control
+ * word, and seven slots. Each slot is a word with 32 bits of the key's hash above the ref. The
+ * control word has a tag for each slot, which is eight bits of the hash, or 0 for an empty slot. It
+ * also counts the entries that did not fit in this bucket.
  *
- * So a probe for an absent key reads one word, and hardly ever decides anything in a way that a
- * processor does not foresee: the tags of seven slots are compared at once, and the next bucket
- * counts only where one was full. A processor goes on with what follows while such a read waits for
- * memory, which it cannot behind a branch that it took wrongly.
+ * So a probe for an absent key reads one word and rarely takes an unpredictable branch: the tags of
+ * seven slots are compared at once, and the next bucket matters only if one was full. During such a
+ * read the processor executes the following instructions speculatively, which a mispredicted branch
+ * would discard.
  *
- * A key that is there is in three of four cases where its hash alone says, in its first slot, which
- * is looked at before the tags: to find it by them takes two looks, one after the other.
+ * In three of four cases a present key is in its preferred slot, which the hash determines. That
+ * slot is checked before the tags, because a lookup by tags needs two dependent reads.
  *
- * An entry of a full bucket goes to the next that has room, and those on the way count it; it stays
- * where it is until it is deleted, and then they count it no more. There are no tombstones. The
- * home of a key is given by the upper bits of its hash: so growing and deleting never touch a
- * record, and keys that come in the order of their hashes fill a table of any size from front to
- * back, without a cache miss.
+ * An entry of a full bucket is stored in the next bucket with a free slot, and the buckets in
+ * between count it. It stays there until it is deleted, and is then no longer counted. There are no
+ * tombstones. The upper bits of the hash determine the home bucket of a key. So growing and
+ * deleting never access a record, and keys in hash order fill a table of any size from front to
+ * back without cache misses.
  */
 final class HashIndex(
     memory: Memory,
@@ -41,13 +41,13 @@ final class HashIndex(
 
   def sizeBytes: Long = buckets.toLong * BucketBytes
 
-  /** The slot of a key, of which this is the hash; [[HashIndex.Absent]] if it has none. */
+  /** The slot of a key with this hash; [[HashIndex.Absent]] if it has none. */
   def find(hash: Int, key: Bytes, keys: Keys): Int = {
     val first = home(hash) * Slots + preferred(hash)
     if (isAt(first, hash, key, keys)) first else findByTags(hash, key, keys)
   }
 
-  /** The same for a key that most likely has none. */
+  /** The same for a key that is most likely absent. */
   def findByTags(hash: Int, key: Bytes, keys: Keys): Int = {
     val first = home(hash)
     var bucket = first
@@ -76,46 +76,49 @@ final class HashIndex(
     hashOf(entry) == hash && entry != 0L && keys.holds(refOf(entry), key)
   }
 
-  /** The ref, unsigned, of the only entry of this hash; [[HashIndex.Several]], or 0 for none. */
+  /**
+   * The ref, unsigned, of the only entry with this hash; [[HashIndex.Several]] if there are
+   * several, 0 if there is none.
+   */
   def onlyRef(hash: Int): Long = {
     val first = home(hash)
     var bucket = first
     var tags = control(bucket)
-    var found = refIn(bucket, tags, hash, 0L)
+    var ref = refIn(bucket, tags, hash, 0L)
     while (isPassed(tags) && next(bucket) != first) {
       bucket = next(bucket)
       tags = control(bucket)
-      found = refIn(bucket, tags, hash, found)
+      ref = refIn(bucket, tags, hash, ref)
     }
-    found
+    ref
   }
 
   private def refIn(bucket: Int, control: Long, hash: Int, before: Long): Long = {
-    var found = before
+    var ref = before
     var left = candidates(control, hash)
     while (left != 0L) {
       val entry = word(slotOf(bucket, left))
       if (hashOf(entry) == hash) {
-        found = if (found == 0L) Integer.toUnsignedLong(refOf(entry)) else Several
+        ref = if (ref == 0L) Integer.toUnsignedLong(refOf(entry)) else Several
       }
       left &= left - 1
     }
-    found
+    ref
   }
 
-  /** Reads what a probe for `hash` reads first, so that the processor has it. */
+  /** Prefetches the word that a probe for `hash` reads first. */
   def touch(hash: Int): Long = control(home(hash))
 
-  /** The bucket at which a probe for `hash` begins. */
+  /** The bucket in which a probe for `hash` begins. */
   private def home(hash: Int): Int = (hash * spread) >>> shift
 
   /**
-   * Gives keys whose hashes lie next to each other homes that do not. For an empty table that will
-   * get the keys of one stretch of hashes after another, in no order: by their upper bits those of
-   * one stretch would have all but the same home, as long as the table is small.
+   * Distributes keys with close hashes over distant buckets. For an empty table to which ranges of
+   * hashes will be added in random order: by their upper bits, the keys of one range would have
+   * nearly the same home while the table is small.
    */
   def scatter(): Unit = {
-    require(count == 0, "an index that has entries cannot be scattered")
+    require(count == 0, "a nonempty index cannot be scattered")
     spread = Scattered
   }
 
@@ -123,7 +126,7 @@ final class HashIndex(
 
   private def control(bucket: Int): Long = memory.getLong(table + bucket.toLong * BucketBytes)
 
-  /** The ref of the entry in a slot that was found for a key. */
+  /** The ref of the entry in the slot of a key. */
   def refAt(slot: Int): Int = refOf(word(slot))
 
   private[engine] def word(slot: Int): Long = memory.getLong(table + slot.toLong * SlotBytes)
@@ -131,25 +134,25 @@ final class HashIndex(
   def set(slot: Int, hash: Int, ref: Int): Unit =
     memory.putLong(table + slot.toLong * SlotBytes, toWord(hash, ref))
 
-  /** Makes room for one more entry. Slots found before are void after it. */
+  /** Reserves space for one more entry. Invalidates slots. */
   def reserve(): Unit = if (count >= limit) resize(buckets * 2)
 
-  /** Makes room for `entries` in all, so that a bulk load never grows in between. */
+  /** Reserves space for `entries` in total, so that a bulk load never grows the table. */
   def reserve(entries: Long): Unit = {
     var wanted = buckets.toLong
     while (entries >= limitFor(wanted)) wanted *= 2
     if (wanted > buckets) resize(Math.toIntExact(wanted))
   }
 
-  /** Adds an entry, for which there must be room; see [[reserve]]. */
+  /** Adds an entry, for which there must be space; see [[reserve]]. */
   def insert(hash: Int, ref: Int): Unit = {
     place(hash, ref)
     count += 1
   }
 
-  /** Removes the entry in `slot`, which must be a slot that was found for a key. */
+  /** Removes the entry in `slot`, which must be the slot of a key. */
   def delete(slot: Int): Unit = {
-    require((slot & (Slots - 1)) != 0, s"slot $slot of a hash index holds no entry")
+    require((slot & (Slots - 1)) != 0, s"slot $slot of a hash index has no entry")
     val bucket = slot / Slots
     val hash = hashOf(word(slot))
     var at = home(hash)
@@ -166,16 +169,16 @@ final class HashIndex(
   def isCrowded: Boolean = longest > maxChain
 
   /**
-   * Gives each entry the hash that `hashOf` returns for its ref. Slots found before are void after
-   * it. It takes four bytes of heap for each entry and no memory of the account, so that it cannot
-   * fail for want of that.
+   * Gives each entry the hash that `hashOf` returns for its ref. Invalidates slots. It uses four
+   * bytes of heap per entry and no memory of the account, so it cannot fail because of the memory
+   * limit.
    */
   def rehash(hashOf: Int => Int): Unit = {
     val refs = new Array[Int](count)
-    var found = 0
+    var visited = 0
     foreachEntry(table, buckets) { entry =>
-      refs(found) = refOf(entry)
-      found += 1
+      refs(visited) = refOf(entry)
+      visited += 1
     }
     memory.zero(table, sizeBytes)
     longest = 0
@@ -206,7 +209,7 @@ final class HashIndex(
     setControl(bucket, control(bucket) | (tagOf(hash) << tagShift(slot)))
   }
 
-  /** Once a bucket has been passed too often to count, it stays so until the table grows. */
+  /** A bucket whose counter has saturated stays marked as passed until the table grows. */
   private def countPassing(bucket: Int, by: Int): Unit = {
     val passed = passedBy(control(bucket))
     if (passed < MaxPassed) {
@@ -251,23 +254,24 @@ object HashIndex {
   /** No slot. */
   val Absent = 0
 
-  /** No ref, since several entries have one hash. */
+  /** Returned instead of a ref if several entries have one hash. */
   val Several: Long = -1L
 
-  /** The keys of the records that the refs of an index name. */
+  /** The keys of the records to which the refs of an index point. */
   trait Keys {
     def holds(ref: Int, key: Bytes): Boolean
   }
 
   private val SlotBytes = 8
 
-  /** Words of a bucket, the first of which is its control. */
+  /** Words of a bucket, the first of which is its control word. */
   private val Slots = 8
   private val BucketBytes = Slots * SlotBytes
   private val MinBuckets = 8
   private val MaxBuckets = 1 << 27
 
-  // Of all words. At this load one bucket of twelve is full, and one probe of twenty goes on.
+  // Fraction of all words. At this load one bucket of twelve is full, and one probe of twenty
+  // continues.
   private val MaxLoad = 0.55
 
   // 2^32 over the golden ratio, as in Fibonacci hashing (Knuth, vol. 3, 6.4).
@@ -291,30 +295,33 @@ object HashIndex {
 
   private[engine] def refOf(word: Long): Int = word.toInt
 
-  /** Of the lower bits of the hash, since all that is in a bucket shares the upper ones. */
+  /** Uses the lower bits of the hash, because all entries of a bucket share the upper ones. */
   private def tagOf(hash: Int): Long = (hash & 0x7fL) | 0x80L
 
-  /** Neither of the bits of the tag, nor of those that the homes of a few million keys take. */
+  /**
+   * Uses neither the bits of the tag nor those of the home bucket in tables with a few million
+   * keys.
+   */
   private def preferred(hash: Int): Int = 1 + (((hash & 0xfff) * (Slots - 1)) >>> 12)
 
   private def tagShift(slot: Int): Int = ((slot & (Slots - 1)) - 1) * 8
 
-  /** A bit for each slot that may hold an entry of this hash, to be asked of [[slotOf]]. */
+  /** A bit for each slot that may have an entry with this hash, for [[slotOf]]. */
   private def candidates(control: Long, hash: Int): Long = {
     val difference = control ^ (tagOf(hash) * EachByte)
-    // Subtracting borrows from the byte above a match, so that this one may be a candidate too.
+    // Subtracting borrows from the byte above a match, so that byte may be a false candidate.
     (difference - EachByte) & ~difference & EachTop
   }
 
-  /** The slot that the lowest of these bits stands for. */
+  /** The slot of the lowest of these bits. */
   private def slotOf(bucket: Int, candidates: Long): Int =
     bucket * Slots + 1 + (java.lang.Long.numberOfTrailingZeros(candidates) >>> 3)
 
-  /** Whether the probe goes on behind this bucket. */
+  /** Whether a probe continues after this bucket. */
   private def isPassed(control: Long): Boolean = (control & ~Tags) != 0L
 
   private def passedBy(control: Long): Int = (control >>> PassedShift).toInt
 
-  /** A bit for each empty slot, as those of [[candidates]]. */
+  /** A bit for each empty slot, in the format of [[candidates]]. */
   private def emptySlots(control: Long): Long = ~control & EachTop
 }

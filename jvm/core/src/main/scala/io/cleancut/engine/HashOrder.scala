@@ -3,12 +3,12 @@ package io.cleancut.engine
 import io.cleancut.engine.memory.{KeyHash, Memory}
 
 /**
- * The rows of a version in the order of their keys' hashes. A base that is written so fills the
- * hash index of its reader from front to back, instead of missing the cache at every key, and has
- * the rows of one hash in one place.
+ * The rows of a version in the order of their keys' hashes. A base in this order fills the hash
+ * index of its reader from front to back without cache misses, and has the rows of one hash in one
+ * place.
  *
- * Sorting takes 16 bytes of heap for each row. Beyond [[HashOrder.RunRows]] rows the log is gone
- * through several times, and each time the rows of one range of hashes are sorted.
+ * Sorting takes 16 bytes of heap per row. Beyond [[HashOrder.RunRows]] rows, the log is read
+ * several times, and each pass sorts the rows of one range of hashes.
  */
 final class HashOrder(
     memory: Memory,
@@ -20,14 +20,14 @@ final class HashOrder(
   /** Visits hash and address of every record. May run in any thread that holds the log. */
   def foreach(visit: (Int, Long) => Unit): Unit = {
     val runs = (version.keys + runRows - 1) / runRows
-    // Hashes are spread evenly, so that a run has about as many rows as any other.
+    // Hashes are uniformly distributed, so all runs have about the same number of rows.
     val width = ((1L << 32) + Math.max(runs, 1L) - 1) / Math.max(runs, 1L)
-    var found = 0L
-    for (run <- 0L until runs) found += sortRun(run * width, (run + 1) * width, visit)
-    require(found == version.keys, s"the log holds $found rows, ${version.keys} were counted")
+    var visited = 0L
+    for (run <- 0L until runs) visited += sortRun(run * width, (run + 1) * width, visit)
+    require(visited == version.keys, s"the log has $visited rows, ${version.keys} were counted")
   }
 
-  /** Visits the rows with hashes from `from` on and below `until`; returns how many there were. */
+  /** Visits the rows with hashes in [`from`, `until`), and returns their number. */
   private def sortRun(from: Long, until: Long, visit: (Int, Long) => Unit): Long = {
     val rows = new TableSnapshot(memory, view, version.end)
     var entries = new Array[Long](Math.min(version.keys, runRows + runRows / 8L).toInt)
@@ -58,7 +58,7 @@ object HashOrder {
   private val DigitBits = 11
   private val Digits = 1 << DigitBits
 
-  /** The first `count` entries, sorted by their upper 32 bits taken as unsigned. */
+  /** Sorts the first `count` entries by their upper 32 bits as unsigned numbers. */
   private[engine] def sortByUpperHalf(entries: Array[Long], count: Int): Array[Long] = {
     var from = java.util.Arrays.copyOf(entries, count)
     var to = new Array[Long](count)

@@ -4,8 +4,8 @@ import io.cleancut.engine.memory.Bytes
 
 /**
  * Maps a key to its place in the order of a family: two 64-bit numbers, compared as unsigned, the
- * major one first. Where they are the same for two keys, [[compare]] decides; an order whose places
- * say all that matters has no need of it.
+ * major one first. If two keys have the same place, [[compare]] decides. An order whose places are
+ * unique does not need it.
  *
  * An instance belongs to one log and is used by one thread at a time, so it may reuse its rows.
  */
@@ -16,10 +16,10 @@ trait KeyOrder {
   def major: Long
   def minor: Long
 
-  /** Whether keys of the same place may come in any order. */
+  /** Whether the order of keys with the same place does not matter. */
   def isTotal: Boolean = true
 
-  /** The order of two keys of the same place. It is asked only where the order is not total. */
+  /** The order of two keys with the same place. It is called only if the order is not total. */
   def compare(a: Bytes, b: Bytes): Int = 0
 
   final def placeOf(key: Bytes): Place = {
@@ -28,7 +28,7 @@ trait KeyOrder {
   }
 }
 
-/** A place in an ordered index, before the entries there whose ref is not smaller. */
+/** A position in an ordered index: before the entries of the place whose ref is not smaller. */
 final class Place(var major: Long, var minor: Long, var ref: Int = 0) {
 
   /** The order of the two places; the refs do not count. */
@@ -40,6 +40,6 @@ final class Place(var major: Long, var minor: Long, var ref: Int = 0) {
 
 object Place {
 
-  /** Where every order begins. A scan moves its place along, so each one needs its own. */
+  /** The start of every order. A scan moves its place, so each scan needs a new one. */
   def first: Place = new Place(0L, 0L)
 }

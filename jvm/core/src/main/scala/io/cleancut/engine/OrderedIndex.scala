@@ -5,22 +5,22 @@ import java.util.Arrays
 import io.cleancut.engine.memory.{Bytes, Memory, MemoryAccount}
 
 /**
- * A B+ tree over the keys of a family in off-heap nodes. An entry is the place of a key
- * ([[KeyOrder]]), the ref of a record that holds it, and the hash by which [[HashIndex]] knows it,
- * so that a scan need not look at that record to find the newest one; entries of one place are in
- * the order of their refs. A node that runs empty is freed at once; nodes are not merged before
+ * A B+ tree over the keys of a family in off-heap nodes. An entry consists of the place of a key
+ * ([[KeyOrder]]), the ref of a record with the key, and the hash of the key in [[HashIndex]], so
+ * that a scan finds the newest record without reading that record. Entries of one place are ordered
+ * by their refs. A node that becomes empty is freed immediately; nodes are not merged before that
  * (Johnson and Shasha, "B-trees with inserts and deletes: why free-at-empty is better than
  * merge-at-half", 1993).
  *
- * Node, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` majors and `Fanout`
- * minors (8 bytes each), `Fanout` refs (4 bytes each), and `Fanout` hashes (4 bytes each) in a leaf
- * or `Fanout` children (8 bytes each) above. An inner node's entry i bounds child i from below, but
- * for entry 0, whose child takes everything smaller than entry 1.
+ * Node layout, 16-byte header: count i32, height i32 (0 for a leaf), then `Fanout` majors and
+ * `Fanout` minors (8 bytes each), `Fanout` refs (4 bytes each), and `Fanout` hashes (4 bytes each)
+ * in a leaf or `Fanout` children (8 bytes each) in an inner node. Entry i of an inner node is the
+ * lower bound of child i, except for entry 0, whose child has all entries below entry 1.
  */
 final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder) {
   import OrderedIndex._
 
-  // Nodes that are taken and not yet used, see `reserve`.
+  // Allocated nodes that are not yet used, see `reserve`.
   private var spareLeaf = 0L
   private var spareInner = new Array[Long](4)
   private var spareInners = 0
@@ -34,8 +34,8 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   def size: Long = entries
 
   /**
-   * Takes the memory that the next insert may need, which then does not stop half-way for want of
-   * it: the nodes for a split of each on its way, and for a new root.
+   * Allocates the memory that the next insert may need, so that it cannot fail half-way: nodes for
+   * a split of each node on its path, and for a new root.
    */
   def reserve(): Unit = {
     if (spareLeaf == 0L) spareLeaf = account.allocateIndex(nodeBytes(0))
@@ -64,8 +64,8 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   }
 
   /**
-   * Removes the entry of `key` whose ref `isWanted` accepts. There must be one: an entry for each
-   * key is the caller's to keep.
+   * Removes the entry of `key` whose ref `isWanted` accepts. The caller guarantees that there is
+   * one.
    */
   def remove(key: Bytes)(isWanted: Int => Boolean): Unit = {
     locate(key, 0)
@@ -90,8 +90,8 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
 
   /**
    * Fills `into` with the entries between the two places, in order, until there are no more or it
-   * is full. `from` moves behind the last one: so a scan in pieces stays right through inserts,
-   * removals and splits.
+   * is full. `from` moves to after the last one, so a scan in pieces stays correct if entries are
+   * inserted and removed or nodes are split in between.
    */
   def fill(from: Place, to: Place, into: OrderedEntries): Unit = {
     into.clear()
@@ -119,7 +119,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
       var at = lowerBound(node, 0, from)
       val first = at
       while (at < count(node) && !into.isFull && isBelow(node, at, to)) {
-        // The place moves along, so an entry right there was taken before.
+        // The place moves along, so an entry at this place was returned earlier.
         if (refAt(node, at) != from.ref || !isAt(node, at, from)) {
           into.add(refAt(node, at), hashAt(node, at))
         }
@@ -135,7 +135,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
       while (at < count(node) && !into.isFull) {
         collect(child(node, at), from, to, into)
         at += 1
-        // A later child has no entry below its bound.
+        // A later child has no entry below its lower bound.
         if (at < count(node) && !isBelow(node, at, to)) at = count(node)
       }
     }
@@ -146,7 +146,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   private def isBelow(node: Long, at: Int, end: Place): Boolean =
     end == null || compare(node, at, end) < 0
 
-  /** Returns the new right neighbour if the node was split, else 0. */
+  /** Returns the new right neighbour if the node was split, otherwise 0. */
   private def insertBelow(node: Long, ref: Int): Long = {
     if (height(node) == 0) return insertAt(node, lowerBound(node, 0, target), ref, 0L)
     val at = childFor(node, target)
@@ -165,7 +165,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
       return 0L
     }
     val right = newNode(height(node))
-    // Ascending inserts leave full nodes behind, as a bulk load does, and not half-full ones.
+    // Ascending inserts, as in a bulk load, leave full nodes and not half-full ones.
     val keep = if (at == Fanout) Fanout - 1 else Fanout / 2
     val moved = Fanout - keep
     copyEntries(node, keep, right, 0, moved)
@@ -185,7 +185,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     setCount(node, count(node) + 1)
   }
 
-  /** Looks through all entries of the target's place, which may lie in several children. */
+  /** Checks all entries of the target's place, which may be in several children. */
   private def removeBelow(node: Long, isWanted: Int => Boolean): Unit =
     if (height(node) == 0) {
       var at = lowerBound(node, 0, target)
@@ -216,9 +216,9 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   }
 
   /**
-   * Index of the first entry from `first` on that is not smaller than the place. It looks around
-   * the entry where the place would be if majors were evenly spread, as hashes are: halving goes
-   * all over the node, which costs a cache miss at most of its steps.
+   * Index of the first entry from `first` on that is not smaller than the place. The search starts
+   * near the position that the place would have if majors were uniformly distributed, as hashes
+   * are. A binary search would cause a cache miss at most of its steps.
    */
   private def lowerBound(node: Long, first: Int, place: Place): Int = {
     var low = first
@@ -253,7 +253,7 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
     low
   }
 
-  /** Where a major would be between those of two entries. */
+  /** The interpolated position of a major between two entries. */
   private def guess(node: Long, first: Int, last: Int, major: Long): Int = {
     val from = majorAt(node, first)
     val span = majorAt(node, last) - from
@@ -264,8 +264,8 @@ final class OrderedIndex(memory: Memory, account: MemoryAccount, order: KeyOrder
   }
 
   /**
-   * Index of the first child that may hold entries at or after the place. Entry 0 is never asked:
-   * it bounds nothing.
+   * Index of the first child that may have entries at or after the place. Entry 0 is not compared,
+   * because it is no bound.
    */
   private def childFor(node: Long, place: Place): Int = {
     val above = lowerBound(node, 1, place)
@@ -358,7 +358,7 @@ object OrderedIndex {
     if (height == 0) HashesAt.toLong + Fanout * 4 else ChildrenAt.toLong + Fanout * 8
 }
 
-/** Some entries of an [[OrderedIndex]]. */
+/** A batch of entries of an [[OrderedIndex]]. */
 final class OrderedEntries(limit: Int) {
   private val refs = new Array[Int](limit)
   private val hashes = new Array[Int](limit)

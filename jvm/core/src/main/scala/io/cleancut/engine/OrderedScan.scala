@@ -5,39 +5,39 @@ import scala.collection.mutable
 import io.cleancut.engine.memory.Bytes
 
 /**
- * The newest record of each key from one place of the order to another, as a reader with `bound`
- * sees them. Entries are fetched from the index in pieces, each continuing after the last one, so
- * that the caller may put and remove while the scan is open; the scan does not show it: a record
- * below the bound is what it is, whatever comes after it.
+ * The newest record of each key between two places, as visible to a reader with `bound`. Entries
+ * are fetched from the index in batches, each continuing after the last one, so the caller may put
+ * and remove rows during the scan. The scan does not return these changes, because records below
+ * the bound do not change.
  *
- * The records of a piece are looked up in one go, step by step for all of them: what one waits for
- * in memory the others wait for at the same time.
+ * The records of a batch are looked up together, step by step, so that their memory accesses
+ * overlap.
  *
  * @param to
- *   the end, exclusive, or null for the end of the family
+ *   end of the scan, exclusive, or null for the end of the family
  */
 final class OrderedScan(table: Table, index: OrderedIndex, from: Place, to: Place, bound: Int)
     extends RecordScan {
   private var piece = new OrderedEntries(OrderedScan.FirstPiece)
   private var records = new Array[Long](OrderedScan.FirstPiece)
   private var at = 0
-  private var found = 0L
+  private var current = 0L
   fill()
 
   override def advance(): Boolean = {
-    found = 0L
-    while (found == 0L && hasRecord) {
-      found = records(at)
+    current = 0L
+    while (current == 0L && hasRecord) {
+      current = records(at)
       at += 1
     }
-    found != 0L
+    current != 0L
   }
 
-  override def address: Long = found
+  override def address: Long = current
 
   private def hasRecord: Boolean = {
     if (at == piece.size && piece.isFull) {
-      // Most scans are of a few rows.
+      // Most scans return a few rows.
       if (records.length < OrderedScan.Piece) {
         piece = new OrderedEntries(OrderedScan.Piece)
         records = new Array[Long](OrderedScan.Piece)
@@ -60,8 +60,8 @@ object OrderedScan {
 }
 
 /**
- * The rows of a scan whose places do not tell their whole order: those of one place are sorted when
- * the scan comes to them.
+ * The rows of a scan whose places do not determine the complete order: rows with the same place are
+ * sorted when the scan reaches them.
  */
 final class TieSortedScan(table: Table, order: KeyOrder, rows: RecordScan) extends RecordScan {
   private val tied = mutable.ArrayBuffer.empty[Long]

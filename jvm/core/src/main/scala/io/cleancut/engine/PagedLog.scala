@@ -6,11 +6,11 @@ import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.error.Errors
 
 /**
- * Append-only memory in pages that never move. A place in it is a `ref`: an unsigned 32-bit number
- * of 8-byte units, so that a log spans up to 32 GiB and a ref costs four bytes. Refs grow with
- * time: of two records the one that was appended later has the greater ref. Ref 0 is no place.
+ * Append-only memory in pages that never move. A position in it is a `ref`: an unsigned 32-bit
+ * number of 8-byte units, so a log has up to 32 GiB and a ref takes four bytes. Refs increase with
+ * time: of two records, the one that was appended later has the greater ref. Ref 0 is invalid.
  *
- * The address space is cut into slots of 1 MiB. The first slots hold smaller pages, so that a small
+ * The address space consists of slots of 1 MiB. The first slots have smaller pages, so that a small
  * store stays small, and a record larger than a slot takes one page over several slots.
  *
  * Not thread-safe for writers. A reader in another thread may read below an `end` that it took
@@ -21,22 +21,22 @@ final class PagedLog(account: MemoryAccount, name: String) {
 
   private var addresses = new Array[Long](4)
   private var sizes = new Array[Int](4)
-  // Bytes used of the page that begins in a slot; in its further slots the distance to the first,
-  // negative. 0 for a page that is empty.
+  // Used bytes of the page that begins in a slot; in its further slots the distance to the first
+  // slot, negative. 0 for an empty page.
   private var ends = new Array[Int](4)
   private var slot = -1
   private var slotsTaken = 0
   private var position = 0
   private var capacity = 0
 
-  // Views that were taken before the log grew, and may have to show what is provided after that.
+  // Views that were taken before the log grew, and may have to show pages that are provided later.
   private var outgrown = List.empty[Array[Long]]
   private var unprovided = 0
 
-  /** The ref that no record so far reaches. Appending makes refs from here on. */
+  /** A ref above all existing records. New records have this ref or a greater one. */
   def end: Int = if (slot < 0) FirstRef else (slot << SlotUnitBits) + (position >>> UnitBits)
 
-  /** Takes `sizeBytes` (a multiple of 8) of memory; its content is undefined. */
+  /** Allocates `sizeBytes` (a multiple of 8); the content is undefined. */
   def append(sizeBytes: Int): Int = {
     if (position + sizeBytes > capacity) addPage(sizeBytes)
     val ref = (slot << SlotUnitBits) + (position >>> UnitBits)
@@ -45,8 +45,8 @@ final class PagedLog(account: MemoryAccount, name: String) {
   }
 
   /**
-   * Takes the place of `sizeBytes` (a multiple of 8), at the end and on a page of its own, without
-   * the memory: that comes with [[provide]], before which nothing of it has an address.
+   * Reserves the address range of `sizeBytes` (a multiple of 8), at the end and on a separate page,
+   * without memory. [[provide]] allocates the memory; before that the range has no address.
    */
   def reserve(sizeBytes: Int): Int = {
     val next = slotsTaken
@@ -57,7 +57,7 @@ final class PagedLog(account: MemoryAccount, name: String) {
     (next << SlotUnitBits) + (before >>> UnitBits)
   }
 
-  /** Takes memory for the page that was reserved with this ref on it, if it has none. */
+  /** Allocates memory for the page that was reserved with this ref, if it has none. */
   def provide(ref: Int): Unit = {
     var page = ref >>> SlotUnitBits
     while (sizes(page) == Continuation) page -= 1
@@ -73,7 +73,7 @@ final class PagedLog(account: MemoryAccount, name: String) {
   def address(ref: Int): Long =
     addresses(ref >>> SlotUnitBits) + ((ref & SlotUnitMask).toLong << UnitBits)
 
-  /** Gives back all that was appended at or after `mark`, an earlier `end`. */
+  /** Frees all records at or after `mark`, an earlier `end`. */
   def truncate(mark: Int): Unit = {
     while (slot >= 0 && Integer.compareUnsigned(slot << SlotUnitBits, mark) >= 0) dropLastPage()
     if (slot >= 0) {
@@ -89,7 +89,7 @@ final class PagedLog(account: MemoryAccount, name: String) {
   def roomBytes: Long =
     (MaxSlots - slotsTaken).toLong * SlotBytes + (capacity - position)
 
-  /** What lies below `end` now, for a reader that may outlive later appends. */
+  /** The log below the current `end`, for a reader that may outlive later appends. */
   def view(): View = {
     if (slot >= 0) ends(slot) = position
     new View(addresses, ends, slotsTaken, end)
@@ -108,7 +108,7 @@ final class PagedLog(account: MemoryAccount, name: String) {
       throw Errors.storeTooLarge(name, MaxSlots.toLong * SlotBytes)
     }
 
-  /** Makes this the last page; one without memory is at address 0. */
+  /** Makes this the last page; a page without memory is at address 0. */
   private def takePage(usable: Int, page: Long): Unit = {
     val next = slotsTaken
     val slots = slotsOf(usable)
@@ -149,16 +149,17 @@ object PagedLog {
   private val UnitBits = 3
   private val SlotBits = 20
 
-  /** What most pages hold. */
+  /** Usable bytes of most pages. */
   private[engine] val SlotBytes: Int = 1 << SlotBits
   private val SlotUnitBits = SlotBits - UnitBits
   private val SlotUnitMask = (1 << SlotUnitBits) - 1
 
-  // One less than refs can name, so that the end of a full log is a ref too and does not wrap to 0.
+  // One less than the number of refs, so that the end of a full log is a ref and does not wrap to
+  // 0.
   private val MaxSlots = (1 << (32 - SlotUnitBits)) - 1
   private val Continuation = -1
 
-  /** The ref of the first record: 0 is kept to mean "none". */
+  /** The ref of the first record: 0 means "none". */
   val FirstRef: Int = 1
 
   /** Sizes of the first pages; later ones fill their slot. */
@@ -170,8 +171,8 @@ object PagedLog {
     if (slot < FirstPages.length) FirstPages(slot) else SlotBytes
 
   /**
-   * The part of a log that existed when the view was taken. `scan` may run in any thread as long as
-   * the log is neither truncated below `end` nor freed.
+   * The part of a log that existed when the view was taken. `scan` may run in any thread while the
+   * log is neither truncated below `end` nor freed.
    */
   final class View(addresses: Array[Long], ends: Array[Int], slots: Int, val end: Int) {
 
@@ -179,8 +180,8 @@ object PagedLog {
       addresses(ref >>> SlotUnitBits) + ((ref & SlotUnitMask).toLong << UnitBits)
 
     /**
-     * The first place at or after `ref` where a record may start, or `end`. A record ends where the
-     * next one of its page starts, so only the end of a page has to be stepped over.
+     * The first position at or after `ref` where a record may start, or `end`. A record ends where
+     * the next one of its page starts, so only the end of a page has to be skipped.
      */
     def skip(ref: Int): Int = {
       var at = ref
@@ -200,7 +201,7 @@ object PagedLog {
       if (slot < slots) slot << SlotUnitBits else end
     }
 
-    /** The first slot of the page that spans the slot of `ref`. */
+    /** The first slot of the page that contains the slot of `ref`. */
     private def firstSlotOf(ref: Int): Int = {
       val slot = Math.min(ref >>> SlotUnitBits, slots - 1)
       slot + Math.min(ends(slot), 0)

@@ -3,19 +3,19 @@ package io.cleancut.engine
 import io.cleancut.engine.memory.Memory
 
 /**
- * How a record lies in the log, 8-byte aligned:
+ * The layout of a record in the log, 8-byte aligned:
  *
  * {{{
  *  0  next    u32  ref of the record that replaced this one, 0 while it is the newest
  *  4  prev    u32  ref of the record that this one replaced, 0 if it is the key's first
  *  8  key     i32  length of the key in bytes
- * 12  value   u32  length of the value in bytes (30 bits); bit 30: it is added to the values that
- *                  `prev` leads to; bit 31: it was added, and is the first; all bits: a removal
+ * 12  value   u32  length of the value in bytes (30 bits); bit 30: added to the values that `prev`
+ *                  leads to; bit 31: it was added, and is the first; all bits: a removal
  * 16  key bytes, padded to 8; value bytes, padded to 8
  * }}}
  *
- * A reader at an older version, whose end is `bound`, sees the record that it saw then: what was
- * appended since has a ref at or above `bound`. So `next` decides in one comparison, without the
+ * A reader at an older version, whose end is `bound`, sees the record of that version, because
+ * later records have refs at or above `bound`. So one comparison of `next` decides, without the
  * index, whether a record is part of a version.
  */
 object Record {
@@ -25,10 +25,10 @@ object Record {
   /** The bound of a reader that sees everything. */
   val NoBound: Int = -1
 
-  /** Set in the value's length of a record that adds a value to those its key has. */
+  /** Flag in the value length of a record that adds a value to the values of its key. */
   val Added: Int = 1 << 30
 
-  /** Set in the value's length of a record that was to add a value, and whose key had none. */
+  /** Flag in the value length of a record that added a value to a key without values. */
   val Begun: Int = 1 << 31
 
   private val PrevOffset = 4
@@ -49,7 +49,7 @@ object Record {
   def valueLength(m: Memory, address: Long): Int =
     lengthOf(m.getInt(address + ValueLengthOffset))
 
-  /** The value's length, or [[Removed]], in what a header says of the value. */
+  /** The value length, or [[Removed]], in the value field of a header. */
   def lengthOf(valueField: Int): Int =
     if (valueField == Removed) Removed else valueField & ~(Added | Begun)
 
@@ -59,7 +59,7 @@ object Record {
     field != Removed && (field & Added) != 0
   }
 
-  /** Whether the record was to add a value, and is the only one of its key or the first. */
+  /** Whether the record added a value, and is the only one or the first of its key. */
   def isBegun(m: Memory, address: Long): Boolean = {
     val field = m.getInt(address + ValueLengthOffset)
     field != Removed && (field & Begun) != 0
@@ -73,7 +73,7 @@ object Record {
   def setNext(m: Memory, address: Long, ref: Int): Unit = m.putInt(address, ref)
   def setPrev(m: Memory, address: Long, ref: Int): Unit = m.putInt(address + PrevOffset, ref)
 
-  /** `valueField`: length of the value, with [[Added]] or [[Begun]] or not, or [[Removed]]. */
+  /** `valueField`: length of the value, with or without [[Added]] or [[Begun]], or [[Removed]]. */
   def setHeader(m: Memory, address: Long, prev: Int, keyLength: Int, valueField: Int): Unit = {
     m.putLong(address, (prev & 0xffffffffL) << 32)
     m.putInt(address + KeyLengthOffset, keyLength)
@@ -90,7 +90,7 @@ object Record {
     replacedBy == 0 || Integer.compareUnsigned(replacedBy, bound) >= 0
   }
 
-  /** Addresses of the records that hold a key's values, oldest first, given the newest of them. */
+  /** Addresses of the records of a key's values, oldest first, given the newest of them. */
   def values(m: Memory, newest: Long)(addressOf: Int => Long): Array[Long] = {
     var count = 1
     var at = newest
@@ -98,14 +98,14 @@ object Record {
       at = addressOf(prev(m, at))
       count += 1
     }
-    val found = new Array[Long](count)
+    val addresses = new Array[Long](count)
     at = newest
     while (count > 1) {
       count -= 1
-      found(count) = at
+      addresses(count) = at
       at = addressOf(prev(m, at))
     }
-    found(0) = at
-    found
+    addresses(0) = at
+    addresses
   }
 }

@@ -10,17 +10,17 @@ import io.cleancut.engine.memory.{Bytes, HashLimit, Memory, MemoryAccount}
 import io.cleancut.format.frame._
 
 /**
- * The state of one store in memory: a table for each column family, and the versions of them that
- * can still be served.
+ * The state of one store in memory: a table for each column family, and their versions that can
+ * still be served.
  *
- * One task at a time uses it; the provider sees to that. Another thread may read a sealed version
- * while it holds a [[pin]] on it: pinned rows are not rewound, and the memory is freed when the
- * last holder ([[retain]], [[release]], [[pin]]) lets go, so that a page that somebody may read is
- * never freed. A follower reads also what a task has [[publish]]ed and not sealed, in short steps
- * between which the log may be rewound.
+ * One task at a time uses it, which the provider ensures. Another thread may read a sealed version
+ * while it holds a [[pin]] on it. Pinned rows are not rewound, and memory is freed when the last
+ * holder ([[retain]], [[release]], [[pin]]) releases the log, so no page is freed while a thread
+ * may read it. A follower also reads records that a task has [[publish]]ed and not sealed, in short
+ * steps between which the log may be rewound.
  *
  * @param orderOf
- *   the order of a family's keys, for those that are scanned in order; a new one at each call
+ *   order of a family's keys if they are scanned in order; a new instance at each call
  */
 final class StateLog(
     val store: StoreId,
@@ -35,16 +35,16 @@ final class StateLog(
   private val holders = new AtomicInteger(1)
   private val pins = mutable.ListBuffer.empty[Version]
 
-  // What the log was loaded from, as long as not all of it has been read.
+  // The source of the log, until it has been read completely.
   @volatile private var unread = Option.empty[BaseFrame]
   @volatile private var isWholeWanted = false
 
-  // Those that were dropped among them: a version before may still be served.
+  // Families of the source that were dropped; an earlier version may still be served.
   private var tables = Vector.empty[Family]
   private var nextId = 0
   private var current = Vector.empty[Family]
 
-  // Fair, so that a task that rewinds waits for one step of a follower and not for all.
+  // Fair, so that a task that rewinds waits for at most one step of a follower.
   private val steps = new ReentrantLock(true)
   private var lowestRewind = Long.MaxValue
   @volatile private var follower: () => Unit = _
@@ -63,12 +63,12 @@ final class StateLog(
   /** Bytes in mapped files. */
   def mappedBytes: Long = account.mappedBytes
 
-  /** The column families that there are now, in the order of their ids. */
+  /** The current column families, in the order of their IDs. */
   def families: Vector[Family] = current
 
   def family(name: String): Option[Family] = current.find(_.schema.name == name)
 
-  /** Number of keys in the families that are Spark's users', not its own bookkeeping. */
+  /** Number of keys in the families of users, without Spark's internal families. */
   def keys: Long = current.iterator.filterNot(_.schema.isInternal).map(_.table.keys).sum
 
   def allKeys: Long = current.iterator.map(_.table.keys).sum
@@ -77,8 +77,8 @@ final class StateLog(
     retained.find(v => v.number == number && (id.isEmpty || v.id == id))
 
   /**
-   * Makes the family, or gives the one of this name its new schemas. The id in `schema` does not
-   * count: a family keeps its own, and a new one gets the next.
+   * Creates the family, or sets the schemas of an existing one. The ID in `schema` is ignored: an
+   * existing family keeps its ID, and a new one gets the next.
    */
   def declare(schema: FamilySchema): Family = family(schema.name) match {
     case Some(known) =>
@@ -98,8 +98,8 @@ final class StateLog(
   }
 
   /**
-   * Undoes everything after `version`, sealed or not. False, and nothing done, if another thread
-   * reads rows that would go.
+   * Undoes everything after `version`, sealed or not. Returns false without changes if another
+   * thread reads rows that would be undone.
    */
   def tryRewindTo(version: Version): Boolean = pins.synchronized {
     val isFree = pins.forall(_.number <= version.number)
@@ -125,12 +125,12 @@ final class StateLog(
     retained = retained.takeWhile(_ != version) :+ version
   }
 
-  /** Calls `follow`, from now on, when there is more for a follower to read. */
+  /** From now on calls `follow` when there are more records for a follower. */
   def followWith(follow: () => Unit): Unit = follower = follow
 
-  /** Shows a follower what has been appended so far. For the thread that writes. */
+  /** Publishes the records so far to a follower. For the writing thread. */
   def publish(): Unit = {
-    // Read once: a compaction that is given up takes it away in another thread.
+    // Read once: an abandoned compaction clears it in another thread.
     val follow = follower
     if (follow != null) {
       published = Some(here(latest.number + 1, None))
@@ -145,19 +145,17 @@ final class StateLog(
     finally steps.unlock()
   }
 
-  /** What has been published of the version after the latest. Inside of a step. */
+  /** The published part of the version after the latest. For use in a step. */
   private[engine] def unsealed: Option[Version] = published.filter(_.number > latest.number)
 
-  /** The lowest version that was rewound to since this was asked last. Inside of a step. */
+  /** The lowest version of a rewind since the last call. For use in a step. */
   private[engine] def takeLowestRewind(): Long = {
     val lowest = lowestRewind
     lowestRewind = Long.MaxValue
     lowest
   }
 
-  /**
-   * Runs `read` with a version that stays as it is meanwhile; None if it is not served any more.
-   */
+  /** Runs `read` with a version that cannot change meanwhile; None if it is no longer served. */
   def pin[A](number: Long)(read: Version => A): Option[A] = {
     val pinned = pins.synchronized {
       val version = find(number, None).filter(_ => retain())
@@ -173,33 +171,33 @@ final class StateLog(
     }
   }
 
-  /** Declares what is there now to be `version`, and keeps the last `keep` versions. */
+  /** Declares the current state to be `version`, and keeps the last `keep` versions. */
   def seal(version: StateVersion, keep: Int): Unit = {
     require(version.number > latest.number, s"$version does not come after ${latest.number}")
     val before = latest
     retained = (retained :+ here(version.number, Some(version.id))).takeRight(Math.max(keep, 1))
-    // A reader of the task that has just written may still have the version before open.
+    // An earlier reader of the same task may still have the previous version open.
     val oldest = if (retained.head.number < before.number) retained.head else before
     oldest.parts.foreach(part => part.family.table.purge(part.mark.end))
   }
 
-  /** Declares the empty log to stand at `version`, for a state that starts there. */
+  /** Declares the empty log to be at `version`, for a state that starts there. */
   def startAt(number: Long, id: Option[String]): Unit = {
     require(latest.number == 0L && liveBytes + deadBytes == 0L, "the log is not empty")
     retained = Vector(here(number, id))
   }
 
-  /** Applies a frame on top of what is there. The caller seals the version that it makes. */
+  /** Applies a frame to the current state. The caller seals the resulting version. */
   def load(reader: FrameReader, scratch: BlockScratch): FrameTrailer = {
     if (reader.identity.families.nonEmpty) adopt(reader.identity.families)
     new FrameLoad(this)(reader, scratch)
   }
 
   /**
-   * Begins with a base, without reading it: a row is read with its block when it is asked for. What
-   * is scanned in the order of its keys is read now. The log owns the frame from here on.
+   * Begins with a base without reading it: a row is read with its block when it is requested.
+   * Families that are scanned in key order are read now. The log owns the frame from here on.
    *
-   * Before [[isComplete]] only the thread that writes may read, and only single keys.
+   * Before [[isComplete]] only the writing thread may read, and only single keys.
    */
   def attach(base: BaseFrame): Unit = {
     require(latest.number == 0L && liveBytes + deadBytes == 0L, "the log is not empty")
@@ -207,38 +205,38 @@ final class StateLog(
     if (base.identity.families.nonEmpty) adopt(base.identity.families)
     val blocks = base.index.blocks.groupBy(_.content.family)
     base.index.totals.foreach { case (id, totals) =>
-      val found = table(id).getOrElse(throw base.damaged(s"an index of unknown family $id"))
-      found.attach(base, blocks.getOrElse(id, Vector.empty).toArray, totals)
-      if (found.isOrdered) found.complete()
+      val target = table(id).getOrElse(throw base.damaged(s"an index of unknown family $id"))
+      target.attach(base, blocks.getOrElse(id, Vector.empty).toArray, totals)
+      if (target.isOrdered) target.complete()
     }
-    takeInNext(0)
+    readNext(0)
     if (allKeys != base.keys) {
-      throw base.damaged(s"the families hold $allKeys keys, the trailer says ${base.keys}")
+      throw base.damaged(s"the families have $allKeys keys, the trailer states ${base.keys}")
     }
   }
 
   /**
-   * Puts rows of another log beside those that are here, which are of other keys. Families go by
-   * their names. To an empty log they come with the ids that they have; later ones get the next.
+   * Adds rows of another log, whose keys must differ from those of this log. Families are matched
+   * by name. An empty log takes over their IDs; later families get the next ID.
    *
    * @param wanted
-   *   of a family which of the records of its keys; None leaves the family out
+   *   filter of a family's records; None leaves the family out
    * @return
-   *   how many keys came
+   *   number of added keys
    */
   def absorb(from: StateLog, wanted: FamilySchema => Option[Long => Boolean]): Long = {
-    val chosen = from.families.flatMap(of => wanted(of.schema).map(of -> _))
+    val chosen = from.families.flatMap(source => wanted(source.schema).map(source -> _))
     join(chosen.map(_._1.schema))
-    chosen.map { case (of, accepts) =>
-      absorb(of.table, family(of.schema.name).get.table, accepts)
+    chosen.map { case (source, accepts) =>
+      absorb(source.table, family(source.schema.name).get.table, accepts)
     }.sum
   }
 
-  /** Makes those families of another store that are not here, as [[absorb]] does. */
+  /** Creates the families of another store that do not exist here, as [[absorb]] does. */
   def join(schemas: Seq[FamilySchema]): Unit = {
     val isFirst = current.isEmpty
-    schemas.sortBy(_.id).foreach { of =>
-      if (family(of.name).isEmpty) create(if (isFirst) of else of.copy(id = nextId))
+    schemas.sortBy(_.id).foreach { schema =>
+      if (family(schema.name).isEmpty) create(if (isFirst) schema else schema.copy(id = nextId))
     }
   }
 
@@ -264,31 +262,34 @@ final class StateLog(
   /** Whether all rows are in memory. */
   def isComplete: Boolean = unread.isEmpty
 
-  /** The base that has not been read whole. */
+  /** The base that has not been read completely. */
   def unreadBase: Option[BaseFrame] = unread
 
-  /** Reads at most so many blocks of the base that the log began with; whether more are left. */
-  def takeInNext(blocks: Int): Boolean = {
+  /** Reads up to `blocks` blocks of the base; returns whether more are left. */
+  def readNext(blocks: Int): Boolean = {
     var left = blocks
     val rest = tables.iterator.map(_.table).filterNot(_.isComplete)
     var table = rest.nextOption()
     while (left > 0 && table.isDefined) {
-      if (!table.get.takeInNext()) table = rest.nextOption()
+      if (!table.get.readNext()) table = rest.nextOption()
       left -= 1
     }
     if (table.isEmpty) closeBase()
     table.isDefined
   }
 
-  /** Asks the thread that writes to read what is left, since somebody else needs all rows. */
+  /** Requests that the writing thread reads the rest, because another thread needs all rows. */
   def wantWhole(): Unit = isWholeWanted = true
 
-  /** Does what [[wantWhole]] asked for. Fails if the rows are not what the frames state. */
+  /**
+   * Performs the read that [[wantWhole]] requested. Fails if the rows do not match the totals in
+   * the frames.
+   */
   def completeIfWanted(): Unit =
     if (isWholeWanted || tables.exists(_.table.hasWrongTotals)) complete()
 
-  /** Reads what is left of that base. */
-  def complete(): Unit = while (takeInNext(Int.MaxValue)) {}
+  /** Reads the rest of the base. */
+  def complete(): Unit = while (readNext(Int.MaxValue)) {}
 
   private def closeBase(): Unit = {
     unread.foreach(_.close())
@@ -296,17 +297,17 @@ final class StateLog(
   }
 
   /**
-   * A writer of the delta from the latest version to what will be there.
+   * Creates a writer of the delta from the latest version to the next one.
    *
    * @param keepsReplaced
-   *   whether it also holds the changes that later ones of the same key made obsolete
+   *   whether the delta also has changes that later changes of the same key replaced
    */
   def deltaTo(frames: DeltaWriter.Frames, keepsReplaced: Boolean = false): DeltaWriter =
     new DeltaWriter(memory, this, latest, frames, keepsReplaced)
 
   /**
-   * Writes all rows of `version` into a base. May run in any thread that holds the log, which must
-   * be complete. A block is closed when it has `blockBytes`. Rows of one hash that exceed
+   * Writes all rows of `version` to a base. May run in any thread that holds the log, which must be
+   * complete. A block is closed when it reaches `blockBytes`. Rows of one hash that exceed
    * `maxBlockBytes` are split over several blocks.
    */
   def writeBase(
@@ -315,7 +316,7 @@ final class StateLog(
       blockBytes: Int = BlockEncoder.TargetBytes,
       maxBlockBytes: Int = BlockEncoder.MaxBytes
   ): Unit = {
-    require(isComplete, "the log has not been read whole")
+    require(isComplete, "the base has not been read completely")
     val queue = new BlockQueue(frame)
     try {
       val blocks = new BlockEncoder(memory, queue, blockBytes, maxBlockBytes)
@@ -334,14 +335,14 @@ final class StateLog(
     frame.finish(version.allKeys, totals.toMap)
   }
 
-  /** Bytes of records that no served version needs any more, or that only older ones need. */
+  /** Bytes of records that no served version needs, or only older ones. */
   def deadBytes: Long = tables.iterator.map(_.table.deadBytes).sum
 
   def liveBytes: Long = tables.iterator.map(_.table.neededBytes).sum
 
-  /** Whether a table needs a compaction to have room for as much as its garbage takes. */
+  /** Whether compaction is required to regain the space that garbage takes in a table. */
   private[engine] def isShortOfRoom: Boolean =
-    tables.exists(of => Compaction.isShortOfRoom(of.table.deadBytes, of.table.roomBytes))
+    tables.exists(part => Compaction.isShortOfRoom(part.table.deadBytes, part.table.roomBytes))
 
   private[engine] def table(id: Int): Option[Table] =
     current.find(_.schema.id == id).map(_.table)
@@ -355,7 +356,7 @@ final class StateLog(
     family
   }
 
-  /** Makes the families those of a frame or a version: it creates, replaces and drops by ids. */
+  /** Sets the families to those of a frame or version: creates, replaces and drops by ID. */
   private[engine] def adopt(schemas: Seq[FamilySchema]): Unit = {
     val wanted = schemas.map(_.id).toSet
     current.filterNot(family => wanted(family.schema.id)).foreach(f => drop(f.schema.name))
@@ -373,7 +374,7 @@ final class StateLog(
   private[engine] def here(number: Long, id: Option[String]): Version =
     Version(number, id, current.map(f => Part(f, f.table.mark(), f.table.view())), nextId)
 
-  /** Holds the log for another user; false if it has been freed already. */
+  /** Adds a holder of the log; false if it has been freed already. */
   def retain(): Boolean = {
     var count = holders.get()
     while (count > 0 && !holders.compareAndSet(count, count + 1)) count = holders.get()
@@ -395,20 +396,20 @@ final class StateLog(
 
 object StateLog {
 
-  /** A column family: how its rows are read, and the rows. */
+  /** A column family: its schema and its rows. */
   final case class Family(schema: FamilySchema, table: Table)
 
   /**
-   * What a version has of one family. The view was taken when the version was sealed, because only
-   * the thread that writes may take one.
+   * One family in a version. The view was taken when the version was sealed, because only the
+   * writing thread may take one.
    */
   final case class Part(family: Family, mark: Table.Mark, view: PagedLog.View)
 
-  /** A version that is in memory. Version 0, the empty store, has no id. */
+  /** A version in memory. Version 0, the empty store, has no ID. */
   final case class Version(number: Long, id: Option[String], parts: Vector[Part], nextId: Int) {
     def schemas: Vector[FamilySchema] = parts.map(_.family.schema)
 
-    /** Number of keys in the families that are Spark's users'. */
+    /** Number of keys in the families of users. */
     def keys: Long = parts.iterator.filterNot(_.family.schema.isInternal).map(_.mark.keys).sum
 
     def allKeys: Long = parts.iterator.map(_.mark.keys).sum

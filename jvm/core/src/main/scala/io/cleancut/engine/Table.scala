@@ -5,22 +5,22 @@ import io.cleancut.error.Errors
 import io.cleancut.format.frame.{BaseFrame, BlockPlace, FamilyTotals}
 
 /**
- * The records of one column family of one store: a log, the hash index over it and, for families
- * that are scanned in order, an ordered index over the same records.
+ * The records of one column family of one store: a log, its hash index and, for families that are
+ * scanned in order, an ordered index of the same records.
  *
- * A key has one value, or a list of them: [[merge]] adds a record whose `prev` leads to the values
- * before it.
+ * A key has one value or a list of values: [[merge]] adds a record whose `prev` leads to the
+ * earlier values.
  *
  * A version of the table is an `end` of the log. Older versions stay readable, because records are
- * only ever appended, and [[rollback]] returns to one at the cost of what came after it. One thread
- * at a time; a [[snapshot]] may be read in another.
+ * only appended, and [[rollback]] returns to one at the cost of the later records. One thread at a
+ * time; a [[snapshot]] may be read in another thread.
  *
- * The index knows keys by their [[KeyHash]], as the blocks of a base do, until an insert passes
- * more buckets than [[HashLimit]] allows. Then keys are chosen, and the index changes to a seeded
+ * The index uses the [[KeyHash]] of keys, as the blocks of a base do, until an insert passes more
+ * buckets than [[HashLimit]] allows. This indicates chosen keys, and the index changes to a seeded
  * hash.
  *
- * A table can begin as that of a base on file ([[attach]]) whose blocks are taken in one by one, as
- * their keys are asked for. Whoever goes over all rows takes all of them in first.
+ * A table can begin with a base on file ([[attach]]) whose blocks are loaded one by one when their
+ * keys are requested. Before an iteration over all rows, all blocks are loaded.
  */
 final class Table(
     memory: Memory,
@@ -38,42 +38,42 @@ final class Table(
   private val removals = new RefQueue
   private val entryKey = new Bytes
 
-  // Whether the index knows keys by the seeded hash.
+  // Whether the index uses the seeded hash.
   private[engine] var isSeeded = false
 
-  // In the index, of the key that was probed last. Taking in a block may change it.
+  // Hash of the key that was probed last. Loading a block may change it.
   private var hash = 0
 
-  // Kept so that the compiler does not leave out what is only looked at.
+  // Prevents the compiler from removing reads that only prefetch.
   private[engine] var lookedAt = 0L
 
-  // Of the base that the table was loaded from; null when all of it is in the log.
+  // Unread blocks of the base; null if all of it is in the log.
   private var unread: UnreadBlocks = _
 
-  // Keys and bytes that the frames state, and that are not in the log: those of unread blocks.
+  // Keys and bytes of unread blocks, as stated in the frames.
   private var unreadKeys = 0L
   private var unreadBytes = 0L
 
   // False while a frame is replayed, until its totals are set.
   private var areTotalsSet = true
 
-  // Makes the error for totals that are wrong, of the frame that states them.
+  // Creates the error for wrong totals of the frame that states them.
   private var damaged: String => Throwable = _
 
   private var liveKeys = 0L
   private var liveBytes = 0L
   private var totalBytes = 0L
 
-  /** Number of keys that the newest version holds. */
+  /** Number of keys in the newest version. */
   def keys: Long = liveKeys
 
-  /** Bytes of the log that the newest version needs, and that no version newer than it does. */
+  /** Bytes of the log that only the newest version needs. */
   def neededBytes: Long = liveBytes
 
   /** Bytes of all records in the log. */
   def appendedBytes: Long = totalBytes
 
-  /** The ref that the next record will have, or one before it. */
+  /** A lower limit of the ref of the next record. */
   def end: Int = log.end
 
   def deadBytes: Long = totalBytes - liveBytes
@@ -83,16 +83,14 @@ final class Table(
 
   def mark(): Table.Mark = Table.Mark(log.end, liveKeys, liveBytes, totalBytes)
 
-  /**
-   * Whether all that the table has is in the log; before that, only single keys can be asked for.
-   */
+  /** Whether all records of the table are in the log; before that, only single keys can be read. */
   def isComplete: Boolean = unread == null
 
   private[engine] def isOrdered: Boolean = order.isDefined
 
   /**
-   * Makes an empty table that of a base: it has these totals at once, and takes a block of the base
-   * in when it is asked for a key that would be there.
+   * Attaches a base to an empty table: the table immediately has the totals of the base, and loads
+   * a block when a key in its hash range is requested.
    */
   private[engine] def attach(
       frame: BaseFrame,
@@ -113,20 +111,19 @@ final class Table(
     verifyTotals()
   }
 
-  /** Whether all of the base has been read, and was not what the frames state. */
+  /** Whether all of the base has been read and does not match the totals of the frames. */
   private[engine] def hasWrongTotals: Boolean =
     areTotalsSet && unread != null && unread.isEmpty
 
-  /** Takes in the next block of the base, if there is one left; whether more are. */
-  private[engine] def takeInNext(): Boolean = {
+  /** Loads the next unread block of the base, if any; returns whether more are left. */
+  private[engine] def readNext(): Boolean = {
     if (hasWrongTotals) verifyTotals()
-    if (unread != null && !unread.isEmpty) takeIn(unread.first)
+    if (unread != null && !unread.isEmpty) load(unread.first)
     unread != null && !unread.isEmpty
   }
 
   /**
-   * Address of the record of some row, or 0 if none is at hand. Of a base one block is taken in for
-   * it, and no more.
+   * Address of the record of any row, or 0 if there is none. Loads at most one block of the base.
    */
   def anyRow(): Long =
     if (unread == null || unread.isEmpty) {
@@ -135,16 +132,16 @@ final class Table(
     } else {
       val blocks = unread
       val first = blocks.first
-      takeIn(first)
+      load(first)
       blocks.anyRowOf(first)
     }
 
-  /** Takes in all that is left of the base. */
-  def complete(): Unit = while (takeInNext()) {}
+  /** Loads all unread blocks of the base. */
+  def complete(): Unit = while (readNext()) {}
 
   /**
-   * Sets what a frame states that the table has after it. It is compared with the rows when all of
-   * the base has been read; `damaged` makes the error.
+   * Sets the totals of the table that a frame states. They are compared with the rows when all of
+   * the base has been read; `damaged` creates the error.
    */
   private[engine] def setTotals(totals: FamilyTotals, damaged: String => Throwable): Unit = {
     this.damaged = damaged
@@ -156,12 +153,12 @@ final class Table(
     verifyTotals()
   }
 
-  /** Compares the rows with what the frames state, if all rows are in the log. */
+  /** Compares the rows with the totals of the frames, if all rows are in the log. */
   private def verifyTotals(): Unit = if (areTotalsSet && (unread == null || unread.isEmpty)) {
     if (unreadKeys != 0L || unreadBytes != 0L) {
       throw damaged(
         s"$name has ${liveKeys - unreadKeys} keys in ${liveBytes - unreadBytes} bytes, the index " +
-          s"says $liveKeys keys in $liveBytes bytes"
+          s"states $liveKeys keys in $liveBytes bytes"
       )
     }
     unread = null
@@ -170,8 +167,8 @@ final class Table(
   private[engine] def totals: FamilyTotals = FamilyTotals(liveKeys, liveBytes)
 
   /**
-   * As [[put]], for a key of which nothing need be known: the totals are wrong until they are set,
-   * and the record learns what it replaces when the block is taken in.
+   * Like [[put]], without a lookup of the key. The totals are wrong until they are set, and the
+   * record is linked to the record that it replaces when the block is loaded.
    */
   private[engine] def replayPut(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
@@ -181,7 +178,7 @@ final class Table(
     write(key, probeTaken(key), value, value.length)
   }
 
-  /** As [[remove]], likewise. */
+  /** Like [[remove]], without a lookup of the key. */
   private[engine] def replayRemove(key: Bytes): Unit = {
     areTotalsSet = false
     if (unreadBlockOf(key) >= 0) {
@@ -197,13 +194,16 @@ final class Table(
 
   def reserve(keys: Long): Unit = index.reserve(index.size + keys)
 
-  /** What the indexes need for one more key: a record that is in the log has to be in them too. */
+  /**
+   * Reserves space in the indexes for one more key: a record in the log must also be in the
+   * indexes.
+   */
   private def reserveKey(): Unit = {
     index.reserve()
     ordered.foreach(_.reserve())
   }
 
-  /** Address of the key's record as a reader with `bound` sees it, or 0 if the key is absent. */
+  /** Address of the key's record as visible to a reader with `bound`, or 0 if the key is absent. */
   def find(key: Bytes, bound: Int): Long = {
     val slot = probe(key)
     if (slot == Absent) return 0L
@@ -211,9 +211,9 @@ final class Table(
   }
 
   /**
-   * Addresses of the records of many keys, as [[find]] gives them. Each step is taken for all keys
-   * before the next, and begins with a look at what it will need: a processor waits for several
-   * places in memory at once if nothing between them depends on what is there.
+   * Addresses of the records of many keys, as in [[find]]. Each step is executed for all keys
+   * before the next step and begins with prefetching reads, so that independent memory accesses
+   * overlap.
    */
   private[engine] def findAll(entries: OrderedEntries, bound: Int, into: Array[Long]): Unit = {
     var seen = 0L
@@ -224,7 +224,7 @@ final class Table(
     }
     i = 0
     while (i < entries.size) {
-      // What was appended after the scan was opened is no part of it; an abort may take it away.
+      // Records appended after the scan was opened are not visible; an abort may remove them.
       into(i) =
         if (Integer.compareUnsigned(entries.ref(i), bound) < 0) newestRef(entries, i) else 0L
       i += 1
@@ -253,7 +253,9 @@ final class Table(
     }
   }
 
-  /** Address of the record that a reader with `bound` sees, given the newest of its key. */
+  /**
+   * Address of the record that is visible to a reader with `bound`, given the newest of its key.
+   */
   private def visibleAt(newest: Int, bound: Int): Long = {
     var ref = newest
     var address = log.address(ref)
@@ -265,14 +267,14 @@ final class Table(
     if (valueLength(memory, address) == Removed) 0L else address
   }
 
-  /** Gives the key this value, instead of what it had. */
+  /** Sets the value of a key. */
   def put(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
     reserveKey()
     write(key, probe(key), value, value.length)
   }
 
-  /** Adds a value behind those that the key has, or begins the list. */
+  /** Adds a value after the existing values of the key, or begins the list. */
   def merge(key: Bytes, value: Bytes): Unit = {
     checkSize(key, value)
     reserveKey()
@@ -289,12 +291,12 @@ final class Table(
     known
   }
 
-  /** Addresses of the records that hold a key's values, oldest first, given the newest of them. */
+  /** Addresses of the records of a key's values, oldest first, given the newest of them. */
   def valuesAt(newest: Long): Array[Long] = values(memory, newest)(log.address)
 
   /**
-   * Undoes everything since `mark`. The first record that a key got since then carries the ref of
-   * the record that was its newest before, so one pass forward restores the index.
+   * Undoes all changes since `mark`. The first record of a key since then has the ref of the key's
+   * previous newest record, so one forward pass restores the index.
    */
   def rollback(mark: Table.Mark): Unit = {
     if (unread != null && Integer.compareUnsigned(mark.end, unread.end) < 0) readForRollback()
@@ -321,9 +323,9 @@ final class Table(
     totalBytes = mark.totalBytes
   }
 
-  /** Reads all of the base, none of whose rows remain; so its totals do not matter. */
+  /** Reads the complete base without keeping its rows, so its totals do not matter. */
   private def readForRollback(): Unit = {
-    while (!unread.isEmpty) takeInRows(unread.first)
+    while (!unread.isEmpty) loadRows(unread.first)
     unread = null
     unreadKeys = 0L
     unreadBytes = 0L
@@ -336,12 +338,12 @@ final class Table(
     new TableSnapshot(memory, view, if (bound == NoBound) view.end else bound)
   }
 
-  /** What a reader in another thread needs to read the version that is there now. */
+  /** A view for a reader of the current version in another thread. */
   def view(): PagedLog.View = log.view()
 
   /**
-   * The rows between two places in the order of the keys, as they are now or were at `bound`. `to`
-   * is exclusive, and null for the end of the family.
+   * The rows between two places in key order, as they are now or were at `bound`. `to` is
+   * exclusive, and null for the end of the family.
    */
   def scan(from: Place, to: Place, bound: Int): RecordScan = {
     val index = ordered.getOrElse {
@@ -353,11 +355,11 @@ final class Table(
   }
 
   /**
-   * Forgets the keys that were removed before `end` and have not come back. No version from before
-   * may be read or returned to any more. Without it the indexes would keep every key that ever was
-   * until the next compaction, and a scan from the smallest key on, as the timers make it, would
-   * step over all of them. A removal that was replayed stays until the block of its key has been
-   * taken in, and with it all later ones.
+   * Removes index entries of keys that were removed before `end` and not put again. No earlier
+   * version may be read or restored afterwards. Without it the indexes would keep every removed key
+   * until the next compaction, and a scan from the smallest key, as for timers, would step over all
+   * of them. A replayed removal stays until the block of its key has been loaded, and with it all
+   * later ones.
    */
   def purge(end: Int): Unit = {
     var ref = nextRemoval(end)
@@ -378,11 +380,13 @@ final class Table(
     if (ref != 0 && unreadBlockOf(keyOf(ref, entryKey)) >= 0) 0 else removals.takeBelow(end)
   }
 
-  /** Visits every record from the ref `from` on, removals and replaced ones too, in order. */
+  /**
+   * Visits every record from the ref `from` on, including removals and replaced records, in order.
+   */
   def foreachSince(from: Int)(visit: (Int, Long) => Unit): Unit =
     foreachRef(log.view(), from)(visit)
 
-  /** Whether the newest values of the record's key include it. */
+  /** Whether the record is one of the newest values of its key. */
   private[engine] def isPartOfNewest(address: Long): Boolean = {
     val replacedBy = next(memory, address)
     replacedBy == 0 || isAdded(memory, log.address(replacedBy))
@@ -411,7 +415,7 @@ final class Table(
     ordered.foreach(_.free())
   }
 
-  /** `field`: what the header says of the value, see [[Record.setHeader]]. */
+  /** `field`: the value field of the header, see [[Record.setHeader]]. */
   private def write(key: Bytes, slot: Int, value: Bytes, field: Int): Unit = {
     val valueLength = lengthOf(field)
     val size = sizeBytes(key.length, valueLength)
@@ -451,7 +455,7 @@ final class Table(
       throw Errors.rowTooLarge(name, key.length.toLong + value.length, Table.MaxRowBytes)
     }
 
-  /** Takes a key with all its values out of the totals. */
+  /** Subtracts a key with all its values from the totals. */
   private def forget(newest: Long): Unit = {
     liveKeys -= 1
     var at = newest
@@ -462,7 +466,7 @@ final class Table(
     liveBytes -= sizeBytes(memory, at)
   }
 
-  /** The hash by which the index knows a key. */
+  /** The hash of a key in the index. */
   private def hashOf(key: Bytes): Int =
     if (isSeeded) limit.seeded.hash32(memory, key.base, key.offset, key.length)
     else hashInFiles(key)
@@ -470,7 +474,7 @@ final class Table(
   private def hashInFiles(key: Bytes): Int =
     KeyHash.hash32(memory, key.base, key.offset, key.length)
 
-  /** Changes the hash of the index, once. */
+  /** Changes the index to the seeded hash, once. */
   private def seedIndex(): Unit = if (!isSeeded) {
     isSeeded = true
     val key = new Bytes
@@ -479,7 +483,7 @@ final class Table(
     ordered.foreach(_.rehash(seeded))
   }
 
-  /** The slot that holds the key, or [[HashIndex.Absent]]. */
+  /** The slot of the key, or [[HashIndex.Absent]]. */
   private def probe(key: Bytes): Int = {
     hash = hashOf(key)
     val slot = index.find(hash, key, this)
@@ -490,29 +494,31 @@ final class Table(
     val block = unreadBlockOf(key)
     if (block < 0) Absent
     else {
-      takeIn(block)
+      load(block)
       hash = hashOf(key)
       probeTaken(key)
     }
   }
 
-  /** The block of the base that has the key if the base has it; -1 if that has been taken in. */
+  /** The unread block of the base in whose range the key is; -1 if it has been loaded. */
   private def unreadBlockOf(key: Bytes): Int =
     if (unread == null) -1 else unread.blockOf(hashInFiles(key))
 
-  /** As [[probe]], among what is in the log, by the hash that is set. */
+  /** Like [[probe]], among the records in the log, with the current hash. */
   private def probeTaken(key: Bytes): Int = index.findByTags(hash, key, this)
 
-  /** Puts the rows of a block into the log, before all that was replayed or written meanwhile. */
-  private def takeIn(block: Int): Unit = {
-    takeInRows(block)
+  /**
+   * Adds the rows of a block to the log, before all records that were replayed or written since.
+   */
+  private def load(block: Int): Unit = {
+    loadRows(block)
     verifyTotals()
   }
 
-  private def takeInRows(block: Int): Unit = {
-    // One more than it has: who takes it in may have made room for a key of his own.
+  private def loadRows(block: Int): Unit = {
+    // One more than it has: the caller may have reserved space for its own key.
     index.reserve(index.size + unread.recordsOf(block).toLong + 1)
-    unread.takeIn(block)(insert)
+    unread.load(block)(insert)
   }
 
   private def insert(record: BlockDecoder, ref: Int): Unit = {
@@ -542,11 +548,11 @@ final class Table(
   }
 
   /**
-   * Links a record of the base with one of the same key: a value before it, or one after. Returns
-   * whether its value is one of the newest of the key, together with those before it.
+   * Links a record of the base with an earlier or a later record of the same key. Returns whether
+   * its value is one of the newest values of the key.
    */
   private def link(ref: Int, address: Long, known: Int, slot: Int): Boolean = {
-    // The oldest of those after it, if there are any.
+    // The oldest of the later records, if there are any.
     var after = 0
     var before = known
     while (before != 0 && Integer.compareUnsigned(before, ref) > 0) {
@@ -583,15 +589,15 @@ final class Table(
 
 object Table {
 
-  /** The largest key and value that one record takes, together. */
+  /** Largest total size of key and value in one record. */
   val MaxRowBytes: Long = 512L << 20
 
-  /** A version of a table: where its log ended, and its totals then. */
+  /** A version of a table: the end of its log, and its totals. */
   final case class Mark(end: Int, keys: Long, liveBytes: Long, totalBytes: Long)
 
   object Mark {
 
-    /** Where every table begins. */
+    /** The initial mark of every table. */
     val Empty: Mark = Mark(PagedLog.FirstRef, 0L, 0L, 0L)
   }
 }

@@ -3,24 +3,24 @@ package io.cleancut.engine
 import io.cleancut.engine.memory.Memory
 
 /**
- * One pass over the rows of a version, in the order in which they were last written. It reads the
- * log only, never an index, so that puts and removes during the pass neither disturb nor show in
- * it.
+ * Iterates over the rows of a version in the order in which they were last written. It reads only
+ * the log and no index, so puts and removes during the iteration neither affect it nor are visible
+ * in it.
  */
 final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) extends RecordScan {
   import Record._
 
   private var upcoming = PagedLog.FirstRef
-  private var found = 0L
+  private var current = 0L
   private var foundRef = 0
 
   override def advance(): Boolean = {
-    found = 0L
-    while (found == 0L && step()) {}
-    found != 0L
+    current = 0L
+    while (current == 0L && step()) {}
+    current != 0L
   }
 
-  override def address: Long = found
+  override def address: Long = current
 
   def ref: Int = foundRef
 
@@ -31,7 +31,7 @@ final class TableSnapshot(memory: Memory, view: PagedLog.View, bound: Int) exten
     val value = valueLength(memory, address)
     upcoming = ref + (sizeBytes(keyLength(memory, address), value) >>> 3)
     if (value != Removed && isNewest(memory, address, bound)) {
-      found = address
+      current = address
       foundRef = ref
     }
     true

@@ -6,9 +6,9 @@ import io.cleancut.engine.memory.{KeyHash, Memory}
 import io.cleancut.format.frame.{BaseFrame, BlockPlace, BlockScratch}
 
 /**
- * The blocks of one family of a base that its table has not taken in yet. Each has its place in the
- * log already, before all that was appended since, so that the order of refs stays that of time; it
- * has memory there when it is taken in. No two blocks share a hash.
+ * The unread blocks of one family of a base. Each block has a reserved range in the log, before all
+ * later records, so that the order of refs stays the order of time. Its memory is allocated when
+ * the block is loaded. No two blocks share a hash.
  *
  * For the thread that writes the table.
  */
@@ -23,7 +23,7 @@ final private[engine] class UnreadBlocks(
   private val records = new BlockDecoder(frame.damaged, isBase = true)
   private var left = places.length
 
-  /** The ref before which all of the base lies. */
+  /** A ref above all records of the base. */
   val end: Int = log.end
 
   for (i <- 1 until places.length)
@@ -33,7 +33,7 @@ final private[engine] class UnreadBlocks(
 
   def isEmpty: Boolean = left == 0
 
-  /** The block that a key of this hash would be in, if it has not been taken in; else -1. */
+  /** The unread block of a key with this hash; -1 if there is none. */
   def blockOf(hash: Int): Int = {
     var low = 0
     var high = places.length - 1
@@ -47,16 +47,16 @@ final private[engine] class UnreadBlocks(
     if (isWithin && !read.get(low)) low else -1
   }
 
-  /** The next block that has not been taken in, in the order of the base; there must be one. */
+  /** The next unread block in the order of the base; there must be one. */
   def first: Int = read.nextClearBit(0)
 
   def recordsOf(block: Int): Int = places(block).records
 
   /**
-   * Takes a block in: shows `visit` each record with the ref that is its own, after all of the
-   * block has been found to be what the index says. Nothing can fail in between but `visit`.
+   * Loads a block: calls `visit` with each record and its ref, after the complete block was
+   * compared with the index. Only `visit` can fail in between.
    */
-  def takeIn(block: Int)(visit: (BlockDecoder, Int) => Unit): Unit = {
+  def load(block: Int)(visit: (BlockDecoder, Int) => Unit): Unit = {
     val place = places(block)
     val scratch = BlockScratch.borrow()
     try {
@@ -74,7 +74,7 @@ final private[engine] class UnreadBlocks(
     } finally scratch.giveBack()
   }
 
-  /** Address of a row of this block that is one of the newest version, or 0. */
+  /** Address of a row of this block in the newest version, or 0. */
   def anyRowOf(block: Int): Long = {
     var ref = refs(block)
     val end = ref + (places(block).content.bytes >>> 3)
@@ -95,16 +95,16 @@ final private[engine] class UnreadBlocks(
       val hash = KeyHash.hash32(memory, key.base, key.offset, key.length)
       val isWithin = Integer.compareUnsigned(hash, place.content.firstHash) >= 0 &&
         Integer.compareUnsigned(hash, place.content.lastHash) <= 0
-      if (!isWithin) throw frame.damaged(s"block ${place.ordinal} has a key of another one")
+      if (!isWithin) throw frame.damaged(s"block ${place.ordinal} has a key of another block")
     }
     if (bytes != place.content.bytes) {
       throw frame.damaged(s"the rows of block ${place.ordinal} take $bytes bytes")
     }
   }
 
-  /** Blocks share pages of the log as far as they fit. */
+  /** Reserves log ranges. Blocks share pages if they fit. */
   private def reserve(): Array[Int] = {
-    val found = new Array[Int](places.length)
+    val refs = new Array[Int](places.length)
     var from = 0
     while (from < places.length) {
       var until = from + 1
@@ -117,12 +117,12 @@ final private[engine] class UnreadBlocks(
       }
       var ref = log.reserve(Math.toIntExact(bytes))
       for (i <- from until until) {
-        found(i) = ref
+        refs(i) = ref
         ref += places(i).content.bytes >>> 3
       }
       from = until
     }
-    found
+    refs
   }
 
   private def hashes(block: Int) = places(block).content
@@ -130,6 +130,6 @@ final private[engine] class UnreadBlocks(
 
 private object UnreadBlocks {
 
-  /** Of several blocks on one page; the first page of a log begins with a place that is none. */
+  /** The first page of a log begins with an invalid ref; other pages may have several blocks. */
   private val MaxPageBytes = PagedLog.SlotBytes - 8
 }

@@ -13,14 +13,14 @@ import io.cleancut.format.cut.{ChannelCourse, Cut, EpochCosts, RunId}
  * @param repeatedTasks
  *   task attempts beyond one for each task
  */
-final case class EpochWeather(
+final case class EpochHealth(
     pauseMs: Long,
     executorsLost: Seq[(String, String)],
     repeatedTasks: Int
 )
 
-object EpochWeather {
-  val Calm: EpochWeather = EpochWeather(0L, Nil, 0)
+object EpochHealth {
+  val Calm: EpochHealth = EpochHealth(0L, Nil, 0)
 }
 
 /**
@@ -109,7 +109,7 @@ final case class EpochRecord(
     aligned: Map[Long, String],
     rowsBeyondBound: Map[Long, Long],
     operators: Seq[OperatorRecord],
-    weather: EpochWeather,
+    health: EpochHealth,
     slow: Option[SlowReason],
     storedBytes: Option[Long] = None,
     proven: Option[Proof] = None
@@ -146,7 +146,7 @@ object EpochRecord {
       cutMs: Option[Long],
       tasks: EpochTasks,
       aligned: Map[Long, String],
-      weather: EpochWeather
+      health: EpochHealth
   ): EpochRecord = {
     val courses = cut.courses.values
     EpochRecord(
@@ -165,14 +165,14 @@ object EpochRecord {
       aligned,
       beyondBound(cut),
       operatorsOf(cut, tasks),
-      weather.copy(repeatedTasks = tasks.repeated),
+      health.copy(repeatedTasks = tasks.repeated),
       None
     )
   }
 
   /** What is left of an epoch that nobody has noted, in its cut. */
   def of(location: String, cut: Cut): EpochRecord =
-    of(location, None, cut, None, EpochTasks.None, Map.empty, EpochWeather.Calm)
+    of(location, None, cut, None, EpochTasks.None, Map.empty, EpochHealth.Calm)
       .copy(operators = Nil)
 
   private def beyondBound(cut: Cut): Map[Long, Long] =

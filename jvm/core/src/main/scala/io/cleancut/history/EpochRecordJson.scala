@@ -44,7 +44,7 @@ object EpochRecordJson {
         node.putObject("rowsBeyondBound")
       )
     if (withCells) record.operators.foreach(write(_, node.withArray("operators").addObject()))
-    write(record.weather, node)
+    write(record.health, node)
     record.slow.foreach { slow =>
       val why = node.putObject("slow").put("typicalMs", slow.typicalMs)
       why.put("kind", SlowEpochs.storedName(slow.kind)).put("detail", slow.detail)
@@ -82,10 +82,10 @@ object EpochRecordJson {
     "rowsInFlight" -> of.rowsInFlight
   )
 
-  private def write(weather: EpochWeather, node: ObjectNode): Unit = {
-    if (weather.pauseMs != 0) node.put("pauseMs", weather.pauseMs)
-    if (weather.repeatedTasks != 0) node.put("repeatedTasks", weather.repeatedTasks)
-    weather.executorsLost.foreach { case (executor, reason) =>
+  private def write(health: EpochHealth, node: ObjectNode): Unit = {
+    if (health.pauseMs != 0) node.put("pauseMs", health.pauseMs)
+    if (health.repeatedTasks != 0) node.put("repeatedTasks", health.repeatedTasks)
+    health.executorsLost.foreach { case (executor, reason) =>
       val lost = node.withArray("executorsLost").addObject()
       lost.put("executor", executor).put("reason", reason)
     }
@@ -114,7 +114,7 @@ object EpochRecordJson {
     fields(node.path("aligned")).map { case (of, why) => of.toLong -> why.asText }.toMap,
     counts(node.path("rowsBeyondBound")).map { case (of, rows) => of.toLong -> rows },
     node.path("operators").elements.asScala.map(operator).toSeq,
-    EpochWeather(
+    EpochHealth(
       node.path("pauseMs").asLong,
       node
         .path("executorsLost")

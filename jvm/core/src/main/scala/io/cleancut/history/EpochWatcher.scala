@@ -10,7 +10,7 @@ trait EpochWatcher {
   def name: Option[String]
 
   /** What the driver has lived through since this was asked for last; no request. */
-  def weather(): EpochWeather
+  def health(): EpochHealth
 
   /**
    * An epoch is committed. Returns at once.

@@ -59,17 +59,17 @@ final class SlowEpochs {
   }
 
   private def executorLost(record: EpochRecord) = {
-    val weather = record.weather
-    Option.when(weather.executorsLost.nonEmpty && weather.repeatedTasks > 0) {
-      val lost = weather.executorsLost.map { case (id, why) => s"executor $id ($why)" }
-      ExecutorLost -> (s"${lost.mkString("; ")} was lost, and ${weather.repeatedTasks} task " +
+    val health = record.health
+    Option.when(health.executorsLost.nonEmpty && health.repeatedTasks > 0) {
+      val lost = health.executorsLost.map { case (id, why) => s"executor $id ($why)" }
+      ExecutorLost -> (s"${lost.mkString("; ")} was lost, and ${health.repeatedTasks} task " +
         "attempts were made again")
     }
   }
 
   private def driverPause(record: EpochRecord, toExplain: Double) =
-    Option.when(record.weather.pauseMs >= toExplain) {
-      DriverPause -> s"the driver stood still for ${record.weather.pauseMs} ms to collect garbage"
+    Option.when(record.health.pauseMs >= toExplain) {
+      DriverPause -> s"the driver stood still for ${record.health.pauseMs} ms to collect garbage"
     }
 
   private def retries(record: EpochRecord, toExplain: Double) = record.costs.flatMap { costs =>

@@ -13,7 +13,9 @@ final case class BucketPath(bucket: String, prefix: String) {
 
   def fullName(below: ObjectPrefix): String = prefix + below.name
 
-  /** The key of an object by its name in the bucket, unless no [[ObjectKey]] can name it. */
+  /**
+   * The key of an object by its name in the bucket; None if no [[ObjectKey]] can have that name.
+   */
   def keyOf(fullName: String): Option[ObjectKey] =
     Some(fullName.stripPrefix(prefix)).filter(ObjectKey.isKey).map(ObjectKey(_))
 
@@ -27,10 +29,12 @@ final case class BucketPath(bucket: String, prefix: String) {
 object BucketPath {
   val Scheme = "s3"
 
-  /** Half of what S3 and R2 allow for a key, in bytes; the other half is for names below it. */
+  /**
+   * Half of the key length that S3 and R2 allow, in bytes; the other half is for names below it.
+   */
   val MaxPrefixLength = 512
 
-  /** The location that Cleancut's own client reaches, of one that Hadoop's S3A reaches. */
+  /** The location for Cleancut's client of a location for Hadoop's S3A. */
   def ofS3a(location: String): Option[String] =
     Option.when(location.matches("(?s)s3[an]:.*"))(
       s"$Scheme://${location.replaceFirst("^[^:]*:/*", "")}"

@@ -8,15 +8,15 @@ import scala.jdk.CollectionConverters._
 import io.cleancut.base.Clock
 
 /**
- * Several writers that create one object at the same time. A store that looks first and writes then
- * lets more than one win if they meet between the two.
+ * Several writers that create one object concurrently. In a store that checks first and writes
+ * then, more than one can succeed.
  */
 final private[objectstore] class CreateRace(store: ObjectStore, clock: Clock) {
   import CreateRace._
 
   /**
-   * How many of them were told that the object is theirs: 1 on a store that may be trusted. One
-   * whose object has been replaced counts as a second.
+   * Number of writers whose create succeeded: 1 in a correct store. A writer whose object was
+   * replaced counts as a second one.
    */
   def winnersOf(key: ObjectKey): Int = {
     val start = new CyclicBarrier(Writers)

@@ -10,11 +10,11 @@ import org.slf4j.LoggerFactory
 import io.cleancut.base.Clock
 
 /**
- * Drops what processes that were killed have left below a place and nobody will ever read: uploads
- * in parts that were never completed, which most stores keep and bill for good, and the objects of
- * a probe that came to no end. It takes two requests where there is nothing to drop.
+ * Deletes the remains of killed processes below a location: uploads in parts that were never
+ * completed, which most stores keep and bill permanently, and objects of unfinished probes. Makes
+ * two requests if there is nothing to delete.
  *
- * A store that does not list uploads, or gives no right to, is no reason not to run a query.
+ * A store without support or permission to list uploads does not prevent a query from running.
  */
 final class Leftovers(store: ObjectStore, clock: Clock) {
   import Leftovers._
@@ -27,7 +27,7 @@ final class Leftovers(store: ObjectStore, clock: Clock) {
     dropped("objects of write probes")(WriteProbe.dropLeftBehind(store, beforeMs))
   }
 
-  /** The same once a day, for a query that runs for months. */
+  /** The same once a day, for queries that run for months. */
   def runIfDue(): Unit = {
     val due = nextMs.get
     val nowMs = clock.wallMs()
@@ -38,11 +38,11 @@ final class Leftovers(store: ObjectStore, clock: Clock) {
     try {
       val count = drop
       if (count > 0)
-        logger.info(s"Dropped $count $what that crashes have left in ${store.location}")
+        logger.info(s"Dropped $count $what of crashed processes in ${store.location}")
     } catch {
       case NonFatal(e) =>
         val place = store.location
-        logger.warn(s"Could not look for $what that crashes have left in $place", e)
+        logger.warn(s"Could not search $place for $what of crashed processes", e)
     }
 }
 
@@ -50,8 +50,8 @@ object Leftovers {
   private val logger = LoggerFactory.getLogger(classOf[Leftovers])
 
   /**
-   * Nothing that lives is that old: a request is repeated for an hour at most, and no upload here
-   * has more than a few requests one behind the other. The rest is for clocks that differ.
+   * Age beyond which no active writer exists: a request is retried for at most one hour, and an
+   * upload makes few consecutive requests. The rest is a margin for clock differences.
    */
   val MinAgeMs: Long = DAYS.toMillis(1)
 }

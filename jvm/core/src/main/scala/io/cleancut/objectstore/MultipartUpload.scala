@@ -1,31 +1,31 @@
 package io.cleancut.objectstore
 
 /**
- * An object that appears when its last part is there and [[complete]] is called.
+ * An object that appears when all its parts are stored and [[complete]] is called.
  *
- * Parts have one size but for the last, which may be shorter: R2 takes no others. They may be sent
- * by several threads, in any order, each once. The upload ends with [[complete]] or [[abort]]; one
- * that a crash leaves open is invisible, and costs storage until the bucket's rule for incomplete
- * uploads ends it (R2 has one of 7 days by default, S3 none).
+ * Parts have the same size except for the last one, which may be shorter: R2 requires this. Several
+ * threads may send them in any order, each once. The upload ends with [[complete]] or [[abort]]. An
+ * upload that a crash leaves open is invisible, and costs storage until the bucket's lifecycle rule
+ * for incomplete uploads ends it (R2 has one of 7 days by default, S3 none).
  */
 trait MultipartUpload {
 
   /**
    * @param number
-   *   from 1, without gaps by the time of [[complete]]
+   *   from 1, without gaps at [[complete]]
    */
   def part(number: Int, body: Array[Byte]): Unit
 
-  /** Makes the object of all parts appear. */
+  /** Assembles the object from all parts. */
   def complete(): Unit
 
-  /** Drops what was sent. After [[complete]] it does nothing. */
+  /** Deletes the sent parts. Has no effect after [[complete]]. */
   def abort(): Unit
 }
 
 object MultipartUpload {
 
-  /** The least that S3 and R2 take for any part but the last. */
+  /** Smallest size in S3 and R2 of any part except the last. */
   val MinPartBytes: Int = 5 << 20
 
   val MaxParts = 10000

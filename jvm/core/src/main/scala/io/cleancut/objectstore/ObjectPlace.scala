@@ -1,15 +1,15 @@
 package io.cleancut.objectstore
 
 /**
- * Which part of a checkpoint an object is, whatever prefix the checkpoint lies below: a copy of it
- * at another prefix has the same places.
+ * The path of an object within a checkpoint, regardless of the checkpoint's prefix: a copy at
+ * another prefix has the same paths.
  *
- * Of Spark's own files it is the name below the checkpoint location, and of any other object its
- * last part: the frames, segments and cuts in these say by themselves what they are.
+ * For Spark's files it is the name below the checkpoint location, and for other objects the last
+ * part of the name: frames, segments and cuts contain their identity.
  */
 private[objectstore] object ObjectPlace {
 
-  // The last that fits counts, for a checkpoint may lie below such a name.
+  // The last match counts, because a checkpoint's prefix may contain such a name.
   private val OfSpark = (
     "(?:.*/)?((?:offsets|commits)/[0-9][^/]*|sources/[^/.][^/]*/[0-9][^/]*|" +
       "state/[0-9]+/(?:[0-9]+/(?:.+/)?)?_[^/]+/.+)"

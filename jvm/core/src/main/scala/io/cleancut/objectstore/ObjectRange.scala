@@ -15,13 +15,16 @@ final case class ObjectRange(prefix: ObjectPrefix, after: String, until: String)
   private[cleancut] def isAfter(name: String): Boolean =
     name.startsWith(prefix.name) && name > after
 
-  /** Whether a directory can contain names of the range. */
+  /** Whether a directory can contain names in the range. */
   private[objectstore] def overlaps(directory: String): Boolean =
     s"$directory/" < until && s"$directory${ObjectRange.AfterSlash}" > after
 }
 
 object ObjectRange {
 
-  /** The character after `/`: names below a directory are less than its name with this one. */
+  /**
+   * The character after `/`: names below a directory are less than the directory's name with this
+   * character.
+   */
   private val AfterSlash = '0'
 }

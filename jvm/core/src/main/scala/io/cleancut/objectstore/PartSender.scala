@@ -8,25 +8,23 @@ import io.cleancut.base.DaemonThreads
 import io.cleancut.objectstore.MultipartUpload
 
 /**
- * Sends the parts of one upload several at a time, so that a large object takes the bandwidth that
- * the store gives to several requests. [[send]] blocks where too many parts are on their way, of
- * this upload or of all in the process: these hold their bytes in memory.
+ * Sends several parts of one upload concurrently, so that a large object uses the bandwidth of
+ * several requests. [[send]] blocks if too many parts of this upload, or of all uploads in the
+ * process, are being sent, because their bytes are in memory.
  *
  * For one thread.
  */
 final class PartSender(upload: MultipartUpload) {
   import PartSender._
 
-  private val own = new Semaphore(PartsAtOnce)
+  private val permits = new Semaphore(PartsAtOnce)
   private val sent = mutable.Buffer.empty[CompletableFuture[Void]]
   private var parts = 0
 
-  /**
-   * Sends the next part. One that has failed is told of by a later call, or by [[complete]].
-   */
+  /** Sends the next part. A later call, or [[complete]], throws the error of a failed part. */
   def send(body: Array[Byte]): Unit = {
     sent.filter(_.isCompletedExceptionally).foreach(await)
-    own.acquire()
+    permits.acquire()
     all.acquire()
     parts += 1
     val number = parts
@@ -35,24 +33,24 @@ final class PartSender(upload: MultipartUpload) {
         try upload.part(number, body)
         finally {
           all.release()
-          own.release()
+          permits.release()
         },
       threads
     )
     ()
   }
 
-  /** Waits for all parts, and makes the object appear. */
+  /** Waits for all parts, and assembles the object. */
   def complete(): Unit = {
     sent.foreach(await)
     upload.complete()
   }
 
   /**
-   * Drops what was sent, once no part is being sent.
+   * Deletes the sent parts, once no part is being sent.
    *
    * @throws InterruptedException
-   *   the upload is left to the removal of incomplete uploads then, since a part may still arrive
+   *   the upload is then left to the removal of incomplete uploads, because a part may still arrive
    */
   def abort(): Unit = {
     sent.foreach(part => part.handle[Unit]((_, _) => ()).get())
@@ -69,7 +67,7 @@ final class PartSender(upload: MultipartUpload) {
 private object PartSender {
   private val PartsAtOnce = 4
 
-  /** Parts of all uploads of a process that are in memory. */
+  /** Limit of the parts of all uploads in the memory of a process. */
   private val MaxParts = 8
   private val IdleMs = 60000L
 

@@ -2,7 +2,7 @@ package io.cleancut.objectstore
 
 import scala.collection.immutable.SortedMap
 
-/** The sizes of the parts of one upload, held to the rule of [[MultipartUpload]]. */
+/** The part sizes of one upload, checked against the rules of [[MultipartUpload]]. */
 final private[objectstore] case class PartSizes(partBytes: Int, sizes: SortedMap[Int, Int]) {
 
   def added(number: Int, sizeBytes: Int): PartSizes = {
@@ -14,11 +14,11 @@ final private[objectstore] case class PartSizes(partBytes: Int, sizes: SortedMap
       sizeBytes >= 1 && sizeBytes <= partBytes,
       s"part $number has $sizeBytes bytes, and parts have 1 to $partBytes"
     )
-    require(!sizes.contains(number), s"part $number is there already")
+    require(!sizes.contains(number), s"part $number was already sent")
     copy(sizes = sizes.updated(number, sizeBytes))
   }
 
-  /** Refuses gaps, no parts at all, and a short part that is not the last. */
+  /** Refuses gaps, an upload without parts, and a short part that is not the last. */
   def checkComplete(): Unit = {
     require(sizes.nonEmpty, "an upload needs a part")
     require(sizes.lastKey == sizes.size, s"parts are missing before ${sizes.lastKey}")

@@ -6,9 +6,9 @@ import java.util.concurrent.atomic.LongAdder
  * The requests of one kind.
  *
  * @param requests
- *   as sent, repetitions included: what a store bills
+ *   sent requests including retries, as a store bills them
  * @param retries
- *   those of them that repeat a request which failed
+ *   requests that repeat a failed request
  * @param failures
  *   calls that ended with an error
  */
@@ -19,7 +19,7 @@ final case class KindCounts(requests: Long, retries: Long, failures: Long) {
   def +(other: KindCounts): KindCounts =
     KindCounts(requests + other.requests, retries + other.retries, failures + other.failures)
 
-  /** The later of two counts of one counter, which only ever grow. */
+  /** The later of two snapshots of one counter; counts only grow. */
   def max(other: KindCounts): KindCounts = KindCounts(
     Math.max(requests, other.requests),
     Math.max(retries, other.retries),
@@ -28,12 +28,12 @@ final case class KindCounts(requests: Long, retries: Long, failures: Long) {
 }
 
 /**
- * What a store has been asked for since it was opened, and the bytes of bodies both ways.
+ * The requests to a store since it was opened, and the bytes of bodies in both directions.
  *
  * @param sentNs
- *   that requests took which sent a body, those that failed left out; all added up
+ *   total time of successful requests with a body
  * @param waitedNs
- *   that requests took which failed, and the pauses before they were repeated; all added up
+ *   total time of failed requests, and of the pauses before their retries
  */
 final case class RequestCounts(
     byKind: Map[RequestKind, KindCounts],
@@ -53,7 +53,7 @@ final case class RequestCounts(
       case (kind, counts) if kind.billing == billing => counts.requests
     }.sum
 
-  /** What came to it since an earlier count. */
+  /** The difference to an earlier snapshot. */
   def -(earlier: RequestCounts): RequestCounts = RequestCounts(
     byKind.map { case (kind, counts) => kind -> (counts - earlier(kind)) },
     bytesSent - earlier.bytesSent,
@@ -70,7 +70,7 @@ final case class RequestCounts(
     waitedNs + other.waitedNs
   )
 
-  /** The later of two counts of one counter, whichever that is in which of its numbers. */
+  /** The later of two snapshots of one counter, compared number by number. */
   def max(other: RequestCounts): RequestCounts = RequestCounts(
     byKind.map { case (kind, counts) => kind -> counts.max(other(kind)) },
     Math.max(bytesSent, other.bytesSent),
@@ -86,10 +86,10 @@ object RequestCounts {
 }
 
 /**
- * Counts for a store that many threads use.
+ * Counters of a store that many threads use.
  *
  * @param whole
- *   counts all that this one does, and more
+ *   counter that also counts these requests
  */
 final private[objectstore] class RequestCounter(whole: Option[RequestCounter] = None) {
   import RequestCounter.Adders
@@ -121,13 +121,13 @@ final private[objectstore] class RequestCounter(whole: Option[RequestCounter] = 
     whole.foreach(_.receivedBytes(count))
   }
 
-  /** A request that sends a body has taken so long, and has not failed. */
+  /** A successful request with a body took this time. */
   def tookToSend(ns: Long): Unit = {
     sentNs.add(ns)
     whole.foreach(_.tookToSend(ns))
   }
 
-  /** A request has failed after so long, or one that has failed is repeated so much later. */
+  /** Time of a failed request, or of the pause before a retry. */
   def waited(ns: Long): Unit = {
     waitedNs.add(ns)
     whole.foreach(_.waited(ns))

@@ -1,14 +1,14 @@
 package io.cleancut.objectstore
 
 /**
- * What a request does, and in which class a store bills it. S3 and R2 agree on the classes; they
- * charge for refused requests as for others.
+ * The kind of a request, and its billing class. S3 and R2 use the same classes, and bill refused
+ * requests as others.
  */
 sealed abstract class RequestKind(val name: String, val billing: RequestKind.Billing)
     extends Product
     with Serializable {
 
-  /** Whether what it takes is above all that its body is sent. */
+  /** Whether the time of the request is mostly that of sending its body. */
   def sendsBody: Boolean = RequestKind.Uploads(this)
 
   override def toString: String = name
@@ -16,7 +16,7 @@ sealed abstract class RequestKind(val name: String, val billing: RequestKind.Bil
 
 object RequestKind {
 
-  /** A: writes and listings. B: reads. Free: removals. */
+  /** A: writes and lists. B: reads. Free: deletes. */
   sealed trait Billing
   object Billing {
     case object ClassA extends Billing

@@ -1,28 +1,28 @@
 package io.cleancut.objectstore
 
-/** What became of a create-if-absent. */
+/** The result of a create-if-absent. */
 sealed trait CreateResult
 
 object CreateResult {
 
-  /** The object is there and is this call's. */
+  /** This call created the object. */
   case object Created extends CreateResult
 
   /**
-   * Another's object has the name, and nothing was written.
+   * The object of another writer exists, and nothing was written.
    *
    * @param writer
-   *   whose it is, as far as the store keeps it: a file system does not
+   *   its token, if the store keeps it; file systems do not
    */
   final case class Exists(writer: Option[WriterToken]) extends CreateResult
 }
 
-/** What lies in a range of an object. */
+/** The result of a range read. */
 sealed trait RangeResult
 
 object RangeResult {
 
-  /** As many bytes as were asked for. */
+  /** As many bytes as requested. */
   final case class Found(bytes: Array[Byte]) extends RangeResult
   case object Missing extends RangeResult
 
@@ -31,23 +31,23 @@ object RangeResult {
 }
 
 /**
- * What was read of an object.
+ * A part of an object.
  *
  * @param offset
- *   of the first byte, in the object
+ *   offset of its first byte in the object
  * @param objectBytes
- *   the size of the whole object
+ *   size of the complete object
  */
 final case class Piece(offset: Long, bytes: Array[Byte], objectBytes: Long) {
 
-  /** Whether the byte of the object at `position` is in it. */
+  /** Whether it contains the byte of the object at `position`. */
   def holds(position: Long): Boolean = position >= offset && position < offset + bytes.length
 }
 
 /**
- * An object as a listing or a look at it shows it.
+ * The metadata of an object.
  *
  * @param modifiedMs
- *   when the store took it, by the store's clock, in milliseconds since 1970-01-01 UTC
+ *   write time by the store's clock, in milliseconds since 1970-01-01 UTC
  */
 final case class ObjectInfo(key: ObjectKey, sizeBytes: Long, modifiedMs: Long)

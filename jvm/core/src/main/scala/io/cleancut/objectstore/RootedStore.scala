@@ -1,8 +1,8 @@
 package io.cleancut.objectstore
 
 /**
- * A store seen from a prefix, so that the users of one connection need not know where they lie.
- * Closing it does nothing: the connection belongs to another.
+ * A store below a prefix of another one, so that users of one connection need not know their
+ * prefixes. Closing it has no effect, because it does not own the connection.
  *
  * @param prefix
  *   empty, or a name that ends with `/`

@@ -9,14 +9,14 @@ import io.cleancut.conf.Keys
 import io.cleancut.error.{CleancutException, ErrorKind, Errors}
 
 /**
- * Asks a store, before a query trusts it, for all that the query will rely on. It finds what would
- * otherwise be found as damage at the next restart, or as two drivers that both committed: a store
- * that keeps the framing of an upload as content, one that ignores the condition of a create or the
- * range of a read, a listing that lags, metadata that does not come back, a create that looks first
- * and writes then.
+ * Tests all properties of a store that a query relies on, before the query uses it. It detects
+ * stores that would otherwise cause corruption at the next restart, or two drivers that both
+ * commit: a store that stores the framing of an upload as content, ignores the condition of a
+ * create or the range of a read, has a lagging listing, loses metadata, or checks first and writes
+ * then in a create.
  *
- * It costs eleven requests and some for each race ([[ObjectStore.probeRaces]]), and leaves nothing
- * behind unless the store or its own process fails in the middle.
+ * Makes eleven requests and several for each race ([[ObjectStore.probeRaces]]), and leaves nothing
+ * behind unless the store or this process fails in between.
  */
 final class WriteProbe(store: ObjectStore, clock: Clock) {
   private val directory = s"${WriteProbe.Directory}${WriterToken.fresh(clock)}"
@@ -26,7 +26,7 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_UNSAFE, or what the store itself throws
+   *   CLEANCUT_OBJECT_STORE_UNSAFE, or an error of the store
    */
   def run(): Unit =
     try {
@@ -48,8 +48,8 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
     val difference =
       try Some(store.get(plain)).filterNot(_.exists(Arrays.equals(_, body))).map(described)
       catch { case e: CleancutException if e.kind == ErrorKind.Restore => Some("others") }
-    difference.foreach { found =>
-      unfit(s"of ${body.length} bytes that were put it returns $found", Corrupting)
+    difference.foreach { description =>
+      unfit(s"after a put of ${body.length} bytes it returns $description", Corrupting)
     }
   }
 
@@ -60,7 +60,7 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
       case RangeResult.Found(bytes)
           if Arrays.equals(bytes, Arrays.copyOfRange(body, offset, offset + length)) =>
         ()
-      case _ => unfit("a read of a part of an object returns other bytes", Corrupting)
+      case _ => unfit("a range read returns wrong bytes", Corrupting)
     }
   }
 
@@ -69,20 +69,20 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
     if (store.create(exclusive, body, token) != CreateResult.Created)
       unfit("it refuses to create an object that does not exist", Unconditional)
     val other = body.reverse
-    val found = store.create(exclusive, other, WriterToken.fresh(clock)) match {
+    val existing = store.create(exclusive, other, WriterToken.fresh(clock)) match {
       case CreateResult.Created        => unfit(twice("it creates an object twice"), Unconditional)
       case CreateResult.Exists(writer) => writer
     }
-    if (store.keepsTokens && !found.contains(token))
-      unfit("the metadata of an object does not come back as it was sent", Corrupting)
+    if (store.keepsTokens && !existing.contains(token))
+      unfit("the metadata of an object is not returned as it was sent", Corrupting)
     if (!store.get(exclusive).exists(Arrays.equals(_, body)))
-      unfit("a create that it refused has changed the object", Unconditional)
+      unfit("a refused create has changed the object", Unconditional)
   }
 
   private def checkList(): Unit = {
     val listed = store.list(ObjectPrefix(s"$directory/")).map(_.key).toSet
     if (listed != Set(plain, exclusive))
-      unfit(s"a listing shows ${listed.size} of 2 objects that were just written", Lagging)
+      unfit(s"a listing returns ${listed.size} of 2 objects that were just written", Lagging)
   }
 
   private def checkRaces(): Unit = {
@@ -97,7 +97,7 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
   private def checkDelete(): Unit = {
     store.delete(all)
     if (store.head(plain).nonEmpty || store.head(exclusive).nonEmpty)
-      unfit("it still has objects that were just deleted", Lagging)
+      unfit("it still returns objects that were just deleted", Lagging)
   }
 
   private def twice(finding: String) = s"$finding, so that two drivers could both commit"
@@ -105,24 +105,24 @@ final class WriteProbe(store: ObjectStore, clock: Clock) {
   private def unfit(finding: String, advice: String): Nothing =
     throw Errors.objectStoreUnsafe(store.location, finding, advice)
 
-  private def described(found: Option[Array[Byte]]): String =
-    found.fold("none")(bytes => s"${bytes.length} bytes that differ")
+  private def described(body: Option[Array[Byte]]): String =
+    body.fold("none")(bytes => s"${bytes.length} bytes that differ")
 
   private def all: Seq[ObjectKey] = Seq(plain, exclusive) ++ races
 
-  /** Random, so that what an earlier probe has left cannot pass for it. */
+  /** Random, so that remains of an earlier probe are not mistaken for this one. */
   private lazy val body: Array[Byte] = clock.randomBytes(WriteProbe.BodyBytes)
 
   private val Corrupting =
-    s"Set ${Keys.S3Dialect.name} to that of the store, and check what stands between it and " +
-      s"Spark at ${Keys.S3Endpoint.name}."
+    s"Set ${Keys.S3Dialect.name} to the dialect of the store, and check the proxies between " +
+      s"Spark and ${Keys.S3Endpoint.name}."
 
   private val Unconditional =
-    "Use a store that honours If-None-Match on PUT, or a file system that refuses to rename onto " +
-      s"a file; ${Keys.S3Endpoint.name} says which store is asked."
+    "Use a store that supports If-None-Match on PUT, or a file system whose rename refuses an " +
+      s"existing target; ${Keys.S3Endpoint.name} sets the store."
 
   private val Lagging =
-    s"Use a store with strong consistency; ${Keys.S3Endpoint.name} says which store is asked."
+    s"Use a store with strong consistency; ${Keys.S3Endpoint.name} sets the store."
 }
 
 object WriteProbe {
@@ -132,12 +132,12 @@ object WriteProbe {
   private val BodyBytes = 150000
 
   /**
-   * Deletes what probes that came to no end have left in a store.
+   * Deletes the objects of unfinished probes.
    *
    * @param beforeMs
-   *   only what is older, by the store's clock, in milliseconds since 1970-01-01 UTC
+   *   only objects that are older, by the store's clock, in milliseconds since 1970-01-01 UTC
    * @return
-   *   how many objects
+   *   number of deleted objects
    */
   def dropLeftBehind(store: ObjectStore, beforeMs: Long): Int = {
     val left = store.listLevel(ObjectPrefix.All).collect {

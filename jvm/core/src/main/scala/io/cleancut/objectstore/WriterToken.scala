@@ -3,9 +3,9 @@ package io.cleancut.objectstore
 import io.cleancut.base.{Clock, StateVersion}
 
 /**
- * Whose write an object is. It is stored with the object, so that a writer whose answer was lost
- * can tell its own object from another's. One token belongs to one body: who writes other bytes
- * takes another.
+ * Identifies the writer of an object. It is stored with the object, so that a writer whose response
+ * was lost recognizes its own object. A token belongs to one body; a writer of other bytes uses
+ * another token.
  */
 final case class WriterToken(text: String) {
   require(WriterToken.isToken(text), s"not a token: '$text'")
@@ -17,6 +17,6 @@ object WriterToken {
 
   def isToken(text: String): Boolean = Text.matches(text)
 
-  /** One that no other writer has. */
+  /** A token that no other writer has. */
   def fresh(clock: Clock): WriterToken = WriterToken(StateVersion.newId(clock))
 }

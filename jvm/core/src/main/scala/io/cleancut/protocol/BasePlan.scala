@@ -3,7 +3,7 @@ package io.cleancut.protocol
 /** Decides when a store gets a new base. */
 object BasePlan {
 
-  /** What is known of a store's frames: the newest version, its base, and what lies between. */
+  /** The known frames of a store: the newest version, its base, and the deltas in between. */
   final case class Position(
       latest: Long,
       base: Long,
@@ -13,10 +13,10 @@ object BasePlan {
   )
 
   /**
-   * A base costs a write of all live rows, and saves a later load the deltas before it. So it waits
-   * until the deltas weigh a quarter of the base; yet never for more than [[Patience]] times the
-   * number that Spark's `minDeltasForSnapshot` asks for, so that a load never opens many small
-   * files, and so that Spark's watch over lagging snapshots (five times that number) stays quiet.
+   * A base costs a write of all live rows, and saves later loads the deltas before it. So it waits
+   * until the deltas have a quarter of the base's size, but at most [[Patience]] times the number
+   * in Spark's `minDeltasForSnapshot`. So a load never opens many small files, and Spark's
+   * monitoring of lagging snapshots (five times that number) does not report them.
    */
   def isDue(position: Position): Boolean = {
     val deltas = position.latest - position.base
@@ -24,7 +24,7 @@ object BasePlan {
     (position.deltaBytes * 4 >= position.baseBytes || deltas >= Patience * position.minDeltas)
   }
 
-  /** Whether it has been due for so long that nobody seems to look. */
+  /** Whether it has been due for so long that maintenance seems to be stuck. */
   def isOverdue(position: Position): Boolean =
     position.latest - position.base >= Patience * Math.max(position.minDeltas, 1)
 

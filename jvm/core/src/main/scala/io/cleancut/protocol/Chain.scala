@@ -3,27 +3,25 @@ package io.cleancut.protocol
 import io.cleancut.base.StateVersion
 import io.cleancut.format.frame.Parent
 
-/**
- * What has to be read to have a version: a base, unless the chain begins at version 0, then deltas.
- */
+/** The frames of a version: a base, unless the chain begins at version 0, then deltas. */
 final case class Chain(base: Option[StateVersion], deltas: Seq[StateVersion]) {
   def target: StateVersion = deltas.lastOption.orElse(base).get
 }
 
 object Chain {
 
-  /** Why there is no chain: the version at which it breaks, and what was expected there. */
+  /** The reason why there is no chain: the version at which it breaks, and the expected frame. */
   final case class Broken(number: Long, detail: String)
 
   /**
    * Finds the chain to a version, by the rules of `docs/FORMAT.md`, "Reading a version".
    *
    * @param id
-   *   the id asked for; without one, the greatest id of that number
+   *   requested ID; without one, the greatest ID of that number
    * @param parentOf
-   *   reads the parent out of a delta's header. It is asked only where the listing holds several
-   *   ids of one number: elsewhere the name says it, and the reader compares the parent when it
-   *   applies the delta.
+   *   reads the parent from the header of a delta. It is called only if the listing has several IDs
+   *   of one number. Otherwise the name is sufficient, and the reader compares the parent when it
+   *   applies the delta
    */
   def to(
       listing: StoreListing,
@@ -34,7 +32,7 @@ object Chain {
     find(listing, number, id).flatMap(walk(listing, _, Nil, parentOf, listing.bases))
 
   /**
-   * Finds the chain that begins with the base of just this version, though a later one is nearer.
+   * Finds the chain that begins with the base of exactly this version, even if a later base exists.
    */
   def from(
       listing: StoreListing,
@@ -51,7 +49,7 @@ object Chain {
     }
   }
 
-  /** Finds the deltas that made the versions from `first` on, whatever bases there are. */
+  /** Finds the deltas of the versions from `first` on, regardless of bases. */
   def deltas(
       listing: StoreListing,
       first: Long,
@@ -62,8 +60,11 @@ object Chain {
     find(listing, number, id)
       .flatMap(walk(listing, _, Nil, parentOf, _.number < first))
       .map(_.deltas)
-      .flatMap { found =>
-        found.find(!listing.deltas(_)).map(v => Broken(v.number, s"$v has no delta")).toLeft(found)
+      .flatMap { versions =>
+        versions
+          .find(!listing.deltas(_))
+          .map(v => Broken(v.number, s"$v has no delta"))
+          .toLeft(versions)
       }
 
   private def find(
@@ -73,13 +74,13 @@ object Chain {
   ): Either[Broken, StateVersion] = {
     val candidates = listing.at(number)
     id.fold(candidates.lastOption)(wanted => candidates.find(_.id == wanted)).toRight {
-      val found = if (candidates.isEmpty) "no frame" else candidates.mkString("only ", ", ", "")
+      val existing = if (candidates.isEmpty) "no frame" else candidates.mkString("only ", ", ", "")
       val wanted = id.fold(s"$number")(i => s"$number-$i")
-      Broken(number, s"version $wanted was wanted, $found found")
+      Broken(number, s"version $wanted was expected, found $existing")
     }
   }
 
-  /** Goes back from parent to parent until `isEnd`, or to version 0. */
+  /** Walks back from parent to parent until `isEnd`, or to version 0. */
   @annotation.tailrec
   private def walk(
       listing: StoreListing,

@@ -6,12 +6,12 @@ import io.cleancut.format.FramePlace
 import io.cleancut.format.cut.ChannelReport
 
 /**
- * A task attempt that begins to read a channel.
+ * A task attempt that begins to read a shuffle input.
  *
  * @param partitions
- *   of the operator
+ *   number of partitions of the operator
  * @param executor
- *   on which it runs
+ *   executor on which it runs
  * @param capture
  *   when it may be overtaken
  */
@@ -24,7 +24,10 @@ final case class ChannelTask(
     capture: Capture
 )
 
-/** The rows of a channel in one epoch: a frame that is durable, or one that the driver holds. */
+/**
+ * The in-flight rows of a shuffle input in one epoch: a durable frame, or a frame that the driver
+ * holds.
+ */
 sealed trait ChannelRows
 
 object ChannelRows {
@@ -33,18 +36,18 @@ object ChannelRows {
 }
 
 /**
- * What a task attempt is to do with a channel.
+ * How a task attempt must process a shuffle input.
  *
  * @param stored
- *   rows of the epoch before, which come first
+ *   in-flight rows of the previous epoch, which are processed first
  * @param decided
- *   if another attempt has decided already: what, and the rows that stay in flight
+ *   decision of another attempt with its in-flight rows, if there is one
  * @param mayDefer
- *   whether rows may stay in flight at all
+ *   whether rows may stay in flight
  * @param isOvertaken
- *   from its beginning
+ *   whether the attempt is overtaken from its beginning
  * @param isFinished
- *   the epoch is finished from its seal: what the task would make of its rows does not count
+ *   whether the epoch is finished from its seal, so that the state of this task does not count
  */
 final case class ChannelOpened(
     stored: Option[ChannelRows],

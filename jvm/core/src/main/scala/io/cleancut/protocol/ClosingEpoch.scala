@@ -7,17 +7,18 @@ import io.cleancut.format._
 import io.cleancut.format.cut.Cut
 
 /**
- * What an [[EpochLedger]] knew at one moment, and the chains that follow from it. Immutable, so
- * that the coordinator computes them without its lock: they take time that grows with the stores.
+ * The contents of an [[EpochLedger]] at one moment, and the chains that follow from it. Immutable,
+ * so that the coordinator computes them without its lock, because the computation takes time
+ * proportional to the number of stores.
  *
  * @param previous
  *   cut before the epoch
  * @param before
  *   stores of `previous`, in order
  * @param further
- *   stores that the epoch must have in addition
+ *   further stores that the epoch must have
  * @param reading
- *   attempts that have not reported all of their channels
+ *   attempts that have not reported all of their shuffle inputs
  */
 final private[protocol] class ClosingEpoch(
     previous: Option[Cut],
@@ -29,10 +30,10 @@ final private[protocol] class ClosingEpoch(
 
   /** The stores that the epoch must have, in order. */
   def expected: Vector[StoreId] = {
-    // Most often there are those of the cut before, and no others.
+    // Usually these are exactly the stores of the previous cut.
     val more = mutable.Set.empty[StoreId]
     def add(store: StoreId): Unit =
-      // A channel that has handed on all its rows is not there any more.
+      // A shuffle input without remaining rows has no frame.
       if (!previous.exists(_.of(store).isDefined) && !Channels.isChannel(store)) more += store
     further.foreach(add)
     attempts.foreach { attempt =>
@@ -43,10 +44,10 @@ final private[protocol] class ClosingEpoch(
   }
 
   /**
-   * The state of every store after this epoch, or the stores that lack it.
+   * The state of every store after this epoch, or the stores without one.
    *
    * @param counted
-   *   the ids of the versions that Spark counted, where its commit entry names them
+   *   IDs of the versions that Spark counted, if its commit entry names them
    */
   def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] = {
     val chosen = counted.fold(latestComplete)(byIds)
@@ -64,7 +65,7 @@ final private[protocol] class ClosingEpoch(
     val complete = attempts
       .filter(attempt => attempt.discarded.isEmpty && isComplete(attempt))
       .sortBy(attempt => (!attempt.hasFailed, attempt.turn))
-    // The channels in `chosen`.
+    // The shuffle inputs in `chosen`.
     val inFlight = mutable.HashMap.empty[OperatorPartition, Set[StoreId]]
     complete.foldLeft(mutable.HashMap.empty[StoreId, PlacedFrame]) { (chosen, attempt) =>
       // The in-flight rows of a partition are those of the attempt whose state counts, or none.
@@ -80,25 +81,27 @@ final private[protocol] class ClosingEpoch(
     }
   }
 
-  /** Where a base is due, its delta comes before it. */
+  /** If a base is due, its delta comes before it. */
   private def isComplete(attempt: TaskAttempt): Boolean = {
-    val own = attempt.frames
-    own.nonEmpty && attempt.opened.forall(own.contains) && !reading(attempt.id) &&
-    own.forall { case (store, frame) => isWhole(frame) || previous.exists(_.of(store).isDefined) }
+    val frames = attempt.frames
+    frames.nonEmpty && attempt.opened.forall(frames.contains) && !reading(attempt.id) &&
+    frames.forall { case (store, frame) =>
+      isWhole(frame) || previous.exists(_.of(store).isDefined)
+    }
   }
 
-  /** Spark names no channels: those of the attempts that it counted go with them. */
+  /** Spark does not name shuffle inputs: those of the attempts that it counted are included. */
   private def byIds(ids: Set[String]): collection.Map[StoreId, PlacedFrame] =
     attempts.iterator.flatMap { attempt =>
-      val own = attempt.frames
-      val counted = own.filter { case (_, frame) => ids(frame.name.version.id) }
+      val frames = attempt.frames
+      val counted = frames.filter { case (_, frame) => ids(frame.name.version.id) }
       val partitions = counted.keysIterator.map(_.operatorPartition).toSet
-      counted ++ own.filter { case (store, _) =>
+      counted ++ frames.filter { case (store, _) =>
         Channels.isChannel(store) && partitions(store.operatorPartition)
       }
     }.toMap
 
-  /** None if the delta applies to a version that the cut before does not have. */
+  /** None if the delta applies to a version that the previous cut does not have. */
   private def chain(store: StoreId, frame: PlacedFrame): Option[StoreCut] = {
     val last = (frame.name.kind, frame.name.version, frame.place)
     if (isWhole(frame)) Some(StoreCut(store, PackedChain.of(Vector(last))))
@@ -108,7 +111,7 @@ final private[protocol] class ClosingEpoch(
       }
   }
 
-  /** Whether it needs no frame before it. */
+  /** Whether it requires no earlier frame. */
   private def isWhole(frame: PlacedFrame): Boolean =
     frame.name.kind == FrameKind.Base || frame.name.version.number == 1L
 }
@@ -125,7 +128,8 @@ final private[protocol] class ClosingEpoch(
  * @param turn
  *   rank among the attempts by their last frames: later attempts count before earlier ones
  * @param discarded
- *   why it does not count, if it has decided on its channels otherwise than the attempt that does
+ *   reason why it does not count, if its decision differs from the decision of the attempt that
+ *   counts
  */
 final private[protocol] case class TaskAttempt(
     id: Long,

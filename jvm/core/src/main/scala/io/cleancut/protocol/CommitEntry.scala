@@ -9,8 +9,8 @@ private[cleancut] object CommitEntry {
   private val mapper = new ObjectMapper
 
   /**
-   * The ids of the versions that Spark counted, of all operators; None where the entry names none:
-   * in checkpoint format 1, or if no task ran.
+   * The IDs of the versions that Spark counted, of all operators; None if the entry has none: in
+   * checkpoint format 1, or if no task ran.
    */
   def countedIds(entry: String): Option[Set[String]] = {
     val ids = collection.mutable.Set.empty[String]
@@ -20,7 +20,7 @@ private[cleancut] object CommitEntry {
     if (ids.isEmpty) None else Some(ids.toSet)
   }
 
-  /** The watermark of what follows the epoch, in milliseconds; 0 where the entry names none. */
+  /** The watermark after the epoch in milliseconds; 0 if the entry has none. */
   def nextWatermarkMs(entry: String): Long =
     metadata(entry).path("nextBatchWatermarkMs").asLong(0L)
 

@@ -5,37 +5,37 @@ import io.cleancut.format.{Channels, PackedChain, StoreCut}
 import io.cleancut.format.cut.{Cut, PageRef, PagedChains, WindowPart}
 
 /**
- * What a cut can name in the place of its chains. Immutable.
+ * The references that a cut can contain instead of its chains. Immutable.
  *
  * @param pages
- *   as in [[PagedChains]]
+ *   pages, as in [[PagedChains]]
  * @param parts
- *   what the epochs after the oldest page have named first
+ *   frames that epochs after the oldest page were the first to reference
  */
 final private[cleancut] case class CutWindow(pages: Seq[PageRef], parts: Seq[WindowPart]) {
 
-  /** Where the chains of these stores are. */
+  /** References to the chains of these stores. */
   def paged(stores: Seq[StoreCut]): PagedChains =
     PagedChains(CutWindow.held(stores).size, pages, parts)
 
-  /** The window of the next epoch, with what that names first. */
+  /** The window of the next epoch, with the frames that it is the first to reference. */
   def and(first: Seq[WindowPart]): CutWindow = copy(parts = parts ++ first)
 
   /**
-   * The same with pages in the place of others, unless these are not its own any more.
+   * The same window with replaced pages, unless it no longer has the replaced ones.
    *
    * @param oldest
-   *   pages of earlier epochs may have been swept
+   *   pages of earlier epochs may have been deleted
    */
-  def turned(by: WrittenPages, oldest: Long): CutWindow = {
+  def withPages(by: WrittenPages, oldest: Long): CutWindow = {
     val replaced = by.pages.flatMap(_._1)
     val isOwn = if (replaced.isEmpty) pages.isEmpty else replaced.forall(pages.contains)
     if (!isOwn || by.epoch < oldest) this
     else {
-      val turned = by.pages.collect { case (Some(old), of) => old -> of }.toMap
+      val newPages = by.pages.collect { case (Some(old), page) => old -> page }.toMap
       val all =
         if (replaced.isEmpty) by.pages.flatMap(_._2)
-        else pages.flatMap(page => turned.getOrElse(page, Seq(page)))
+        else pages.flatMap(page => newPages.getOrElse(page, Seq(page)))
       copy(all, parts.filter(_.epoch > all.iterator.map(_.epoch).min))
     }
   }
@@ -43,35 +43,35 @@ final private[cleancut] case class CutWindow(pages: Seq[PageRef], parts: Seq[Win
 
 private[cleancut] object CutWindow {
 
-  /** After a cut. */
+  /** The window after a cut. */
   def after(cut: Option[Cut]): CutWindow =
-    cut.fold(CutWindow(Nil, Nil))(of => CutWindow(of.paged.pages, of.paged.window))
+    cut.fold(CutWindow(Nil, Nil))(stored => CutWindow(stored.paged.pages, stored.paged.window))
 
-  /** The offsets of frames that an epoch is the first to name, ascending, by their segments. */
+  /** The offsets of frames that an epoch is the first to reference, ascending, by segment. */
   def first(stores: Seq[StoreCut], before: Option[Cut]): Map[String, Seq[Long]] = {
-    val places = held(stores).flatMap { of =>
-      val chain = PackedChain.of(of.frames)
-      val isAdopted = chain.size > 1 && isNewBase(chain, before.flatMap(_.of(of.store)))
+    val places = held(stores).flatMap { store =>
+      val chain = PackedChain.of(store.frames)
+      val isAdopted = chain.size > 1 && isNewBase(chain, before.flatMap(_.of(store.store)))
       chain.last._3 +: Option.when(isAdopted)(chain.head._3).toSeq
     }
-    places.groupMap(_.segment)(_.offset).map { case (segment, of) =>
-      segment -> of.toArray.sorted.toSeq
+    places.groupMap(_.segment)(_.offset).map { case (segment, offsets) =>
+      segment -> offsets.toArray.sorted.toSeq
     }
   }
 
-  /** Whether a chain begins with a base that the chain before it does not begin with. */
+  /** Whether a chain begins with another base than the previous chain. */
   def isNewBase(chain: PackedChain, before: Option[StoreCut]): Boolean =
-    chain.base.isDefined && !before.exists(of => PackedChain.of(of.frames).beginsAs(chain))
+    chain.base.isDefined && !before.exists(store => PackedChain.of(store.frames).beginsAs(chain))
 
   def held(stores: Seq[StoreCut]): Seq[StoreCut] =
-    stores.filterNot(of => Channels.isChannel(of.store))
+    stores.filterNot(store => Channels.isChannel(store.store))
 }
 
 /**
  * Pages that are written.
  *
  * @param moved
- *   the chains in them whose frames have got other places
+ *   chains in them whose frames were moved
  */
 final private[cleancut] case class WrittenPages(
     epoch: Long,

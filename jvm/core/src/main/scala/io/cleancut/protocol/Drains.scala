@@ -4,13 +4,13 @@ import java.util.concurrent.TimeUnit
 import io.cleancut.conf.Capture
 
 /**
- * How long the epochs of one run go on that have no new input. In such an epoch most tasks have
- * nothing to do, so that one that takes up rows in flight is a straggler at once; yet nobody waits
- * for it, and to cut it costs an epoch's fixed share and the rest of its rows written again. But
- * new input may come meanwhile, and is not to wait for all of the backlog. So stragglers are let go
- * on for as long as the last epoch that had input would have taken without its own, which is what
- * new input may have to wait for in any case; and for a second, since there are epochs that take
- * next to nothing. Pure: it is told all times.
+ * The allowed duration of epochs without new input in one run. In such an epoch most tasks have
+ * nothing to do, so a task that processes in-flight rows is a straggler immediately. No new input
+ * waits for it, and overtaking it costs the fixed part of an epoch and another write of its
+ * remaining rows. But new input may arrive meanwhile and must not wait for the complete backlog. So
+ * stragglers may continue for the duration that the last epoch with input would have had without
+ * its stragglers, which new input has to wait for in any case. The minimum is one second, because
+ * some epochs take almost no time. Pure: the caller passes all times.
  */
 final class Drains {
   import Drains._
@@ -21,13 +21,13 @@ final class Drains {
    * An epoch is committed.
    *
    * @param onTimeNs
-   *   from its first task to the last arrival of one that was not overtaken
+   *   time from its first task to the last arrival of a task that was not overtaken
    */
   def ended(capture: Capture, onTimeNs: Long): Unit =
     if (capture.drainNs.isEmpty) usualNs = onTimeNs
 
-  /** Whether the stragglers of an epoch of this age are let go on for now. */
-  def goesOn(capture: Capture, ageNs: Long): Boolean =
+  /** Whether the stragglers of an epoch of this age may continue for now. */
+  def mayContinue(capture: Capture, ageNs: Long): Boolean =
     capture.drainNs.exists(least => ageNs < math.max(math.max(least, usualNs), LeastNs))
 }
 

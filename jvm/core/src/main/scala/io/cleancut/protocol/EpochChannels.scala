@@ -7,37 +7,37 @@ import io.cleancut.format.FrameName
 import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut}
 
 /**
- * The channels of one epoch that is not committed yet: which attempts read them, and what has been
- * decided of them. Pure.
+ * The shuffle inputs of one uncommitted epoch: the attempts that read them, and the decisions on
+ * their rows. Pure.
  *
- * Which rows stay in flight is decided by the first attempt at a task whose frames outlive their
- * executor, since what that attempt handed on may be cached by then. Later ones are told the
- * decision and repeat it. Where an attempt has begun that may leave none, because its rows may be
- * seen before the sink seals, no later one may either.
+ * The first attempt of a task whose frames outlive its executor decides which rows stay in flight,
+ * because the rows that it emitted may be cached afterwards. Later attempts receive the decision
+ * and repeat it. If an attempt has begun that must not leave rows in flight, because its rows may
+ * be visible before the sink seals, later attempts must not leave rows either.
  *
  * @param sealedBefore
- *   decisions under which an earlier run of the epoch let its sink write
+ *   decisions of an earlier run of the epoch that was sealed
  */
 final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
   import EpochChannels.Reading
 
   private val attempts = mutable.HashMap.empty[Long, Reading]
-  // Attempts with a channel that they have not reported.
+  // Attempts with a shuffle input that they have not reported.
   private val unread = mutable.HashSet.empty[Long]
   private val whole = mutable.Set.empty[StoreId]
   private val courses = mutable.Map.empty[(Long, StoreId), ChannelCourse]
   private val decided = mutable.LinkedHashMap.from(sealedBefore.map(d => d.report.channel -> d))
-  // Each open of a store looks here, so it must not depend on the number of channels.
+  // Each open of a store reads this, so it must not depend on the number of shuffle inputs.
   private val deferred = mutable.HashMap.empty[OperatorPartition, Vector[StoreId]]
   decided.values.foreach(indexDeferred)
 
   val stragglers = new Stragglers
 
   /**
-   * An attempt begins to read a channel.
+   * An attempt begins to read a shuffle input.
    *
    * @param mayDefer
-   *   whether it may leave rows in it; it then reports what it has made of it
+   *   whether it may leave rows in flight; it then has to report
    */
   def open(attempt: Long, channel: StoreId, mayDefer: Boolean): Unit = {
     val before = of(attempt)
@@ -51,7 +51,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
 
   private def of(attempt: Long): Reading = attempts.getOrElse(attempt, Reading.Nothing)
 
-  /** Whether all of its rows are handed on in this epoch. */
+  /** Whether all of its rows are emitted in this epoch. */
   def isWhole(channel: StoreId): Boolean = whole(channel)
 
   def hasOpened(attempt: Long, channel: StoreId): Boolean =
@@ -62,7 +62,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
       report: ChannelReport,
       course: Option[ChannelCourse] = None
   ): Unit = {
-    // It may be told twice, and has come when that was first heard.
+    // A report may be repeated; the first one counts as the arrival.
     course.foreach(courses.getOrElseUpdate((attempt, report.channel), _))
     val before = of(attempt)
     val reading = before.copy(reports = before.reports.updated(report.channel, report))
@@ -71,27 +71,27 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
     ()
   }
 
-  /** Whether the attempt has reported all that it has to. */
+  /** Whether the attempt has sent all its reports. */
   def isRead(attempt: Long): Boolean = !unread(attempt)
 
-  /** The attempts that have not. */
+  /** The attempts with missing reports. */
   def reading: Set[Long] = unread.toSet
 
   def decision(channel: StoreId): Option[Decision] = decided.get(channel)
 
   /**
-   * The attempt is complete: it decides, unless another one has done so.
+   * The attempt is complete: it decides, unless another one has decided.
    *
    * @param frames
-   *   what it has written for its channels
+   *   frames of its shuffle inputs
    * @return
-   *   why it cannot count, if it has decided otherwise
+   *   reason why it cannot count, if its decision differs
    */
   def settle(attempt: Long, frames: collection.Map[StoreId, FrameName]): Option[String] = {
-    val own = of(attempt).reports.values.toSeq
-    val conflict = own.find(report => decided.get(report.channel).exists(_.report != report))
+    val reports = of(attempt).reports.values.toSeq
+    val conflict = reports.find(report => decided.get(report.channel).exists(_.report != report))
     if (conflict.isEmpty) {
-      own.foreach { report =>
+      reports.foreach { report =>
         if (!decided.contains(report.channel)) {
           val decision = Decision(report, attempt, frames.get(report.channel))
           decided(report.channel) = decision
@@ -115,13 +115,13 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
     }
   }
 
-  /** The channels of a partition in which a decision leaves rows. */
+  /** The shuffle inputs of a partition in which a decision leaves rows. */
   def deferredOf(partition: OperatorPartition): Seq[StoreId] = deferred.getOrElse(partition, Nil)
 
-  /** What has been decided, which a sink that seals the epoch relies on. */
+  /** The decisions so far, on which a sink that seals the epoch relies. */
   def decisions: Seq[ChannelReport] = decided.values.map(_.report).toSeq
 
-  /** How the channels of these decisions came to the barrier, where this run has seen it. */
+  /** How the decided shuffle inputs reached the barrier, if this run has seen it. */
   def decidedCourses: Map[StoreId, ChannelCourse] = decided.values.flatMap { decision =>
     val channel = decision.report.channel
     courses.get((decision.attempt, channel)).map(channel -> _)
@@ -130,7 +130,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
 
 private object EpochChannels {
 
-  /** What an attempt has opened, has to report, and has reported. */
+  /** The shuffle inputs that an attempt has opened, must report, and has reported. */
   final private case class Reading(
       opened: Set[StoreId],
       awaited: Set[StoreId],
@@ -145,10 +145,10 @@ private object EpochChannels {
 }
 
 /**
- * Which rows of a channel stay in flight: those in `frame`, if any.
+ * The decision on the rows of a shuffle input: the rows in `frame`, if any, stay in flight.
  *
  * @param attempt
- *   whose decision it is
+ *   attempt that has decided
  */
 final case class Decision(report: ChannelReport, attempt: Long, frame: Option[FrameName])
 
@@ -157,11 +157,11 @@ object Decision {
   /** The attempt of a decision that an earlier run made. */
   val Earlier: Long = -1L
 
-  /** What a seal says of its epoch. */
+  /** The decisions in a seal. */
   def sealedIn(seal: Cut): Seq[Decision] = seal.channels.map { report =>
-    val frame = seal.of(report.channel).map { of =>
-      val (kind, version, _) = of.frames.last
-      FrameName(of.store, version, kind)
+    val frame = seal.of(report.channel).map { chain =>
+      val (kind, version, _) = chain.frames.last
+      FrameName(chain.store, version, kind)
     }
     Decision(report, Earlier, frame)
   }

@@ -6,35 +6,35 @@ import io.cleancut.base.StoreId
 import io.cleancut.format.{Channels, FrameKind, FrameName, PlacedFrame, StoreCut, StoreOrder}
 import io.cleancut.format.cut.Cut
 
-/** What became of a frame that was reported. */
+/** The result of a reported frame. */
 sealed trait Ack extends Serializable
 
 object Ack {
 
-  /** It counts, unless Spark chooses another attempt. */
+  /** The frame counts, unless Spark chooses another attempt. */
   case object Accepted extends Ack
 
-  /** It was reported before, with the same place. */
+  /** The frame was reported before, at the same location. */
   case object Duplicate extends Ack
 
-  /** No such epoch is open: the task belongs to another run, or is too late. */
+  /** The epoch is not open: the task belongs to another run, or is too late. */
   final case class Unknown(why: Refusal) extends Ack
 
-  /** The epoch has gone on without it. */
+  /** The epoch does not use the frame. */
   final case class Discarded(why: String) extends Ack
 }
 
 /**
- * What is known of one epoch that is not committed yet: which task attempts opened which stores,
- * and which frames they made durable. Pure: it knows no clock, no network and no store.
+ * The reports of one uncommitted epoch: the stores that task attempts opened, and the frames that
+ * they made durable. Pure: it has no clock and makes no request.
  *
- * The unit of acceptance is a task attempt: all stores that it opened, or none, so that the sides
- * of a join never come from two attempts.
+ * The unit of acceptance is a task attempt with all stores that it opened, so the sides of a join
+ * never come from two attempts.
  *
  * @param previous
- *   the cut before this epoch
+ *   cut before this epoch
  * @param further
- *   stores that it must have beside those of `previous` and those that tasks open
+ *   stores that it must have in addition to those of `previous` and those that tasks open
  */
 final class EpochLedger(
     val epoch: Long,
@@ -43,8 +43,8 @@ final class EpochLedger(
     val channels: EpochChannels = new EpochChannels
 ) {
   private val attempts = mutable.LinkedHashMap.empty[Long, TaskAttempt]
-  // Of the stores that the epoch must have in any case, those of which nothing has come yet.
-  // Made with the first frame of the epoch, and not at the gate of the one before.
+  // Required stores without any frame so far. Created with the first frame of the epoch, and not
+  // during the commit of the previous one.
   private lazy val awaited = mutable.Set.from(before ++ further)
   private lazy val before: Vector[StoreId] = previous.fold(Vector.empty[StoreId]) { cut =>
     cut.stores.iterator.map(_.store).filterNot(Channels.isChannel).toVector.sorted(StoreOrder)
@@ -59,37 +59,37 @@ final class EpochLedger(
   }
 
   /**
-   * The attempt failed, or was killed. It counts only where no other one is complete: where its
-   * rows were kept before it failed, as those of a batch that is persisted, the next attempt reads
-   * these rows and opens no store.
+   * The attempt failed or was killed. It counts only if no other attempt is complete: if its rows
+   * were cached before it failed, as in a persisted batch, the next attempt reads these rows and
+   * opens no store.
    */
   def fail(attempt: Long): Unit = attempts(attempt) = of(attempt).copy(hasFailed = true)
 
-  /** The driver holds a frame, which will be made durable and acknowledged before the cut. */
+  /** The driver holds a frame, which will be durable and acknowledged before the cut. */
   def hold(attempt: Long, frame: FrameName): Ack = keep(attempt, frame)
 
   /**
-   * Whether the epoch has nothing yet of some store that it must have, so that it is incomplete
-   * whatever becomes of the frames that it has. Before the first cut nobody knows.
+   * Whether the epoch has no frame of some other required store, so that it is incomplete. Not
+   * known before the first cut.
    *
    * @param present
-   *   a store of which a frame is there
+   *   store that has a frame
    */
-  def isLackingBeside(present: StoreId): Boolean =
+  def lacksOtherThan(present: StoreId): Boolean =
     awaited.size > (if (awaited(present)) 1 else 0)
 
-  /** Whether it may be complete, once all that has been reported is durable. */
-  def isHeardOf: Boolean = awaited.isEmpty
+  /** Whether it may be complete, once all reported frames are durable. */
+  def mayBeComplete: Boolean = awaited.isEmpty
 
   /** A frame is durable. */
   def ack(frame: PlacedFrame): Ack = note(frame) match {
     case Ack.Accepted => keep(frame.attempt, frame.name)
-    // Who reports again may not have heard the answer.
+    // A task that repeats a report may not have received the response.
     case Ack.Duplicate => of(frame.attempt).discarded.fold[Ack](Ack.Duplicate)(Ack.Discarded)
     case refused       => refused
   }
 
-  /** An attempt that has its last frame decides on its channels, or has to follow a decision. */
+  /** An attempt with all its frames decides on its shuffle inputs, or must follow a decision. */
   private def keep(attempt: Long, frame: FrameName): Ack = {
     val before = of(attempt)
     val known = before.copy(kept = before.kept.updated(frame.store, frame))
@@ -106,7 +106,7 @@ final class EpochLedger(
   private def note(frame: PlacedFrame): Ack = {
     val name = frame.name
     val attempt = of(frame.attempt)
-    // A snapshot that goes with the commit says all that its delta does, and saves reading it.
+    // A snapshot that is written with the commit includes its delta and saves reading it.
     attempt.frames.get(name.store) match {
       case Some(known) if known.name == name => Ack.Duplicate
       case Some(known) if known.name.kind == name.kind || known.name.version != name.version =>
@@ -132,40 +132,40 @@ final class EpochLedger(
     attempts.values.flatMap(_.kept.keys).toSet.size
   )
 
-  /** What the close of the epoch depends on, as it is now. */
+  /** The current input of the close of the epoch. */
   def closing: ClosingEpoch =
     new ClosingEpoch(previous, before, further, attempts.values.toArray, channels.reading)
 
-  /**
-   * The state of every store after this epoch, or the stores that lack it; see [[ClosingEpoch]].
-   */
+  /** The state of every store after this epoch, or the stores without one; see [[ClosingEpoch]]. */
   def close(counted: Option[Set[String]]): Either[Set[StoreId], Seq[StoreCut]] =
     closing.close(counted)
 
   /** The stores of each attempt. */
   def tasks: Iterable[Set[StoreId]] =
-    attempts.values.flatMap(of => Seq(of.opened, of.frames.keySet)).filter(_.nonEmpty)
+    attempts.values
+      .flatMap(attempt => Seq(attempt.opened, attempt.frames.keySet))
+      .filter(_.nonEmpty)
 
-  /** The names of those that hold frames of this run. */
+  /** The names of the segments with frames of this run. */
   def segments: Set[String] =
     attempts.valuesIterator.flatMap(_.frames.valuesIterator).map(_.place.segment).toSet
 
-  /** Where a frame that is durable lies. */
+  /** The location of a durable frame. */
   def placed(attempt: Long, store: StoreId): Option[PlacedFrame] =
     attempts.get(attempt).flatMap(_.frames.get(store))
 }
 
 /**
- * How far an epoch is.
+ * The progress of an epoch.
  *
  * @param attempts
- *   of tasks, that have opened a store
+ *   task attempts that have opened a store
  * @param complete
- *   those of them that have reported every store that they opened
+ *   attempts that have reported every store that they opened
  * @param stores
- *   that the epoch must have, as far as is known
+ *   known required stores
  * @param reported
- *   those of them that have a frame
+ *   required stores with a frame
  */
 final case class EpochProgress(
     epoch: Long,

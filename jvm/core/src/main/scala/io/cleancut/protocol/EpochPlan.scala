@@ -4,8 +4,8 @@ import io.cleancut.base.StoreId
 import io.cleancut.format.StoreCut
 
 /**
- * The tasks of an epoch that its query is about to commit. A sink need not have asked for all of
- * them: one that has seen the epoch may skip it.
+ * The tasks of an epoch that the query is about to commit. A sink that has seen the epoch may skip
+ * it, so not all tasks may have run.
  */
 trait EpochPlan {
 
@@ -13,10 +13,10 @@ trait EpochPlan {
   def stores: Set[StoreId]
 
   /**
-   * Runs all tasks, as an action of the sink would, and drops the rows. What it throws ends the
-   * query, as a failure of the sink does.
+   * Runs all tasks as an action of the sink would, and discards the rows. An error ends the query,
+   * as a failure of the sink does.
    */
   def run(): Unit
 
-  final def isWhole(found: Seq[StoreCut]): Boolean = stores.subsetOf(found.map(_.store).toSet)
+  final def isWhole(chains: Seq[StoreCut]): Boolean = stores.subsetOf(chains.map(_.store).toSet)
 }

@@ -4,24 +4,23 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.conf.Capture
 
 /**
- * Where the epoch that is next stands in its run, as far as its gate decides by it. Events change
- * it by [[EpochState.decide]] and by nothing else; whoever asks for another epoch is told what
- * holds for one of which nothing is known.
+ * The state of the next epoch in its run, as far as the commit depends on it. Only events change
+ * it, by [[EpochState.decide]]. For other epochs it has the state of an unknown epoch.
  *
  * @param epoch
- *   that is next
+ *   the next epoch
  * @param isFirst
- *   of the run
+ *   whether it is the first epoch of the run
  * @param isHeld
- *   the sink will seal it, and its frames are kept until then
+ *   whether the sink will seal it, so that its frames are held until then
  * @param isSealed
- *   all that its tasks have made is durable, and the sink may show it
+ *   whether the frames of its tasks are durable, and the sink may publish
  * @param finishing
- *   the seal of an earlier run that its tasks take over, in place of what they make
+ *   seal of an earlier run that its tasks take over instead of their results
  * @param isUnclaimed
- *   it follows a cut, and nothing says yet that a seal of an earlier run counts no more
+ *   whether it follows a cut, and no object states yet that seals of earlier runs do not count
  * @param sealedBefore
- *   the seal that an earlier run has made of it
+ *   seal of an earlier run for this epoch
  */
 final private[cleancut] case class EpochState(
     epoch: Long,
@@ -34,41 +33,42 @@ final private[cleancut] case class EpochState(
 ) {
   import EpochState._
 
-  /** In which of its phases between the first task and the cut it is. */
+  /** The phase between the first task and the cut. */
   def phase: Phase =
     if (finishing.isDefined) Finishing
     else if (isSealed) Sealed
     else if (isHeld) Held
     else Open
 
-  /** This, if it is that of `other`; else that of an epoch of which nothing is known. */
+  /** This state, if it belongs to `other`; otherwise the state of an unknown epoch. */
   def of(other: Long): EpochState =
     if (other == epoch) this else EpochState(other, isFirst = false)
 
   /**
-   * The run before this one may have looked for its successor in vain, and be about to seal its
-   * last epoch with rows in flight. This run begins with the same epoch, aligned, and what it shows
-   * of that must not be taken for the other's. Where it holds the epoch, its own seal says so.
+   * The previous run may have checked for its successor before this run began, and be about to seal
+   * its last epoch with in-flight rows. This run begins with the same epoch, aligned, and its
+   * output must not be taken for that of the previous run. If this run holds the epoch, its seal is
+   * sufficient.
    */
   def isToClaim: Boolean = isUnclaimed && (sealedBefore.isDefined || !isHeld)
 
   /**
-   * What a seal is made of.
+   * How the epoch is sealed.
    *
    * @param hasDecisions
-   *   rows of the epoch stay in flight, or were to
+   *   whether there are decisions on rows of the epoch
    */
   def sealBy(hasDecisions: Boolean): SealBy =
-    if (isSealed || sealedBefore.isDefined) SealBy.Look
-    else if (isUnclaimed || hasDecisions) SealBy.AnObject
-    else SealBy.Look
+    if (isSealed || sealedBefore.isDefined) SealBy.OwnerCheck
+    else if (isUnclaimed || hasDecisions) SealBy.SealObject
+    else SealBy.OwnerCheck
 
   /**
-   * Whether rows of a channel may stay in flight. Only where the sink seals an epoch has nobody
-   * seen it before its rows are decided on. The first epoch of a run may have run before, and been
-   * seen, without capture.
+   * Whether rows of a shuffle input may stay in flight. Only if the sink seals an epoch, its output
+   * is invisible before its rows are decided on. The first epoch of a run may have run before
+   * without capture, and be visible.
    */
-  def mayDefer(asked: Capture): Boolean = asked != Capture.Off && !isFirst && isHeld
+  def mayDefer(capture: Capture): Boolean = capture != Capture.Off && !isFirst && isHeld
 }
 
 private[cleancut] object EpochState {
@@ -78,18 +78,18 @@ private[cleancut] object EpochState {
   case object Sealed extends Phase
   case object Finishing extends Phase
 
-  /** By what others see that an epoch is sealed. */
+  /** How other runs recognize that an epoch is sealed. */
   sealed trait SealBy
   object SealBy {
 
-    /** A look whether another run owns the query by now. */
-    case object Look extends SealBy
+    /** By a check that no other run owns the query. */
+    case object OwnerCheck extends SealBy
 
-    /** An object, which a later owner follows. */
-    case object AnObject extends SealBy
+    /** By an object, which a later owner follows. */
+    case object SealObject extends SealBy
   }
 
-  /** What happens to an epoch. */
+  /** An event of an epoch. */
   sealed trait Event {
     def epoch: Long
   }
@@ -97,29 +97,29 @@ private[cleancut] object EpochState {
   /** The sink will seal it. */
   final case class Hold(epoch: Long) extends Event
 
-  /** An object says that no seal of an earlier run counts, or which. */
+  /** An object states which seal of an earlier run counts, if any. */
   final case class Claim(epoch: Long) extends Event
 
-  /** The sink may show it. */
+  /** The sink may publish it. */
   final case class Seal(epoch: Long) extends Event
 
-  /** Its tasks are to take over what an earlier run has sealed. */
+  /** Its tasks take over the versions that an earlier run has sealed. */
   final case class Finish(from: Cut) extends Event {
     override def epoch: Long = from.epoch
   }
 
-  /** There is a cut of it. */
+  /** It has a cut. */
   final case class Commit(epoch: Long) extends Event
 
-  /** What is to be done for an event. */
+  /** The effect of an event. */
   sealed trait Act
   object Act {
     case object Nothing extends Act
 
-    /** Frames of the epoch are kept from now on. */
+    /** Holds frames of the epoch from now on. */
     case object KeepFrames extends Act
 
-    /** What was kept for it is let go. */
+    /** Releases the held frames. */
     case object LetGo extends Act
   }
 
@@ -132,7 +132,7 @@ private[cleancut] object EpochState {
       sealedBefore = sealedBefore.filter(_.epoch == epoch)
     )
 
-  /** The state after an event, and what is to be done. An event of another epoch is none. */
+  /** The state after an event, and its effect. Events of other epochs have none. */
   def decide(state: EpochState, event: Event): (EpochState, Act) =
     if (event.epoch != state.epoch) (state, Act.Nothing)
     else

@@ -6,8 +6,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
- * Spark's entry of the offset log: a line with its version, one with metadata as JSON, and one for
- * each source (Spark's `OffsetSeqLog`, in both of its versions).
+ * Spark's entry of the offset log: a line with its version, a line with metadata as JSON, and a
+ * line for each source (Spark's `OffsetSeqLog`, in both of its versions).
  */
 object OffsetEntry {
   private val mapper = new ObjectMapper
@@ -17,39 +17,39 @@ object OffsetEntry {
   private val Prefix = "spark.sql.streaming.stateStore.cleancut"
 
   /**
-   * Beside the settings of an entry that is an act's; Spark passes over what it does not know, and
-   * drops it.
+   * Key of the operation's name, next to the settings of an offline epoch's entry. Spark ignores
+   * and drops keys that it does not know.
    */
   val Act: String = s"$Prefix.offlineAct"
 
-  /** Likewise, of a rollback: the last epoch before it. */
+  /** Key of the last epoch before a rollback. */
   val LastBeforeAct: String = s"$Prefix.offlineLast"
 
-  /** Likewise: the epoch whose result it has. */
+  /** Key of the epoch whose state the offline epoch has. */
   val SourceOfAct: String = s"$Prefix.offlineSource"
 
-  /** Likewise: the number before its own that no epoch has, where it leaves one out. */
+  /** Key of the epoch before the offline epoch, if the operation skips it. */
   val UnusedBeforeAct: String = s"$Prefix.offlineUnused"
 
-  /** What an entry of the query's own does not have. */
+  /** Keys that entries of the query itself do not have. */
   val ActMarks: Seq[String] = Seq(Act, LastBeforeAct, SourceOfAct, UnusedBeforeAct)
 
-  /** Whether it is that of an act. */
+  /** Whether it is the entry of an offline operation. */
   def isOfAct(entry: String): Boolean = act(entry).isDefined
 
-  /** The name of that act. */
+  /** The name of the operation. */
   def act(entry: String): Option[String] = setting(entry, Act)
 
-  /** The number that an act leaves out, in its entry. */
+  /** The epoch that the operation of an entry skips. */
   def unusedBefore(entry: String): Option[Long] = setting(entry, UnusedBeforeAct).map(_.toLong)
 
-  /** The epoch whose result an act has, in its entry. */
+  /** The epoch whose state the operation of an entry has. */
   def source(entry: String): Option[Long] = setting(entry, SourceOfAct).map(_.toLong)
 
-  /** The last epoch before an act that goes back, in its entry. */
+  /** The last epoch before the rollback of an entry. */
   def lastBefore(entry: String): Option[Long] = setting(entry, LastBeforeAct).map(_.toLong)
 
-  /** The provider that Spark has noted for the query's state, if it has noted any. */
+  /** The provider that Spark has recorded for the query's state, if any. */
   def provider(entry: String): Option[String] = setting(entry, Provider)
 
   /** Batch timestamp of the epoch. */
@@ -69,24 +69,24 @@ object OffsetEntry {
   } yield metadata
 
   /**
-   * The entry of an epoch that takes no new input, behind an epoch that was committed: what Spark
-   * writes where an operator asks for such an epoch.
+   * The entry of an epoch without new input after a committed epoch: the same as Spark's entry if
+   * an operator requests such an epoch.
    *
    * @param before
-   *   the entry of the committed epoch
+   *   entry of the committed epoch
    * @param commit
-   *   its entry of the commit log, which knows the watermark of what follows
+   *   its entry of the commit log, which has the next watermark
    */
   def withoutInput(before: String, commit: String, nowMs: Long): String = {
     val version +: metadata +: sources = before.linesIterator.toVector: @unchecked
     val next = mapper.readTree(metadata).asInstanceOf[ObjectNode]
-    def later(key: String, of: Long): Unit = {
-      next.put(key, Math.max(next.path(key).asLong(0L), of))
+    def later(key: String, value: Long): Unit = {
+      next.put(key, Math.max(next.path(key).asLong(0L), value))
       ()
     }
     later(Watermark, CommitEntry.nextWatermarkMs(commit))
     later(Timestamp, nowMs)
-    // What it comes behind may be the epoch of an act, and this one is not to be taken for such.
+    // The previous epoch may be an offline epoch, and this one must not be marked as one.
     next.path("conf") match {
       case conf: ObjectNode => ActMarks.foreach(conf.remove)
       case _                => ()

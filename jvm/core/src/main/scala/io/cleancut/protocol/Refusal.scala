@@ -2,7 +2,7 @@ package io.cleancut.protocol
 
 import io.cleancut.base.StoreId
 
-/** Why a coordinator does not do what a task of a run asks for. */
+/** The reason why a coordinator refuses the request of a task. */
 sealed trait Refusal extends Product with Serializable {
   def why: String
 }
@@ -14,21 +14,21 @@ object Refusal {
     override def why: String = s"the query is owned by $owner"
   }
 
-  /** The task is of an epoch that its run does not work on. */
+  /** The task belongs to an epoch that its run does not process. */
   final case class NotOpen(epoch: Long, last: Long) extends Refusal {
     override def why: String = s"epoch $epoch is not open, the last committed is $last"
   }
 
-  /** The epoch takes over what is sealed, and this is not. */
+  /** The epoch takes over sealed versions, and this store has none. */
   final case class NotSealed(epoch: Long, store: StoreId) extends Refusal {
-    override def why: String = s"epoch $epoch is finished from its seal, which does not have $store"
+    override def why: String = s"epoch $epoch is finished from its seal, which lacks $store"
   }
 
-  /** Nothing of the run counts any more. */
+  /** The run has ended. */
   final case class Ended(runId: String) extends Refusal {
     override def why: String = s"run $runId has ended"
   }
 
-  /** What the answer hangs on has failed. */
+  /** The operation that the answer depends on has failed. */
   final case class Failed(why: String) extends Refusal
 }

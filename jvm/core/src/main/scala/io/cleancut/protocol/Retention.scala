@@ -2,20 +2,20 @@ package io.cleancut.protocol
 
 import io.cleancut.format.{FrameKind, StoreLayout}
 
-/** Decides which files of a store no version that is kept needs. */
+/** Decides which files of a store are unreferenced by retained versions. */
 object Retention {
 
-  /** A file that may be deleted, and the version number that it belongs to. */
+  /** A file that may be deleted, and its version number. */
   final case class Garbage(number: Long, name: String)
 
   /**
    * Files that are older than the newest anchor at or below `keepFrom`, oldest first. An anchor is
-   * a number at which every id has a base: whatever chain leads to a kept version, it ends there or
-   * later. So nothing has to be read to decide, and a doubtful case (two attempts, one base) keeps
-   * too much, not too little.
+   * a number at which every ID has a base: any chain to a retained version ends there or later. So
+   * the decision reads no file, and in doubt (two attempts, one base) keeps too much rather than
+   * too little.
    *
    * @param maxNumbers
-   *   how many version numbers to delete at the most; the oldest come first
+   *   largest number of version numbers to delete; the oldest are deleted first
    */
   def garbage(listing: StoreListing, keepFrom: Long, maxNumbers: Int): Seq[Garbage] = {
     val anchors = listing.bases.map(_.number).filter { number =>

@@ -4,8 +4,8 @@ import io.cleancut.base.StateVersion
 import io.cleancut.format.{FrameKind, StoreLayout}
 
 /**
- * What one listing of a store's directory found: its frames, and the temporary files of frames,
- * which are either about to become one or were left by a crash.
+ * The result of listing a store's directory: its frames, and temporary files of frames, which are
+ * being written or were left by a crash.
  */
 final case class StoreListing(
     bases: Set[StateVersion],
@@ -16,9 +16,9 @@ final case class StoreListing(
   val frames: Set[StateVersion] = bases ++ deltas
 
   private val byNumber: Map[Long, Seq[StateVersion]] =
-    frames.toSeq.groupBy(_.number).map { case (n, found) => n -> found.sortBy(_.id) }
+    frames.toSeq.groupBy(_.number).map { case (n, versions) => n -> versions.sortBy(_.id) }
 
-  /** The versions with this number, by id: several where more than one attempt committed. */
+  /** The versions with this number, ordered by ID: several if more than one attempt committed. */
   def at(number: Long): Seq[StateVersion] = byNumber.getOrElse(number, Nil)
 
   def latest: Option[Long] = byNumber.keys.maxOption
@@ -29,10 +29,10 @@ final case class StoreListing(
 
 object StoreListing {
 
-  /** A file that would have become a frame of this version number. */
+  /** A temporary file of a frame with this version number. */
   final case class Temporary(number: Long, name: String)
 
-  /** Names that belong to no frame (checksum files of the file system, others') are passed over. */
+  /** Ignores names that belong to no frame, such as checksum files of the file system. */
   def fromNames(names: Iterable[String]): StoreListing = {
     val parsed = names.flatMap(StoreLayout.parseObjectName).toSeq
     def of(kind: FrameKind) = parsed.collect { case (version, `kind`) => version }.toSet

@@ -6,15 +6,15 @@ import io.cleancut.base.StoreId
 import io.cleancut.conf.CaptureMode
 
 /**
- * Which running tasks of an epoch hold it up. Lateness is judged by task and not by the age of the
- * epoch: Spark runs tasks in waves, and one that waits for a slot is not late.
+ * The running tasks of an epoch that delay it. Lateness is measured by task and not by the age of
+ * the epoch: Spark runs tasks in waves, and a task that waits for a slot is not late.
  *
  * A running task is a straggler once half of its operator's partitions have read all their input,
- * and it has run longer than twice their median, and 200 ms longer. Pure: it is told the time, in
- * nanoseconds of any origin.
+ * and it has run longer than twice their median and 200 ms longer than the median. Pure: the caller
+ * passes the time in nanoseconds.
  *
- * The coordinator calls [[tick]] every few milliseconds under its lock: it visits the operators and
- * the tasks that are late, and no others.
+ * The coordinator calls [[tick]] every few milliseconds under its lock. It only visits the
+ * operators and the late tasks.
  */
 final class Stragglers {
   import Stragglers._
@@ -22,15 +22,15 @@ final class Stragglers {
   private val running = mutable.Map.empty[Long, Running]
   private val operators = mutable.Map.empty[Long, Operator]
   private val since = mutable.Map.empty[Long, Long]
-  // With the time of the order.
+  // The overtaken attempts, with the time of the request.
   private val passed = mutable.Map.empty[Long, Long]
   private var untaken = Vector.empty[Long]
   private var cutNs = Option.empty[Long]
   private var lastOnTime = Option.empty[Long]
 
   /**
-   * A task attempt begins to read a channel; it may read several. Who has not heard the answer says
-   * it again, of this as of [[arrived]].
+   * A task attempt begins to read a shuffle input; it may read several. A task repeats this call,
+   * like [[arrived]], if it has not received the response.
    */
   def started(attempt: Long, channel: StoreId, partitions: Int, nowNs: Long): Unit = {
     val StoreId(operator, partition, name) = channel
@@ -42,7 +42,7 @@ final class Stragglers {
     cutNs.foreach(overtake(attempt, _))
   }
 
-  /** It has read all of a channel. */
+  /** The attempt has read a shuffle input to its end. */
   def arrived(attempt: Long, channel: StoreId, nowNs: Long): Unit =
     running.get(attempt).foreach { task =>
       task.channels -= channel.name
@@ -61,14 +61,14 @@ final class Stragglers {
     ()
   }
 
-  /** Every task is overtaken from now on, also those that have not begun. */
+  /** Overtakes every task from now on, including those that have not begun. */
   def cutNow(nowNs: Long): Unit = {
     cutNs = cutNs.orElse(Some(nowNs))
     for (operator <- operators.values; (_, attempt) <- operator.onTime.toVector)
       overtake(attempt, nowNs)
   }
 
-  /** Looks at the time; whether more attempts than before are overtaken. */
+  /** Checks the time; returns whether further attempts are overtaken. */
   def tick(mode: CaptureMode, nowNs: Long): Boolean = {
     val before = passed.size
     for (operator <- operators.values; attempt <- operator.late(nowNs)) {
@@ -86,17 +86,17 @@ final class Stragglers {
   /** Attempts that have been overtaken. */
   def overtaken: collection.Set[Long] = passed.keySet
 
-  /** The attempts that have been overtaken since the last call. */
+  /** The attempts that were overtaken since the last call. */
   def takeOvertaken(): Seq[Long] = {
     val attempts = untaken
     untaken = Vector.empty
     attempts
   }
 
-  /** When the order was given that an attempt be overtaken. */
+  /** Time of the request to overtake an attempt. */
   def overtakenNs(attempt: Long): Option[Long] = passed.get(attempt)
 
-  /** When the last task arrived that was not overtaken. */
+  /** Time of the last arrival of a task that was not overtaken. */
   def lastOnTimeNs: Option[Long] = lastOnTime
 
   def isRunning: Boolean = running.nonEmpty
@@ -121,7 +121,7 @@ object Stragglers {
     private val ended = mutable.Set.empty[Int]
     private val durations = new UpperMedian
 
-    /** The running attempts that are not overtaken, each with its start time before it. */
+    /** The running attempts that are not overtaken, ordered by start time. */
     val onTime = mutable.TreeSet.empty[(Long, Long)]
 
     /** Only the first attempt at a partition counts. */

@@ -6,28 +6,28 @@ import java.util.concurrent.{TimeoutException, TimeUnit}
 import io.cleancut.base.Clock
 
 /**
- * The place in a task at which `cleancut.testing.Block` holds it: a static method, which SQL calls
- * by `reflect`. A block is two empty files in a directory that all processes share.
+ * The point in a task at which `cleancut.testing.Block` blocks it: a static method, which SQL calls
+ * with `reflect`. A block is two empty files in a directory that all processes share.
  */
 object BlockedRow {
   private val PollMs = 5L
 
   /**
-   * Tells that it is reached, and waits until the block is released.
+   * Reports that it is reached, and waits until the block is released.
    *
    * @param directory
-   *   of the block, which is there
+   *   existing directory of the block
    * @return
    *   an empty text
    * @throws java.util.concurrent.TimeoutException
-   *   it was not released in time
+   *   if it was not released in time
    */
   def await(directory: String, timeoutMs: Long): String = await(directory, timeoutMs, Clock.System)
 
   private[testing] def await(directory: String, timeoutMs: Long, clock: Clock): String = {
     val block = Path.of(directory)
     val deadlineNs = clock.monotonicNs() + TimeUnit.MILLISECONDS.toNanos(timeoutMs)
-    // Another task may be held here already.
+    // Another task may be blocked here already.
     Files
       .newByteChannel(
         block.resolve("reached"),

@@ -10,7 +10,7 @@ import org.apache.spark.sql.streaming.{
   StreamingQueryProgress
 }
 
-/** How a query is run whose checkpoint is in a bucket. */
+/** Runs a query whose checkpoint is in a bucket. */
 object BucketQuery {
   private val Common = Map(
     "spark.ui.enabled" -> "false",
@@ -18,7 +18,7 @@ object BucketQuery {
     "spark.sql.session.timeZone" -> "UTC"
   )
 
-  /** In a session of its own, whose stores are gone when it ends. */
+  /** Runs in a separate session, whose stores are unloaded at the end. */
   def inSession[A](confs: Map[String, String], slots: Int, partitions: Int)(
       body: SparkSession => A
   ): A = {
@@ -36,7 +36,7 @@ object BucketQuery {
     }
   }
 
-  /** That of the epochs with rows which comes after so many others. */
+  /** The epoch with rows that follows `index` earlier ones. */
   def awaited(
       query: StreamingQuery,
       name: String,
@@ -44,12 +44,12 @@ object BucketQuery {
       patienceNs: Long
   ): StreamingQueryProgress = {
     val until = System.nanoTime() + patienceNs
-    def found = query.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId)
-    while (found.length <= index) {
+    def progresses = query.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId)
+    while (progresses.length <= index) {
       query.exception.foreach(throw _: StreamingQueryException)
-      if (System.nanoTime() > until) throw new TimeoutException(s"$name stands still")
+      if (System.nanoTime() > until) throw new TimeoutException(s"$name makes no progress")
       Thread.sleep(20)
     }
-    found(index)
+    progresses(index)
   }
 }

@@ -7,29 +7,30 @@ import io.cleancut.bench.queries.BenchQuery
 import io.cleancut.testkit.FaultProxy
 
 /**
- * The same queries with their checkpoint on the same S3 server, which is as far away as is asked
- * for: on Spark's RocksDB provider through S3A (`rocksdb`), on Cleancut (`cleancut`), and on
- * Cleancut with a sink that seals (`sealing`). Prints Markdown: what each epoch took, and the
- * medians side by side.
+ * The same queries with their checkpoint on the same S3 server, with a configured latency: on
+ * Spark's RocksDB provider through S3A (`rocksdb`), on Cleancut (`cleancut`), and on Cleancut with
+ * a sealing sink (`sealing`). Prints Markdown: the figures of each epoch, and the medians side by
+ * side.
  *
  * Options, all with defaults: `store=rocksdb,cleancut,sealing`, `query=aggregation,join,ten`,
- * `partitions=50,200` (`ten` has 10 of its own), `delay=50` (milliseconds more for each request),
- * `slots=32` (tasks at a time), `warmups=2` and `epochs=5` (that count). With `restarts=1000000` it
- * is the first epoch of an aggregation over so many keys that is started again; `partitions=4`.
+ * `partitions=50,200` (`ten` always has 10), `delay=50` (additional milliseconds per request),
+ * `slots=32` (concurrent tasks), `warmups=2` and `epochs=5` (measured epochs). With
+ * `restarts=1000000` it measures the first epoch after a restart of an aggregation over this number
+ * of keys; `partitions=4`.
  */
 object CheckpointBench {
   private val Rows = 1000
   private val Operators = 10
 
-  /** Epochs of a day that the dollars are for: one a minute. */
+  /** Epochs per day for the costs in dollars: one a minute. */
   private val EpochsADay = 24 * 60
 
-  /** Changes are small, so that what is asked of the server for them shows. */
+  /** Changes are small, so that requests dominate. */
   private val queries: Seq[BenchQuery] = Seq(
     small("aggregation", BenchQuery.named("aggregation, 1 M keys")),
     small("join", BenchQuery.named("inner join, format 2")),
     BenchQuery("ten", OutputMode.Append(), Rows, Rows, 1, fill = 0, onHdfs = true) { ticks =>
-      // All want the same rows together, so that their stores are those of the same tasks.
+      // All operators have the same partitions and rows, so that each task has all their stores.
       (0 until Operators).foldLeft(ticks.toDF())((rows, _) => rows.dropDuplicates("id"))
     }
   )
@@ -38,7 +39,7 @@ object CheckpointBench {
     query.copy(name = name, rowsPerEpoch = Rows, keys = Rows)(query.build)
 
   def main(args: Array[String]): Unit = {
-    // Where the SDK of Cleancut finds them.
+    // Cleancut's SDK reads the credentials from here.
     System.setProperty("aws.accessKeyId", VersityServer.AccessKey)
     System.setProperty("aws.secretAccessKey", VersityServer.SecretKey)
     val status =
@@ -50,7 +51,7 @@ object CheckpointBench {
           e.printStackTrace()
           1
       }
-    // The threads of the proxy and of Spark would keep the process.
+    // Threads of the proxy and of Spark would keep the process alive.
     System.exit(status)
   }
 
@@ -98,39 +99,40 @@ object CheckpointBench {
       subjects: Seq[Subject],
       size: RunSize
   ): Unit = {
-    println(s"\n### ${query.name}, ${size.partitions} partitions, ${size.delayMs} ms a request\n")
+    println(s"\n### ${query.name}, ${size.partitions} partitions, ${size.delayMs} ms per request\n")
     println(Figures.table(Seq("store", "epoch") ++ Requests.Kinds ++ Totals, Nil))
-    val found = subjects.map { subject =>
-      val epochs = new CheckpointRun(proxy, query, subject, size).figures { of =>
-        println(Figures.row(Seq(subject.name, of.epoch.toString) ++ cells(of)))
+    val results = subjects.map { subject =>
+      val epochs = new CheckpointRun(proxy, query, subject, size).figures { figures =>
+        println(Figures.row(Seq(subject.name, figures.epoch.toString) ++ cells(figures)))
       }
       subject.name -> median(epochs)
     }
     println("\nMedians, and dollars a day of requests at an epoch a minute:\n")
     val prices = Prices.All.map(_.store)
     println(Figures.table(Seq("store") ++ Requests.Kinds ++ Totals ++ prices, Nil))
-    found.foreach { case (subject, of) =>
-      val dollars = Prices.All.map(price => f"$$${price.aDay(of.requests, EpochsADay)}%.2f")
-      println(Figures.row(Seq(subject) ++ cells(of) ++ dollars))
+    results.foreach { case (subject, figures) =>
+      val dollars = Prices.All.map(price => f"$$${price.aDay(figures.requests, EpochsADay)}%.2f")
+      println(Figures.row(Seq(subject) ++ cells(figures) ++ dollars))
     }
   }
 
   private def restarts(proxy: FaultProxy, keys: Int, partitions: Int, delayMs: Int): Unit = {
-    println(s"\n### Restart of $keys keys in $partitions partitions, $delayMs ms a request\n")
+    println(s"\n### Restart of $keys keys in $partitions partitions, $delayMs ms per request\n")
     val columns = Seq("store", "rows", "first epoch", "loads of all stores", "requests")
     println(Figures.table(columns, Nil))
     for (((name, subject, confs), number) <- Restarted.zipWithIndex) {
-      val of = Subject.named(subject)
-      val run = new RestartRun(proxy, s"restart-$number", of, confs, keys, partitions, delayMs)
-      run.figures(Seq(1, 1000)).foreach { found =>
-        val load = found.loadMs.fold("")(ms => s"$ms ms")
-        val cells = Seq(name, found.rows.toString, s"${found.batchMs} ms", load)
-        println(Figures.row(cells :+ found.requests.total.toString))
+      val restarted = Subject.named(subject)
+      val run =
+        new RestartRun(proxy, s"restart-$number", restarted, confs, keys, partitions, delayMs)
+      run.figures(Seq(1, 1000)).foreach { figures =>
+        val load = figures.loadMs.fold("")(ms => s"$ms ms")
+        val cells = Seq(name, figures.rows.toString, s"${figures.batchMs} ms", load)
+        println(Figures.row(cells :+ figures.requests.total.toString))
       }
     }
   }
 
-  // Bases that are on the local disk would be found there.
+  // Settings without a local cache of bases.
   private val NoneLocal = Map("spark.sql.streaming.stateStore.cleancut.localCacheSize" -> "0k")
   private val Restarted = Seq(
     ("RocksDB through S3A", "rocksdb", Map.empty[String, String]),
@@ -142,20 +144,20 @@ object CheckpointBench {
     )
   )
 
-  private val Totals = Seq("requests", "commit of a partition", "gate", "batch")
+  private val Totals = Seq("requests", "commit of a partition", "commit log", "batch")
 
-  private def cells(of: EpochFigures): Seq[String] =
-    (Requests.Kinds.map(of.requests.of) :+ of.requests.total).map(_.toString) ++
-      Seq(of.commitMs, of.gateMs, of.batchMs).map(ms => s"$ms ms")
+  private def cells(epoch: EpochFigures): Seq[String] =
+    (Requests.Kinds.map(epoch.requests.of) :+ epoch.requests.total).map(_.toString) ++
+      Seq(epoch.commitMs, epoch.gateMs, epoch.batchMs).map(ms => s"$ms ms")
 
   private def median(epochs: Seq[EpochFigures]): EpochFigures = {
     def of(figure: EpochFigures => Long) = Figures.median(epochs.map(figure))
     EpochFigures(
-      of(_.epoch),
+      median(_.epoch),
       Requests.median(epochs.map(_.requests)),
-      of(_.commitMs),
-      of(_.gateMs),
-      of(_.batchMs)
+      median(_.commitMs),
+      median(_.gateMs),
+      median(_.batchMs)
     )
   }
 }

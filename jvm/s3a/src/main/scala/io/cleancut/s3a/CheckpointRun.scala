@@ -9,16 +9,16 @@ import io.cleancut.bench.queries.BenchQuery
 import io.cleancut.testkit.{Fault, FaultProxy}
 
 /**
- * What one epoch took.
+ * The figures of one epoch.
  *
  * @param requests
- *   from the end of the sink of the epoch before to that of this one
+ *   requests from the end of the previous epoch's sink to the end of this one's
  * @param commitMs
- *   the commits of all stores of one partition, mean of the partitions
+ *   commits of all stores of one partition, mean of the partitions
  * @param gateMs
- *   from the end of the sink until Spark's commit log has the epoch
+ *   time from the end of the sink until Spark's commit log has the epoch
  * @param batchMs
- *   all of it
+ *   time of the complete epoch
  */
 final case class EpochFigures(
     epoch: Long,
@@ -29,24 +29,24 @@ final case class EpochFigures(
 )
 
 /**
- * How a query is run.
+ * The size of a run.
  *
  * @param slots
- *   tasks that run at a time
+ *   concurrent tasks
  * @param warmUps
- *   epochs before those that count
+ *   epochs before the measurement
  * @param epochs
- *   those that count
+ *   measured epochs
  * @param delayMs
- *   that each request takes longer than the server does
+ *   additional latency of each request
  */
 final case class RunSize(partitions: Int, slots: Int, warmUps: Int, epochs: Int, delayMs: Int)
 
-/** One query with its checkpoint behind the proxy of an S3 server. */
+/** One query with its checkpoint on an S3 server, accessed through a proxy. */
 final class CheckpointRun(proxy: FaultProxy, query: BenchQuery, subject: Subject, size: RunSize) {
   import CheckpointRun._
 
-  /** The figures of each epoch that counts, which are shown when it is done. */
+  /** The figures of each measured epoch, which are shown when it is done. */
   def figures(show: EpochFigures => Unit): Seq[EpochFigures] = {
     proxy.reset()
     proxy.harm(Fault.Delay(size.delayMs.toLong), times = Int.MaxValue)(_ => true)
@@ -59,23 +59,23 @@ final class CheckpointRun(proxy: FaultProxy, query: BenchQuery, subject: Subject
         sunk.put(epoch, counter.now)
         ()
       }
-      val found = (size.warmUps until size.warmUps + size.epochs).map { index =>
-        val of = BucketQuery.awaited(running, query.name, index, PatienceNs)
-        val figures = epoch(of, sunk.get(of.batchId) - sunk.get(of.batchId - 1))
-        show(figures)
-        figures
+      val figures = (size.warmUps until size.warmUps + size.epochs).map { index =>
+        val progress = BucketQuery.awaited(running, query.name, index, PatienceNs)
+        val result = epoch(progress, sunk.get(progress.batchId) - sunk.get(progress.batchId - 1))
+        show(result)
+        result
       }
       running.stop()
-      found
+      figures
     }
   }
 
-  private def epoch(of: StreamingQueryProgress, requests: Requests) = EpochFigures(
-    of.batchId,
+  private def epoch(progress: StreamingQueryProgress, requests: Requests) = EpochFigures(
+    progress.batchId,
     requests,
-    of.stateOperators.map(_.commitTimeMs).sum / size.partitions,
-    of.durationMs.get("commitOffsets"),
-    of.durationMs.get("triggerExecution")
+    progress.stateOperators.map(_.commitTimeMs).sum / size.partitions,
+    progress.durationMs.get("commitOffsets"),
+    progress.durationMs.get("triggerExecution")
   )
 
   private def start(spark: SparkSession)(sink: (DataFrame, Long) => Unit): StreamingQuery = {
@@ -93,6 +93,6 @@ final class CheckpointRun(proxy: FaultProxy, query: BenchQuery, subject: Subject
 object CheckpointRun {
   private val PatienceNs = TimeUnit.MINUTES.toNanos(5)
 
-  // Bases, snapshots and clean-up come after the run, so that they count for no epoch.
+  // Snapshots and cleanup run after the measurement, so that they count for no epoch.
   private val Unmaintained = Map("spark.sql.streaming.stateStore.maintenanceInterval" -> "1h")
 }

@@ -1,12 +1,12 @@
 package io.cleancut.s3a
 
 /**
- * What a million requests cost in US dollars, as `python/cleancut/_checkpoint/read/prices.py` has
- * it.
+ * Prices of a million requests in US dollars, the same as in
+ * `python/cleancut/_checkpoint/read/prices.py`.
  */
 final case class Prices(store: String, classA: Double, classB: Double) {
 
-  /** US dollars a day, if each epoch has so many requests. */
+  /** US dollars per day for a number of epochs with these requests. */
   def aDay(requests: Requests, epochs: Int): Double =
     (requests.classA * classA + requests.classB * classB) / 1e6 * epochs
 }

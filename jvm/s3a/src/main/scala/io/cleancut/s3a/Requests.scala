@@ -8,15 +8,15 @@ import scala.jdk.CollectionConverters._
 import io.cleancut.bench.base.Figures
 import io.cleancut.testkit.{FaultProxy, HttpMessage}
 
-/** How many requests there were, by the kinds of [[Requests.Kinds]]. */
+/** Numbers of requests by the kinds of [[Requests.Kinds]]. */
 final case class Requests(counts: Map[String, Int]) {
   def of(kind: String): Int = counts.getOrElse(kind, 0)
   def total: Int = Requests.Kinds.map(of).sum
 
-  /** What stores bill as writes and listings. */
+  /** Requests that object stores bill as writes and lists. */
   def classA: Int = Seq("PUT", "COPY", "POST", "LIST").map(of).sum
 
-  /** What they bill as reads. Deletions are free. */
+  /** Requests that object stores bill as reads. Deletes are free. */
   def classB: Int = Seq("HEAD", "GET").map(of).sum
 
   def -(earlier: Requests): Requests =
@@ -29,7 +29,7 @@ object Requests {
   def median(all: Seq[Requests]): Requests =
     Requests(Kinds.map(kind => kind -> Figures.median(all.map(_.of(kind).toLong)).toInt).toMap)
 
-  /** As a bill names it: a copy is no plain PUT, and a POST that deletes many is a deletion. */
+  /** The billed kind: a copy is not a PUT, and a POST that deletes many objects is a delete. */
   def kind(request: HttpMessage): String = request.method match {
     case "PUT" if request.header("x-amz-copy-source").isDefined                 => "COPY"
     case "GET" if request.target.matches("[^?]*\\?(.*&)?(list-type|uploads).*") => "LIST"
@@ -38,7 +38,7 @@ object Requests {
   }
 }
 
-/** Counts what comes to a proxy from now on. */
+/** Counts the requests of a proxy from now on. */
 final class RequestCounter(proxy: FaultProxy) {
   private val counts = new ConcurrentHashMap[String, AtomicInteger]
   proxy.watch { request =>

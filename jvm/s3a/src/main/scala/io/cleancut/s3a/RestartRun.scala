@@ -10,24 +10,23 @@ import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQuer
 import io.cleancut.testkit.{Fault, FaultProxy}
 
 /**
- * What the first epoch after a restart took.
+ * The figures of the first epoch after a restart.
  *
  * @param rows
- *   of its input
+ *   number of input rows
  * @param loadMs
- *   the loads of all its stores, added up; None of a provider that does not say
+ *   sum of the load times of all its stores; None if the provider does not report it
  */
 final case class RestartFigures(rows: Int, batchMs: Long, loadMs: Option[Long], requests: Requests)
 
 /**
- * How a query fares that is started again by a process which has nothing of its state: an
- * aggregation over so many keys, with a snapshot of each store and nine deltas after it, behind the
- * proxy of an S3 server.
+ * Restarts a query in a process without local state: an aggregation over many keys, with a snapshot
+ * of each store and nine deltas after it, accessed through the proxy of an S3 server.
  *
  * @param name
- *   of its checkpoint
+ *   name of its checkpoint
  * @param confs
- *   besides those of the subject
+ *   settings in addition to those of the subject
  */
 final class RestartRun(
     proxy: FaultProxy,
@@ -48,13 +47,13 @@ final class RestartRun(
     fill()
     proxy.harm(Fault.Delay(delayMs.toLong), times = Int.MaxValue)(_ => true)
     val counter = new RequestCounter(proxy)
-    rows.map { of =>
+    rows.map { count =>
       val before = counter.now
-      running(of, Unmaintained)(first(_, of, counter, before))
+      running(count, Unmaintained)(first(_, count, counter, before))
     }
   }
 
-  // Maintenance makes a snapshot of what an epoch has left; then come the deltas.
+  // Maintenance creates a snapshot of the filled state, and the deltas follow.
   private def fill(): Unit = {
     running(keys, Maintained) { query =>
       awaited(query, 1)
@@ -81,8 +80,8 @@ final class RestartRun(
     )
   }
 
-  private def running[A](rows: Int, own: Map[String, String])(body: StreamingQuery => A): A = {
-    val all = subject.confs(proxy.endpoint) ++ confs ++ own
+  private def running[A](rows: Int, settings: Map[String, String])(body: StreamingQuery => A): A = {
+    val all = subject.confs(proxy.endpoint) ++ confs ++ settings
     BucketQuery.inSession(all, Slots, partitions) { spark =>
       val query = start(spark, rows)
       try body(query)
@@ -110,7 +109,7 @@ final class RestartRun(
       .start()
   }
 
-  /** The last of so many epochs. */
+  /** The last of a number of epochs. */
   private def awaited(query: StreamingQuery, epochs: Int): StreamingQueryProgress =
     BucketQuery.awaited(query, name, epochs - 1, PatienceNs)
 }
@@ -123,7 +122,7 @@ object RestartRun {
   private val DeltaRows = 10000
   private val LoadTimes = Seq("cleancutLoadMs", "rocksdbLoadLatencyMs")
 
-  // A snapshot of each epoch, or none.
+  // A snapshot after each epoch, or none.
   private val State = "spark.sql.streaming.stateStore"
   private val Maintained =
     Map(s"$State.maintenanceInterval" -> "1s", s"$State.minDeltasForSnapshot" -> "1")

@@ -5,14 +5,14 @@ import org.apache.spark.sql.DataFrame
 import io.cleancut.CleancutSeal
 
 /**
- * What keeps a query's state and checkpoint on an S3 server.
+ * A state store with its checkpoint location on an S3 server.
  *
  * @param scheme
- *   of the checkpoint location
+ *   scheme of the checkpoint location
  * @param confs
- *   Spark's configuration, for the server at an endpoint
+ *   Spark configuration for the server at an endpoint
  * @param sink
- *   takes the rows of an epoch
+ *   processes the rows of an epoch
  */
 final case class Subject(
     name: String,
@@ -44,7 +44,7 @@ object Subject {
     ()
   }
 
-  // The credentials are in the system properties where the SDK looks for them.
+  // The SDK reads the credentials from system properties.
   private def cleancut(endpoint: String): Map[String, String] = Map(
     s"$State.providerClass" -> "io.cleancut.CleancutStateStoreProvider",
     "spark.sql.streaming.checkpointFileManagerClass" -> "io.cleancut.CleancutCheckpointFileManager",

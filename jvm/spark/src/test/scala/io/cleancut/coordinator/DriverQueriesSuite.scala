@@ -129,7 +129,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     val cuts = (0 until 4).map(i => begin(runs, s"query-$i", s"run-$i")(new Query(s"query-$i")))
     def looked(goesOn: QueryCoordinator => Boolean): Seq[Int] = {
       val found = scala.collection.mutable.Buffer.empty[Int]
-      runs.look { of =>
+      runs.scan { of =>
         found += cuts.indexOf(of)
         goesOn(of)
       }

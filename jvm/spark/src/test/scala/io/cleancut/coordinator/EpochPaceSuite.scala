@@ -76,13 +76,13 @@ class EpochPaceSuite extends AnyFunSuite {
   test("a budget buys an interval by what epochs cost") {
     val pace = new EpochPace(new ManualClock)
     pace.set(Pace(0L, 0L, Some(5.0)))
-    assert(pace.boughtMs == 0L)
+    assert(pace.budgetIntervalMs == 0L)
     // A thousandth of a dollar each, of which five dollars buy 5,000 a day.
     for (_ <- 0 until 300) pace.spent(0.001)
-    assert(pace.boughtMs == 17280L)
+    assert(pace.budgetIntervalMs == 17280L)
     for (_ <- 0 until 300) pace.spent(0.0)
-    assert(pace.boughtMs == 0L)
+    assert(pace.budgetIntervalMs == 0L)
     for (_ <- 0 until 300) pace.spent(100.0)
-    assert(pace.boughtMs == 3600L * 1000)
+    assert(pace.budgetIntervalMs == 3600L * 1000)
   }
 }

@@ -220,7 +220,7 @@ class MovedQueriesSuite extends AnyFunSuite with AgainstRocksDb {
 }
 
 private object MovedQueriesSuite {
-  val Gone = Seq("is not there any more", "to go back to; there are those from")
+  val Gone = Seq("no longer exists", "is not stored; committed epochs")
 
   val MostPartitions = 9
 

@@ -83,7 +83,7 @@ final private class FamiliesMachine(random: Random, owned: TestMemory.Owned) ext
     case n if n < 92 => reload()
     case n if n < 94 => compact()
     case n if n < 96 => replaceByBase()
-    case n if n < 97 => log.takeInNext(random.nextInt(3)); ()
+    case n if n < 97 => log.readNext(random.nextInt(3)); ()
     case _           => verify()
   }
 

@@ -75,7 +75,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
 
   /** As a thread does that reads on while no task is in the store. */
   private def takeIn(): Unit = {
-    log.takeInNext(random.nextInt(3))
+    log.readNext(random.nextInt(3))
     verifySizes()
   }
 
@@ -273,7 +273,7 @@ final private[engine] class LogMachine(random: Random, owned: TestMemory.Owned) 
       val found =
         try {
           files.attach(files.chain(target.id) :+ files.emptyDelta(target, totals), loaded)
-          for (_ <- 0 until random.nextInt(3)) loaded.takeInNext(1)
+          for (_ <- 0 until random.nextInt(3)) loaded.readNext(1)
           loaded.complete()
           None
         } catch { case e: CleancutException => Some(e.getErrorId) }

@@ -38,7 +38,7 @@ class EpochRecordSuite extends AnyFunSuite {
       Some(2),
       of,
       Map.empty,
-      EpochWeather.Calm
+      EpochHealth.Calm
     )
   }
 
@@ -47,7 +47,7 @@ class EpochRecordSuite extends AnyFunSuite {
     val of = record.operators.head
     assert(of.perCell == 1 && of.ms == Seq(1L, 2L, 3L) && of.rows == Seq(0L, 10L, 20L))
     assert(of.bytes == Seq(100L, 101L, 102L), "the frames of the right side are older")
-    assert(record.weather.repeatedTasks == 1 && record.timings("cutMs") == 2)
+    assert(record.health.repeatedTasks == 1 && record.timings("cutMs") == 2)
   }
 
   test("many partitions share cells, in which none is lost") {
@@ -58,7 +58,7 @@ class EpochRecordSuite extends AnyFunSuite {
   }
 
   test("a record is read as it was written, and without its tasks where they are left out") {
-    val judged = record(3, weather = EpochWeather(4, Seq("1" -> "gone"), 2))
+    val judged = record(3, health = EpochHealth(4, Seq("1" -> "gone"), 2))
       .copy(slow = Some(SlowReason(7, SlowEpochs.Commit, "why")), aligned = Map(0L -> "why"))
       .copy(storedBytes = Some(1L << 40), proven = Some(Proof(2, 99)))
     assert(EpochRecordJson.read(EpochRecordJson.write(judged)) == Right(judged))

@@ -23,7 +23,7 @@ object Records {
       rows: Seq[Long] = Seq(10, 10, 10, 10),
       gateMs: Long = 5,
       executors: ShareCosts = share(),
-      weather: EpochWeather = EpochWeather.Calm,
+      health: EpochHealth = EpochHealth.Calm,
       run: String = "run",
       generation: Long = 1
   ): EpochRecord = EpochRecord(
@@ -49,7 +49,7 @@ object Records {
     aligned = Map.empty,
     rowsBeyondBound = Map.empty,
     Seq(OperatorRecord(0, ms.size, 1, ms, ms.map(_ => 100L), rows, ms.map(_ => 0L))),
-    weather,
+    health,
     slow = None
   )
 }

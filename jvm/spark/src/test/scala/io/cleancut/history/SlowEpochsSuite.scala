@@ -37,7 +37,7 @@ class SlowEpochsSuite extends AnyFunSuite {
     slow.judge(record(10, 2100, ms = Seq(50, 50, 2000, 50)))
     slow.judge(record(11))
     slow.judge(record(12, 2100, ms = Seq(50, 50, 2000, 50)))
-    val last = slow.judge(record(13, 3000, weather = EpochWeather(2900, Nil, 0)))
+    val last = slow.judge(record(13, 3000, health = EpochHealth(2900, Nil, 0)))
     assert(slow.tally.counts == Map(SlowEpochs.Straggler -> 2L, SlowEpochs.DriverPause -> 1L))
     assert(slow.tally.total == 3 && slow.tally.last.contains(SlowTally.Last(13, last.slow.get)))
   }
@@ -76,14 +76,14 @@ class SlowEpochsSuite extends AnyFunSuite {
 
   test("a driver that stood still, and an executor that was lost, come before all else") {
     val skewed = Seq(50L, 50L, 2000L, 50L)
-    val paused = EpochWeather(1900, Nil, 0)
-    assert(kind(record(_, 2100, ms = skewed, weather = paused)).contains(SlowEpochs.DriverPause))
-    val lost = EpochWeather(1900, Seq("3" -> "worker lost"), repeatedTasks = 2)
-    val why = judged(record(_, 2100, ms = skewed, weather = lost))
+    val paused = EpochHealth(1900, Nil, 0)
+    assert(kind(record(_, 2100, ms = skewed, health = paused)).contains(SlowEpochs.DriverPause))
+    val lost = EpochHealth(1900, Seq("3" -> "worker lost"), repeatedTasks = 2)
+    val why = judged(record(_, 2100, ms = skewed, health = lost))
     assert(why.map(_.kind).contains(SlowEpochs.ExecutorLost))
     assert(why.exists(of => of.detail.contains("executor 3 (worker lost)")))
     val idle = lost.copy(pauseMs = 0, repeatedTasks = 0)
-    assert(kind(record(_, 2100, ms = skewed, weather = idle)).contains(SlowEpochs.Straggler))
+    assert(kind(record(_, 2100, ms = skewed, health = idle)).contains(SlowEpochs.Straggler))
   }
 
   test("the gate is told with the part of it that took most") {

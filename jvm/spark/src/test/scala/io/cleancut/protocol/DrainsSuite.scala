@@ -13,7 +13,7 @@ class DrainsSuite extends AnyFunSuite {
 
   /** For how many milliseconds stragglers are let go on, to the nearest hundred. */
   private def letMs(drains: Drains, capture: Capture): Int =
-    (0 to 20000 by 100).indexWhere(age => !drains.goesOn(capture, ms(age.toLong))) * 100
+    (0 to 20000 by 100).indexWhere(age => !drains.mayContinue(capture, ms(age.toLong))) * 100
 
   test("an epoch with input is cut as ever") {
     val drains = new Drains

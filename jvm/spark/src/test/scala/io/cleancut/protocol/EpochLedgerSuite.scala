@@ -20,17 +20,17 @@ class EpochLedgerSuite extends AnyFunSuite {
 
   test("an epoch lacks what the cut before it has, until a frame of it comes") {
     val first = new EpochLedger(0, None)
-    assert(!first.isLackingBeside(Left) && first.isHeardOf)
+    assert(!first.lacksOtherThan(Left) && first.mayBeComplete)
     first.open(1, Left)
     first.open(1, Right)
     for (store <- Seq(Left, Right)) first.ack(frame(store, 1, 1))
     val stores = first.close(None).toOption.get
     val epoch = new EpochLedger(1, Some(cut(0, stores: _*)))
-    assert(epoch.isLackingBeside(Left) && !epoch.isHeardOf)
+    assert(epoch.lacksOtherThan(Left) && !epoch.mayBeComplete)
     epoch.hold(2, frame(Left, 2, 2).name)
-    assert(epoch.isLackingBeside(Left) && !epoch.isLackingBeside(Right))
+    assert(epoch.lacksOtherThan(Left) && !epoch.lacksOtherThan(Right))
     epoch.ack(frame(Right, 2, 2))
-    assert(epoch.isHeardOf)
+    assert(epoch.mayBeComplete)
   }
 
   test("an attempt counts when it has reported every store that it opened") {

@@ -49,8 +49,8 @@ class EpochStateSuite extends AnyFunSuite {
       // Nothing of what an earlier run has sealed is sealed again, and neither is one's own.
       val isNew = !state.isSealed && state.sealedBefore.isEmpty
       val isToFollow = state.isUnclaimed || hasDecisions
-      assert(found == (if (isNew && isToFollow) SealBy.AnObject else SealBy.Look))
-      assert(decide(state, Seal(Next))._1.sealBy(hasDecisions) == SealBy.Look)
+      assert(found == (if (isNew && isToFollow) SealBy.SealObject else SealBy.OwnerCheck))
+      assert(decide(state, Seal(Next))._1.sealBy(hasDecisions) == SealBy.OwnerCheck)
     }
   }
 

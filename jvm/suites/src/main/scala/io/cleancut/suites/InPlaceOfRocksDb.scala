@@ -9,9 +9,9 @@ import org.scalatest.Suite
 import io.cleancut.CleancutStateStoreProvider
 
 /**
- * Loads suites that make RocksDB's provider in methods of their own, which no subclass reaches:
- * wherever their classes name that provider, they get this one, and so they do where they expect
- * its name in a message. What they ask of its insides they do not find.
+ * Loads suites that create RocksDB's provider in private methods. References to that provider's
+ * class, and its name in expected messages, are replaced by this provider. Its internals are not
+ * available.
  */
 object InPlaceOfRocksDb {
   private val State = "org.apache.spark.sql.execution.streaming.state"
@@ -36,7 +36,7 @@ object InPlaceOfRocksDb {
 
   private def internalName(name: String): String = name.replace('.', '/')
 
-  /** Loads the class and those inside it by itself, all others through its parent. */
+  /** Loads the class and its nested classes itself, and all other classes through its parent. */
   final private class Loader(suite: String)
       extends ClassLoader(classOf[CleancutStateStoreProvider].getClassLoader) {
 

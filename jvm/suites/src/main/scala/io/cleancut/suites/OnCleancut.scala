@@ -8,12 +8,12 @@ import org.apache.spark.sql.test.SharedSparkSession
 import io.cleancut.{CleancutExtensions, CleancutStateStoreProvider}
 
 /**
- * A suite of Spark's with the provider and the session extension that `cleancut.configure` sets, in
- * place of any provider that its tests ask for.
+ * A suite of Spark with the provider and the session extension that `cleancut.configure` sets,
+ * instead of any provider that its tests set.
  */
 trait OnCleancut extends SharedSparkSession {
 
-  // Some suites ask for their conf while they are made.
+  // Some suites read their configuration in their constructor.
   private def providerClass =
     STATE_STORE_PROVIDER_CLASS.key -> classOf[CleancutStateStoreProvider].getName
 
@@ -22,7 +22,7 @@ trait OnCleancut extends SharedSparkSession {
       .set(providerClass._1, providerClass._2)
       .set(SPARK_SESSION_EXTENSIONS.key, classOf[CleancutExtensions].getName)
 
-  // Many tests wrap themselves into the conf of the provider that they were written for.
+  // Many tests set the provider that they were written for.
   abstract override protected def withSQLConf[T](pairs: (String, String)*)(f: => T): T =
     super.withSQLConf(
       pairs.map(pair => if (pair._1 == providerClass._1) providerClass else pair): _*

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import org.scalatest.{Args, Suite}
 
-/** Runs Spark's own suites on this provider. Exits with 1 unless every applicable test passes. */
+/** Runs Spark's suites on this provider. Exits with 1 unless every applicable test passes. */
 object RunSuites {
 
   def main(args: Array[String]): Unit = {
@@ -15,7 +15,7 @@ object RunSuites {
     println()
     tallies.foreach(tally => println(tally.summary))
     for (tally <- tallies; test <- tally.failed) println(s"FAILED ${tally.suite}: $test")
-    // Not only a return code: Spark leaves threads behind that would keep the process alive.
+    // An explicit exit: Spark's non-daemon threads would keep the process alive.
     sys.exit(if (tallies.exists(_.failed.nonEmpty)) 1 else 0)
   }
 
@@ -28,7 +28,7 @@ object RunSuites {
       if (!status.succeeds() && tally.failed.isEmpty)
         tally.fail("(the suite)", "It did not succeed, but no test failed.", None)
     } catch {
-      // ScalaTest takes a class that does not fit for an abort of the whole run.
+      // ScalaTest aborts the run if a class does not fit.
       case e @ (NonFatal(_) | _: LinkageError) =>
         tally.fail("(the suite)", "It could not run.", Some(e))
     }

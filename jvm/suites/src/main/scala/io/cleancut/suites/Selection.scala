@@ -2,13 +2,12 @@ package io.cleancut.suites
 
 import org.scalatest.{DynaTags, Filter, Suite}
 
-/** What to run: suites by name, all when none is named, and tests by a part of their name. */
+/** The suites to run, all if none is named, and a part of test names. */
 final case class Selection(suites: Seq[Class[_ <: Suite]], part: String) {
 
   /**
-   * Lets through the selected tests of a suite but for those listed as not applicable. Throws
-   * IllegalArgumentException when a listed test does not exist, so that the list cannot outlive
-   * what it lists.
+   * Selects the tests of a suite, except for those listed as not applicable. Throws
+   * IllegalArgumentException if a listed test does not exist, so that the list stays up to date.
    */
   def filter(suite: Suite): Filter = {
     val listed = NotApplicable.all.filter(_.suite == suite.suiteName).map(_.test).toSet
@@ -33,21 +32,21 @@ object Selection {
   private val Ignored = "org.scalatest.Ignore"
 
   /**
-   * From `[suite ...] [-z part]`. A name that no suite here has, but a class of Spark's that some
-   * extend, stands for all of these. Throws IllegalArgumentException for any other.
+   * Parses `[suite ...] [-z part]`. The name of a Spark class that some suites extend selects all
+   * of these suites. Throws IllegalArgumentException for other unknown names.
    */
   def parse(args: Seq[String]): Selection = {
     val (names, rest) = args.span(_ != "-z")
     require(rest.isEmpty || rest.size == 2, "Usage: [suite ...] [-z part of a test's name]")
-    val own = Suites.all.map(suite => suite.getSimpleName -> Seq[Class[_ <: Suite]](suite)).toMap
-    val known = extended ++ own
+    val byName = Suites.all.map(suite => suite.getSimpleName -> Seq[Class[_ <: Suite]](suite)).toMap
+    val known = extended ++ byName
     val unknown = names.filterNot(known.contains) ++
-      NotApplicable.all.map(_.suite).filterNot(own.contains)
+      NotApplicable.all.map(_.suite).filterNot(byName.contains)
     def listed(names: Iterable[String]) = names.toSeq.distinct.sorted.mkString(", ")
     require(
       unknown.isEmpty,
-      s"Unknown: ${listed(unknown)}.\nKnown: ${listed(own.keys)}.\n" +
-        s"Known for all that extend it: ${listed(extended.keySet -- own.keySet)}."
+      s"Unknown: ${listed(unknown)}.\nKnown: ${listed(byName.keys)}.\n" +
+        s"Known for all that extend it: ${listed(extended.keySet -- byName.keySet)}."
     )
     val suites = if (names.isEmpty) Suites.all else names.flatMap(known).distinct
     Selection(suites, rest.drop(1).mkString)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.CleancutStateStoreProvider
 
-/** A suite of state variables, which makes its stores by itself. */
+/** A suite of state variables, which creates its stores itself. */
 trait StateVariables extends StateVariableSuiteBase with OnCleancut {
 
   override def newStoreProviderWithStateVariable(

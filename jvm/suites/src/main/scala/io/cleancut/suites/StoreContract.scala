@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.cleancut.CleancutStateStoreProvider
 
-/** What Spark tests of both of its own providers. */
+/** Spark's tests of both of its providers. */
 class StateStoreContractSuite extends StateStoreSuiteBase[CleancutStateStoreProvider] {
   import StateStoreContractSuite._
 
@@ -106,6 +106,6 @@ class StateStoreContractSuite extends StateStoreSuiteBase[CleancutStateStoreProv
 }
 
 private object StateStoreContractSuite {
-  // As many as in Spark's own subclasses.
+  // The same numbers as in Spark's subclasses.
   val BatchesToRetain = 2
 }

@@ -10,8 +10,8 @@ import org.apache.spark.sql.streaming
 import io.cleancut.CleancutStateStoreProvider
 
 /**
- * Spark's suites that run here, under the names that they have in Spark; and some once more with
- * the checkpoint format that gives each version of a store an id of its own.
+ * Spark's suites that run here, under their names in Spark. Some run again with the checkpoint
+ * format that gives each version of a store an ID.
  *
  * Suites that read files of Spark's source tree cannot run.
  */

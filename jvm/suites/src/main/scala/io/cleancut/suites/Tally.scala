@@ -3,7 +3,7 @@ package io.cleancut.suites
 import org.scalatest.Reporter
 import org.scalatest.events._
 
-/** Prints each test of one suite as it ends, and counts how they ended. */
+/** Prints the result of each test of one suite, and counts results. */
 final class Tally(val suite: String) extends Reporter {
 
   private val reasons =

@@ -6,18 +6,18 @@ import java.nio.file.{Files, Path}
 
 import scala.jdk.CollectionConverters._
 
-/** Runs a benchmark in a JVM of its own, with the options and the class path of this one. */
+/** Runs a benchmark in a separate JVM, with the options and the class path of this one. */
 object ChildJvm {
 
   /**
-   * The tab separated fields of the lines that it printed.
+   * The tab-separated fields of its output lines.
    *
    * @param bench
-   *   the object with the main method
+   *   object with the main method
    * @param options
-   *   of the JVM, besides those of this one
+   *   JVM options, in addition to those of this JVM
    * @param classes
-   *   go before the class path of this one
+   *   directories that precede the class path of this JVM
    */
   def run(
       bench: AnyRef,
@@ -43,6 +43,6 @@ object ChildJvm {
     } finally Files.delete(said)
   }
 
-  /** Lines of a JVM's errors that are shown where it fails. */
+  /** Lines of standard error that are shown after a failure. */
   private val Said = 40
 }

@@ -13,7 +13,9 @@ object Directories {
     finally files.close()
   }
 
-  /** A file that a background thread deletes meanwhile is as good as deleted. */
+  /**
+   * Deletes a directory. A file that a background thread deletes concurrently counts as deleted.
+   */
   def deleteBelow(directory: Path): Unit = {
     val files = Files.walk(directory)
     try files.sorted(Comparator.reverseOrder()).forEach(f => f.toFile.delete(): Unit)

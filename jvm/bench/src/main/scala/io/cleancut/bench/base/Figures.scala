@@ -1,20 +1,19 @@
 package io.cleancut.bench.base
 
-/** An estimate, and where the true value is with 95 %. */
+/** An estimate with its 95 % confidence interval. */
 final case class Interval(low: Double, estimate: Double, high: Double)
 
-/** How figures are condensed and shown. */
+/** Statistics and formatting of measurements. */
 object Figures {
   def median(all: Seq[Long]): Long = all.sorted.apply(all.size / 2)
 
-  /** Nearest rank: a value that was really measured. */
+  /** Nearest rank: a value that was measured. */
   def percentile(all: Seq[Long], percent: Int): Long =
     all.sorted.apply(Math.ceil(all.size * percent / 100.0).toInt - 1)
 
   /**
-   * The median of the means of any two, and Wilcoxon's interval around it (Hodges and Lehmann,
-   * 1963). A neighbour of the machine that takes its caches for a while does not move it, as it
-   * does a mean.
+   * The Hodges-Lehmann estimate (1963) with Wilcoxon's confidence interval. Unlike a mean, it is
+   * robust against periods in which another process uses the caches.
    */
   def interval(all: Seq[Double]): Interval = {
     val n = all.size

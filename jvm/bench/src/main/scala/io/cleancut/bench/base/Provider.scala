@@ -1,10 +1,10 @@
 package io.cleancut.bench.base
 
 /**
- * A provider and its settings, as they are compared.
+ * A provider with its settings in a comparison.
  *
  * @param classes
- *   where its classes lie, if not on the class path of this process
+ *   directory of its classes, if they are not on the class path of this process
  */
 final case class Provider(
     name: String,
@@ -13,7 +13,7 @@ final case class Provider(
     classes: Option[String] = None
 ) {
 
-  /** What a session needs to run on it. */
+  /** The configuration of a session that uses it. */
   def confs: Map[String, String] = settings + (Provider.ClassKey -> className)
 }
 
@@ -26,23 +26,25 @@ object Provider {
   val Cleancut: Provider =
     Provider("Cleancut", "io.cleancut.CleancutStateStoreProvider", Map.empty)
 
-  /** As `cleancut.configure` sets it up. */
+  /** The provider as `cleancut.configure` sets it up. */
   val Configured: Provider =
     Cleancut.copy(settings = Map(FilesKey -> "io.cleancut.CleancutCheckpointFileManager"))
 
-  /** Another build of this provider, such as the one before a change. */
+  /** Another build of this provider, for example before a change. */
   def before(classes: String): Provider =
     Cleancut.copy(name = "before", classes = Some(classes))
 
   val Hdfs: Provider = Provider("HDFS-backed", s"$State.HDFSBackedStateStoreProvider", Map.empty)
 
-  /** RocksDB in all four settings: with a changelog or whole files, with row counts or without. */
+  /**
+   * RocksDB in all four settings: with changelogs or full snapshots, with or without row counts.
+   */
   val Rocks: Seq[Provider] = for {
     changelog <- Seq(true, false)
     tracking <- Seq(true, false)
   } yield rocks(changelog, tracking)
 
-  /** RocksDB in the settings that are quickest in a whole query. */
+  /** RocksDB in the settings that are fastest in a complete query. */
   val RocksForQueries: Seq[Provider] = Rocks.filter(!_.name.contains("no changelog"))
 
   private def rocks(changelog: Boolean, tracking: Boolean): Provider = Provider(

@@ -15,15 +15,15 @@ import io.cleancut.CleancutExtensions
 import io.cleancut.conf.Keys
 
 /**
- * What the modes cost a query that no task holds up, in CPU time of its tasks: against the same
- * query in a session that cannot capture. Modes and this one take turns in an order that is drawn,
- * an epoch of as many rows each. One query goes through all modes: two queries that are alike, in
- * one JVM, may differ by more than is looked for, throughout.
+ * CPU time of tasks in each mode for a query without stragglers, compared with the same query in a
+ * session without capture. The modes and this session take turns in random order, with one epoch of
+ * the same size each. One query runs in all modes: two equal queries in one JVM may differ
+ * permanently by more than the effect to measure.
  *
- * Prints `subject<TAB>turn<TAB>nanoseconds`, and `<subject>, rows in flight<TAB>0<TAB>rows` at the
- * most behind any epoch.
+ * Prints `subject<TAB>turn<TAB>nanoseconds`, and `<subject>, in-flight rows<TAB>0<TAB>rows`, the
+ * maximum after any epoch.
  *
- * Arguments: partitions, slots, rows of an epoch, keys, turns, seed.
+ * Arguments: partitions, slots, rows per epoch, keys, turns, seed.
  */
 object CaptureCostBench {
   private val WarmUps = 8
@@ -47,18 +47,18 @@ object CaptureCostBench {
       turn,
       if (subject == Off) off.epoch(CaptureSubject.Aligned) else on.epoch(subject)
     )
-    // Spark tells its listeners later.
+    // Spark notifies its listeners asynchronously.
     Thread.sleep(BusPauseMs)
     for ((subject, turn, epoch) <- ran if turn >= 0)
       println(s"$subject\t$turn\t${cpu.of(epoch.runId, epoch.number)}")
     for ((subject, epochs) <- ran.groupMap(_._1)(_._3))
-      println(s"$subject, rows in flight\t0\t${epochs.map(_.inFlight).max}")
+      println(s"$subject, in-flight rows\t0\t${epochs.map(_.inFlight).max}")
     Seq(off, on).foreach(_.close())
     plain.stop()
     System.exit(0)
   }
 
-  /** Another session of the same Spark, with the extension that the first has not. */
+  /** Another session of the same Spark application, with the extension that the first one lacks. */
   private def extended(): SparkSession = {
     SparkSession.clearActiveSession()
     SparkSession.clearDefaultSession()
@@ -68,10 +68,10 @@ object CaptureCostBench {
   }
 }
 
-/** An epoch that has ended, with the rows that it left in flight. */
+/** A finished epoch with its number of in-flight rows. */
 final private case class TurnEpoch(runId: String, number: Int, inFlight: Long)
 
-/** An aggregation that waits for its turn. */
+/** An aggregation that runs one epoch per turn. */
 final private class TurnQuery(session: SparkSession, partitions: Int, rows: Int, keys: Int) {
   import TurnQuery._
 
@@ -87,16 +87,16 @@ final private class TurnQuery(session: SparkSession, partitions: Int, rows: Int,
   private val query: StreamingQuery = run.start(_ => totals)
   private var epochs = 0
 
-  /** The tasks make its rows themselves, each from where it begins. */
+  /** Runs an epoch. The tasks generate its rows from their start offsets. */
   def epoch(mode: String): TurnEpoch = {
-    // What a query runs in is there from its first epoch on.
+    // The environment of a query exists from its first epoch on.
     if (epochs > 0) run.set(Keys.Mode.name, mode)
     input.addData((0 until partitions).map(i => epochs.toLong * rows + i * eachHas))
     query.processAllAvailable()
     val ended = query.lastProgress
-    require(ended.batchId == epochs, s"epoch ${ended.batchId} came in the place of $epochs")
+    require(ended.batchId == epochs, s"epoch ${ended.batchId} ran instead of $epochs")
     val captures = epochs > 0 && mode != CaptureSubject.Aligned
-    require(CaptureRun.hasChannels(ended) == captures, s"mode $mode is not what epoch $epochs had")
+    require(CaptureRun.hasChannels(ended) == captures, s"epoch $epochs did not run in mode $mode")
     epochs += 1
     TurnEpoch(query.runId.toString, epochs - 1, CaptureRun.inFlight(ended))
   }
@@ -132,8 +132,8 @@ final private class CpuByEpoch extends SparkListener {
   }
 
   override def onTaskEnd(task: SparkListenerTaskEnd): Unit =
-    for (of <- Option(epochs.get(task.stageId)); metrics <- Option(task.taskMetrics))
-      spent.computeIfAbsent(of, _ => new LongAdder).add(metrics.executorCpuTime)
+    for (stage <- Option(epochs.get(task.stageId)); metrics <- Option(task.taskMetrics))
+      spent.computeIfAbsent(stage, _ => new LongAdder).add(metrics.executorCpuTime)
 
   private val BatchKey = "streaming.sql.batchId"
 }

@@ -18,10 +18,10 @@ import io.cleancut.CleancutSeal
 import io.cleancut.bench.base.Directories
 
 /**
- * One query on one subject, with a sink that seals where there is something to seal.
+ * One query on one subject, with a sink that seals if the subject is Cleancut.
  *
  * @param keepsRows
- *   whether it keeps all that it is given, for [[output]]; of many large epochs no heap is left
+ *   whether the sink keeps all rows for [[output]]; many large epochs would fill the heap
  */
 final class CaptureRun(
     session: SparkSession,
@@ -32,7 +32,7 @@ final class CaptureRun(
 ) {
   private val checkpoint = CaptureRun.temporary()
   private val rows = new ConcurrentLinkedQueue[Row]
-  // A query has one of its own.
+  // Each query has a separate directory.
   @volatile private var running = session
   (subject.confs + ("spark.sql.shuffle.partitions" -> partitions.toString))
     .foreach { case (key, value) => session.conf.set(key, value) }
@@ -43,10 +43,10 @@ final class CaptureRun(
     .foreachBatch(sink _)
     .start()
 
-  /** All rows that came out, in no order. */
+  /** All output rows, unordered. */
   def output: Seq[Row] = rows.asScala.toSeq
 
-  /** Changes a setting of the query that runs, for its epochs to come. */
+  /** Changes a setting of the running query for later epochs. */
   def set(key: String, value: String): Unit = running.conf.set(key, value)
 
   def close(): Unit = Directories.deleteBelow(checkpoint)
@@ -63,18 +63,18 @@ final class CaptureRun(
 
 object CaptureRun {
 
-  /** Rows that the cut of an epoch left in flight. */
+  /** In-flight rows of an epoch's cut. */
   def inFlight(progress: StreamingQueryProgress): Long =
     progress.stateOperators.filter(isOfChannels).map(_.numRowsTotal).sum
 
-  /** Whether rows might have stayed in flight, or some were from before. */
+  /** Whether rows could stay in flight, or in-flight rows of an earlier epoch existed. */
   def hasChannels(progress: StreamingQueryProgress): Boolean =
     progress.stateOperators.exists(isOfChannels)
 
   private def isOfChannels(operator: StateOperatorProgress): Boolean =
     operator.operatorName == "cleancutInFlight"
 
-  /** How long it took at most from the order that a task be overtaken until its rows were kept. */
+  /** Longest time from the request to overtake a task until its rows were stored. */
   def barrierToCaptureMs(progress: StreamingQueryProgress): Long = progress.stateOperators
     .flatMap(_.customMetrics.asScala.collect {
       case (name, ms) if name.startsWith("barrierToCaptureMs") => ms.toLong
@@ -82,12 +82,12 @@ object CaptureRun {
     .maxOption
     .getOrElse(0L)
 
-  /** What the sessions of these runs have in common. */
+  /** Common configuration of the sessions. */
   def session(master: String): SparkSession.Builder = SparkSession
     .builder()
     .master(master)
     .config("spark.driver.host", "127.0.0.1")
-    // Where there are executors: the functions of these queries.
+    // Executors load the functions of these queries from here.
     .config("spark.executor.extraClassPath", ManagementFactory.getRuntimeMXBean.getClassPath)
     .config("spark.ui.enabled", "false")
     .config("spark.sql.adaptive.enabled", "false")

@@ -2,7 +2,7 @@ package io.cleancut.bench.capture
 
 import io.cleancut.bench.base.Provider
 
-/** A way to run a query that has rows in flight, or none. */
+/** A configuration under which a query runs, with or without in-flight rows. */
 final case class CaptureSubject(name: String, confs: Map[String, String], isCleancut: Boolean)
 
 object CaptureSubject {

@@ -2,28 +2,30 @@ package io.cleancut.bench.capture
 
 import io.cleancut.bench.base.{ChildJvm, Figures, Interval}
 
-/** What capture does for a query with a slow key, and what it costs one without, as Markdown. */
+/**
+ * Effect of capture on a query with a slow key, and its cost for a query without one, as Markdown.
+ */
 object CompareCapture {
 
   /**
    * @param slots
-   *   tasks at a time, of all executors together
+   *   concurrent tasks of all executors together
    * @param executors
-   *   of the query with a slow key; none is the driver itself
+   *   executors of the query with a slow key; 0 runs it in the driver
    * @param slowMs
-   *   what a row of the slow key takes, of one run each
+   *   milliseconds per row of the slow key, one run for each value
    * @param rowMs
-   *   what any other row takes
+   *   milliseconds per row of the other keys
    * @param costRows
-   *   of an epoch of the query without a slow key
+   *   rows per epoch of the query without a slow key
    * @param costKeys
-   *   among which these are divided
+   *   number of keys of these rows
    * @param pairs
-   *   of epochs, of all JVMs together
+   *   pairs of epochs, of all JVMs together
    * @param forks
-   *   JVMs in which it runs, one after the other
+   *   number of JVMs, one after the other
    * @param parts
-   *   what is run
+   *   parts of the benchmark to run
    */
   final case class Options(
       partitions: Int = 20,
@@ -47,7 +49,7 @@ object CompareCapture {
 
   object Options {
 
-    /** From `key=value`; what is not given has its default. */
+    /** Parses `key=value` pairs; missing keys have their defaults. */
     def parse(named: Map[String, String]): Options = {
       val usual = Options()
       def number(key: String, default: Int) = named.get(key).fold(default)(_.toInt)
@@ -93,10 +95,10 @@ object CompareCapture {
       ChildJvm.run(SlowKeyBench, Seq(master, o.timeout) ++ sizes).collect {
         case Array(subject, figure, number) => (subject, figure, number.toLong)
       }
-    val found = lines.groupMap(line => (line._1, line._2))(_._3)
-    val base = Figures.median(found((SlowKeyBench.WithoutSlowKey, "epoch")))
+    val figures = lines.groupMap(line => (line._1, line._2))(_._3)
+    val base = Figures.median(figures((SlowKeyBench.WithoutSlowKey, "epoch")))
     val rows = lines.map(_._1).distinct.map { subject =>
-      val epochs = found((subject, "epoch"))
+      val epochs = figures((subject, "epoch"))
       val p50 = Figures.median(epochs)
       Seq(
         subject,
@@ -104,18 +106,18 @@ object CompareCapture {
         Figures.time(Figures.percentile(epochs, 90)),
         Figures.time(epochs.max),
         Figures.ratio(base, p50),
-        found((subject, "rows in flight")).count(_ > 0).toString,
-        found((subject, "rows in flight")).max.toString,
-        Figures.time(found((subject, "capture")).max),
-        Figures.time(found((subject, "drain")).sum)
+        figures((subject, "in-flight rows")).count(_ > 0).toString,
+        figures((subject, "in-flight rows")).max.toString,
+        Figures.time(figures((subject, "capture")).max),
+        Figures.time(figures((subject, "drain")).sum)
       )
     }
     val header = Seq("mode", "epoch, p50", "p90", "max", "over one without the slow key") ++
       Seq(
-        "epochs with rows in flight",
-        "rows at most",
+        "epochs with in-flight rows",
+        "max rows",
         "barrier to capture, max",
-        "until none are left"
+        "until all are processed"
       )
     Figures.table(header, rows)
   }
@@ -126,31 +128,31 @@ object CompareCapture {
       val arguments = (sizes :+ seed).map(_.toString)
       ChildJvm.run(CaptureCostBench, arguments, AllOfTheHeap)
     }
-    val found = lines
+    val samples = lines
       .collect { case Array(subject, _, number) => subject -> number.toLong }
       .groupMap(_._1)(_._2)
     def more(subject: String, than: String): String = {
-      val pairs = found(subject).zip(found(than))
+      val pairs = samples(subject).zip(samples(than))
       val Interval(low, estimate, high) =
-        Figures.interval(pairs.map { case (own, other) => own.toDouble / other })
+        Figures.interval(pairs.map { case (subjectNs, other) => subjectNs.toDouble / other })
       f"${percent(estimate)}%.1f %% (${percent(low)}%.1f to ${percent(high)}%.1f)"
     }
     val aligned = CaptureSubject.Aligned
     val rows = CaptureSubject.modes.map { mode =>
       Seq(
         mode,
-        Figures.time(Figures.median(found(mode))),
+        Figures.time(Figures.median(samples(mode))),
         more(mode, CaptureCostBench.Off),
         if (mode == aligned) "" else more(mode, aligned),
-        found(s"$mode, rows in flight").max.toString
+        samples(s"$mode, in-flight rows").max.toString
       )
     }
     val header = Seq("mode", "CPU time of an epoch", "more than without capture") ++
-      Seq(s"more than $aligned", "rows in flight")
+      Seq(s"more than $aligned", "in-flight rows")
     Figures.table(header, rows)
   }
 
-  // That no task pays for a page that is new.
+  // Rows before the measurement, so that no task pays for new pages.
   private val AllOfTheHeap = Seq("-Xms6g", "-XX:+AlwaysPreTouch")
 
   private def percent(ratio: Double): Double = (ratio - 1) * 100

@@ -9,16 +9,16 @@ import org.apache.spark.sql.streaming.{OutputMode, StreamingQueryProgress}
 import io.cleancut.bench.base.Directories
 
 /**
- * Times the epochs of a query with a slow key in each mode and on RocksDB, and without the slow key
- * before. A run takes all of its input, an epoch a file, and then what is left in flight. Fails if
- * the outputs differ, or rows of a key came out of order.
+ * Times the epochs of a query with a slow key in each mode and on RocksDB, and first without the
+ * slow key. A run processes all of its input, one file per epoch, and then the in-flight rows.
+ * Fails if the outputs differ, or if rows of a key are out of order.
  *
- * Prints `subject<TAB>figure<TAB>number`: `epoch`, nanoseconds of an epoch with input, but for the
- * first two; `rows in flight` behind each of them, and `capture`, nanoseconds from the barrier to
- * it; `drain`, nanoseconds of all epochs without.
+ * Prints `subject<TAB>figure<TAB>number`: `epoch`, nanoseconds of an epoch with input, except for
+ * the first two; `in-flight rows` after each of these epochs; `capture`, nanoseconds from the
+ * barrier to the stored rows; `drain`, nanoseconds of all epochs without input.
  *
- * Arguments: Spark's master, timeout of mode auto, partitions, rows of an epoch, epochs,
- * milliseconds of a slow row and of another one.
+ * Arguments: Spark's master, timeout of mode auto, partitions, rows per epoch, epochs, milliseconds
+ * per row of the slow key and of other keys.
  */
 object SlowKeyBench {
   private val WarmUps = 2
@@ -34,13 +34,13 @@ object SlowKeyBench {
       CaptureSubject.modes.map(CaptureSubject.mode(_, timeout = args(1))) :+ CaptureSubject.Rocks
     try {
       val usual = subjects.head.copy(name = WithoutSlowKey)
-      // Once for the compilers of the JVM, which would make the first look slow.
-      taken(spark, usual, slow.copy(slowMs = 0, rowMs = 0), input, partitions, _ => ())
-      val expected = taken(spark, usual, slow.copy(slowMs = 0), input, partitions, println)
+      // One run for the JIT compiler, which would make the first subject look slow.
+      runToEnd(spark, usual, slow.copy(slowMs = 0, rowMs = 0), input, partitions, _ => ())
+      val expected = runToEnd(spark, usual, slow.copy(slowMs = 0), input, partitions, println)
       require(expected.size == slow.rows * slow.epochs, s"${expected.size} rows came out")
       for (subject <- subjects) {
-        val found = taken(spark, subject, slow, input, partitions, println)
-        require(found == expected, s"the output of ${subject.name} differs")
+        val actual = runToEnd(spark, subject, slow, input, partitions, println)
+        require(actual == expected, s"the output of ${subject.name} differs")
       }
     } finally {
       spark.stop()
@@ -51,13 +51,16 @@ object SlowKeyBench {
 
   private def session(master: String): SparkSession = CaptureRun
     .session(master)
-    // Epochs that only take up what is in flight may be many more than Spark remembers.
+    // Epochs without input may be more than Spark retains by default.
     .config("spark.sql.streaming.numRecentProgressUpdates", "100000")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .getOrCreate()
 
-  /** Runs the query to the end of its input; its output, as it must be whatever was in flight. */
-  private def taken(
+  /**
+   * Runs the query to the end of its input, and returns its output, which must not depend on
+   * in-flight rows.
+   */
+  private def runToEnd(
       spark: SparkSession,
       subject: CaptureSubject,
       query: SlowKeyQuery,
@@ -76,14 +79,14 @@ object SlowKeyBench {
     running.stop()
     for (epoch <- full.drop(WarmUps)) {
       say(s"${subject.name}\tepoch\t${nanos(epoch)}")
-      say(s"${subject.name}\trows in flight\t${CaptureRun.inFlight(epoch)}")
+      say(s"${subject.name}\tin-flight rows\t${CaptureRun.inFlight(epoch)}")
       say(
         s"${subject.name}\tcapture\t${MILLISECONDS.toNanos(CaptureRun.barrierToCaptureMs(epoch))}"
       )
     }
     say(s"${subject.name}\tdrain\t${empty.map(nanos).sum}")
     run.close()
-    // The number before each row tells the order within its key.
+    // The preceding number of each row shows the order within its key.
     run.output.map((row: Row) => row.toString).sorted
   }
 

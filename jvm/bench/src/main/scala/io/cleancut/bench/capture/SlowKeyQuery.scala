@@ -6,32 +6,32 @@ import java.nio.file.attribute.FileTime
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
-/** A row of a key, in the order of its number. */
+/** A row of a key, ordered by its number. */
 final case class KeyedRow(key: Long, number: Long)
 
-/** What a row was turned into: `before` is the last number of its key until then. */
+/** An output row: `before` is the preceding number of its key. */
 final case class PassedRow(key: Long, number: Long, before: Long)
 
 /**
- * The input and the query of [[SlowKeyBench]]: half of the rows are of key 0, hence in one
- * partition, and each of them takes its time.
+ * The input and the query of [[SlowKeyBench]]: half of the rows have key 0, and so one partition,
+ * and each of them is slow.
  *
  * @param slowMs
- *   what a row of key 0 takes
+ *   milliseconds per row of key 0
  * @param rowMs
- *   what every other row takes
+ *   milliseconds per row of the other keys
  */
 final case class SlowKeyQuery(rows: Int, epochs: Int, slowMs: Int, rowMs: Int) {
   import SlowKeyQuery._
 
-  /** A file for each epoch. */
+  /** Writes one file for each epoch. */
   def write(input: Path): Unit = for (epoch <- 0 until epochs) {
     val lines = (0 until rows).map { i =>
       val key = if (i % 2 == 0) 0 else 1 + i % Keys
       s"$key,${epoch * rows + i}\n"
     }
     val file = Files.writeString(input.resolve(f"$epoch%05d.csv"), lines.mkString)
-    // Spark takes files in the order of their modification times.
+    // Spark reads files in the order of their modification times.
     Files.setLastModifiedTime(file, FileTime.fromMillis(FirstFileMs + epoch * 1000L))
     ()
   }

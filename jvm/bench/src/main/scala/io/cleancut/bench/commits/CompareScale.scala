@@ -2,10 +2,10 @@ package io.cleancut.bench.commits
 
 import io.cleancut.bench.base.{ChildJvm, Figures}
 
-/** How the coordinator fares with many stores, as Markdown. */
+/** Scale of the coordinator with many stores, as Markdown. */
 object CompareScale {
 
-  /** A query of so many stores, on a store that takes so long for a request. */
+  /** A query with a number of stores, on an object store with a request latency. */
   final private case class Case(
       executors: Int,
       partitions: Int,
@@ -21,22 +21,22 @@ object CompareScale {
     }
   }
 
-  /** For the objects of the store, which lie beside the heap. */
+  /** Off-heap memory of the objects in the store. */
   private val Objects = "14g"
 
   private val header = Seq(
     "executors",
     "partitions",
-    "stores of each",
+    "stores per partition",
     "format",
     "in-flight rows",
     "deltas",
     "delay",
-    "frames a second",
-    "gate",
+    "frames per second",
+    "commit",
     "CPU",
-    "of the driver",
-    "of the gate",
+    "driver CPU",
+    "commit CPU",
     "tick",
     "wait for the lock",
     "minimum",
@@ -45,18 +45,18 @@ object CompareScale {
     "cut",
     "heap",
     "read of a cut",
-    "by an executor",
-    "its requests",
+    "read by an executor",
+    "requests of the read",
     "frames",
     "load",
-    "its requests"
+    "requests of the load"
   )
 
   /**
    * @param partitions
-   *   the numbers to take, with four stores each
+   *   numbers of partitions, with four stores each
    * @param chains
-   *   the deltas between two bases, which is the most that a chain has beside its base
+   *   numbers of deltas between two bases, which is the longest chain
    * @param inFlight
    *   whether there are in-flight rows
    */
@@ -83,30 +83,30 @@ object CompareScale {
       .run(ScaleBench, one.arguments, Seq(s"-XX:MaxDirectMemorySize=$Objects"))
       .collect { case Array(figure, _, number) => figure -> number.toLong }
       .groupMap(_._1)(_._2)
-    val found = all.map { case (figure, numbers) => figure -> Figures.median(numbers) }
+    val medians = all.map { case (figure, numbers) => figure -> Figures.median(numbers) }
     val parameters = Seq(one.executors, one.partitions, one.stores, one.format)
     parameters.map(_.toString) ++ Seq(
       if (one.hasInFlight) "yes" else "no",
       one.chain.toString,
       s"${one.delayMs} ms",
-      found("frames a second").toString,
-      Figures.time(found("gate, ns")),
-      Figures.time(found("CPU, ns")),
-      Figures.time(found("CPU of the driver, ns")),
-      Figures.time(found("CPU of the gate, ns")),
-      Figures.time(found("tick, ns")),
-      Figures.time(found("longest wait for the lock, ns")),
+      medians("frames per second").toString,
+      Figures.time(medians("commit, ns")),
+      Figures.time(medians("CPU, ns")),
+      Figures.time(medians("driver CPU, ns")),
+      Figures.time(medians("commit CPU, ns")),
+      Figures.time(medians("tick, ns")),
+      Figures.time(medians("longest wait for the lock, ns")),
       Figures.time(all("longest wait for the lock, ns").min),
-      found("segments and pages").toString,
-      found("other requests").toString,
-      megabytes(found("cut, bytes")),
-      megabytes(found("heap, bytes")),
-      Figures.time(found("read of a cut, ns")),
-      Figures.time(found("read by an executor, ns")),
-      found("requests of an executor").toString,
-      found("frames").toString,
-      Figures.time(found("load, ns")),
-      found("requests of loads").toString
+      medians("segments and pages").toString,
+      medians("other requests").toString,
+      megabytes(medians("cut, bytes")),
+      megabytes(medians("heap, bytes")),
+      Figures.time(medians("read of a cut, ns")),
+      Figures.time(medians("read by an executor, ns")),
+      medians("requests of an executor").toString,
+      medians("frames").toString,
+      Figures.time(medians("load, ns")),
+      medians("requests of loads").toString
     )
   }
 

@@ -3,8 +3,8 @@ package io.cleancut.bench.commits
 import io.cleancut.coordinator.QueryCoordinator
 
 /**
- * A thread that takes the lock of a coordinator once a millisecond, and ticks as the driver does.
- * Figures are of the time since the last call of [[figures]].
+ * A thread that takes the lock of a coordinator once a millisecond, and calls `tick` as the driver
+ * does. Figures cover the time since the last call of [[figures]].
  */
 final class LockWatch(cuts: QueryCoordinator) {
   private val ticks = Array.newBuilder[Long]
@@ -37,18 +37,18 @@ final class LockWatch(cuts: QueryCoordinator) {
   /** The longest wait for the lock, and the median duration of a tick. */
   def figures(): Seq[(String, Long)] = synchronized {
     val sorted = ticks.result().sorted
-    val found = Seq(
+    val result = Seq(
       "longest wait for the lock, ns" -> longestNs,
       "tick, ns" -> sorted.lift(sorted.length / 2).getOrElse(0L)
     )
     ticks.clear()
     longestNs = 0L
-    found
+    result
   }
 }
 
 object LockWatch {
 
-  /** Milliseconds from one tick to the next. */
+  /** Milliseconds between two ticks. */
   private val TickEvery = 10
 }

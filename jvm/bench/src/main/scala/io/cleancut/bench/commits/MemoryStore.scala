@@ -24,12 +24,11 @@ import io.cleancut.objectstore.{
 }
 
 /**
- * Objects in memory, where each request takes so long that it is as if they were elsewhere. They
- * are beside the heap: a large array takes whole regions of G1, so that what is used of a heap with
- * such objects says little of all the rest.
+ * Objects in memory, with a configured latency per request. The objects are outside the heap: large
+ * arrays occupy complete G1 regions and would dominate measurements of the heap.
  *
  * @param delayMs
- *   of each request; may be changed at any time
+ *   latency of each request; may be changed at any time
  */
 final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
   import MemoryStore._
@@ -50,14 +49,14 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
     write(RequestKind.Create, body)
     Option(objects.putIfAbsent(key.name, Stored.of(body, Some(token))))
-      .fold[CreateResult](CreateResult.Created)(found => CreateResult.Exists(found.token))
+      .fold[CreateResult](CreateResult.Created)(existing => CreateResult.Exists(existing.token))
   }
 
   override def get(key: ObjectKey): Option[Array[Byte]] = {
     request(RequestKind.Get)
-    val found = Option(objects.get(key.name)).map(of => of.slice(0, of.size))
-    found.foreach(body => receivedBytes.add(body.length.toLong))
-    found
+    val body = Option(objects.get(key.name)).map(stored => stored.slice(0, stored.size))
+    body.foreach(bytes => receivedBytes.add(bytes.length.toLong))
+    body
   }
 
   override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult =
@@ -83,15 +82,15 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
   }
 
   override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] = {
-    val found = objects
+    val names = objects
       .tailMap(prefix.name, true)
       .asScala
       .iterator
       .takeWhile(_._1.startsWith(prefix.name))
       .map { case (name, stored) => info(name, stored) }
       .toSeq
-    (0 to found.size / PageSize).foreach(_ => request(RequestKind.ListPage))
-    found.iterator
+    (0 to names.size / PageSize).foreach(_ => request(RequestKind.ListPage))
+    names.iterator
   }
 
   override def delete(keys: Seq[ObjectKey]): Unit = keys.grouped(PageSize).foreach { some =>
@@ -101,10 +100,10 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
 
   override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = 0
 
-  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = unused("listLevel")
+  override def listLevel(prefix: ObjectPrefix): Iterator[Listed] = unsupported("listLevel")
 
   override def upload(key: ObjectKey, partBytes: Int, token: WriterToken): MultipartUpload =
-    unused("upload")
+    unsupported("upload")
 
   override def counts: RequestCounts = RequestCounts(
     requests.map { case (kind, count) => kind -> KindCounts(count.sum, 0, 0) },
@@ -124,8 +123,8 @@ final class MemoryStore(@volatile var delayMs: Long) extends ObjectStore {
     if (delayMs > 0) Thread.sleep(delayMs)
   }
 
-  private def unused(what: String) =
-    throw new UnsupportedOperationException(s"no benchmark needs $what")
+  private def unsupported(what: String) =
+    throw new UnsupportedOperationException(s"$what is not used by any benchmark")
 }
 
 object MemoryStore {

@@ -20,15 +20,15 @@ import io.cleancut.objectstore.{ObjectKey, RequestKind}
 import io.cleancut.protocol.{Ack, ChannelTask}
 
 /**
- * Takes one query of many stores through the coordinator of its driver: every task opens the stores
- * of its operators and delivers a small frame of each, one operator behind the other as Spark's
- * tasks commit, and the gate writes the cut. As many tasks run at a time as there are executors.
- * Prints one line `figure<TAB>epoch<TAB>number` for each of the last epochs.
+ * Runs one query with many stores through the coordinator of its driver: every task opens the
+ * stores of its operators and delivers a small frame of each, one operator after the other as
+ * Spark's tasks commit, and the commit writes the cut. There are as many concurrent tasks as
+ * executors. Prints one line `figure<TAB>epoch<TAB>number` for each of the last epochs.
  *
- * Arguments: executors, operators × stores of a partition, partitions, deltas between bases,
- * milliseconds that a request of the last epochs takes, checkpoint format of Spark, 1 for in-flight
- * rows. With in-flight rows each task reads a channel, the mode is unaligned, all tasks are
- * overtaken, and each channel keeps rows.
+ * Arguments: executors, operators × stores per partition, partitions, deltas between bases, latency
+ * of a request in the last epochs in milliseconds, Spark's checkpoint format, 1 for in-flight rows.
+ * With in-flight rows each task reads a shuffle input, the mode is unaligned, all tasks are
+ * overtaken, and each shuffle input stores rows.
  */
 object ScaleBench {
   private val Counted = 5
@@ -52,8 +52,10 @@ object ScaleBench {
     for (epoch <- 0 until last) {
       val isCounted = epoch >= last - Counted
       if (isCounted) store.delayMs = delayMs.toLong
-      val found = query.epoch(epoch.toLong)
-      if (isCounted) found.foreach { case (figure, number) => println(s"$figure\t$epoch\t$number") }
+      val figures = query.epoch(epoch.toLong)
+      if (isCounted) figures.foreach { case (figure, number) =>
+        println(s"$figure\t$epoch\t$number")
+      }
     }
     println(s"heap, bytes\t$last\t${heapBytes()}")
     store.delayMs = 0L
@@ -63,19 +65,19 @@ object ScaleBench {
     System.exit(0)
   }
 
-  /** What stays when pages have been written and small frames merged. */
+  /** Heap that is used after pages were written and small frames were merged. */
   private def heapBytes(): Long = {
     val runtime = Runtime.getRuntime
-    val found = for (_ <- 0 until Settling) yield {
+    val sizes = for (_ <- 0 until Settling) yield {
       Thread.sleep(SettleMs)
       System.gc()
       runtime.totalMemory - runtime.freeMemory
     }
-    found.last
+    sizes.last
   }
 }
 
-/** A query whose executors and tasks are only the messages that they send. */
+/** A query whose executors and tasks are simulated by their messages. */
 final class ScaledQuery(
     store: MemoryStore,
     executors: Int,
@@ -104,7 +106,7 @@ final class ScaledQuery(
       }
     )
 
-  /** What the threads of tasks have spent in the driver's own code, which they call. */
+  /** CPU time of task threads in the driver's code, which they call. */
   private val calledNs = new LongAdder
   private val attempts = new AtomicLong
   private val versions = Array.fill(partitions * storesOfPartition)(Option.empty[StateVersion])
@@ -125,27 +127,27 @@ final class ScaledQuery(
     val committed = System.nanoTime()
     val committedCpu = cpuNs()
     val ofTasks = cpuOfTasksNs() - startOfTasks
-    val found = store.counts - before
+    val requests = store.counts - before
     val watched = lock.figures()
     writeBases(epoch)
     val acks = partitions.toLong * storesOfPartition
     Seq(
       "tasks, ns" -> (ran - start),
-      "frames a second" -> (acks * 1000000000L / (ran - start)),
-      "gate, ns" -> (committed - ran),
+      "frames per second" -> (acks * 1000000000L / (ran - start)),
+      "commit, ns" -> (committed - ran),
       "CPU, ns" -> (committedCpu - startCpu),
-      "CPU of the driver, ns" -> (committedCpu - startCpu - ofTasks),
-      "CPU of the gate, ns" -> (committedCpu - ranCpu),
-      "segments and pages" -> found(RequestKind.Put).requests,
-      "other requests" -> (found.requests - found(RequestKind.Put).requests),
+      "driver CPU, ns" -> (committedCpu - startCpu - ofTasks),
+      "commit CPU, ns" -> (committedCpu - ranCpu),
+      "segments and pages" -> requests(RequestKind.Put).requests,
+      "other requests" -> (requests.requests - requests(RequestKind.Put).requests),
       "cut, bytes" -> cutBytes(epoch)
     ) ++ watched
   }
 
   /**
-   * What it takes to begin where another driver stopped; to find the frames of an executor's stores
-   * in the cut, as whoever reads state without the driver does; and to read them, where the driver
-   * says what they are.
+   * Figures of a restart: the start of a new driver; the search for the frames of an executor's
+   * stores in the cut, as a reader without the driver does; and the load of the frames whose
+   * references the driver sends.
    */
   def restart(last: Long): Seq[(String, Long)] = {
     val (_, readNs) = timed(archive.cuts.read(last).get)
@@ -156,21 +158,21 @@ final class ScaledQuery(
     } yield id(partition, index)
     val before = store.counts
     val (_, findNs) = timed(ofExecutor.foreach(stored.of(_).get))
-    val found = store.counts
+    val afterRead = store.counts
     val (frames, loadNs) = timed(ofExecutor.map(load(_, last)).sum)
     Seq(
       "read of a cut, ns" -> readNs,
       "read by an executor, ns" -> (openNs + findNs),
-      "requests of an executor" -> ((found - before).requests + 1),
+      "requests of an executor" -> ((afterRead - before).requests + 1),
       "frames" -> frames,
       "load, ns" -> loadNs,
-      "requests of loads" -> (store.counts - found).requests
+      "requests of loads" -> (store.counts - afterRead).requests
     )
   }
 
-  /** As a task does that has not got its store. Gives the number of frames. */
-  private def load(of: StoreId, last: Long): Long = {
-    val chain = cuts.chain(RunName, of, last + 1).fold(why => sys.error(why.toString), _.get)
+  /** Loads a store as a task does. Returns the number of frames. */
+  private def load(store: StoreId, last: Long): Long = {
+    val chain = cuts.chain(RunName, store, last + 1).fold(why => sys.error(why.toString), _.get)
     val places = chain.frames.map(_._3)
     FramePlace.ranges(places, maxGap = 0L, Int.MaxValue.toLong).foreach { near =>
       val end = near.last.offset + near.last.length
@@ -181,11 +183,11 @@ final class ScaledQuery(
     places.size.toLong
   }
 
-  /** Of the process, so that the messages of tasks are in it. */
+  /** CPU time of the process, including the messages of tasks. */
   private def cpuNs(): Long =
     ManagementFactory.getPlatformMXBean(classOf[OperatingSystemMXBean]).getProcessCpuTime
 
-  /** What tasks spend on what executors do: to make frames, names, and messages. */
+  /** CPU time that tasks spend on work of executors: creating frames, names and messages. */
   private def cpuOfTasksNs(): Long =
     threadsOfTasks.asScala.map(thread => Threads.getThreadCpuTime(thread.getId)).sum -
       calledNs.sum
@@ -213,35 +215,35 @@ final class ScaledQuery(
     ()
   }
 
-  /** One task behind the other, until none is left. */
+  /** Runs one task after the other until none is left. */
   private def slot(epoch: Long, next: AtomicInteger): CompletableFuture[Unit] = {
     val partition = next.getAndIncrement()
     if (partition >= partitions) Done
     else {
       val attempt = attempts.incrementAndGet()
-      val stores = (0 until storesOfPartition).map(id(partition, _)).groupBy(_.operator)
-      stores.foreach { case (operator, of) =>
+      val byOperator = (0 until storesOfPartition).map(id(partition, _)).groupBy(_.operator)
+      byOperator.foreach { case (operator, stores) =>
         val channels =
           if (hasInFlight) Seq(channelTask(attempt, operator, partition, epoch)) else Nil
-        val task = TaskStart(attempt, operator, partition, epoch, of.take(1), channels)
+        val task = TaskStart(attempt, operator, partition, epoch, stores.take(1), channels)
         val started = inDriver(cuts.start(RunName, task))
           .fold(why => sys.error(why.toString), identity)
-        // Before the first cut nothing is known beside it.
-        val others = of.filterNot(started.stores.contains)
+        // Before the first cut the coordinator knows no other stores.
+        val others = stores.filterNot(started.stores.contains)
         if (others.nonEmpty)
           inDriver(cuts.start(RunName, task.copy(stores = others, channels = Nil)))
       }
       // All tasks are overtaken from here on.
       if (hasInFlight && partition == 0) inDriver(cuts.cutNow())
-      stores.values
-        .foldLeft(Done)((done, of) =>
-          done.thenComposeAsync(_ => commit(epoch, attempt, of), threads)
+      byOperator.values
+        .foldLeft(Done)((done, names) =>
+          done.thenComposeAsync(_ => commit(epoch, attempt, names), threads)
         )
         .thenComposeAsync(_ => slot(epoch, next), threads)
     }
   }
 
-  /** What a task has made of the stores of one operator. */
+  /** Commits the stores of one operator in a task. */
   private def commit(
       epoch: Long,
       attempt: Long,
@@ -255,25 +257,25 @@ final class ScaledQuery(
     }
     // The first epoch of a run is aligned.
     val channels =
-      if (hasInFlight && epoch > 0) names.map(of => channel(of.store)).distinct else Nil
-    val rows = channels.map { of =>
-      FrameName(of, StateVersion(epoch + 1, StateVersion.newId(Clock.System)), FrameKind.Base)
+      if (hasInFlight && epoch > 0) names.map(name => channel(name.store)).distinct else Nil
+    val rows = channels.map { channel =>
+      FrameName(channel, StateVersion(epoch + 1, StateVersion.newId(Clock.System)), FrameKind.Base)
     }
     deliver(attempt, names ++ rows, channels.map(arrival))
   }
 
-  private def channel(of: StoreId) = StoreId(of.operator, of.partition, Channels.name(0))
+  private def channel(store: StoreId) = StoreId(store.operator, store.partition, Channels.name(0))
 
   private def arrival(channel: StoreId) =
     Arrival(ChannelReport(channel, Input, Deferred), ChannelReading.Nothing)
 
   private def channelTask(attempt: Long, operator: Long, partition: Int, epoch: Long) = {
-    val of = channel(StoreId(operator, partition, Names.head))
+    val input = channel(StoreId(operator, partition, Names.head))
     val capture = Capture(CaptureMode.Unaligned, maxEpochNs = None)
-    ChannelTask(attempt, of, epoch, partitions, s"${partition % executors}", capture)
+    ChannelTask(attempt, input, epoch, partitions, s"${partition % executors}", capture)
   }
 
-  /** Those of maintenance, each time of the stores whose turn it is. */
+  /** Writes the bases of maintenance, in each epoch for another part of the stores. */
   private def writeBases(epoch: Long): Unit = {
     val due = for {
       partition <- 0 until partitions if (partition + epoch) % chain == 0
@@ -303,7 +305,7 @@ final class ScaledQuery(
   private def id(partition: Int, index: Int) =
     StoreId(index.toLong / StoresOfJoin, partition, Names(index % StoresOfJoin))
 
-  /** Spark's entry of the commit log, which names in format 2 the version of every store. */
+  /** Spark's commit log entry, which in format 2 contains the version ID of every store. */
   private def entry(epoch: Long): String = {
     val ids = versions.flatten.map(version => s"""["${version.id}"]""").mkString(",")
     val named = if (format == 2) s""","stateUniqueIds":{"0":[$ids]}""" else ""
@@ -322,7 +324,7 @@ object ScaledQuery {
   private val Frame = new Array[Byte](300)
   private val Done = CompletableFuture.completedFuture(())
 
-  // Of each channel and epoch.
+  // Rows of each channel and epoch.
   private val Input = RowsDigest(100L, 5L)
   private val Deferred = RowsDigest(10L, 3L)
 

@@ -13,22 +13,24 @@ import io.cleancut.bench.base.{Directories, Provider}
 import io.cleancut.coordinator.CutsRuntime
 
 /**
- * What it costs that epochs are told of: in Spark's pages, its event log and beside the cuts. Two
- * queries of one driver, of which nobody tells of the one, have an epoch each in turn, and the one
- * that begins changes with each pair. Prints one line `pair<TAB>on<TAB>off` of nanoseconds for
- * each.
+ * Cost of history records for each epoch: in Spark's UI, in its event log, and next to the cuts.
+ * Two queries of one driver, one of them without history, run one epoch each in turn, and the first
+ * one changes with each pair. Prints one line `pair<TAB>on<TAB>off` of nanoseconds for each pair.
  *
- * Arguments: pairs, partitions, rows of an epoch, and whether the query that is told of is the
- * first that is started: of two that are alike the first one takes some hundredths longer.
+ * Arguments: pairs, partitions, rows per epoch, and whether the query with history starts first: of
+ * two equal queries the first one takes some percent longer.
  */
 object WatchBench {
 
-  /** The first file of a history, which a driver loads classes for, is written amid these. */
+  /**
+   * Epochs before the measurement. The first file of a history, for which the driver loads classes,
+   * is written in them.
+   */
   private val WarmUp = 70
 
   def main(args: Array[String]): Unit = {
     val Array(pairs, partitions, rows) = args.take(3).map(_.toInt): @unchecked
-    val toldFirst = args(3).toBoolean
+    val historyFirst = args(3).toBoolean
     val directory = Files.createTempDirectory("cleancut-bench")
     val events = Files.createDirectory(directory.resolve("events"))
     val spark = SparkSession
@@ -42,18 +44,19 @@ object WatchBench {
       .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
       .getOrCreate()
     try {
-      def start(isTold: Boolean) =
-        new WatchedQuery(spark, directory.resolve(s"told-$isTold"), rows, isTold)
-      val queries = Seq(toldFirst, !toldFirst).map(isTold => isTold -> start(isTold)).toMap
-      val (told, untold) = (queries(true), queries(false))
+      def start(hasHistory: Boolean) =
+        new WatchedQuery(spark, directory.resolve(s"history-$hasHistory"), rows, hasHistory)
+      val queries =
+        Seq(historyFirst, !historyFirst).map(hasHistory => hasHistory -> start(hasHistory)).toMap
+      val (recorded, unrecorded) = (queries(true), queries(false))
       for (pair <- -WarmUp until pairs) {
         val isFirst = pair % 2 == 0
-        val first = (if (isFirst) told else untold).epoch()
-        val second = (if (isFirst) untold else told).epoch()
+        val first = (if (isFirst) recorded else unrecorded).epoch()
+        val second = (if (isFirst) unrecorded else recorded).epoch()
         val (on, off) = if (isFirst) (first, second) else (second, first)
         if (pair >= 0) println(s"$pair\t$on\t$off")
       }
-      Seq(told, untold).foreach(_.close())
+      Seq(recorded, unrecorded).foreach(_.close())
     } finally {
       spark.stop()
       Directories.deleteBelow(directory)
@@ -62,16 +65,16 @@ object WatchBench {
   }
 }
 
-final private class WatchedQuery(spark: SparkSession, place: Path, rows: Int, isTold: Boolean) {
-  private val session = {
-    val own = spark.newSession()
-    Provider.Configured.confs.foreach { case (key, value) => own.conf.set(key, value) }
-    own.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
-    own
+final private class WatchedQuery(spark: SparkSession, place: Path, rows: Int, hasHistory: Boolean) {
+  private val session: SparkSession = {
+    val session = spark.newSession()
+    Provider.Configured.confs.foreach { case (key, value) => session.conf.set(key, value) }
+    session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
+    session
   }
   private val input = MemoryStream(Encoders.scalaLong, session)
   private val location = s"file:$place"
-  if (!isTold)
+  if (!hasHistory)
     DriverCuts.runOn(location)(store => CutsRuntime.onThreads(store, Clock.System))
   private var epochs = 0L
 

@@ -2,10 +2,21 @@ package io.cleancut.bench.operations
 
 import io.cleancut.bench.base.{ChildJvm, Figures}
 
-/** How long it takes to write all state of a stopped query anew, or to refer to it, as Markdown. */
+/**
+ * Duration of operations that rewrite or reference the complete state of a stopped query, as
+ * Markdown.
+ */
 object CompareRewrites {
   private val header =
-    Seq("act", "keys", "partitions", "time", "keys a second", "over Spark's own", "first epoch")
+    Seq(
+      "operation",
+      "keys",
+      "partitions",
+      "time",
+      "keys per second",
+      "Spark's time / time",
+      "first epoch"
+    )
 
   def run(keys: Seq[Int], turns: Int): Unit = {
     println("\n### Rewritten state\n")
@@ -14,22 +25,22 @@ object CompareRewrites {
   }
 
   private def rows(keys: Int, turns: Int): Seq[Seq[String]] = {
-    val found = ChildJvm
+    val durations = ChildJvm
       .run(RewriteBench, Seq(keys, turns).map(_.toString))
-      .collect { case Array(act, _, ns) => act -> ns.toLong }
+      .collect { case Array(operation, _, ns) => operation -> ns.toLong }
       .groupMap(_._1)(_._2)
-      .map { case (act, all) => act -> Figures.median(all) }
-    val sparks = found(RewriteBench.SparksOwn.name)
-    RewriteBench.Acts.map { act =>
-      val ns = found(act.name)
+      .map { case (operation, all) => operation -> Figures.median(all) }
+    val sparks = durations(RewriteBench.SparksOwn.name)
+    RewriteBench.Operations.map { operation =>
+      val ns = durations(operation.name)
       Seq(
-        act.name,
+        operation.name,
         keys.toString,
-        s"${RewriteBench.Before} to ${act.partitions}",
+        s"${RewriteBench.Before} to ${operation.partitions}",
         f"${ns / 1e9}%.1f s",
         f"${keys * 1e9 / ns}%.0f",
         Figures.ratio(ns, sparks),
-        found.get(act.next).fold("")(next => f"${next / 1e9}%.1f s")
+        durations.get(operation.next).fold("")(next => f"${next / 1e9}%.1f s")
       )
     }
   }

@@ -15,10 +15,10 @@ import io.cleancut.bench.base.{Directories, Provider}
 import io.cleancut.bench.queries.QueryBench
 
 /**
- * Times acts that refer to the state of a stopped query with many stores: a join of two streams,
- * which has four in each partition, over a few partitions first. Each act begins where the one
- * before has left the query, so that all but the first refer to bases that refer themselves. Prints
- * one line `act<TAB>turn<TAB>nanoseconds` for each.
+ * Times offline operations that reference the state of a stopped query with many stores: a
+ * stream-stream join, which has four stores in each partition, first with few partitions. Each
+ * operation starts from the result of the previous one, so all but the first reference bases that
+ * contain references themselves. Prints one line `operation<TAB>turn<TAB>nanoseconds` for each.
  *
  * Arguments: partitions, turns.
  */
@@ -32,7 +32,7 @@ object OperationsBench {
   val Doubled = "rescale, to twice as many"
   val Back = "rollback"
   val Undone = "undo"
-  def Acts: Seq[String] = Seq(Spread, Halved, Doubled, Back, Undone)
+  def Operations: Seq[String] = Seq(Spread, Halved, Doubled, Back, Undone)
 
   def main(args: Array[String]): Unit = {
     val Array(partitions, turns) = args.map(_.toInt): @unchecked
@@ -40,7 +40,7 @@ object OperationsBench {
     val directory = Files.createTempDirectory("cleancut-bench")
     try {
       val bench = new OperationsBench(spark, directory, partitions)
-      // Of the first turn the JVM has not compiled what it runs.
+      // In the first turn the JVM has not compiled the code yet.
       for (turn <- -1 until turns) bench.run(turn).foreach { case (act, ns) =>
         if (turn >= 0) println(s"$act\t$turn\t$ns")
       }
@@ -56,12 +56,12 @@ final class OperationsBench(spark: SparkSession, place: Path, partitions: Int) {
   import OperationsBench._
 
   private val session = {
-    val own = spark.newSession()
-    Provider.Configured.confs.foreach { case (key, value) => own.conf.set(key, value) }
-    own.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
-    // The format with a store for each of its maps.
-    own.conf.set("spark.sql.streaming.join.stateFormatVersion", "2")
-    own.asInstanceOf[ClassicSession]
+    val newSession = spark.newSession()
+    Provider.Configured.confs.foreach { case (key, value) => newSession.conf.set(key, value) }
+    newSession.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "true")
+    // The state format with a separate store for each map.
+    newSession.conf.set("spark.sql.streaming.join.stateFormatVersion", "2")
+    newSession.asInstanceOf[ClassicSession]
   }
 
   def run(turn: Int): Seq[(String, Long)] = {
@@ -72,25 +72,25 @@ final class OperationsBench(spark: SparkSession, place: Path, partitions: Int) {
     query(input, location)
     def rescale(to: Int) = OfflineOperation.rescale(to).run(session, location)
     def rollback(to: OfflineSource) = OfflineOperation.rollback(to).run(session, location)
-    // That of the first act, to which another one goes back.
+    // Epoch of the first operation, the target of the rollback.
     var spread = 0L
-    val acts = Seq[(String, () => OfflinePlan)](
+    val operations = Seq[(String, () => OfflinePlan)](
       Spread -> (() => rescale(partitions)),
       Halved -> (() => rescale(partitions / 2)),
       Doubled -> (() => rescale(partitions)),
       Back -> (() => rollback(OfflineSource.Epoch(spread))),
       Undone -> (() => rollback(OfflineSource.BeforeRollback))
     )
-    val found = acts.map { case (name, act) =>
+    val durations = operations.map { case (name, run) =>
       val start = System.nanoTime()
-      val done = act()
+      val done = run()
       val ns = System.nanoTime() - start
       if (name == Spread) spread = done.epoch
       require(!done.copiesRows, s"$name: $done")
       name -> ns
     }
     Directories.deleteBelow(at)
-    found
+    durations
   }
 
   private def query(input: String, location: String): Unit = {

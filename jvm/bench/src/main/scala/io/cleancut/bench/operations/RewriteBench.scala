@@ -17,53 +17,53 @@ import io.cleancut.bench.base.{Directories, Provider}
 import io.cleancut.bench.queries.QueryBench
 
 /**
- * Times acts that write all state of a stopped query anew, or refer to it, each on a copy of the
- * same checkpoint, which a query on RocksDB has left: a count and a sum of each of `keys` keys. Of
- * every result Spark's reader counts the keys and adds up the sums. Where cuts commit its epochs,
- * the query then runs an epoch that has a hundredth of the keys. Prints one line
- * `act<TAB>turn<TAB>nanoseconds` for each, and for each such epoch.
+ * Times offline operations that rewrite or reference the complete state of a stopped query, each on
+ * a copy of the same checkpoint of a query on RocksDB: a count and a sum for each of `keys` keys.
+ * Spark's state reader verifies the number of keys and the total of the sums of every result. If
+ * cuts commit its epochs, the query then runs an epoch with a hundredth of the keys. Prints one
+ * line `operation<TAB>turn<TAB>nanoseconds` for each operation and for each epoch.
  *
  * Arguments: keys, turns.
  */
 object RewriteBench {
 
-  /** In how many partitions the query has its state, by [[QueryBench.session]], and is to have. */
+  /** Partitions of the query before and after, by [[QueryBench.session]]. */
   final val Before = QueryBench.Partitions
   final val After = 6
 
-  /** What no row need be copied for. */
+  /** Partitions of a rescale that need not copy rows. */
   final val Multiple = 8
 
   /**
    * @param partitions
-   *   that it leaves
+   *   partitions after the operation
    * @param hasCuts
    *   whether cuts commit the epochs of its query
    */
-  sealed abstract class Act(
+  sealed abstract class Operation(
       val name: String,
       val partitions: Int,
       val hasCuts: Boolean = false
   ) {
 
-    /** Of the epoch that runs after it. */
+    /** Figure of the epoch after the operation. */
     def next: String = s"$name: first epoch"
   }
-  case object Adopt extends Act("adopt", Before)
-  case object RescaleRocks extends Act("rescale, RocksDB", After)
-  case object RescaleCleancut extends Act("rescale, Cleancut", After)
-  case object SparksOwn extends Act("Spark's repartition, RocksDB", After)
-  case object Rewritten extends Act("rescale, cuts, rewritten", Multiple, hasCuts = true)
-  case object Referring extends Act("rescale, cuts, by reference", Multiple, hasCuts = true)
-  def Acts: Seq[Act] =
+  case object Adopt extends Operation("adopt", Before)
+  case object RescaleRocks extends Operation("rescale, RocksDB", After)
+  case object RescaleCleancut extends Operation("rescale, Cleancut", After)
+  case object SparksOwn extends Operation("Spark's repartition, RocksDB", After)
+  case object Rewritten extends Operation("rescale, cuts, rewritten", Multiple, hasCuts = true)
+  case object Referring extends Operation("rescale, cuts, by reference", Multiple, hasCuts = true)
+  def Operations: Seq[Operation] =
     Seq(Adopt, RescaleRocks, RescaleCleancut, SparksOwn, Rewritten, Referring)
 
-  // Keys whose numbers do not follow each other, as those of a query.
+  // Keys that are not consecutive, as in real queries.
   private val Scatter = 2654435761L
   private val RowsOfFile = 100000L
   private val Many = 5000000L
 
-  /** Of the two, the one that names versions by ids. */
+  /** The state format that names versions by IDs. */
   private val FormatKey = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
   def main(args: Array[String]): Unit = {
@@ -92,41 +92,47 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     copy(source, adopted)
     perform(Adopt, adopted)
     cut(adopted, withCuts)
-    // For the epoch that comes next, wherever.
+    // Input of the next epoch.
     write(Math.max(keys / 100, 1), files = 1)
-    // Of the first turn the JVM has not compiled what it runs, which matters little to many keys.
-    for (turn <- (if (keys > Many) 0 else -1) until turns; (act, number) <- Acts.zipWithIndex) {
-      // Of its own: what a query has left to do in the background may come later.
+    // In the first turn the JVM has not compiled the code yet, which matters little with many keys.
+    for (
+      turn <- (if (keys > Many) 0 else -1) until turns;
+      (operation, number) <- Operations.zipWithIndex
+    ) {
+      // A separate copy: background work of a query may still be running later.
       val at = place.resolve(s"copy-${turn + 1}-$number")
-      copy(if (act.hasCuts) withCuts else if (act == RescaleCleancut) adopted else source, at)
+      copy(
+        if (operation.hasCuts) withCuts else if (operation == RescaleCleancut) adopted else source,
+        at
+      )
       val start = System.nanoTime()
-      perform(act, at)
+      perform(operation, at)
       val ns = System.nanoTime() - start
-      check(act.name, at, act.partitions)
-      val next = Option.when(act.hasCuts)(nextEpochNs(at))
+      check(operation.name, at, operation.partitions)
+      val next = Option.when(operation.hasCuts)(nextEpochNs(at))
       Directories.deleteBelow(at)
       if (turn >= 0) {
-        println(s"${act.name}\t$turn\t$ns")
-        next.foreach(ns => println(s"${act.next}\t$turn\t$ns"))
+        println(s"${operation.name}\t$turn\t$ns")
+        next.foreach(ns => println(s"${operation.next}\t$turn\t$ns"))
       }
     }
   }
 
-  private def perform(act: Act, at: Path): Unit = {
+  private def perform(operation: Operation, at: Path): Unit = {
     val location = at.toString
-    act match {
+    operation match {
       case Adopt =>
         OfflineOperation.ToCleancut.run(configured, location): Unit
       case RescaleRocks | RescaleCleancut | Rewritten | Referring =>
-        val rewrite = act != Referring
-        val rescale = OfflineOperation.rescale(act.partitions).copy(isRewrite = rewrite)
+        val rewrite = operation != Referring
+        val rescale = OfflineOperation.rescale(operation.partitions).copy(isRewrite = rewrite)
         rescale.run(configured, location): Unit
       case SparksOwn =>
         new OfflineStateRepartitionRunner(session(rocks), location, After).run(): Unit
     }
   }
 
-  /** The same state where cuts commit the epochs. */
+  /** Converts the checkpoint to one whose epochs are committed by cuts. */
   private def cut(from: Path, into: Path): Unit =
     OfflineOperation
       .copy(
@@ -142,17 +148,17 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     .mode("append")
     .parquet(input)
 
-  /** Several epochs, so that a store has deltas and snapshots. */
+  /** Runs several epochs, so that a store has deltas and snapshots. */
   private def fill(): Unit = {
     val files = Math.max((keys / RowsOfFile).toInt, 4)
     write(keys, files)
     query(session(rocks), source, Math.max(files / 4, 1)).awaitTermination()
-    // Its stores take memory from what follows.
+    // Its stores would take memory from later measurements.
     StateStore.stop()
     check("fill", source, Before)
   }
 
-  /** An epoch of the query, with all that it loads. */
+  /** Time of an epoch, including the load of the state. */
   private def nextEpochNs(at: Path): Long = {
     StateStore.stop()
     val running = query(configured, at, filesOfEpoch = 1)
@@ -175,10 +181,10 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
       .trigger(Trigger.AvailableNow())
       .start()
 
-  /** What Spark's own reader finds, whoever keeps it. */
+  /** Verifies the state with Spark's state reader. */
   private def check(name: String, at: Path, partitions: Int): Unit = {
     val state = configured.read.format("statestore").load(at.toString)
-    val found = state
+    val actual = state
       .agg(
         count("*"),
         countDistinct("key.key"),
@@ -187,7 +193,7 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
       )
       .head()
     val expected = Seq(keys, keys, (keys / 100) * 4950 + (keys % 100) * (keys % 100 - 1) / 2)
-    require(found.toSeq == expected :+ partitions.toLong, s"$name: $found and not $expected")
+    require(actual.toSeq == expected :+ partitions.toLong, s"$name: $actual instead of $expected")
   }
 
   private def configured = session(Provider.Configured)
@@ -200,9 +206,9 @@ final class RewriteBench(spark: SparkSession, place: Path, keys: Long) {
     session.asInstanceOf[ClassicSession]
   }
 
-  private def copy(of: Path, to: Path): Unit = {
-    val files = Files.walk(of)
-    try files.forEach(file => Files.copy(file, to.resolve(of.relativize(file))): Unit)
+  private def copy(source: Path, to: Path): Unit = {
+    val files = Files.walk(source)
+    try files.forEach(file => Files.copy(file, to.resolve(source.relativize(file))): Unit)
     finally files.close()
   }
 }

@@ -3,14 +3,14 @@ package io.cleancut.bench.queries
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.streaming._
 
-/** A value of each key that counts its rows. */
+/** A value state that counts the rows of each key. */
 abstract class RowCount[I, O] extends StatefulProcessor[Long, I, O] {
   @transient private var seen: ValueState[Long] = _
 
   override def init(outputMode: OutputMode, timeMode: TimeMode): Unit =
     seen = getHandle.getValueState("seen", Encoders.scalaLong, TTLConfig.NONE)
 
-  /** Counts so many rows more, and returns how many there are. */
+  /** Adds a number of rows, and returns the total. */
   protected def count(rows: Int): Long = {
     val total = (if (seen.exists()) seen.get() else 0L) + rows
     seen.update(total)
@@ -18,7 +18,7 @@ abstract class RowCount[I, O] extends StatefulProcessor[Long, I, O] {
   }
 }
 
-/** How many rows a key has had, once for all that it has in an epoch. */
+/** Emits the number of rows of a key, once per epoch. */
 final class CountingProcessor extends RowCount[Tick, Long] {
 
   override def handleInputRows(
@@ -28,7 +28,7 @@ final class CountingProcessor extends RowCount[Tick, Long] {
   ): Iterator[Long] = Iterator(count(rows.size))
 }
 
-/** Hands each row on with its number among those of its key. */
+/** Emits each row with its number within its key. */
 final class NumberingProcessor extends RowCount[Long, (Long, Long)] {
 
   override def handleInputRows(
@@ -38,7 +38,7 @@ final class NumberingProcessor extends RowCount[Long, (Long, Long)] {
   ): Iterator[(Long, Long)] = rows.map(_ -> count(1))
 }
 
-/** A map of each key that sums its amounts by their last digit. */
+/** A map state that sums the amounts of a key by their last digit. */
 final class ByDigitProcessor extends StatefulProcessor[Long, Tick, Long] {
   @transient private var sums: MapState[Long, Long] = _
 
@@ -59,7 +59,7 @@ final class ByDigitProcessor extends StatefulProcessor[Long, Tick, Long] {
   }
 }
 
-/** A value of each key and a timer, which moves with each of the key's rows. */
+/** A value state and a timer of each key; each row of the key moves the timer. */
 final class TimedProcessor extends StatefulProcessor[Long, Tick, Long] {
   @transient private var due: ValueState[Long] = _
 

@@ -6,25 +6,25 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoders, SparkSession}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming._
 
-/** A row of the input: `id` counts the rows from 0, `at` moves on by ten seconds an epoch. */
+/** An input row: `id` counts the rows from 0, `at` advances by ten seconds per epoch. */
 final case class Tick(id: Long, key: Long, at: Timestamp, amount: Long)
 
-/** A whole streaming query to be timed. */
+/** A complete streaming query to measure. */
 trait WholeQuery {
   def name: String
   def mode: OutputMode
 
-  /** Rows that the source gives in each epoch. */
+  /** Input rows of each epoch. */
   def rowsPerEpoch: Int
 
-  /** Epochs that are not counted, in which the state grows to its size. */
+  /** Epochs before the measurement, in which the state grows to its size. */
   def fill: Int
 
   /** Whether Spark's HDFS-backed provider can run it. */
   def onHdfs: Boolean
   def confs: Map[String, String]
 
-  /** An epoch for each time that it is asked, as long as it runs. */
+  /** The query, which runs an epoch for each trigger. */
   def output(session: SparkSession): DataFrame
 }
 
@@ -32,13 +32,13 @@ trait WholeQuery {
  * A query over ticks.
  *
  * @param rowsPerEpoch
- *   rows that the source gives in each epoch
+ *   input rows of each epoch
  * @param keys
- *   how many keys there are; an epoch takes the next of them in a scattered order
+ *   number of keys; epochs use them in a scattered order
  * @param repeat
- *   how many rows a key has, one behind the other, before the next key comes
+ *   consecutive rows of a key before the next key
  * @param fill
- *   epochs that are not counted, in which the state grows to its size
+ *   epochs before the measurement, in which the state grows to its size
  * @param onHdfs
  *   whether Spark's HDFS-backed provider can run it
  */
@@ -57,7 +57,7 @@ final case class BenchQuery(
 
   override def output(session: SparkSession): DataFrame = build(input(session))
 
-  /** An epoch for each time that it is asked, as long as it runs. */
+  /** The input, with one epoch for each trigger. */
   def input(session: SparkSession): Dataset[Tick] = session.readStream
     .format("rate-micro-batch")
     .option("rowsPerBatch", rowsPerEpoch)
@@ -79,7 +79,7 @@ object BenchQuery {
   private val KeysAnEpoch = 100000
   private val StartMs = 1700000000000L
   private val EpochMs = 10000L
-  // A prime, so that keys that follow each other lie in all partitions.
+  // A prime, so that consecutive keys are distributed over all partitions.
   private val Scatter = 7919
 
   // An hour: no key is evicted while the query is timed.
@@ -109,7 +109,7 @@ object BenchQuery {
 
   /**
    * @param fill
-   *   epochs before; at least as many as have all keys
+   *   epochs before the measurement; enough to contain all keys
    */
   def aggregation(keys: Int, fill: Int): BenchQuery = {
     val size = if (keys % Million == 0) s"${keys / Million} M" else s"${keys / 1000} k"

@@ -3,21 +3,21 @@ package io.cleancut.bench.queries
 import io.cleancut.bench.base.{ChildJvm, Figures, Provider}
 
 /**
- * Times whole queries on Cleancut and on Spark's own providers, which take turns in one JVM for
- * each query, and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut is so
- * many times faster than the better of the others.
+ * Times complete queries on Cleancut and on Spark's providers, which take turns in one JVM for each
+ * query, and prints medians and ratios as Markdown. A ratio above 1 is the factor by which Cleancut
+ * is faster than the better of the others.
  */
 object CompareQueries {
   private val Epochs = "3"
   private val LatencySeconds = "30"
 
   def run(names: Seq[String], turns: Int): Unit = table(
-    "Whole queries",
+    "Complete queries",
     BenchQuery.all.filter(query => names.isEmpty || names.exists(query.name.contains(_))),
     turns
   )
 
-  /** An aggregation with more keys, partitions, or epochs before than it usually has. */
+  /** An aggregation with more keys, partitions, or earlier epochs than usual. */
   def grown(keys: Seq[Int], partitions: Seq[Int], fills: Seq[Int], turns: Int): Unit = {
     val header = Seq("keys", "partitions", "epochs before") ++
       Seq("Cleancut", "HDFS-backed", "best RocksDB", "over the better")
@@ -28,16 +28,16 @@ object CompareQueries {
       partitions.map(usual -> _) ++
       fills.map(BenchQuery.aggregation(BenchQuery.Million, _) -> QueryBench.Partitions)
     for ((query, partitions) <- grown) {
-      val of = Seq(query.keys, partitions, query.fill).map(_.toString)
-      println(Figures.row(of ++ figures(query, turns, partitions)))
+      val parameters = Seq(query.keys, partitions, query.fill).map(_.toString)
+      println(Figures.row(parameters ++ figures(query, turns, partitions)))
     }
   }
 
-  /** Queries of Nexmark, each after its answers have been compared. */
+  /** Nexmark queries, each after its answers have been compared. */
   def nexmark(queries: Seq[NexmarkQuery], turns: Int): Unit = {
     for (query <- queries)
       ChildJvm
-        .run(NexmarkCheck, Seq(WholeQueries.asked(query)))
+        .run(NexmarkCheck, Seq(WholeQueries.argumentOf(query)))
         .foreach(line => println(line.mkString(", ")))
     table("Nexmark", queries, turns)
   }
@@ -48,7 +48,7 @@ object CompareQueries {
         "over the better"
     println(s"\n### $title\n")
     println(Figures.table(header, Nil))
-    // Each as soon as it is there, for all of them take long.
+    // Printed one by one, because all of them take long.
     queries.foreach(query => println(Figures.row(compared(query, turns))))
   }
 
@@ -56,26 +56,26 @@ object CompareQueries {
     Seq(query.name, query.rowsPerEpoch.toString) ++ figures(query, turns, QueryBench.Partitions)
 
   private def figures(query: WholeQuery, turns: Int, partitions: Int): Seq[String] = {
-    val found = measure(query, turns, partitions)
-    val our = found(Provider.Cleancut.name)
-    val hdfs = found.get(Provider.Hdfs.name)
-    val rocks = Provider.RocksForQueries.map(p => found(p.name)).min
+    val medians = measure(query, turns, partitions)
+    val our = medians(Provider.Cleancut.name)
+    val hdfs = medians.get(Provider.Hdfs.name)
+    val rocks = Provider.RocksForQueries.map(p => medians(p.name)).min
     val others = Seq(hdfs, Some(rocks))
     Figures.time(our) +: others.map(_.fold("")(Figures.time)) :+
       Figures.ratio(our, others.flatten.min)
   }
 
-  /** How long a row takes in real-time mode. */
+  /** Latency of a row in real-time mode. */
   def latency(turns: Int): Unit = {
     val rows = for (query <- Seq("dedup", "aggregation", "transformWithState")) yield {
       val names = Seq("cleancut", "rocksdb")
-      val found = Seq.fill(turns)(names).flatten.flatMap { name =>
+      val samples = Seq.fill(turns)(names).flatten.flatMap { name =>
         ChildJvm
           .run(LatencyBench, Seq(name, query, LatencySeconds))
           .collect { case Array(figure, _, ns) => (figure, name) -> ns.toLong }
       }
-      val medians = found.groupMap(_._1)(_._2).map { case (f, all) => f -> Figures.median(all) }
-      found.map(_._1._1).distinct.map { figure =>
+      val medians = samples.groupMap(_._1)(_._2).map { case (f, all) => f -> Figures.median(all) }
+      samples.map(_._1._1).distinct.map { figure =>
         val (ours, theirs) = (medians(figure -> "cleancut"), medians(figure -> "rocksdb"))
         Seq(figure, Figures.time(ours), Figures.time(theirs), Figures.ratio(ours, theirs))
       }
@@ -88,7 +88,7 @@ object CompareQueries {
     ChildJvm
       .run(
         QueryBench,
-        Seq(WholeQueries.asked(query), turns.toString, Epochs, partitions.toString)
+        Seq(WholeQueries.argumentOf(query), turns.toString, Epochs, partitions.toString)
       )
       .collect { case Array(provider, _, ns) => provider -> ns.toLong }
       .groupMap(_._1)(_._2)

@@ -2,19 +2,19 @@ package io.cleancut.bench.queries
 
 import io.cleancut.bench.base.{ChildJvm, Figures}
 
-/** Rows in sequence beside `dropDuplicates`, as Markdown. */
+/** `in_sequence` compared with `dropDuplicates`, as Markdown. */
 object CompareSequence {
   private val Epochs = 10
 
   def run(events: Int, keys: Seq[Int], turns: Int): Unit = keys.foreach { count =>
     println(s"\n### $events events of $count keys, 5 % late by up to 10,000, 1 % twice\n")
-    val found = ChildJvm
+    val samples = ChildJvm
       .run(SequenceBench, Seq(events, Epochs, count, turns).map(_.toString))
       .collect { case Array(what, _, ns, cpuNs) => (what, ns.toLong, cpuNs.toLong) }
-    def medians(of: ((String, Long, Long)) => Long): Map[String, Long] =
-      found.groupMap(_._1)(of).map { case (what, ns) => what -> Figures.median(ns) }
+    def medians(figure: ((String, Long, Long)) => Long): Map[String, Long] =
+      samples.groupMap(_._1)(figure).map { case (what, ns) => what -> Figures.median(ns) }
     val (times, processors) = (medians(_._2), medians(_._3))
-    val rows = found.map(_._1).distinct.map { what =>
+    val rows = samples.map(_._1).distinct.map { what =>
       val base = what.replace("in_sequence", "dropDuplicates")
       Seq(
         what,
@@ -25,9 +25,9 @@ object CompareSequence {
         Figures.ratio(processors(what), processors(base))
       )
     }
-    val over = "over dropDuplicates on the same"
+    val over = "dropDuplicates' time / time"
     println(
-      Figures.table(Seq("", "time", "events a second", over, "of processors", over), rows)
+      Figures.table(Seq("", "time", "events per second", over, "CPU time", over), rows)
     )
   }
 }

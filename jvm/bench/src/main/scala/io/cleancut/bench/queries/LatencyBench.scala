@@ -14,8 +14,8 @@ import org.apache.spark.sql.streaming.{OutputMode, TimeMode, Trigger}
 import io.cleancut.bench.base.Directories
 
 /**
- * Measures how long a row takes through a query in real-time mode, from the source to the sink: 200
- * rows a second, each with the time at which it was sent, which the sink compares with its own.
+ * Measures the latency of rows from source to sink in real-time mode: 200 rows a second, each with
+ * its send time, which the sink compares with its clock.
  *
  * Arguments: `cleancut` or `rocksdb`, `dedup`, `aggregation` or `transformWithState`, seconds.
  */
@@ -37,10 +37,10 @@ object LatencyBench {
       .trigger(Trigger.RealTime("5 seconds"))
       .start()
     send(input, WarmUpSeconds)
-    Latencies.found.clear()
+    Latencies.values.clear()
     send(input, args(2).toInt)
     query.stop()
-    val sorted = Latencies.found.asScala.toIndexedSeq.sorted
+    val sorted = Latencies.values.asScala.toIndexedSeq.sorted
     for (percent <- Percentiles)
       println(s"${args(1)}, p$percent\t0\t${sorted(sorted.size * percent / 100)}")
     Directories.deleteBelow(root)
@@ -49,7 +49,7 @@ object LatencyBench {
 
   private def stateful(kind: String, sent: DataFrame): DataFrame = kind match {
     case "dedup" => sent.dropDuplicates("value").toDF("sent")
-    // The newest time of a group is that of the row which has just come in.
+    // The newest time of a group is that of the current row.
     case "aggregation" => sent.groupBy(expr(s"value % $Groups")).max("value").toDF("group", "sent")
     case "transformWithState" =>
       sent
@@ -76,17 +76,17 @@ object LatencyBench {
     .config("spark.sql.shuffle.partitions", "2")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .config("spark.sql.streaming.stateStore.cleancut.realTimeMode", onCleancut.toString)
-    // Spark's list of operators for this mode names its own class of transformWithState alone.
+    // Spark's list of operators for this mode contains only its own class of transformWithState.
     .config("spark.sql.streaming.realTimeMode.allowlistCheck", "false")
     .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     .getOrCreate()
 }
 
-/** How long each row took, in nanoseconds. Tasks run in this JVM. */
+/** Latency of each row in nanoseconds. Tasks run in this JVM. */
 object Latencies extends ForeachWriter[Row] {
-  val found = new ConcurrentLinkedQueue[Long]
+  val values = new ConcurrentLinkedQueue[Long]
   override def open(partitionId: Long, epochId: Long): Boolean = true
   override def process(row: Row): Unit =
-    found.add(System.nanoTime() - row.getAs[Long]("sent")): Unit
+    values.add(System.nanoTime() - row.getAs[Long]("sent")): Unit
   override def close(errorOrNull: Throwable): Unit = ()
 }

@@ -10,21 +10,21 @@ import org.apache.spark.sql.{DataFrame, Dataset, Encoders, SparkSession}
 import org.apache.spark.sql.streaming.Trigger
 
 /**
- * The whole answer of a query for a bounded number of events: in a stream, an epoch for each file,
- * which is stopped and started again in the middle; and in a batch.
+ * The complete answer of a query for a bounded number of events: as a stream with one epoch per
+ * file, which is stopped and restarted in the middle, and as a batch.
  */
 final class NexmarkAnswer(session: SparkSession, query: NexmarkQuery, count: Int, home: Path) {
   import NexmarkAnswer._
 
   private val files = Files.createDirectories(home.resolve("events"))
 
-  /** Every row as a line, sorted. */
+  /** All rows as sorted lines. */
   def ofBatch(): Seq[String] = {
     val numbers = session.range(count.toLong).as(Encoders.scalaLong)
     query.of(numbers).collect().map(_.toString).sorted.toSeq
   }
 
-  /** On the provider that the session asks for. */
+  /** The streaming answer on the session's provider. */
   def ofStream(name: String): Seq[String] = {
     val rows = new ConcurrentLinkedQueue[String]
     val checkpoint = home.resolve(name)
@@ -35,7 +35,7 @@ final class NexmarkAnswer(session: SparkSession, query: NexmarkQuery, count: Int
         val end = if (file == Epochs - 1) count else (file + 1) * size
         write(file, (file * size until end).map(_.toLong))
       }
-      // Behind the last event, what closes all windows.
+      // Events after the last one, which close all windows.
       if (run == Runs - 1) write(Epochs, NexmarkEvents.Last)
       runOnce(checkpoint, rows)
     }

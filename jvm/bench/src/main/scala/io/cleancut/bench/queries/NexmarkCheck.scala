@@ -5,8 +5,8 @@ import java.nio.file.Files
 import io.cleancut.bench.base.Directories
 
 /**
- * Compares the answers of a query of Nexmark on each provider with the answer of a batch, and fails
- * if one differs. Argument: the query, as [[WholeQueries.asked]] writes it.
+ * Compares the answers of a Nexmark query on each provider with the answer of a batch, and fails if
+ * one differs. Argument: the query, as [[WholeQueries.argumentOf]] returns it.
  */
 object NexmarkCheck {
   private val Events = 100000
@@ -20,10 +20,10 @@ object NexmarkCheck {
     require(expected.nonEmpty, s"${query.name} has no rows")
     for (provider <- QueryBench.providers(query)) {
       provider.confs.foreach { case (key, value) => spark.conf.set(key, value) }
-      val found = answer.ofStream(provider.name)
+      val actual = answer.ofStream(provider.name)
       def difference =
-        s"missing ${expected.diff(found).take(3)}, too many ${found.diff(expected).take(3)}"
-      require(found == expected, s"${query.name} on ${provider.name}: $difference")
+        s"missing ${expected.diff(actual).take(3)}, too many ${actual.diff(expected).take(3)}"
+      require(actual == expected, s"${query.name} on ${provider.name}: $difference")
     }
     println(
       s"${query.name}\t${expected.size} rows of $Events events on each provider and in a batch"

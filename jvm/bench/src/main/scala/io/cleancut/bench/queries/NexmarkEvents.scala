@@ -4,8 +4,8 @@ import java.sql.Timestamp
 import java.util.SplittableRandom
 
 /**
- * A person, an auction or a bid. `person` is who it is, who sells or who bids; `price` of an
- * auction is its reserve. What an event of its kind does not have is 0 or null.
+ * A person, an auction or a bid. `person` is the person, the seller or the bidder; `price` of an
+ * auction is its reserve. Fields that do not apply are 0 or null.
  */
 final case class NexmarkEvent(
     kind: Int,
@@ -20,21 +20,21 @@ final case class NexmarkEvent(
 )
 
 /**
- * The events of Nexmark, with the proportions, ids and distributions of Beam's generator: of fifty
- * events one is a person, three are auctions and the rest bids, half of which are for the newest
- * hundredth auction; prices are spread evenly in their logarithms. An event follows from its number
- * alone, so that any task can make it, and any run makes the same. Texts that no query reads are
- * left out.
+ * The events of Nexmark, with the proportions, IDs and distributions of Beam's generator: of fifty
+ * events one is a person, three are auctions and the rest are bids, half of which are for the
+ * newest hundredth auction; prices are uniformly distributed in their logarithms. An event is a
+ * function of its number, so any task can create it, and all runs create the same events. Texts
+ * that no query reads are left out.
  *
  * @param inFlight
- *   how many auctions are open at a time, on average
+ *   mean number of open auctions
  * @param people
- *   how many people are active at a time
+ *   number of active people
  */
 final case class NexmarkEvents(perSecond: Int, inFlight: Int, people: Int) {
   import NexmarkEvents._
 
-  /** Longer is no auction. */
+  /** Longest duration of an auction. */
   val longestAuctionMs: Long = Math.max(inFlight.toLong * Period / Auctions * 2000 / perSecond, 1L)
 
   def event(number: Long): NexmarkEvent =
@@ -49,8 +49,8 @@ final case class NexmarkEvents(perSecond: Int, inFlight: Int, people: Int) {
     }
 
   /**
-   * One of [[Last]]: a person, an auction or a bid at the end of all time, so that every other
-   * window is closed. None has to do with another.
+   * One of [[Last]]: a person, an auction or a bid at the end of time, so that every other window
+   * is closed. They are unrelated to each other.
    */
   private def last(number: Long): NexmarkEvent = {
     val kind = (-1 - number).toInt
@@ -88,8 +88,8 @@ final case class NexmarkEvents(perSecond: Int, inFlight: Int, people: Int) {
     val bidder =
       if (random.nextInt(HotBidders) > 0) last / Batch * Batch + 1 else anyPerson(last, random)
     val at = new Timestamp(atMs)
-    val (by, of) = (bidder + FirstId, auction + FirstId)
-    NexmarkEvent(Bid, at, number, by, of, price(random), 0, null, null)
+    val (by, auctionId) = (bidder + FirstId, auction + FirstId)
+    NexmarkEvent(Bid, at, number, by, auctionId, price(random), 0, null, null)
   }
 
   private def anyPerson(last: Long, random: SplittableRandom): Long = {
@@ -103,24 +103,26 @@ object NexmarkEvents {
   val Auction = 1
   val Bid = 2
 
-  /** Numbers of the events that close all windows: Spark drops other kinds before it looks. */
+  /**
+   * Numbers of the events that close all windows, one of each kind: Spark drops unused kinds early.
+   */
   val Last: Seq[Long] = Seq(-1L, -2L, -3L)
 
   private val StartMs = 1700000000000L
   private val EndMs = StartMs + 1000L * 60 * 60 * 24 * 365
 
-  // Of so many events so many are people and auctions; in this order.
+  // Of this many events, the first are people, the next are auctions.
   private[bench] val Period = 50
   private[bench] val People = 1
   private[bench] val Auctions = 3
 
-  // One in so many is not hot.
+  // One in this many is not hot.
   private val HotAuctions = 2
   private val HotSellers = 4
   private val HotBidders = 4
-  // The first of so many is the hot one.
+  // The first of this many is the hot one.
   private val Batch = 100
-  // Ids may be named before they are there.
+  // IDs may be referenced before they exist.
   private val Lead = 10
 
   private val FirstId = 1000L
@@ -136,7 +138,7 @@ object NexmarkEvents {
   private def pick(from: Seq[String], random: SplittableRandom): String =
     from(random.nextInt(from.size))
 
-  /** In cents. */
+  /** A price in cents. */
   private def price(random: SplittableRandom): Long =
     Math.round(Math.pow(10.0, random.nextDouble() * 6.0) * 100.0)
 
@@ -145,7 +147,7 @@ object NexmarkEvents {
 
   private def lastAuction(number: Long): Long = {
     val offset = number % Period - People
-    // Before the first auction of its period it is the last of the one before.
+    // Before the first auction of its period, this is the last auction of the previous period.
     number / Period * Auctions + Math.min(offset, Auctions - 1L)
   }.max(0L)
 }

@@ -5,18 +5,17 @@ import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.OutputMode
 
 /**
- * A query of Nexmark in Structured Streaming. All are in append mode, so that each result comes
- * once, when its window is closed, and the same rows come of a batch.
+ * A Nexmark query in Structured Streaming. All run in append mode, so that each result is emitted
+ * once, when its window is closed, and a batch returns the same rows.
  *
- *   - Query 4 averages by the time at which auctions begin, because Spark evicts by one column of
- *     time only.
- *   - Queries 5 and 7 name one of the auctions or bids that share the first place: the lowest.
- *   - Query 12 counts in windows of processing time, which Spark has not.
+ *   - Query 4 averages by the start time of auctions, because Spark evicts by one time column only.
+ *   - Queries 5 and 7 return the lowest of the auctions or bids that share the first place.
+ *   - Query 12 counts in processing-time windows, which Spark does not support.
  *
  * @param rowsPerEpoch
- *   events that the source gives in each epoch
+ *   events per epoch
  * @param fill
- *   epochs in which the state grows to its size
+ *   epochs before the measurement, in which the state grows to its size
  */
 final case class NexmarkQuery(
     number: Int,
@@ -41,7 +40,7 @@ final case class NexmarkQuery(
       .as(Encoders.scalaLong)
   )
 
-  /** The answer for the events with these numbers, in a stream or in a batch. */
+  /** The answer for the events with these numbers, as a stream or as a batch. */
   def of(numbers: Dataset[Long]): DataFrame = {
     val generator = events
     val all = numbers
@@ -59,7 +58,7 @@ final case class NexmarkQuery(
     }
   }
 
-  /** The highest bid of each auction, of equal ones the first. */
+  /** The highest bid of each auction; the first of equal bids. */
   private def winners(sides: Sides): DataFrame = {
     val auctions = sides.auctions.select(
       col("auction"),
@@ -120,7 +119,7 @@ object NexmarkQuery {
 
   private def tumbling(at: Column): Column = window(at, Window)
 
-  /** What auctions bring on average, by category. */
+  /** Mean price of auctions by category. */
   private def averages(winners: DataFrame): DataFrame = winners
     .groupBy(tumbling(col("begins")), col("category"))
     .agg(avg("price"), count("*"))
@@ -136,7 +135,7 @@ object NexmarkQuery {
     .groupBy(tumbling(col("at")))
     .agg(max(struct(col("price"), -col("id"), col("auction"), col("person"))))
 
-  /** People who have come and begun to sell in the same window. */
+  /** People who registered and began to sell in the same window. */
   private def newSellers(sides: Sides): DataFrame = {
     val people = sides.people.select(col("person"), col("name"), tumbling(col("at")).as("came"))
     val sellers = sides.auctions

@@ -16,16 +16,16 @@ import org.apache.spark.sql.streaming.{
 import io.cleancut.bench.base.{Directories, Provider}
 
 /**
- * Times one whole query on each provider in turn, in one JVM: after the state has been filled, each
- * turn restarts the query and counts all epochs but the first. Prints one line
- * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch. What Spark tells of its
- * parts goes to the standard error stream.
+ * Times one complete query on each provider in turn, in one JVM: after the state has been filled,
+ * each turn restarts the query and measures all epochs except the first. Prints one line
+ * `provider<TAB>turn<TAB>nanoseconds` for each: the mean time of an epoch. Spark's durations of the
+ * phases go to standard error.
  *
- * Arguments: name of the query, turns, epochs that are counted, partitions, and, for a profile of
- * one provider, what its name begins with.
+ * Arguments: name of the query, turns, measured epochs, partitions, and, to profile one provider, a
+ * prefix of its name.
  */
 object QueryBench {
-  // A hundred epochs that fill ten million keys of RocksDB's take more than ten minutes.
+  // A hundred epochs that fill RocksDB with ten million keys take more than ten minutes.
   private val PatienceNs = TimeUnit.MINUTES.toNanos(60)
 
   def main(args: Array[String]): Unit = {
@@ -44,7 +44,7 @@ object QueryBench {
   def providers(query: WholeQuery): Seq[Provider] =
     Seq(Provider.Configured) ++ Option.when(query.onHdfs)(Provider.Hdfs) ++ Provider.RocksForQueries
 
-  /** In how many partitions a query has its state where nothing is said of it. */
+  /** Default number of state partitions. */
   final val Partitions = 4
 
   def session(partitions: Int = Partitions): SparkSession = SparkSession
@@ -55,7 +55,8 @@ object QueryBench {
     .config("spark.sql.adaptive.enabled", "false")
     .config("spark.sql.session.timeZone", "UTC")
     .config("spark.sql.streaming.stateStore.maintenanceInterval", "10s")
-    // The epochs that fill a state are counted by these, of which Spark keeps a hundred by itself.
+    // Epochs that fill the state are counted in recent progresses, of which Spark keeps a hundred
+    // by default.
     .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
     .config("spark.sql.extensions", "io.cleancut.CleancutExtensions")
     .getOrCreate()
@@ -68,7 +69,7 @@ final class QueryBench(query: WholeQuery, epochs: Int, partitions: Int) {
 
   def close(): Unit = spark.stop()
 
-  /** A run of the query whose state has grown to its size. */
+  /** A run of the query whose state has its full size. */
   def filled(provider: Provider): Run = {
     val run = new Run(provider)
     run.epochs(query.fill)
@@ -80,32 +81,35 @@ final class QueryBench(query: WholeQuery, epochs: Int, partitions: Int) {
     private val session = spark.newSession()
     (query.confs ++ provider.confs).foreach { case (key, value) => session.conf.set(key, value) }
 
-    /** Mean nanoseconds of an epoch, without the first after a restart, which loads the state. */
+    /**
+     * Mean nanoseconds of an epoch, without the first one after a restart, which loads the state.
+     */
     def time(): Long = {
-      val found = epochs(1 + QueryBench.this.epochs).tail
-      val phases = found.flatMap(_.durationMs.asScala.toSeq).groupMap(_._1)(_._2.longValue)
+      val measured = epochs(1 + QueryBench.this.epochs).tail
+      val phases = measured.flatMap(_.durationMs.asScala.toSeq).groupMap(_._1)(_._2.longValue)
       val means = phases.toSeq.sortBy(_._1).map { case (p, ms) => s"$p ${ms.sum / ms.size}" }
       System.err.println(s"${provider.name}: ${means.mkString(", ")}")
-      System.err.println(found.last.stateOperators.map(_.json).mkString(" "))
-      val counted = found.map(_.durationMs.get("triggerExecution"))
+      System.err.println(measured.last.stateOperators.map(_.json).mkString(" "))
+      val counted = measured.map(_.durationMs.get("triggerExecution"))
       TimeUnit.MILLISECONDS.toNanos(counted.map(_.toLong).sum) / counted.size
     }
 
-    /** Runs the query for so many epochs with rows. */
+    /** Runs the query for a number of epochs with rows. */
     def epochs(wanted: Int): Seq[StreamingQueryProgress] = {
       val running = start()
       val until = System.nanoTime() + PatienceNs
       def full = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId).toSeq
       while (full.size < wanted) {
         running.exception.foreach(throw _: StreamingQueryException)
-        if (System.nanoTime() > until) throw new TimeoutException(s"${query.name} stands still")
+        if (System.nanoTime() > until)
+          throw new TimeoutException(s"${query.name} makes no progress")
         Thread.sleep(20)
       }
-      val found = full.take(wanted)
+      val result = full.take(wanted)
       running.stop()
-      // Its stores take memory from the next one's.
+      // Its stores would take memory from the next run.
       StateStore.stop()
-      found
+      result
     }
 
     private def start(): StreamingQuery = query

@@ -16,19 +16,18 @@ import io.cleancut.CleancutSequence
 import io.cleancut.bench.base.{Directories, Provider}
 
 /**
- * Rows in sequence beside `dropDuplicates` of the same rows, which keep their number alone: the
- * input is files of an epoch each, in which some events come late, some twice, and none is missing.
- * Prints a line `what<TAB>turn<TAB>nanoseconds<TAB>nanoseconds` for each run over all files: the
- * time of its epochs and that which their tasks had of processors, without the first epoch, which
- * starts the query.
+ * `in_sequence` compared with `dropDuplicates` of the same rows, which only stores their numbers.
+ * The input is one set of files per epoch, in which some events are late, some are duplicates, and
+ * none is missing. Prints a line `subject<TAB>turn<TAB>nanoseconds<TAB>nanoseconds` for each run
+ * over all files: the time of its epochs and the CPU time of their tasks, without the first epoch,
+ * which starts the query.
  *
- * Arguments: events, epochs, keys, turns, and, for a profile, what the name of a subject begins
- * with.
+ * Arguments: events, epochs, keys, turns, and, for a profile, a prefix of a subject's name.
  */
 object SequenceBench {
   private val Partitions = 4
 
-  /** Of a thousand events; and by how many at most. */
+  /** Late events per thousand, and their largest delay. */
   private val LatePart = 50
   private val LateBy = 10000
   private val TwicePart = 10
@@ -43,7 +42,7 @@ object SequenceBench {
       System.err.println(s"$sent rows of $events events")
       spark.sparkContext.addSparkListener(processors)
       val subjects = for {
-        (provider, of) <- Seq("Cleancut" -> Provider.Configured) ++
+        (provider, settings) <- Seq("Cleancut" -> Provider.Configured) ++
           Provider.RocksForQueries.map(rocks => rocks.name -> rocks)
         (what, query) <- Seq[(String, DataFrame => DataFrame)](
           "in_sequence" -> inSequence,
@@ -51,7 +50,7 @@ object SequenceBench {
         )
         name = s"$what, $provider"
         if args.drop(4).forall(name.startsWith)
-      } yield new Run(spark, name, of, query, input, home)
+      } yield new Run(spark, name, settings, query, input, home)
       for (turn <- -1 until turns; subject <- subjects) {
         val (ns, cpuNs) = subject.time(events)
         if (turn >= 0) println(s"${subject.name}\t$turn\t$ns\t$cpuNs")
@@ -69,7 +68,7 @@ object SequenceBench {
       | "metrics": "in_sequence"}""".stripMargin
   )
 
-  /** How many rows they are. */
+  /** Writes the input, and returns the number of rows. */
   private def write(
       spark: SparkSession,
       input: Path,
@@ -101,28 +100,29 @@ object SequenceBench {
   }
 
   private val EpochKey = "streaming.sql.batchId"
-  // Until Spark has told of all tasks.
-  private val Told = 1000L
+  // Time until Spark has notified its listeners of all tasks.
+  private val NotificationMs = 1000L
 
-  /** Nanoseconds of processors by epoch. */
+  /** CPU time in nanoseconds by epoch. */
   private object processors extends SparkListener {
     private val epochs = mutable.Map.empty[Int, Long]
-    private val found = mutable.Map.empty[Long, Long]
+    private val cpuNs = mutable.Map.empty[Long, Long]
 
-    def clear(): Unit = synchronized(found.clear())
+    def clear(): Unit = synchronized(cpuNs.clear())
 
-    def without(epoch: Long): Long = synchronized(found.collect {
-      case (of, ns) if of != epoch => ns
+    def without(epoch: Long): Long = synchronized(cpuNs.collect {
+      case (other, ns) if other != epoch => ns
     }.sum)
 
     override def onJobStart(job: SparkListenerJobStart): Unit = synchronized {
-      val epoch = Option(job.properties).flatMap(of => Option(of.getProperty(EpochKey)))
-      for (of <- epoch; stage <- job.stageIds) epochs(stage) = of.toLong
+      val epoch =
+        Option(job.properties).flatMap(properties => Option(properties.getProperty(EpochKey)))
+      for (number <- epoch; stage <- job.stageIds) epochs(stage) = number.toLong
     }
 
     override def onTaskEnd(task: SparkListenerTaskEnd): Unit = synchronized {
       for (epoch <- epochs.get(task.stageId); metrics <- Option(task.taskMetrics))
-        found(epoch) = found.getOrElse(epoch, 0L) + metrics.executorCpuTime
+        cpuNs(epoch) = cpuNs.getOrElse(epoch, 0L) + metrics.executorCpuTime
     }
   }
 
@@ -152,20 +152,20 @@ object SequenceBench {
         .trigger(Trigger.AvailableNow())
         .start()
       running.awaitTermination()
-      val found = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId).toSeq
+      val progresses = running.recentProgress.filter(_.numInputRows > 0).sortBy(_.batchId).toSeq
       StateStore.stop()
-      val handedOn = found.map(_.sink.numOutputRows).sum
-      require(handedOn == events, s"$name: $handedOn rows of $events events")
-      val counted = found.tail
-      System.err.println(told(counted))
-      Thread.sleep(Told)
-      def ofAll(of: Long): Long = of * events / counted.map(_.numInputRows).sum
+      val emitted = progresses.map(_.sink.numOutputRows).sum
+      require(emitted == events, s"$name: $emitted rows of $events events")
+      val counted = progresses.tail
+      System.err.println(describe(counted))
+      Thread.sleep(NotificationMs)
+      def ofAll(total: Long): Long = total * events / counted.map(_.numInputRows).sum
       val ms = counted.map(_.durationMs.get("triggerExecution").longValue).sum
-      val cpuNs = processors.without(found.head.batchId)
+      val cpuNs = processors.without(progresses.head.batchId)
       (ofAll(TimeUnit.MILLISECONDS.toNanos(ms)), ofAll(cpuNs))
     }
 
-    private def told(epochs: Seq[StreamingQueryProgress]): String = {
+    private def describe(epochs: Seq[StreamingQueryProgress]): String = {
       val phases = epochs.flatMap(_.durationMs.asScala.toSeq).groupMap(_._1)(_._2.longValue)
       val means = phases.toSeq.sortBy(_._1).map { case (p, ms) => s"$p ${ms.sum / ms.size}" }
       val last = epochs.last

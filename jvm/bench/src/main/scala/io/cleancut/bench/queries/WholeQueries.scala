@@ -1,10 +1,10 @@
 package io.cleancut.bench.queries
 
-/** How a child JVM is told which query it is to run. */
+/** Encodes a query as an argument of a child JVM. */
 object WholeQueries {
 
-  /** Name and, of a query of Nexmark or an aggregation, what it was made with. */
-  def asked(query: WholeQuery): String = query match {
+  /** The name and, for a Nexmark query or an aggregation, its parameters. */
+  def argumentOf(query: WholeQuery): String = query match {
     case NexmarkQuery(_, events, rows, fill) =>
       val made = Seq(events.perSecond, events.inFlight, events.people, rows, fill)
       (query.name +: made.map(_.toString)).mkString("|")
@@ -13,14 +13,14 @@ object WholeQueries {
     case other => other.name
   }
 
-  def named(asked: String): WholeQuery = asked.split('|') match {
-    case Array(_)             => BenchQuery.named(asked)
+  def named(argument: String): WholeQuery = argument.split('|') match {
+    case Array(_)             => BenchQuery.named(argument)
     case Array(_, keys, fill) => BenchQuery.aggregation(keys.toInt, fill.toInt)
-    case _                    => nexmark(asked)
+    case _                    => nexmark(argument)
   }
 
-  def nexmark(asked: String): NexmarkQuery = {
-    val parts = asked.split('|')
+  def nexmark(argument: String): NexmarkQuery = {
+    val parts = argument.split('|')
     val made = parts.tail.map(_.toInt)
     NexmarkQuery.named(parts(0), NexmarkEvents(made(0), made(1), made(2)), made(3), made(4))
   }

@@ -5,12 +5,12 @@ import scala.collection.mutable
 import io.cleancut.bench.base.{ChildJvm, Figures, Provider}
 
 /**
- * Runs the benchmarks of a single store for Cleancut and for Spark's own providers in turn, each in
- * a JVM of its own, and prints medians and ratios as Markdown. A ratio above 1 says that Cleancut
- * is so many times faster.
+ * Runs the benchmarks of a single store for Cleancut and for Spark's providers in turn, each in a
+ * separate JVM, and prints medians and ratios as Markdown. A ratio above 1 is the factor by which
+ * Cleancut is faster.
  *
  * @param before
- *   the classes of another build, which is compared too
+ *   classes of another build to compare with
  */
 final class CompareStores(before: Option[String]) {
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
@@ -19,10 +19,10 @@ final class CompareStores(before: Option[String]) {
   private val GrowthMarks = "10,50,200,400"
 
   private val HourOfEpochs = "360"
-  // A record of two rows of 24 bytes, and its place in the index.
+  // A record of two rows of 24 bytes, and its index entry.
   private val StateBytesPerKey = 100
 
-  private type Found = Map[Provider, mutable.LinkedHashMap[String, Seq[Long]]]
+  private type Samples = Map[Provider, mutable.LinkedHashMap[String, Seq[Long]]]
 
   /** Operations, commits and loads at each number of keys, with each of Spark's file managers. */
   def stores(keys: Seq[Int], managers: Seq[String], turns: Int): Unit =
@@ -32,30 +32,30 @@ final class CompareStores(before: Option[String]) {
         run(StoreBench, provider, Seq(count.toString, roundsOf(count)), Seq(hadoop))
       }
 
-  /** How long a fresh executor waits for a store. */
+  /** Time that a new executor waits for a store. */
   def restarts(keys: Seq[Int], turns: Int): Unit =
     for (count <- keys)
       show(s"$count keys, opened by a fresh executor", turns, everyProvider) { provider =>
-        // So that there is a snapshot at once.
+        // Creates a snapshot immediately.
         val confs = Seq("spark.sql.streaming.stateStore.minDeltasForSnapshot=1")
         run(RestartBench, provider, Seq(count.toString, Rounds), confs)
       }
 
-  /** Scans over ordered keys; the HDFS-backed provider knows no ranges. */
+  /** Scans over ordered keys; the HDFS-backed provider does not support range scans. */
   def scans(keys: Seq[Int], turns: Int): Unit =
     for (count <- keys; (kind, providers) <- scanned)
       show(s"$count keys, $kind scan", turns, providers) { provider =>
         run(ScanBench, provider, Seq(count.toString, Rounds, kind), Nil)
       }
 
-  /** What stays equal when a query runs for long. */
+  /** Figures that must not grow while a query runs. */
   def growth(keys: Seq[Int], turns: Int): Unit =
     for (count <- keys)
       show(s"$count keys, 10 % of them changed in each epoch", turns, everyProvider) { provider =>
         run(GrowthBench, provider, Seq(count.toString, GrowthMarks), Nil)
       }
 
-  /** State of four times the memory that a provider may take, for an hour's worth of epochs. */
+  /** State of four times the provider's memory limit, for the epochs of an hour. */
   def memory(keys: Seq[Int], turns: Int): Unit =
     for (count <- keys) {
       val boundMb = Math.max(1L, count.toLong * StateBytesPerKey / 4 >> 20)
@@ -71,8 +71,8 @@ final class CompareStores(before: Option[String]) {
     }
 
   /**
-   * Rounds of small stores are short, and a collection or another thread of the JVM takes as long
-   * as some of them: the median of a few is not that of the next few.
+   * Rounds of small stores are short compared with a garbage collection or another thread of the
+   * JVM, so a median requires more of them.
    */
   private def roundsOf(keys: Int): String = if (keys > 100000) Rounds else "31"
 
@@ -103,23 +103,23 @@ final class CompareStores(before: Option[String]) {
   private def show(title: String, turns: Int, providers: Seq[Provider])(
       measure: Provider => Seq[(String, Long)]
   ): Unit = {
-    val found: Found =
+    val samples: Samples =
       providers.map(_ -> mutable.LinkedHashMap.empty[String, Seq[Long]]).toMap
     for (_ <- 0 until turns; provider <- providers; (figure, number) <- measure(provider))
-      found(provider)(figure) = found(provider).getOrElse(figure, Nil) :+ number
+      samples(provider)(figure) = samples(provider).getOrElse(figure, Nil) :+ number
     println(s"\n### $title\n")
-    println(table(found))
+    println(table(samples))
   }
 
-  private def table(found: Found): String = {
+  private def table(samples: Samples): String = {
     val header = Seq("figure", "Cleancut") ++ earlier.map(_.name) ++
       Seq("HDFS-backed", "best RocksDB") ++ earlier.map(e => s"over ${e.name}") ++
       Seq("over HDFS", "over RocksDB")
-    val rows = found(Provider.Cleancut).toSeq.map { case (figure, ours) =>
+    val rows = samples(Provider.Cleancut).toSeq.map { case (figure, ours) =>
       val our = Figures.median(ours)
-      val hdfs = median(found, Provider.Hdfs, figure)
-      val rocks = Provider.Rocks.flatMap(median(found, _, figure)).minOption
-      val others = earlier.toSeq.map(median(found, _, figure)) ++ Seq(hdfs, rocks)
+      val hdfs = median(samples, Provider.Hdfs, figure)
+      val rocks = Provider.Rocks.flatMap(median(samples, _, figure)).minOption
+      val others = earlier.toSeq.map(median(samples, _, figure)) ++ Seq(hdfs, rocks)
       val figures = (Some(our) +: others).map(_.fold("")(unit(figure, _)))
       Seq(figure.stripSuffix(Thousandths)) ++ figures ++
         others.map(_.fold("")(Figures.ratio(our, _)))
@@ -127,10 +127,10 @@ final class CompareStores(before: Option[String]) {
     Figures.table(header, rows)
   }
 
-  private def median(found: Found, provider: Provider, figure: String): Option[Long] =
-    found.get(provider).flatMap(_.get(figure)).map(Figures.median)
+  private def median(samples: Samples, provider: Provider, figure: String): Option[Long] =
+    samples.get(provider).flatMap(_.get(figure)).map(Figures.median)
 
-  // Records are whole numbers.
+  // Records are integers.
   private val Thousandths = ", 1/1000"
 
   private def unit(figure: String, number: Long): String =

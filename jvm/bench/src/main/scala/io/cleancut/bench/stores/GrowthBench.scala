@@ -9,10 +9,11 @@ import io.cleancut.bench.base.{Directories, Figures}
 
 /**
  * Measures one provider over hundreds of epochs that each change a tenth of its keys, with
- * maintenance behind every tenth epoch: what a commit, a load by a fresh provider and the files
- * cost then. They should follow the live data and the change, never the number of epochs.
+ * maintenance after every tenth epoch: the costs of a commit, of a load by a new provider, and of
+ * the files. They must depend on the live data and the change, and not on the number of epochs.
  *
- * Arguments: provider class, number of keys, epochs at which to measure (with commas), then confs.
+ * Arguments: provider class, number of keys, epochs at which to measure (comma-separated), then
+ * settings.
  */
 object GrowthBench {
   private val MaintenanceEpochs = 10

@@ -2,7 +2,7 @@ package io.cleancut.bench.stores
 
 import scala.collection.mutable
 
-/** The rounds of a benchmark in one JVM and the figures that they gave. */
+/** The rounds of a benchmark in one JVM, and their figures. */
 final class Measured(rounds: Int) {
   private val WarmUps = 5
   private val lines = mutable.ArrayBuffer.empty[String]
@@ -18,7 +18,7 @@ final class Measured(rounds: Int) {
 
   def time(name: String)(body: => Unit): Unit = per(name, 1)(body)
 
-  /** The nanoseconds of one of `count` equal acts. */
+  /** Records the nanoseconds of one of `count` equal operations. */
   def per(name: String, count: Int)(body: => Unit): Unit = {
     val start = System.nanoTime()
     body
@@ -28,6 +28,6 @@ final class Measured(rounds: Int) {
   def record(name: String, number: Long): Unit =
     if (current >= 0) lines += s"$name\t$current\t$number"
 
-  /** One line `name<TAB>round<TAB>number` for each. */
+  /** Prints one line `name<TAB>round<TAB>number` for each figure. */
   def print(): Unit = lines.foreach(println)
 }

@@ -11,12 +11,12 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 import io.cleancut.bench.base.Directories
 
 /**
- * Measures one provider whose state is a multiple of the memory that it may take, over an hour's
- * worth of epochs of ten seconds: random gets and puts, maintenance at every sixth epoch, and the
- * resident memory of the process (Linux only). Prints the mean time of an epoch and the memory at
- * each tenth of the way, after the store has been filled.
+ * Measures one provider whose state is a multiple of its memory limit, over the epochs of an hour
+ * at ten seconds each: random gets and puts, maintenance after every sixth epoch, and the resident
+ * memory of the process (Linux only). Prints the mean time of an epoch and the memory after each
+ * tenth of the epochs, once the store has been filled.
  *
- * Arguments: provider class, number of keys, epochs, then confs.
+ * Arguments: provider class, number of keys, epochs, then settings.
  */
 object MemoryBench {
   private val MaintenanceEpochs = 6
@@ -31,14 +31,14 @@ object MemoryBench {
     System.exit(0)
   }
 
-  /** Resident bytes of this process: of its own, and of files that are mapped. */
+  /** Resident bytes of this process: anonymous memory, and mapped files. */
   private def resident(): (Long, Long) = Using.resource(Source.fromFile("/proc/self/status")) {
     source =>
       val kilobytes = source.getLines().map(_.split("\\s+")).collect {
         case Array(name @ ("RssAnon:" | "RssFile:"), number, _) => name -> number.toLong * 1024
       }
-      val found = kilobytes.toMap
-      (found("RssAnon:"), found("RssFile:"))
+      val sizes = kilobytes.toMap
+      (sizes("RssAnon:"), sizes("RssFile:"))
   }
 }
 
@@ -71,11 +71,11 @@ final class MemoryBench(subject: Subject, directory: Path, keys: Int) {
   }
 
   private def mark(epoch: Int, meanNs: Long): Unit = {
-    // What the collector has not taken yet would hide what the store holds.
+    // Garbage that is not collected yet would hide the memory of the store.
     System.gc()
-    val (own, mapped) = resident()
+    val (anonymous, mapped) = resident()
     println(s"time of an epoch, up to epoch $epoch\t0\t$meanNs")
-    println(s"bytes resident, own, epoch $epoch\t0\t$own")
+    println(s"bytes resident, anonymous, epoch $epoch\t0\t$anonymous")
     println(s"bytes resident, mapped files, epoch $epoch\t0\t$mapped")
   }
 

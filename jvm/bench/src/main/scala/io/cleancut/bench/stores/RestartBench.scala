@@ -8,11 +8,11 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
 import io.cleancut.bench.base.Directories
 
 /**
- * Measures what a fresh executor waits for when it opens a store of `keys` keys that is on a local
- * disk, warm: from the call to the opened store, to the first row, to a thousand rows and to all of
- * them. With the last snapshot alone, and with nine deltas of 10,000 keys after it.
+ * Measures how long a new executor waits when it opens a store of `keys` keys that is on a warm
+ * local disk: until the store is open, the first row, a thousand rows, and all rows. Measured with
+ * only the last snapshot, and with nine deltas of 10,000 keys after it.
  *
- * Arguments: as those of [[StoreBench]].
+ * Arguments: see [[StoreBench]].
  */
 object RestartBench {
   private val Changes = 10000
@@ -24,7 +24,7 @@ object RestartBench {
     val directory = Files.createTempDirectory("cleancut-bench")
     try new RestartBench(subject, directory, args(1).toInt, new Measured(args(2).toInt)).run()
     finally Directories.deleteBelow(directory)
-    // Providers leave threads behind that are not daemons.
+    // Providers leave non-daemon threads behind.
     System.exit(0)
   }
 }

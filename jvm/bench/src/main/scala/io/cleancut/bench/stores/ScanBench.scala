@@ -8,10 +8,10 @@ import org.apache.spark.sql.execution.streaming.state._
 import io.cleancut.bench.base.Directories
 
 /**
- * Measures scans of one provider in one JVM, on a store whose keys are ordered: by a prefix of ten
- * keys each, as joins and sessions use it, and by range, as timers use it.
+ * Measures scans of one provider in one JVM, on a store with ordered keys: by a prefix of ten keys
+ * each, as joins and sessions use it, and by range, as timers use it.
  *
- * Arguments: provider class, number of keys, rounds, `prefix` or `range`, then confs.
+ * Arguments: provider class, number of keys, rounds, `prefix` or `range`, then settings.
  */
 object ScanBench {
 
@@ -92,7 +92,7 @@ final class ScanBench(subject: Subject, directory: Path, keys: Int, measured: Me
   private def overwrite(store: StateStore): Unit =
     for (_ <- 0 until changes) put(store, random.nextInt(keys))
 
-  // The keys of a prefix come in at different times.
+  // The keys of a prefix are inserted at different times.
   private def put(store: StateStore, i: Int): Unit = {
     val id = (i % groups).toLong
     store.put(Rows.key(key, id, i.toLong), Rows.value(value, i.toLong + measured.round))

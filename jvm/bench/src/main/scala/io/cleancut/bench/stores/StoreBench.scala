@@ -9,11 +9,11 @@ import io.cleancut.bench.base.Directories
 
 /**
  * Measures one provider in one JVM: operations on a store of `keys` keys, the calls around a batch,
- * and loading. Prints the figures of [[Measured]]; the caller takes medians, and compares providers
- * that it ran in turn.
+ * and loading. Prints the figures of [[Measured]]; the caller computes medians, and compares
+ * providers that it ran in turn.
  *
- * Arguments: provider class, number of keys, rounds, then confs as `key=value` (`hadoop:` before
- * those that belong into the Hadoop configuration).
+ * Arguments: provider class, number of keys, rounds, then settings as `key=value` (with the prefix
+ * `hadoop:` for the Hadoop configuration).
  */
 object StoreBench {
 
@@ -22,7 +22,7 @@ object StoreBench {
     val directory = Files.createTempDirectory("cleancut-bench")
     try new StoreBench(subject, directory, args(1).toInt, new Measured(args(2).toInt)).run()
     finally Directories.deleteBelow(directory)
-    // Providers leave threads behind that are not daemons.
+    // Providers leave non-daemon threads behind.
     System.exit(0)
   }
 }
@@ -43,7 +43,8 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     bulkLoad(provider)
     repeated {
       operationsRound(provider)
-      // As the background thread would: without it the history would grow with the rounds.
+      // The background thread does the same: without maintenance the history would grow with the
+      // rounds.
       provider.doMaintenance()
     }
     provider.close()
@@ -54,8 +55,8 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
   }
 
   /**
-   * Epochs that change each key more than once, on a store of its own. What they replaced has to be
-   * disposed of; the one after shows whether it has to pay for it.
+   * Epochs that change each key more than once, on a separate store. Replaced values must be
+   * disposed of; the next epoch shows whether it pays for that.
    */
   private def replacing(): Unit = {
     val provider = subject.open(directory.resolve("replacing"))
@@ -77,8 +78,8 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
   }
 
   /**
-   * What depends on how many epochs lie behind the last snapshot, on a store of its own: RocksDB
-   * replays its changelog since then, whatever the operations above have put there.
+   * Figures that depend on the number of epochs after the last snapshot, on a separate store:
+   * RocksDB replays its changelog since then, including the operations above.
    */
   private def shortHistory(): Unit = {
     val place = directory.resolve("loads")
@@ -119,7 +120,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     version = store.commit()
   }
 
-  /** Epochs of one size, as those of a query. */
+  /** Epochs of one size, as in a query. */
   private def batchRound(provider: StateStoreProvider): Unit = {
     var store: StateStore = null
     time("batch: total") {
@@ -154,7 +155,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     val before = Directories.bytesBelow(place)
     version = batch(provider)
     val written = Directories.bytesBelow(place) - before
-    // In thousandths, since records are whole numbers.
+    // In thousandths, because records are integers.
     record("bytes written per changed byte, 1/1000", written * 1000 / (changes * Rows.PairBytes))
   }
 
@@ -172,7 +173,7 @@ final class StoreBench(subject: Subject, directory: Path, keys: Int, measured: M
     next.abort()
   }
 
-  /** Opens the version as a fresh executor would, again and again. */
+  /** Opens the version repeatedly, as a new executor would. */
   private def load(name: String, place: Path): Unit = repeated {
     val provider = subject.open(place)
     var store: StateStore = null

@@ -10,12 +10,12 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DoubleType, LongType, StructField, StructType}
 
 /**
- * A provider under measurement, as Spark configures it.
+ * A provider under measurement, configured as Spark does.
  *
  * @param confs
- *   of the session, or of Hadoop where they begin with `hadoop:`
+ *   settings of the session, or of Hadoop with the prefix `hadoop:`
  * @param encoder
- *   how keys are ordered
+ *   order of the keys
  */
 final case class Subject(
     provider: String,
@@ -23,7 +23,7 @@ final case class Subject(
     encoder: KeyStateEncoderSpec = NoPrefixKeyStateEncoderSpec(Rows.KeySchema)
 ) {
 
-  /** A provider on `directory`, as a fresh executor would open it. */
+  /** Opens the provider on `directory`, as a new executor would. */
   def open(directory: Path): StateStoreProvider = {
     val (hadoop, sql) = confs.partition(_._1.startsWith(Subject.Hadoop))
     val sqlConf = new SQLConf
@@ -49,7 +49,7 @@ final case class Subject(
 object Subject {
   private val Hadoop = "hadoop:"
 
-  /** From `class`, then `key=value` of its configuration. */
+  /** Parses the provider class and the settings as `key=value`. */
   def parse(className: String, confs: Seq[String]): Subject =
     Subject(className, confs.map(_.split("=", 2)).map(p => p(0) -> p(1)).toMap)
 }

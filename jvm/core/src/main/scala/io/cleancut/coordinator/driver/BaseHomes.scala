@@ -7,26 +7,27 @@ import io.cleancut.base.StoreId
 import io.cleancut.cutstore.usage.Place
 
 /**
- * The executors that should have the snapshots of one query's stores: those at which its tasks have
- * opened the stores, and, if standby copies are kept, as many others. Only a hint for the scheduler
- * and for those executors: no result depends on it. Pure, as [[EpochLedger]] is.
+ * The executors that should have the snapshots of one query's stores: the executors at which tasks
+ * have opened the stores, and, if standby replicas are configured, as many others. Only a hint for
+ * the scheduler and for the executors; no result depends on it. Pure, as [[EpochLedger]] is.
  */
 final class BaseHomes {
   private var current = Placements(Map.empty, Map.empty)
-  // By executor, the stores that a task is expected to open there, and which it has not loaded.
+  // By executor: the stores that a task is expected to open there, and that the executor has not
+  // loaded.
   private val expected = mutable.Map.empty[String, Set[StoreId]]
 
-  /** Another object after each change of the executors or of the homes. */
+  /** A new object after each change of the executors or the homes. */
   def placements: Placements = current
 
   /** A task has opened a store. */
   def opened(store: StoreId, at: Place): Unit = {
     val home = current.homes.get(store)
-    home.foreach(of => expected.updateWith(of.executor)(_.map(_ - store)))
+    home.foreach(place => expected.updateWith(place.executor)(_.map(_ - store)))
     if (!home.contains(at)) current = current.copy(homes = current.homes.updated(store, at))
   }
 
-  /** An executor polls, and so can keep a copy. */
+  /** An executor polls, so it can keep a copy. */
   def follows(at: Place): Unit =
     if (!current.followers.get(at.executor).contains(at))
       current = current.copy(followers = current.followers.updated(at.executor, at))
@@ -43,7 +44,7 @@ final class BaseHomes {
     settle(current.homes.collect { case (store, at) if at.executor == executor => store })
   }
 
-  /** A run begins: the homes of its stores, if the run before it was in the same processes. */
+  /** A run begins. Returns the homes of its stores, if the previous run used the same processes. */
   def begins(): Map[StoreId, Place] = settle(current.homes.keys)
 
   /** The stores that a task is expected to open at an executor. */
@@ -52,8 +53,8 @@ final class BaseHomes {
   private def settle(stores: Iterable[StoreId]): Map[StoreId, Place] = {
     val homes = stores.flatMap(store => current.nextHome(store).map(store -> _)).toMap
     current = current.copy(homes = current.homes -- stores ++ homes)
-    for ((executor, own) <- homes.groupMap(_._2.executor)(_._1))
-      expected(executor) = expectedAt(executor) ++ own
+    for ((executor, stores) <- homes.groupMap(_._2.executor)(_._1))
+      expected(executor) = expectedAt(executor) ++ stores
     homes
   }
 }
@@ -62,22 +63,22 @@ final class BaseHomes {
  * Executors and homes at one moment.
  *
  * Executors take stores in the order of a hash of both (rendezvous hashing, Thaler and Ravishankar
- * 1998), so that one which comes or goes moves no more than its own share, and the first standby of
- * a store is where it goes if its home is lost.
+ * 1998). So an executor that joins or leaves moves no more than its own share, and the first
+ * standby of a store is its next home if its home is lost.
  *
  * @param followers
- *   the executors that keep copies, by their ids
+ *   the executors that keep copies, by id
  */
 final case class Placements(followers: Map[String, Place], homes: Map[StoreId, Place]) {
   import Placements._
 
   private lazy val hashes = followers.values.toVector.map(at => at -> at.executor.hashCode)
 
-  /** By executor, the stores to copy to it. Takes too long for a poll: see [[Standbys]]. */
+  /** By executor: the stores to copy to it. Too slow for a poll, see [[Standbys]]. */
   def standbys(replicas: Int): Map[String, Set[StoreId]] =
     if (replicas == 0) Map.empty
     else {
-      // The stores of one task mostly have one home, and so one order of executors.
+      // Most stores of one task have the same home, and so the same order of executors.
       val tasks = homes.groupMap { case (store, home) => (taskOf(store), home) }(_._1)
       val copies = for {
         ((task, home), stores) <- tasks.toVector
@@ -94,7 +95,7 @@ final case class Placements(followers: Map[String, Place], homes: Map[StoreId, P
       .orElse(others(taskOf(store), home).headOption)
   }
 
-  /** Those on another host than the home's come first. */
+  /** Executors on hosts other than the home's come first. */
   private def others(task: Task, home: Option[Place]): Seq[Place] = {
     val seed = MurmurHash3.stringHash(s"${task._1} ${task._2}")
     hashes

@@ -6,9 +6,9 @@ import io.cleancut.cutstore.usage.Place
 import io.cleancut.objectstore.ObjectStore
 
 /**
- * One query of a driver: the coordinator of the run that goes on, and what outlives a run. Each run
- * has a coordinator of its own, with the settings that it was started with; when the run has ended
- * it is closed.
+ * One query of a driver: the coordinator of its current run, and the state that outlives a run.
+ * Each run has a separate coordinator with the settings of its start, which is closed when the run
+ * has ended.
  *
  * @param location
  *   its checkpoint location
@@ -21,31 +21,31 @@ final class DriverQuery private[coordinator] (val location: String) {
   private val bases = new BaseHomes
   private val standbys = new Standbys(assigning)
 
-  /** What its coordinators run on from now on, in place of the usual. */
+  /** Replaces the runtime of later coordinators. */
   @volatile var runtime = Option.empty[ObjectStore => CutsRuntime]
 
   def cuts: Option[QueryCoordinator] = live.map(_.cuts)
 
-  /** That of a run, or of the one by which it was followed here and which says so. */
+  /** The coordinator of a run, or of the run that followed it in this process and reports it. */
   def cuts(runId: String): Option[QueryCoordinator] = live.filter(_.isAbout(runId)).map(_.cuts)
 
-  /** Where epochs begin. */
+  /** The starts of epochs. */
   val starts = new EpochStarts
 
-  /** How fast they may follow each other: what was asked of it last outlives a run. */
+  /** The pace of epochs. The last configured pace outlives a run. */
   val pace = new EpochPace(Clock.System)
 
-  /** What its driver does beside them. */
+  /** The background work of the driver. */
   val maintenance = new Maintenance(location, () => pace.pace)
 
-  /** The run that goes on. */
+  /** The current run. */
   def runId: Option[String] = live.map(_.runId)
 
-  /** Why operators of the last run were aligned, when it has ended. */
+  /** Why operators of the last run were aligned, after it has ended. */
   def alignedBefore: Map[Long, String] = reasons
 
-  /** Where the bases of its stores are. */
-  def homes[A](act: BaseHomes => A): A = bases.synchronized(act(bases))
+  /** Runs an action on the homes of the stores' bases. */
+  def homes[A](action: BaseHomes => A): A = bases.synchronized(action(bases))
 
   /** The stores whose bases an executor that polls should have. */
   def wantedAt(at: Place, replicas: Int): Set[StoreId] = {
@@ -56,25 +56,28 @@ final class DriverQuery private[coordinator] (val location: String) {
     expected ++ standbys.of(at.executor, placements, replicas)
   }
 
-  /** Some of its tasks may be late, or ask whether they are. */
+  /** Some of its tasks may be late, or executors wait for overtaken tasks. */
   def watch(): Unit = live.foreach(_.isWatched = true)
 
   def isWatched: Boolean = live.exists(_.isWatched)
 
   /**
-   * Looks for tasks that are late, if some may be.
+   * Checks for late tasks, if there may be some.
    *
-   * @param goesOn
-   *   looks, and tells whether to look again
+   * @param check
+   *   checks the tasks, and returns whether to check again
    */
-  private[cleancut] def look(goesOn: QueryCoordinator => Boolean): Unit =
+  private[cleancut] def scan(check: QueryCoordinator => Boolean): Unit =
     live.filter(_.isWatched).foreach { run =>
-      // Before it looks: who begins to be late meanwhile says so again.
+      // Before the check: a task that becomes late meanwhile sets the flag again.
       run.isWatched = false
-      if (goesOn(run.cuts)) run.isWatched = true
+      if (check(run.cuts)) run.isWatched = true
     }
 
-  /** The coordinator of a run that begins, and that of the run before it, which is to be closed. */
+  /**
+   * Returns the coordinator of a run that begins, and the coordinator of the previous run, which
+   * must be closed.
+   */
   private[cleancut] def begin(
       runId: String
   )(make: => QueryCoordinator): (QueryCoordinator, Option[QueryCoordinator]) =
@@ -93,7 +96,7 @@ final class DriverQuery private[coordinator] (val location: String) {
       }
     }
 
-  /** The run has ended; gives its coordinator, which is to be closed. */
+  /** The run has ended. Returns its coordinator, which must be closed. */
   private[cleancut] def ended(runId: String): Option[QueryCoordinator] = synchronized {
     val over = live.filter(_.runId == runId).map(_.cuts)
     over.foreach { cuts =>
@@ -107,7 +110,7 @@ final class DriverQuery private[coordinator] (val location: String) {
 }
 
 private object DriverQuery {
-  // Of all queries, since each computes seldom.
+  // Shared by all queries, because each computes rarely.
   private lazy val assigning = DaemonThreads.pool("cleancut-standbys", 1)
 
   final private class LiveRun(val runId: String, val cuts: QueryCoordinator) {

@@ -8,63 +8,65 @@ import io.cleancut.base.Clock
 import io.cleancut.coordinator.Pace
 
 /**
- * Keeps a query to its pace: after the commit of an epoch its thread rests until the next one may
- * begin. Spark looks for new rows behind that, so none that come meanwhile wait for another epoch.
+ * Keeps a query to its pace: after the commit of an epoch its thread pauses until the next epoch
+ * may begin. Spark looks for new rows after the pause, so rows that arrive meanwhile do not wait
+ * for another epoch.
  *
- * With a budget the interval is that at which epochs of the last ones' mean costs come to it.
+ * With a budget, the interval is the one at which the mean costs of the last epochs use up the
+ * budget.
  */
 final class EpochPace(clock: Clock) {
   import EpochPace._
 
   // All guarded by this.
-  private var asked = Pace.Free
+  private var current = Pace.Free
   private val costs = mutable.Queue.empty[Double]
   private var beganNs = Option.empty[Long]
   private var isEnded = false
 
-  def pace: Pace = synchronized(asked)
+  def pace: Pace = synchronized(current)
 
-  /** It holds at once, also for an epoch that is waited for. */
+  /** Applies immediately, also to an epoch that is being waited for. */
   def set(pace: Pace): Unit = synchronized {
-    asked = pace
+    current = pace
     notifyAll()
   }
 
-  /** An epoch has cost so much, in dollars. */
+  /** Records the costs of an epoch in dollars. */
   def spent(dollars: Double): Unit = synchronized {
     costs += dollars
     if (costs.size > Remembered) costs.dequeue()
     ()
   }
 
-  /** What the budget makes of the interval; 0 where there is none, or nothing costs. */
-  def boughtMs: Long = synchronized {
+  /** The interval that the budget requires; 0 without a budget or costs. */
+  def budgetIntervalMs: Long = synchronized {
     val mean = if (costs.isEmpty) 0.0 else costs.sum / costs.size
-    asked.dollarsPerDay.fold(0L)(budget => (mean / budget * DayMs).toLong.min(MaxMs))
+    current.dollarsPerDay.fold(0L)(budget => (mean / budget * DayMs).toLong.min(MaxMs))
   }
 
-  /** A run begins, and its first epoch with it. */
+  /** A run begins with its first epoch. */
   def begins(): Unit = synchronized {
     isEnded = false
     beganNs = None
   }
 
-  /** The run has ended, and nobody rests. */
+  /** The run has ended. Ends all pauses. */
   def ended(): Unit = synchronized {
     isEnded = true
     notifyAll()
   }
 
   /**
-   * An epoch is committed. Returns when the next one may begin, and at once where the thread is
-   * interrupted, which it still is then.
+   * Pauses after the commit of an epoch. Returns when the next one may begin, or immediately if the
+   * thread is interrupted; it stays interrupted then.
    */
   def rest(): Unit = synchronized {
     val committedNs = clock.monotonicNs()
     def leftNs = {
-      val interval = MILLISECONDS.toNanos(Math.max(asked.intervalMs, boughtMs))
+      val interval = MILLISECONDS.toNanos(Math.max(current.intervalMs, budgetIntervalMs))
       val due = Math.max(
-        committedNs + MILLISECONDS.toNanos(asked.minPauseMs),
+        committedNs + MILLISECONDS.toNanos(current.minPauseMs),
         beganNs.fold(committedNs)(_ + interval)
       )
       due - clock.monotonicNs()
@@ -83,9 +85,9 @@ final class EpochPace(clock: Clock) {
 private object EpochPace {
   private val DayMs = 24.0 * 3600 * 1000
 
-  // Bases come once in some ten epochs, and cost more.
+  // One epoch in about ten writes bases and costs more.
   private val Remembered = 100
 
-  // Whatever a budget says, a query that stands still for longer is taken for a dead one.
+  // Limit of the interval that a budget sets: a query that pauses longer looks dead.
   private val MaxMs = 3600L * 1000
 }

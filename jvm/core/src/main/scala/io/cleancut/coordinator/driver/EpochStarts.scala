@@ -1,45 +1,45 @@
 package io.cleancut.coordinator.driver
 
 /**
- * Where the epochs of a query begin: with the entry of the log of offsets. Whoever wants a run to
- * end between two epochs holds the next one back before that entry is written.
+ * The starts of a query's epochs. An epoch begins with its entry in the offset log. A caller that
+ * stops a run between two epochs holds the next one back before this entry is written.
  */
 final class EpochStarts {
   // All guarded by this.
   private var isHeld = false
   private var writing = 0
   private var last = Option.empty[Long]
-  // Whether the run has looked what is there. Before that it may plan an epoch of its own accord.
+  // Whether the run has read the offset log. Before, it may plan an epoch without a request.
   private var isKnown = true
 
   /**
-   * An entry is to be written; waits as long as epochs are held back.
+   * An entry is about to be written; waits while epochs are held back.
    *
    * @throws java.lang.InterruptedException
-   *   the query is stopped meanwhile
+   *   if the query is stopped meanwhile
    */
   def begin(): Unit = synchronized {
     while (isHeld) wait()
     writing += 1
   }
 
-  /** The entry of an epoch is there, or none was written. */
+  /** The entry of an epoch exists, or none was written. */
   def end(epoch: Option[Long]): Unit = synchronized {
-    // Of a run that has ended meanwhile nothing is counted any more.
+    // A run that has ended meanwhile does not count.
     writing = Math.max(writing - 1, 0)
-    epoch.foreach(found)
+    epoch.foreach(record)
     notifyAll()
   }
 
-  /** The run has looked for what is there from before: the entry of this epoch is the last. */
+  /** The run has read the offset log: the entry of this epoch is the last. */
   def looked(epoch: Option[Long]): Unit = synchronized {
     isKnown = true
-    epoch.foreach(found)
+    epoch.foreach(record)
   }
 
-  private def found(epoch: Long): Unit = last = Some(last.fold(epoch)(Math.max(_, epoch)))
+  private def record(epoch: Long): Unit = last = Some(last.fold(epoch)(Math.max(_, epoch)))
 
-  /** A run begins, and looks for itself what is there. */
+  /** A run begins, and reads the offset log itself. */
   def runBegins(): Unit = forget(isKnown = false)
 
   /** The run has ended. */
@@ -52,7 +52,7 @@ final class EpochStarts {
     notifyAll()
   }
 
-  /** From when it returns no epoch begins until [[release]]. */
+  /** After it returns, no epoch begins until [[release]]. */
   def hold(): Unit = synchronized {
     isHeld = true
     while (writing > 0) wait()

@@ -6,13 +6,13 @@ import java.util.concurrent.atomic.AtomicBoolean
 import io.cleancut.base.StoreId
 
 /**
- * The standby copies of one query's stores. Every executor polls once a second, and to rank the
- * executors for each store takes longer than an answer may: so a poll gets what was computed last,
- * and has it computed on another thread if executors or homes have changed since. At most one
+ * The standby copies of one query's stores. Every executor polls once a second, and ranking the
+ * executors for each store takes longer than an answer may. So a poll returns the last result, and
+ * starts a new computation on another thread if executors or homes have changed. At most one
  * computation runs at a time.
  *
  * @param threads
- *   not those that answer polls
+ *   threads other than those that answer polls
  */
 final class Standbys(threads: Executor) {
   import Standbys._
@@ -20,7 +20,7 @@ final class Standbys(threads: Executor) {
   @volatile private var last = Computed(Placements(Map.empty, Map.empty), 0, Map.empty)
   private val isComputing = new AtomicBoolean
 
-  /** The stores of which an executor is to have a copy, possibly before the latest changes. */
+  /** The stores of which an executor should have a copy, possibly before the latest changes. */
   def of(executor: String, placements: Placements, replicas: Int): Set[StoreId] = {
     if (replicas > 0 && !last.isFor(placements, replicas) && isComputing.compareAndSet(false, true))
       threads.execute { () =>

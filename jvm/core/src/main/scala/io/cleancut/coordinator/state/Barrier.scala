@@ -5,9 +5,9 @@ import java.util.concurrent.{CompletableFuture, TimeUnit}
 import scala.collection.mutable
 
 /**
- * Where executors wait to hear which of their task attempts are overtaken. Each keeps one question
- * open, which is answered at once when there is something to tell, and with nothing after a while,
- * so that a driver that is gone is noticed. Not thread-safe.
+ * Executors wait here for overtaken task attempts. Each executor has one open request, which is
+ * answered immediately if there is news, and without news after a while, so that the loss of a
+ * driver is noticed. Not thread-safe.
  */
 final class Barrier {
   import Barrier._
@@ -18,14 +18,14 @@ final class Barrier {
 
   def runs(attempt: Long, executor: String): Unit = executors(attempt) = executor
 
-  /** Attempts of earlier epochs are forgotten. */
+  /** Forgets attempts of earlier epochs. */
   def clear(): Unit = {
     executors.clear()
     overtaken.clear()
     waiting.foreach(_.unreported.clear())
   }
 
-  /** These attempts are overtaken from now on. Attempts without an executor are ignored. */
+  /** Overtakes these attempts. Attempts without an executor are ignored. */
   def overtake(attempts: Iterable[Long]): Unit = if (attempts.nonEmpty) {
     val added = attempts.groupBy(executors.get).collect { case (Some(executor), ids) =>
       executor -> ids
@@ -37,7 +37,7 @@ final class Barrier {
 
   /**
    * @param known
-   *   attempts that the executor has been told of
+   *   attempts that were reported to the executor
    */
   def await(executor: String, known: Set[Long], nowNs: Long): CompletableFuture[Set[Long]] = {
     val answer = new CompletableFuture[Set[Long]]
@@ -48,7 +48,7 @@ final class Barrier {
 
   def isAwaited: Boolean = waiting.nonEmpty
 
-  /** What is to be answered now, taken off the list. */
+  /** The requests to answer now, which are removed from the list. */
   def due(nowNs: Long): Seq[() => Unit] = {
     val (now, later) = waiting.partition(w => w.unreported.nonEmpty || nowNs >= w.untilNs)
     waiting = later

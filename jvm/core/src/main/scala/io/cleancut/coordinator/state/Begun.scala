@@ -4,18 +4,19 @@ import io.cleancut.cutstore.gc.GarbageCollector
 import io.cleancut.format.cut.Cut
 
 /**
- * What a run goes on behind.
+ * The state that a run continues from.
  *
  * @param committed
- *   the last epoch that is committed; -1 before the first
+ *   last committed epoch; -1 before the first
  * @param cut
- *   of that epoch, if it has one
+ *   its cut, if it has one
  * @param generation
- *   its own
+ *   generation of the run
  * @param isAlone
- *   whether no other run can write any more; else one may still plan the next epoch, and commit it
+ *   whether no other run can write; otherwise an earlier one may still plan the next epoch and
+ *   commit it
  * @param collector
- *   deletes what its query does not need any more; None if nothing may
+ *   deletes unreferenced objects of the query; None if no objects may be deleted
  * @param isSingleEpoch
  *   whether the run ends with its first epoch, which then must process new input
  */

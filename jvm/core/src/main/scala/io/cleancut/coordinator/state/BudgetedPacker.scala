@@ -7,7 +7,7 @@ import io.cleancut.cutstore.usage.WriteCounts
 import io.cleancut.format.{PlacedFrame, SegmentIdentity}
 import io.cleancut.format.cut.SealedFrame
 
-/** Takes frames for as long as there is room for them until they are durable. */
+/** Accepts frames while there is space for them until they are durable. */
 final private[cleancut] class BudgetedPacker(packer: FramePacker, room: FrameRoom)
     extends FramePacker {
 

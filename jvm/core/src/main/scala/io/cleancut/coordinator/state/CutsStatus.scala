@@ -8,28 +8,28 @@ import io.cleancut.history.SlowTally
 import io.cleancut.protocol.EpochProgress
 
 /**
- * Where a query stands.
+ * The status of a query.
  *
  * @param run
- *   the one that is believed, once it has been heard of
+ *   the latest known run, if any
  * @param committed
- *   the last epoch that has been
+ *   last committed epoch
  * @param slowest
- *   stores of the epoch that is under way, among those that have committed
+ *   slowest stores of the current epoch, among those that have committed
  * @param last
- *   the last epoch that this driver has committed
+ *   last epoch that this driver has committed
  * @param usage
- *   of all processes for this query, since each of them began
+ *   usage of all processes for this query, since each of them began
  * @param channels
- *   as the last cut has them
+ *   shuffle inputs in the last cut
  * @param courses
- *   how these came to the barrier, where it is known
+ *   how the shuffle inputs reached the barrier, if it is known
  * @param aligned
- *   why operators are not captured, by their ids
+ *   reasons why operators are not captured, by operator ID
  * @param slow
- *   which epochs of this run were slow
+ *   slow epochs of this run
  * @param unreadableSavepoints
- *   savepoints that the last sweep of this run could not read
+ *   savepoints that the last garbage collection of this run could not read
  */
 final case class CutsStatus(
     location: String,
@@ -47,16 +47,17 @@ final case class CutsStatus(
 ) {
 
   /**
-   * Which operators get more rows than they take in, by their ids, and what comes of it: they hold
-   * in flight what they may, and their epochs wait for what is beyond.
+   * Operators that receive more rows than they process, by operator ID, with an explanation: they
+   * store as many in-flight rows as allowed, and their epochs wait for the rest.
    */
   def overloaded: Map[Long, String] = {
     val full = courses.toSeq.filter(_._2.rowsBeyondBound > 0)
-    full.groupBy(_._1.operator).map { case (operator, of) =>
-      val partitions = of.map(_._1.partition).distinct.sorted
+    full.groupBy(_._1.operator).map { case (operator, inputs) =>
+      val partitions = inputs.map(_._1.partition).distinct.sorted
       val more = if (partitions.size > CutsStatus.Named) ", ..." else ""
-      operator -> (s"${of.map(_._2.rowsBeyondBound).sum} rows did not stay in flight, because " +
-        "their channels may keep no more than maxInFlightBytes, and the epoch waited for them; " +
+      val rows = inputs.map(_._2.rowsBeyondBound).sum
+      operator -> (s"$rows rows did not stay in flight, because " +
+        "maxInFlightBytes was reached, and the epoch waited for them; " +
         s"partitions ${partitions.take(CutsStatus.Named).mkString(", ")}$more")
     }
   }
@@ -67,9 +68,9 @@ private[coordinator] object CutsStatus {
 }
 
 /**
- * An epoch that was committed.
+ * A committed epoch.
  *
  * @param writeMs
- *   what the write of its cut took, which the cut cannot tell itself
+ *   duration of the write of its cut, which the cut itself cannot contain
  */
 final case class CommittedEpoch(cut: Cut, writeMs: Long)

@@ -8,23 +8,24 @@ import io.cleancut.format.cut.{Cut, SealedFrame}
 import io.cleancut.protocol.EpochLedger
 
 /**
- * What runs of an epoch made durable before they were cut off. A sink that has seen the epoch may
- * skip it when it runs again; then one of them is all there is. Pure, as [[EpochLedger]] is.
+ * Frames of an epoch that earlier runs made durable before they ended. A sink that has seen the
+ * epoch may skip it when it runs again; then the frames of an earlier run are required. Pure, as
+ * [[EpochLedger]] is.
  *
- * Which stores an attempt had opened is not on record. But all attempts at a task open the same, so
- * one that wrote fewer than others did not finish.
+ * The stores that an attempt had opened are not recorded. But all attempts at a task open the same
+ * stores, so an attempt that wrote fewer than others did not finish.
  *
  * Frames of an offline operation do not count. An operation that is refused or killed leaves them
  * under an epoch that the query reaches later.
  *
  * @param previous
- *   the cut before this epoch
+ *   cut before this epoch
  * @param segments
- *   of the epoch, those of the run that asks aside
+ *   segments of the epoch, without those of the current run
  * @param current
- *   the run that asks, whose frames do not count
+ *   current run, whose frames do not count
  * @param ownTasks
- *   the stores of each task that it has run
+ *   stores of each task that the current run has executed
  */
 final class EarlierRuns(
     epoch: Long,
@@ -36,15 +37,15 @@ final class EarlierRuns(
   private val runs: Seq[(SegmentIdentity, Seq[PlacedFrame])] = segments
     .groupMap(_._1.runId)(identity)
     .values
-    .map(of => of.head._1 -> ofTasks(of.flatMap(_._2)))
+    .map(frames => frames.head._1 -> ofTasks(frames.flatMap(_._2)))
     .toSeq
 
   private val tasks: collection.Map[StoreId, Set[StoreId]] = {
     val taskOf = mutable.Map.empty[StoreId, Set[StoreId]]
     val attempts = runs.flatMap(_._2.groupMap(_.attempt)(_.name.store).values.map(_.toSet))
-    for (of <- attempts ++ ownTasks) {
-      // Channels are written by those attempts alone that leave rows in them.
-      val stores = of.filterNot(Channels.isChannel).toSet
+    for (opened <- attempts ++ ownTasks) {
+      // Only attempts that leave rows in shuffle inputs write frames of these.
+      val stores = opened.filterNot(Channels.isChannel).toSet
       val task = stores ++ stores.flatMap(taskOf.getOrElse(_, Set.empty))
       task.foreach(taskOf(_) = task)
     }
@@ -59,13 +60,13 @@ final class EarlierRuns(
   }
 
   /**
-   * The state of every store after the epoch, as the latest run that was complete left it; or the
-   * stores that the latest lacks.
+   * The state of every store after the epoch, from the latest complete run; or the stores that are
+   * missing in the latest run.
    */
   def close(): Either[Set[StoreId], Seq[StoreCut]] = {
     val earlier = runs.filter(_._1.runId != current).sortBy(-_._1.generation)
-    val found = earlier.map { case (_, frames) => closed(frames) }
-    found.find(_.isRight).orElse(found.headOption).getOrElse(closed(Nil))
+    val results = earlier.map { case (_, frames) => closed(frames) }
+    results.find(_.isRight).orElse(results.headOption).getOrElse(closed(Nil))
   }
 
   private def closed(frames: Seq[PlacedFrame]): Either[Set[StoreId], Seq[StoreCut]] = {

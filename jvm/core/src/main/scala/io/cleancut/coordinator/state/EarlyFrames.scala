@@ -8,14 +8,14 @@ import io.cleancut.format.FrameName
 import io.cleancut.format.cut.SealedFrame
 
 /**
- * Frames of the epoch that is under way whose tasks do not wait for them. As long as the epoch
- * lacks a store that it must have, nothing of it counts, durable or not; so it is early enough if
- * all are durable when the commit returns that completes it. Not thread-safe.
+ * Frames of the current epoch for which tasks do not wait. While the epoch lacks a required store,
+ * none of its frames counts, durable or not. So it is sufficient that all are durable when the
+ * commit that completes it returns. Not thread-safe.
  *
  * @param room
- *   for what is kept, that which is being written included
+ *   budget of the held frames, including those that are being written
  * @param fullBytes
- *   what is written at once, since it fills an object
+ *   size at which frames are written immediately, because they fill an object
  */
 final class EarlyFrames(room: FrameRoom, fullBytes: Long) {
   import EarlyFrames._
@@ -26,16 +26,16 @@ final class EarlyFrames(room: FrameRoom, fullBytes: Long) {
   private var leavingBytes = 0L
   private var hasFailed = false
 
-  /** Whether the frame is kept, so that its task need not wait. */
+  /** Whether the frame is held, so that its task need not wait. */
   def offer(frame: SealedFrame): Boolean = {
     val isKnown = gathered.contains(key(frame))
-    // Once a write has failed the tasks are to hear of it, rather than more and more be kept.
+    // After a failed write, tasks must receive the error before more frames are held.
     val isTaken = isKnown || (!hasFailed && room.tryTake(frame.bytes.length.toLong))
     if (isTaken && !isKnown) gather(frame)
     isTaken
   }
 
-  /** Keeps a frame in spite of the bound, for it is about to be written. */
+  /** Holds a frame regardless of the limit, because it is about to be written. */
   def add(frame: SealedFrame): Unit = if (!gathered.contains(key(frame))) {
     room.take(frame.bytes.length.toLong)
     gather(frame)
@@ -50,7 +50,7 @@ final class EarlyFrames(room: FrameRoom, fullBytes: Long) {
 
   def isFull: Boolean = gatheredBytes >= fullBytes
 
-  /** What is to be written now by the caller, who then calls [[wrote]] or [[failed]]. */
+  /** Returns the frames to write. The caller writes them and then calls [[wrote]] or [[failed]]. */
   def take(): Write = {
     val write = new Write(gathered.values.toSeq, gatheredBytes, writes.toSeq.map(_.done))
     gathered.clear()
@@ -61,14 +61,17 @@ final class EarlyFrames(room: FrameRoom, fullBytes: Long) {
 
   def wrote(write: Write): Unit = if (writes.remove(write)) room.give(write.bytes)
 
-  /** Whoever commits next tries again. */
+  /** The next commit writes the frames again. */
   def failed(write: Write): Unit = if (writes.remove(write)) {
     hasFailed = true
     room.give(write.bytes)
     write.frames.foreach(add)
   }
 
-  /** All that is not durable yet; none of it is kept any more, and it has room until [[forget]]. */
+  /**
+   * Returns all frames that are not durable yet, and holds none of them any longer; their space is
+   * reserved until [[forget]].
+   */
   def close(): Seq[SealedFrame] = {
     val left = writes.toSeq.flatMap(_.frames) ++ gathered.values
     leavingBytes += gatheredBytes + writes.iterator.map(_.bytes).sum
@@ -78,7 +81,7 @@ final class EarlyFrames(room: FrameRoom, fullBytes: Long) {
     left
   }
 
-  /** What [[close]] gave is durable. */
+  /** The frames that [[close]] returned are durable. */
   def forget(): Unit = {
     room.give(leavingBytes)
     leavingBytes = 0L
@@ -89,7 +92,7 @@ object EarlyFrames {
 
   /**
    * @param others
-   *   those that were under way when this one began
+   *   writes that were in progress when this one began
    */
   final class Write(
       val frames: Seq[SealedFrame],
@@ -98,7 +101,7 @@ object EarlyFrames {
   ) {
     val done = new CompletableFuture[Unit]
 
-    /** This and what was under way before it. */
+    /** This write and those in progress before it. */
     def all: CompletableFuture[Void] =
       CompletableFuture.allOf((others :+ done): _*)
   }

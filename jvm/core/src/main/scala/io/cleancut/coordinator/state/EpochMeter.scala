@@ -10,15 +10,15 @@ import io.cleancut.format.cut.{EpochCosts, SealedFrame, StoreTime}
 import io.cleancut.history.EpochTasks
 
 /**
- * How long the epochs of one run take, and what they use. Pure, as [[EpochLedger]] is: all times
- * come from the caller, in nanoseconds of one monotonic clock.
+ * Duration and usage of the epochs of one run. Pure, as [[EpochLedger]] is: the caller passes all
+ * times in nanoseconds of one monotonic clock.
  *
- * What is used counts for the epoch in which it happened to be used: from the moment at which the
- * cut before it was put together to that of its own. So the write of a cut counts for the next, and
- * over several epochs nothing is left out or counted twice.
+ * Usage counts for the epoch in which it happened: from the assembly of the previous cut to the
+ * assembly of its own cut. So the write of a cut counts for the next epoch, and over several epochs
+ * nothing is omitted or counted twice.
  *
  * @param begun
- *   what had been used when the run began
+ *   usage when the run began
  */
 final class EpochMeter(begun: UsageBook.Shares) {
   import EpochMeter._
@@ -27,13 +27,13 @@ final class EpochMeter(begun: UsageBook.Shares) {
   private var cutNs = Option.empty[Long]
   private var firstOpenNs = Option.empty[Long]
   private val openers = mutable.Map.empty[StoreId, (Long, Option[Place])]
-  // Handed on with each epoch, and not copied: there may be tens of thousands.
+  // Passed on with each epoch without a copy: there may be tens of thousands.
   private var openedNs = mutable.Map.empty[(Long, StoreId), Long]
   private var tookNs = mutable.Map.empty[(Long, StoreId), Long]
   private var rows = mutable.Map.empty[Long, Long]
   private val places = mutable.Map.empty[Long, Place]
 
-  /** An attempt has opened a store, whether or not it is to report anything. */
+  /** An attempt has opened a store, whether or not it will report a frame. */
   def openedBy(attempt: Long, store: StoreId, at: Option[Place]): Unit =
     if (lastOpener(store).forall(_._1 <= attempt)) openers(store) = attempt -> at
 
@@ -43,17 +43,17 @@ final class EpochMeter(begun: UsageBook.Shares) {
     ()
   }
 
-  /** An attempt's executor, which reports before the frame is taken for durable. */
+  /** The sender of an attempt's report, which precedes the acceptance of its frames. */
   def heard(attempt: Long, from: Sender): Unit =
     if (attempt != SealedFrame.Maintenance) places(attempt) = from.place
 
-  /** An attempt has read so many rows. */
+  /** An attempt has read `count` rows. */
   def read(attempt: Long, count: Long): Unit = {
     rows(attempt) = count
     ()
   }
 
-  /** The last attempt that has opened a store in this epoch, and where, as far as it said. */
+  /** The last attempt that has opened a store in this epoch, and its location if it is known. */
   def lastOpener(store: StoreId): Option[(Long, Option[Place])] = openers.get(store)
 
   /** A frame was accepted. */
@@ -62,9 +62,9 @@ final class EpochMeter(begun: UsageBook.Shares) {
     openedNs.get(key).foreach(start => tookNs(key) = nowNs - start)
   }
 
-  /** What took longest: a store may be there once for each attempt at it. */
+  /** The slowest stores. A store may occur once for each attempt. */
   def slowest: Seq[StoreTime] = {
-    // Tens of thousands of stores cost one pass, since the query waits at the gate meanwhile.
+    // One pass over tens of thousands of stores, because the query waits for the commit meanwhile.
     val kept = mutable.PriorityQueue.empty[((Long, StoreId), Long)](Ordering.by(-_._2))
     tookNs.foreach { took =>
       if (kept.size < Slowest) kept.enqueue(took)
@@ -79,7 +79,7 @@ final class EpochMeter(begun: UsageBook.Shares) {
     }
   }
 
-  /** What the epoch has taken so far. */
+  /** Duration and usage of the epoch so far. */
   def costs(now: UsageBook.Shares): EpochCosts = EpochCosts(
     (now.driver - before.driver).toShare,
     (now.executors - before.executors).toShare,
@@ -91,15 +91,16 @@ final class EpochMeter(begun: UsageBook.Shares) {
    * Milliseconds by phase, for the cut that is about to be written.
    *
    * @param gateNs
-   *   when the query came to the gate
+   *   time at which the commit began
    * @param parts
-   *   what it did there since, one behind the other, each with the time of its end
+   *   phases of the commit so far, in order, each with the time of its end
    */
   def timings(gateNs: Long, parts: Seq[(String, Long)]): Map[String, Long] = {
     val ends = parts.map(_._2)
     val phases = parts.map(_._1).zip((gateNs +: ends).zip(ends).map { case (a, b) => b - a })
     val endNs = ends.last
-    // At the gate, the coordinator runs tasks that a skipped epoch lacks: they open stores later.
+    // During the commit, the coordinator runs tasks that a skipped epoch lacks: they open stores
+    // later.
     val startNs = firstOpenNs.map(Math.min(_, gateNs))
     (phases.toMap + ("gateMs" -> (endNs - gateNs)) ++
       startNs.map(start => "epochMs" -> (endNs - start)) ++
@@ -110,11 +111,11 @@ final class EpochMeter(begun: UsageBook.Shares) {
    * The epoch is committed.
    *
    * @param used
-   *   what [[costs]] was told
+   *   the argument of [[costs]]
    * @param writeNs
-   *   what the write of the cut took
+   *   duration of the write of the cut
    * @return
-   *   what its tasks took
+   *   the figures of its tasks
    */
   def advance(used: UsageBook.Shares, writeNs: Long): EpochTasks = {
     val tasks = new EpochTasks(tookNs, rows, openedNs.keySet)
@@ -132,7 +133,7 @@ final class EpochMeter(begun: UsageBook.Shares) {
 
 object EpochMeter {
 
-  /** How many of the slowest stores a cut names. */
+  /** Largest number of slow stores in a cut. */
   val Slowest: Int = 5
 
   private val Unknown = Place("", "")

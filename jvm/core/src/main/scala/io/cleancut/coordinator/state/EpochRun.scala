@@ -11,11 +11,11 @@ import io.cleancut.protocol._
 /**
  * The pending checkpoint of one epoch: its state, its ledger with the in-flight rows, the frames
  * that the driver holds, and the time of its first capture. A run creates one for each epoch, so
- * that nothing of an earlier epoch is left. Guarded by the lock of the [[RunRegistry]]; it does no
+ * nothing of an earlier epoch is left. Guarded by the lock of the [[RunRegistry]]; it makes no
  * request.
  *
  * @param budget
- *   for the frames that it holds
+ *   limit of the frames that it holds
  */
 final private[coordinator] class EpochRun(
     val ledger: EpochLedger,
@@ -35,7 +35,7 @@ final private[coordinator] class EpochRun(
 
   def state: EpochState = current
 
-  /** Changes the state by [[EpochState.decide]], and does what that decides. */
+  /** Changes the state by [[EpochState.decide]], and applies the effect. */
   def on(event: EpochState.Event): Unit = {
     val (next, act) = EpochState.decide(current, event)
     current = next
@@ -47,28 +47,28 @@ final private[coordinator] class EpochRun(
     }
   }
 
-  /** Whether the driver holds the frame; else it is durable before its task goes on. */
+  /** Whether the driver holds the frame; otherwise it must be durable before its task continues. */
   def offer(frame: SealedFrame): Boolean =
     frame.name.version.number - 1 == epoch &&
       (if (state.isHeld) held.exists(_.offer(frame)) else mayWait(frame) && gathers(frame))
 
-  /** What an earlier run has published already is left to be as durable as it was. */
+  /** The output of an earlier run may be visible, so frames stay as durable as they were then. */
   private def mayWait(frame: SealedFrame): Boolean =
     frame.attempt != SealedFrame.Maintenance && state.sealedBefore.isEmpty &&
       !Channels.isChannel(frame.name.store)
 
   private def gathers(frame: SealedFrame): Boolean =
-    if (ledger.isLackingBeside(frame.name.store)) early.offer(frame)
+    if (ledger.lacksOtherThan(frame.name.store)) early.offer(frame)
     else {
-      // The last one is written together with those before it.
+      // The last frame is written together with those before it.
       val isLast = !early.isEmpty
       if (isLast) early.add(frame)
       isLast
     }
 
-  /** The held frames that must be written before the next task goes on. */
+  /** The held frames that must be written before the next task continues. */
   def due(): Option[EarlyFrames.Write] = {
-    val isLast = ledger.isHeardOf && !early.isEmpty && !state.isHeld
+    val isLast = ledger.mayBeComplete && !early.isEmpty && !state.isHeld
     Option.when(isLast || early.isFull)(early.take())
   }
 
@@ -77,8 +77,8 @@ final private[coordinator] class EpochRun(
   def failed(write: EarlyFrames.Write): Unit = early.failed(write)
 
   /**
-   * The frames that are not durable yet; no more are held from now on. What the sink has sealed
-   * comes last, and so counts before what an earlier action has made.
+   * Returns the frames that are not durable yet, and holds no more from now on. Frames of the
+   * sealed attempt come last, and so override those of an earlier action.
    */
   def release(): Seq[SealedFrame] = early.close() ++ held.toSeq.flatMap(_.close())
 
@@ -94,15 +94,15 @@ final private[coordinator] class EpochRun(
     released()
   }
 
-  /** Whether a task may leave rows of a channel in flight. */
+  /** Whether a task may leave rows of a shuffle input in flight. */
   def mayDefer(task: ChannelTask): Boolean =
     state.of(task.epoch).mayDefer(task.capture) && !channels.isWhole(task.channel)
 
   /**
-   * A task attempt begins to read a channel, which the ledger knows as opened.
+   * A task attempt begins to read a shuffle input, which the ledger has registered.
    *
    * @param stored
-   *   the in-flight rows of the last cut
+   *   in-flight rows of the last cut
    */
   def openChannel(
       task: ChannelTask,
@@ -140,7 +140,7 @@ final private[coordinator] class EpochRun(
     inSeal.orElse(placed).orElse(inMemory)
   }
 
-  /** A task attempt has read a channel to its end. */
+  /** A task attempt has read a shuffle input to its end. */
   def arrived(attempt: Long, report: ChannelReport, reading: ChannelReading, nowNs: Long): Unit = {
     val course = startNs.map { startNs =>
       def ms(ns: Long) = NANOSECONDS.toMillis(ns - startNs)
@@ -157,18 +157,18 @@ final private[coordinator] class EpochRun(
     channels.stragglers.arrived(attempt, report.channel, nowNs)
   }
 
-  /** The task attempts that are overtaken at this time, and have not been returned before. */
+  /** The attempts that are overtaken now, and were not returned before. */
   def tick(capture: Capture, drains: Drains, nowNs: Long): Seq[Long] = {
     if (channels.stragglers.isRunning) {
       for (limit <- capture.maxEpochNs; start <- startNs if nowNs - start >= limit)
         channels.stragglers.cutNow(nowNs)
-      val isDraining = startNs.exists(start => drains.goesOn(capture, nowNs - start))
+      val isDraining = startNs.exists(start => drains.mayContinue(capture, nowNs - start))
       channels.stragglers.tick(if (isDraining) CaptureMode.Aligned else capture.mode, nowNs)
     }
     channels.stragglers.takeOvertaken()
   }
 
-  /** From its first capture to the last arrival of a task that was not overtaken. */
+  /** Time from its first capture to the last arrival of a task that was not overtaken. */
   def onTimeNs: Option[Long] =
     for (start <- startNs; end <- channels.stragglers.lastOnTimeNs) yield end - start
 }

@@ -3,15 +3,15 @@ package io.cleancut.coordinator.state
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * How many bytes of frames a driver keeps in memory, for all of its queries together. Where it is
- * used up nobody waits for it: a frame is written at once then, or by its executor.
+ * Limit of the frames that a driver keeps in memory, for all of its queries. If the limit is
+ * reached, no caller waits: the frame is written immediately, or by its executor.
  */
 final class FrameBudget(maxBytes: Long) {
   private val used = new AtomicLong
 
   def usedBytes: Long = used.get
 
-  /** For one who keeps frames, and of them so many bytes at most. */
+  /** A share of the budget with a limit of its own. */
   def room(maxBytes: Long): FrameRoom = new FrameRoom(this, maxBytes)
 
   private[coordinator] def tryTake(bytes: Long): Boolean = {
@@ -32,12 +32,12 @@ object FrameBudget {
   private val MaxBytes = 256L << 20
   private val HeapShare = 4
 
-  /** That of this process, if it is a driver. */
+  /** The budget of this process, if it is a driver. */
   lazy val ofDriver: FrameBudget =
     new FrameBudget(Math.min(MaxBytes, Runtime.getRuntime.maxMemory / HeapShare))
 }
 
-/** What one who keeps frames has of a budget. Thread-safe. */
+/** A share of a budget. Thread-safe. */
 final class FrameRoom private[cleancut] (budget: FrameBudget, maxBytes: Long)
     extends AutoCloseable {
   private var bytes = 0L
@@ -49,7 +49,7 @@ final class FrameRoom private[cleancut] (budget: FrameBudget, maxBytes: Long)
     isTaken
   }
 
-  /** In spite of both bounds, for what is about to be written. */
+  /** Takes space regardless of both limits, for frames that are about to be written. */
   def take(more: Long): Unit = synchronized {
     if (isOpen) {
       bytes += more
@@ -63,7 +63,7 @@ final class FrameRoom private[cleancut] (budget: FrameBudget, maxBytes: Long)
     budget.give(back)
   }
 
-  /** Gives all back, and takes nothing from now on. */
+  /** Returns all space, and takes none from now on. */
   override def close(): Unit = synchronized {
     isOpen = false
     give(bytes)

@@ -6,17 +6,17 @@ import io.cleancut.format.FrameName
 import io.cleancut.format.cut.SealedFrame
 
 /**
- * Frames of an epoch whose sink seals it. Nothing of that epoch can be seen before, so they need
- * not be durable earlier: it is enough that they outlive their executor. Not thread-safe.
+ * Frames of an epoch whose sink seals it. Its output is invisible before the seal, so until then
+ * frames need not be durable: it is sufficient that they outlive their executor. Not thread-safe.
  *
  * @param room
- *   for what is kept; frames beyond it are made durable at once
+ *   budget of the held frames; further frames must be durable immediately
  */
 final class HeldFrames(val epoch: Long, room: FrameRoom) {
   private val frames = mutable.LinkedHashMap.empty[(Long, FrameName), SealedFrame]
   private var isOpen = true
 
-  /** Whether the frame is kept until [[close]]. */
+  /** Whether the frame is held until [[close]]. */
   def offer(frame: SealedFrame): Boolean = {
     val key = (frame.attempt, frame.name)
     if (!isOpen) false
@@ -28,13 +28,13 @@ final class HeldFrames(val epoch: Long, room: FrameRoom) {
     }
   }
 
-  /** The bytes of a frame that is kept. */
+  /** The bytes of a held frame. */
   def find(attempt: Long, name: FrameName): Option[Array[Byte]] =
     frames.get((attempt, name)).map(_.bytes)
 
   /**
-   * What was kept, in its order, the first time; from now on nothing is. Until [[forget]] it is
-   * found, since an attempt may ask for it while it is being written.
+   * Returns the held frames in order, at the first call; from now on no frame is held. They can be
+   * found until [[forget]], since an attempt may request one while it is being written.
    */
   def close(): Seq[SealedFrame] = {
     val kept = if (isOpen) frames.values.toSeq else Nil
@@ -42,7 +42,7 @@ final class HeldFrames(val epoch: Long, room: FrameRoom) {
     kept
   }
 
-  /** What was kept is durable. */
+  /** The held frames are durable. */
   def forget(): Unit = if (!isOpen) {
     frames.clear()
     room.close()

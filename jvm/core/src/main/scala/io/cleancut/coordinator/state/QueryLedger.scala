@@ -6,19 +6,19 @@ import io.cleancut.format.cut.{ChannelReport, Cut, LateBase, Referred, SealedFra
 import io.cleancut.protocol._
 
 /**
- * What the coordinator of one run knows: the last cut, the epoch behind it, and the bases that
- * maintenance writes. Pure, as [[EpochLedger]] is.
+ * The knowledge of one run's coordinator: the last cut, the epoch after it, and the bases of
+ * background maintenance. Pure, as [[EpochLedger]] is.
  *
  * @param committed
- *   the last epoch that is committed; -1 before the first
+ *   last committed epoch; -1 before the first
  * @param cut
- *   of that epoch; none where the epochs so far have been written without group commit
+ *   its cut; None if the epochs so far were written without cuts
  * @param baseMargin
- *   how many epochs a base may be behind the one whose cut is the first to name it
+ *   largest number of epochs between a base and the first cut that references it
  * @param seal
- *   under which an earlier run may have let the sink of the next epoch write
+ *   seal of an earlier run for the next epoch, after which its sink may have published
  * @param uncut
- *   the epochs that sinks have published, where there is no cut
+ *   published epochs of sinks, if there is no cut
  */
 final class QueryLedger(
     committed: Long,
@@ -36,64 +36,64 @@ final class QueryLedger(
     channels = new EpochChannels(seal.toSeq.flatMap(Decision.sealedIn))
   )
 
-  /** What maintenance writes beside the epochs. */
+  /** Bases that maintenance writes concurrently with epochs. */
   val bases = new BaseLedger(baseMargin)
 
-  /** Of the segments that the next cut may name. */
+  /** Segments that the next cut may reference. */
   val ends = new SegmentEnds
 
   private var known = CutWindow.after(cut)
   private var turned = Option.empty[WrittenPages]
   private var offline = Option.empty[ReplacedEpoch]
   private var sinksBefore = cut.fold(uncut)(_.sinks)
-  // Sinks that have published an epoch, which has no cut yet.
+  // Sinks that have published an epoch without a cut so far.
   private var publishers = Map.empty[Long, Set[String]]
 
-  /** What the last cut names in the place of chains. */
+  /** The references of the last cut. */
   def window: CutWindow = known
 
   def lastCommitted: Long = last
 
   def lastCut: Option[Cut] = current
 
-  /** The epoch that is under way. */
+  /** The current epoch. */
   def epoch: EpochLedger = pending
 
   /**
-   * An epoch makes all of the state anew, and has these stores in the place of those before.
-   * Whoever says so writes the whole of each.
+   * Declares that an epoch replaces the complete state with exactly these stores. The caller writes
+   * each of them completely.
    *
    * @param epoch
-   *   the next, or a later one: those before it will have no cut
+   *   the next epoch, or a later one; epochs in between have no cut
    * @param sinks
-   *   the published epochs that count after it
+   *   published epochs that count after it
    */
   def replace(epoch: Long, stores: Set[StoreId], sinks: SinkEpochs = SinkEpochs.Empty): Unit = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
     last = epoch - 1
     pending = new EpochLedger(epoch, None, further = stores)
-    // What pages and earlier epochs have is of no use any more, also of stores that stay.
+    // Pages and frames of earlier epochs are unused, also those of stores that remain.
     known = CutWindow.after(None)
     turned = None
     offline = Some(ReplacedEpoch())
     sinksBefore = sinks
   }
 
-  /** The epochs that sinks have published, up to the last that is committed. */
+  /** The published epochs of sinks, up to the last committed epoch. */
   def sinks: SinkEpochs = sinksBefore
 
-  /** Sinks have published the epoch that is under way. */
+  /** Sinks have published the current epoch. */
   def published(epoch: Long, sinks: Set[String]): Unit =
     publishers = publishers.updated(epoch, publishers.getOrElse(epoch, Set.empty) ++ sinks)
 
-  /** The epochs that sinks have published, up to the one that is under way. */
+  /** The published epochs of sinks, up to the current epoch. */
   def sinksAfter(epoch: Long): SinkEpochs =
     sinksBefore.published(publishers.getOrElse(epoch, Set.empty), epoch)
 
-  /** The operation that makes the epoch under way, which is not made of the last cut then. */
+  /** The operation of the current epoch, which is not based on the last cut then. */
   def operation: Option[ReplacedEpoch] = offline
 
-  /** The operation has made something durable. */
+  /** Records frames that the operation has made durable. */
   def operate(change: ReplacedEpoch => ReplacedEpoch): Unit = offline = offline.map(change)
 
   /** A task attempt opens a store at a version, which is the epoch's number. */
@@ -102,7 +102,7 @@ final class QueryLedger(
     else {
       pending.open(attempt, store)
       val known = current.flatMap(_.of(store))
-      // In-flight rows of the last cut, and those that an earlier attempt or run has deferred.
+      // In-flight rows of the last cut, and rows that an earlier attempt or run has deferred.
       val stored =
         if (offline.isDefined) Nil
         else
@@ -120,8 +120,11 @@ final class QueryLedger(
       Right(Opened(known.map(_.version.id), needsBase = version > 0 && known.isEmpty, unread))
     }
 
-  /** What a task opens beside the stores that it names: what the last cut has of it. */
-  def beside(operator: Long, partition: Int): Seq[StoreId] =
+  /**
+   * Further stores that a task opens in addition to those that it names: its stores in the last
+   * cut.
+   */
+  def storesOfTask(operator: Long, partition: Int): Seq[StoreId] =
     if (offline.isDefined) Nil
     else
       current.toSeq
@@ -129,7 +132,7 @@ final class QueryLedger(
         .map(_.store)
         .filterNot(Channels.isChannel)
 
-  /** A task attempt begins to read a channel. */
+  /** A task attempt begins to read a shuffle input. */
   def openChannel(task: ChannelTask, mayDefer: Boolean): Either[Refusal, Option[StoreCut]] =
     if (task.epoch != last + 1) Left(notOpen(task.epoch))
     else {
@@ -139,14 +142,14 @@ final class QueryLedger(
       Right(current.flatMap(_.of(channel)))
     }
 
-  /** The channels that held rows when the last epoch was committed. */
+  /** The shuffle inputs that had in-flight rows when the last epoch was committed. */
   def inFlight: Seq[StoreCut] = current.toSeq.flatMap(_.inFlight)
 
-  /** The id of the version that counts, for one who reads it. */
+  /** The ID of the version that counts, for a reader. */
   def accepted(store: StoreId, version: Long): Option[String] =
     chain(store, version).map(_.version.id)
 
-  /** What made a version, if that is the version of the last cut, or of what is settled. */
+  /** The frames of a version, if it is the version of the last cut or is settled. */
   def chain(store: StoreId, version: Long): Option[StoreCut] =
     if (version == last + 2) offline.flatMap(_.settled.get(store))
     else current.filter(_.epoch == version - 1).flatMap(_.of(store))
@@ -161,7 +164,7 @@ final class QueryLedger(
     else Ack.Unknown(notOpen(epoch))
   }
 
-  /** The driver holds a frame of the epoch that is under way. */
+  /** The driver holds a frame of the current epoch. */
   def hold(frame: SealedFrame): Ack = {
     val epoch = frame.name.version.number - 1
     if (epoch == last + 1) pending.hold(frame.attempt, frame.name)
@@ -169,8 +172,8 @@ final class QueryLedger(
   }
 
   /**
-   * A function that closes the epoch with the versions that Spark counted, if its commit entry
-   * names them, by what is known now. It may be called without the lock of the coordinator.
+   * A function that closes the epoch from the reports so far, with the versions that Spark counted
+   * if its commit entry has them. It may be called without the lock of the coordinator.
    */
   def closing(epoch: Long): Option[Set[String]] => Either[Set[StoreId], Seq[StoreCut]] = {
     require(epoch > last, s"epoch $epoch is closed, the last is $last")
@@ -201,40 +204,42 @@ final class QueryLedger(
     ends.keepOnly(bases.segments)
   }
 
-  /** Pages are written, which the next cut names. */
+  /** Pages are written, which the next cut references. */
   def turned(pages: WrittenPages): Unit = turned = Some(pages)
 
   /**
-   * The window before the epoch under way, with the pages that have been written since; and the
-   * chains in these whose frames have got other places.
+   * The window before the current epoch, with the pages that have been written since; and the
+   * chains in these pages whose frames were moved.
    */
   def turn(): (CutWindow, Map[StoreId, PackedChain]) = {
-    val all = turned.fold(known)(known.turned(_, last + 1 - bases.margin))
+    val all = turned.fold(known)(known.withPages(_, last + 1 - bases.margin))
     val moved = turned.filter(_ => all ne known).fold(Map.empty[StoreId, PackedChain])(_.moved)
     turned = None
     known = all
     (all, moved)
   }
 
-  /** The late bases that the cut of the epoch under way has to list, with its stores. */
+  /** The late bases that the cut of the current epoch must list, given its stores. */
   def late: Seq[StoreCut] => Seq[LateBase] = bases.lateIn(last + 1, current)
 
   /**
-   * What the cut of the epoch under way has to list as referred to, with these stores: what one of
-   * them begins with, and what a cut that is still kept may begin with, as the oldest of these may
-   * be from before.
+   * The references that the cut of the current epoch must list, given its stores: those of the base
+   * of one of these stores, and those of bases in retained cuts, because the oldest retained cut
+   * may precede them.
    */
   def referredIn(stores: Seq[StoreCut]): Seq[Referred] = {
     val known = current.toSeq.flatMap(_.referred)
-    lazy val begun = stores.iterator.flatMap(of => PackedChain.of(of.frames).base).toSet
-    known.filter(of => bases.mayKeepBefore(of.since) || begun(of.version)) ++
+    lazy val begun = stores.iterator.flatMap(store => PackedChain.of(store.frames).base).toSet
+    known.filter(reference => bases.mayKeepBefore(reference.since) || begun(reference.version)) ++
       offline.flatMap(_.referred)
   }
 
-  /** The segments that a sweep leaves alone which keeps the cuts from `oldest` on. */
+  /**
+   * The segments that a garbage collection must not delete if it keeps the cuts from `oldest` on.
+   */
   def spared(oldest: Long, nowNs: Long): Set[String] = bases.spared(oldest, current, nowNs)
 
-  /** Maintenance is about to write a base of a version to a segment of its own, or goes on to. */
+  /** Maintenance is about to write a base of a version to a separate segment, or continues to. */
   def announce(segment: String, version: Long, nowNs: Long): Either[Refusal, Unit] =
     if (version > last + 2) Left(notOpen(version - 1))
     else {
@@ -242,40 +247,41 @@ final class QueryLedger(
       Either.cond(isTaken, (), Refusal.Failed(s"version $version is old"))
     }
 
-  /** Maintenance writes a base of a version that a task left in memory. */
+  /** Maintenance has written a base of a version that a task left in memory. */
   private def ackBase(frame: PlacedFrame, epoch: Long): Ack =
     if (epoch > last + 1) Ack.Unknown(notOpen(epoch))
-    else if (frame.name.kind != FrameKind.Base) Ack.Discarded("no task wrote it, and it is no base")
+    else if (frame.name.kind != FrameKind.Base)
+      Ack.Discarded("no task wrote it, and it is not a base")
     else bases.ack(frame, last, current)
 
   private def notOpen(epoch: Long) = Refusal.NotOpen(epoch, last)
 }
 
 /**
- * Rows in flight that an epoch has from an earlier cut, and not from tasks.
+ * In-flight rows that an epoch has from an earlier cut, and not from tasks.
  *
  * @param channels
- *   each with the one frame that holds its rows
+ *   shuffle inputs, each with the frame of its rows
  * @param reports
- *   what was decided of them
+ *   decisions on these rows
  */
-final private[coordinator] case class TakenAlong(
+final private[coordinator] case class CarriedInFlight(
     channels: Seq[StoreCut],
     reports: Seq[ChannelReport]
 )
 
 /**
- * What an offline operation has made durable of its epoch.
+ * The durable parts of an offline operation's epoch.
  *
  * @param inFlight
- *   the in-flight rows that the epoch keeps
+ *   in-flight rows that the epoch keeps
  * @param referred
- *   the segments that its bases refer to
+ *   segments that its bases reference
  * @param settled
  *   its stores, which may be read before the commit
  */
 final private[cleancut] case class ReplacedEpoch(
-    inFlight: Option[TakenAlong] = None,
+    inFlight: Option[CarriedInFlight] = None,
     referred: Option[Referred] = None,
     settled: Map[StoreId, StoreCut] = Map.empty
 )
@@ -286,15 +292,17 @@ object QueryLedger {
 }
 
 /**
+ * The answer to the open of a store.
+ *
  * @param accepted
- *   the id of the version that counts
+ *   ID of the version that counts
  * @param needsBase
- *   whether the store's history is unknown to the cuts, so that it must write all of its state
+ *   whether the cuts do not know the store's history, so that it must write its complete state
  * @param unread
- *   channels that hold rows for the task, and that its plan does not read
+ *   shuffle inputs that have rows for the task, and that its plan does not read
  * @param sealedAs
- *   of an epoch that is finished from its seal: the version that counts in place of the one that
- *   the task makes
+ *   in an epoch that is finished from its seal, the version that counts instead of the version that
+ *   the task creates
  */
 final case class Opened(
     accepted: Option[String],

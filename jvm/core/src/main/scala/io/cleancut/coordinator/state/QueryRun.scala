@@ -10,16 +10,16 @@ import io.cleancut.history.UsualTimes
 import io.cleancut.protocol._
 
 /**
- * A run of a query: its identity, what it has learned at its start, and its epoch. Guarded by the
- * lock of the [[RunRegistry]], but for the volatile fields, and those of the query's own thread. It
- * does no request.
+ * A run of a query: its identity, the state that it read at its start, and its epoch. Guarded by
+ * the lock of the [[RunRegistry]], except for the volatile fields and those of the query's thread.
+ * It makes no request.
  *
  * @param seal
- *   of the first epoch, by an earlier run
+ *   seal of its first epoch by an earlier run
  * @param collector
- *   deletes what the query does not need any more
+ *   deletes unreferenced objects of the query
  * @param budget
- *   for the frames that it keeps
+ *   limit of the frames that it holds
  */
 final private[cleancut] class QueryRun(
     val id: RunId,
@@ -35,22 +35,22 @@ final private[cleancut] class QueryRun(
   val barrier = new Barrier
   var aligned = Map.empty[Long, String]
 
-  /** Who owns the query in its place. */
+  /** The run that owns the query instead of this one. */
   @volatile var followedBy = Option.empty[String]
   @volatile var hasEnded = false
 
-  /** When it has last found, behind a cut, that nobody does. */
+  /** Time of the last ownership check after a cut that found no later owner. */
   @volatile var lookedNs = Option.empty[Long]
 
-  /** What of the query is stored; None where nobody has looked. */
+  /** Size of the stored objects; None if they have not been counted. */
   @volatile var stored = Option.empty[StoredSize]
 
-  // Of the query's own thread.
+  // Only used by the query's thread.
   val usual = new UsualTimes
   var wasLate = false
   var isSweepDue = false
 
-  // The seals of this run whose epochs have cuts: the next sweep deletes them.
+  // The seals of this run whose epochs have cuts: the next garbage collection deletes them.
   private var sealNames = Set.empty[SealName]
   private var capture = Capture.Off
   private var isTurning = false
@@ -62,42 +62,43 @@ final private[cleancut] class QueryRun(
   private var pending =
     new EpochRun(ledger.epoch, EpochState.first(first, ledger.lastCut.isDefined, seal), budget)
 
-  /** The epoch that is under way. */
+  /** The current epoch. */
   def epoch: EpochRun = pending
 
-  /** Where an epoch stands. */
+  /** The state of an epoch. */
   def at(epoch: Long): EpochState = pending.state.of(epoch)
 
   /**
-   * Whether its end is to be told. Where a run before it had not said that it has ended, that one
-   * may still plan an epoch, until this one has committed one.
+   * Whether to write its end marker. If an earlier run has no end marker, that run may still plan
+   * an epoch, until this run has committed one.
    */
-  def maySayEnded: Boolean = !hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
+  def mayRecordEnd: Boolean =
+    !hasEnded && (begun.isAlone || ledger.lastCut.exists(_.epoch >= first))
 
-  /** Whether what is to be done at its start has not been begun yet. */
+  /** Whether an action of its start has not begun yet. */
   def isToDo(name: String): Boolean = {
     val isNew = !atStart(name)
     atStart += name
     isNew
   }
 
-  /** Pages that are to be written after a cut, unless others are being written. */
+  /** Pages to write after a cut, unless pages are being written. */
   def pagesDue(cut: Cut, paging: Paging): Option[PageTurn] = {
     val due = if (isTurning) None else paging.due(ledger.window, cut)
     isTurning = isTurning || due.isDefined
     due
   }
 
-  /** It has written a seal. */
+  /** The run has written a seal. */
   def sealWritten(name: SealName): Unit = sealNames += name
 
   /** The seals of epochs that have cuts. */
   def servedSeals: Set[SealName] = sealNames.filter(_.epoch <= ledger.lastCommitted)
 
-  /** They are deleted. */
+  /** The seals are deleted. */
   def forget(seals: Set[SealName]): Unit = sealNames --= seals
 
-  /** They are; or it has failed. */
+  /** The pages are written; None if the write failed. */
   def turned(pages: Option[WrittenPages]): Unit = {
     isTurning = false
     pages.foreach(ledger.turned)
@@ -116,12 +117,12 @@ final private[cleancut] class QueryRun(
       at(version).finishing.fold[Either[Refusal, Opened]](Right(opened)) { from =>
         from
           .of(store)
-          .map(of => opened.copy(needsBase = false, sealedAs = Some(of)))
+          .map(chain => opened.copy(needsBase = false, sealedAs = Some(chain)))
           .toRight(Refusal.NotSealed(version, store))
       }
     }
 
-  /** The epoch is committed with this cut, and the next one is under way. */
+  /** The epoch is committed with this cut, and the next epoch begins. */
   def advance(cut: Cut): Unit = {
     pending.onTimeNs.foreach(drains.ended(capture, _))
     ledger.advance(cut)
@@ -130,7 +131,7 @@ final private[cleancut] class QueryRun(
     barrier.clear()
   }
 
-  /** An offline operation makes all of the state again in an epoch; see [[QueryLedger.replace]]. */
+  /** An offline operation replaces the complete state in an epoch; see [[QueryLedger.replace]]. */
   def replace(epoch: Long, stores: Set[StoreId], sinks: SinkEpochs): Unit = {
     ledger.replace(epoch, stores, sinks)
     begin()
@@ -161,23 +162,23 @@ final private[cleancut] class QueryRun(
     isDeferring
   }
 
-  /** Answers for the executors that have overtaken tasks, or have waited long enough. */
+  /** Answers for the executors whose tasks were overtaken, or that have waited long enough. */
   def tick(nowNs: Long): Seq[() => Unit] = {
     barrier.overtake(pending.tick(capture, drains, nowNs))
     barrier.due(nowNs)
   }
 
-  /** Whether the time may change something. */
+  /** Whether the passage of time may have an effect. */
   def isWatched: Boolean = pending.channels.stragglers.isRunning || barrier.isAwaited
 
-  /** None if the frame has to be made durable by itself before its task goes on. */
+  /** None if the frame must be durable by itself before its task continues. */
   def keep(frame: SealedFrame): Option[Ack] = Option.when(pending.offer(frame))(ledger.hold(frame))
 
   /**
-   * The run has ended, and keeps nothing.
+   * The run has ended, and holds no frames.
    *
    * @return
-   *   answers for those who wait for one
+   *   answers to open requests
    */
   def close(): Seq[() => Unit] = {
     pending.close()
@@ -186,5 +187,5 @@ final private[cleancut] class QueryRun(
 }
 
 private object QueryRun {
-  private val NotSealed = "the sink has not begun to seal the epoch when its tasks run"
+  private val NotSealed = "the sink has not begun to seal the epoch before its tasks run"
 }

@@ -26,26 +26,26 @@ final class CutAges(
 ) {
   import CutAges._
 
-  // In milliseconds of the store's clock, and in nanoseconds of the monotonic one.
+  // In milliseconds of the store's clock, and in nanoseconds of the monotonic clock.
   private val before = new Groups(retentionMs / MaxGroups)
-  private val own = new Groups(TimeUnit.MILLISECONDS.toNanos(retentionMs) / MaxGroups)
+  private val current = new Groups(TimeUnit.MILLISECONDS.toNanos(retentionMs) / MaxGroups)
   if (retentionMs > 0L) earlier.foreach { case (epoch, ms) => before.add(epoch, ms) }
 
   /** This run has written the cut of an epoch. */
   def add(epoch: Long): Unit =
-    if (retentionMs > 0L) synchronized(own.add(epoch, clock.monotonicNs()))
+    if (retentionMs > 0L) synchronized(current.add(epoch, clock.monotonicNs()))
 
-  /** An epoch that no young cut is before; None if no cut is young. */
+  /** An epoch before all young cuts; None if no cut is young. */
   def firstYoung(): Option[Long] =
     if (retentionMs == 0L) None
     else {
-      // A request, at most one per run.
+      // One request, at most once per run.
       val nowMs = if (synchronized(before.isEmpty)) None else storeClock.nowMs()
       val sinceNs = clock.monotonicNs() - TimeUnit.MILLISECONDS.toNanos(retentionMs)
       synchronized {
-        // Without the time of the store each of them may be young.
+        // Without the time of the store, each of them may be young.
         val since = nowMs.fold(Long.MinValue)(_ - retentionMs)
-        before.firstSince(since).orElse(own.firstSince(sinceNs))
+        before.firstSince(since).orElse(current.firstSince(sinceNs))
       }
     }
 }
@@ -67,7 +67,9 @@ private object CutAges {
       case _ => kept.append(Group(epoch, time, time))
     }
 
-    /** Forgets groups that are older than a time; the first epoch of those that are left. */
+    /**
+     * Forgets groups that are older than a time, and returns the first epoch of the remaining ones.
+     */
     def firstSince(time: Long): Option[Long] = {
       while (kept.headOption.exists(_.endTime < time)) kept.removeHead()
       kept.headOption.map(_.first)

@@ -1,20 +1,20 @@
 package io.cleancut.cutstore.gc
 
 /**
- * Which cuts stay beside those that savepoints keep: those of the last epochs, and those that are
- * young enough.
+ * Retention of cuts, in addition to savepoints: the cuts of the last epochs, and those below an
+ * age.
  *
  * @param epochs
- *   how many before the last one
+ *   number of epochs before the last one
  * @param ms
- *   the age; 0 keeps none for it
+ *   the age; 0 retains no cut for its age
  */
 final case class CutRetention(epochs: Int, ms: Long = 0L) {
 
-  /** The oldest epoch whose cut stays by its number when this one has its. */
+  /** The oldest epoch whose cut is retained by number after an epoch. */
   def oldestByNumber(epoch: Long): Long = epoch - epochs
 
-  /** The oldest epoch whose cut stays. */
+  /** The oldest epoch whose cut is retained. */
   def oldest(epoch: Long, ages: CutAges): Long =
     ages.firstYoung().fold(oldestByNumber(epoch))(Math.min(oldestByNumber(epoch), _))
 }

@@ -5,35 +5,34 @@ import io.cleancut.format.{CutLayout, SealName}
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
 
 /**
- * Deletes cuts beyond retention, and segments that no kept cut needs.
+ * Deletes cuts beyond retention, and segments that no retained cut references.
  *
- * A frame is named by the cuts from the one that adopts it until a base takes its place, without a
- * gap, and a base is adopted at most `baseMargin` epochs after that of its segment, unless it was
- * announced ([[BaseLedger]]). So a segment that lies as far as that behind the oldest kept cut, is
- * not named there, and is not spared, will be named by none that is kept: one cut and one listing
- * decide. Savepoints keep what they name.
+ * A frame is referenced by consecutive cuts, from the one that adopts it until a base replaces it.
+ * A base is adopted at most `baseMargin` epochs after the epoch of its segment, unless it was
+ * announced ([[BaseLedger]]). So a segment that is that much older than the oldest retained cut, is
+ * not referenced there, and is not spared, will not be referenced by any retained cut: one cut and
+ * one listing decide. Savepoints retain the objects that they reference.
  *
- * There is a gap where an owner has taken an epoch for committed by the cut of an earlier one (rule
- * O10): what its next cut goes on from stands in the cut before that epoch, and need not stand in
- * this one. So where the oldest kept cut and the next are of two owners, both decide.
+ * There is a gap if an owner has accepted the cut of an earlier one as the commit of an epoch (rule
+ * O10): its next cut continues from the cut before that epoch, and not necessarily from this one.
+ * So if the oldest retained cut and the next have two owners, both decide.
  *
- * The same holds of pages: a cut names one from the epoch that adopts it until others take its
- * place, and adopts none that is older than `baseMargin` epochs.
+ * The same applies to pages: consecutive cuts reference a page, from the epoch that adopts it until
+ * others replace it, and no cut adopts a page that is older than `baseMargin` epochs.
  *
- * An act may have its bases refer to what an earlier cut names, and is a run that owns the query
- * before it looks whether that cut is there. So a sweep whose run has been followed deletes nothing
- * but cuts: these the other has missed, or else is seen here. What has been referred to the last
- * cut lists, as it does late bases.
+ * Bases of an offline operation may reference objects of an earlier cut. The operation owns the
+ * query before it checks whether that cut exists. So a garbage collection whose run has been
+ * followed deletes only cuts: either the operation has not found them, or this check finds the
+ * operation. The last cut lists referenced objects, as it lists late bases.
  *
- * Files of stores from before the first cut are needed by no cut: each store begins with a base
- * there. They go when the epochs without cuts are beyond retention.
+ * Per-store files before the first cut are referenced by no cut, because each store begins with a
+ * base there. They are deleted when the epochs without cuts are beyond retention.
  *
- * One instance serves all sweeps of a run, one at a time. A sweep lists only the epochs that have
- * come within its range since the sweep before it, and knows from that one which older objects are
- * left.
+ * One instance performs all garbage collections of a run, one at a time. Each lists only the epochs
+ * that have come into its range since the previous one, and remembers which older objects remain.
  *
  * @param isFollowed
- *   whether another run owns the query by now
+ *   whether another run owns the query
  */
 final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Boolean) {
   import CutSweep._
@@ -41,20 +40,20 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
   private val savepoints = new SavepointIndex(archive)
   private var progress = Progress.Start
 
-  /** The savepoints that could not be read in the last sweep. */
+  /** The savepoints that the last garbage collection could not read. */
   def unreadable: Seq[UnreadableSavepoint] = savepoints.unreadable
 
   /**
    * Keeps the cuts from `oldest` on.
    *
    * @param spared
-   *   segments to be left alone, from what the owner knew before this began
+   *   segments to keep, from the owner's state before this began
    * @param isComplete
-   *   whether all objects are listed, to measure them and to find those of earlier runs
+   *   whether to list all objects, to measure them and to find those of earlier runs
    * @param served
    *   seals of epochs that have cuts
    * @param isYoung
-   *   whether a segment is left alone for its age
+   *   whether a segment is kept for its age
    */
   def run(
       oldest: Long,
@@ -66,20 +65,21 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     val listed =
       if (isComplete) archive.cuts.listed() else archive.cuts.listed(progress.cutsFrom, oldest)
     val cuts = listed.cutInfos.filter(_._1 < oldest)
-    // A seal has served once its epoch has a cut.
+    // A seal is unused once its epoch has a cut.
     val last = if (isComplete) listed.epochs.lastOption else Some(oldest - 1)
     val seals = (listed.seals.filter(seal => last.exists(seal.epoch <= _)) ++ served).distinct
     val anchor = if (!isComplete) archive.cuts.openFrom(oldest) else openFrom(listed, oldest)
-    // Read before anything is deleted: what it names must be known.
+    // Read before anything is deleted: its references must be known.
     val next = anchor.flatMap { known =>
       val after = known.head.epoch + 1
-      val found = if (isComplete) openFrom(listed, after) else archive.cuts.openFrom(after)
-      // Of the same owner it goes on from the other.
-      found.filter(_.head.run.generation != known.head.run.generation)
+      val following = if (isComplete) openFrom(listed, after) else archive.cuts.openFrom(after)
+      // With the same owner, it continues from the first one.
+      following.filter(_.head.run.generation != known.head.run.generation)
     }
-    val named = (anchor ++ next).flatMap(of => of.segments ++ of.pages).toSet
-    // Cuts go first: a crash in between must not leave one whose segments are gone. Savepoints are
-    // looked up after that: who pins a cut looks afterwards whether it is still there.
+    val named = (anchor ++ next).flatMap(cut => cut.segments ++ cut.pages).toSet
+    // Cuts are deleted first: a crash in between must not leave a cut without its segments.
+    // Savepoints are read after that: the creator of a savepoint checks afterwards whether the cut
+    // still exists.
     archive.delete(cuts.map(_._2.key))
     archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
     if (isFollowed()) Nothing.copy(cuts = cuts.size)
@@ -95,7 +95,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
   private def openFrom(listed: CutsListed, epoch: Long): Option[StoredCut] =
     listed.epochs.find(_ >= epoch).flatMap(archive.cuts.open(_))
 
-  /** Deletes the segments, pages and files that lie too far back to be needed. */
+  /** Deletes unreferenced segments, pages and files that are old enough. */
   private def parts(
       oldest: Long,
       anchor: Option[StoredCut],
@@ -105,12 +105,12 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     val end = Math.min(oldest, cut.head.epoch) - baseMargin
     val from = if (isComplete) 0L else progress.partsFrom
     val until = if (isComplete) Long.MaxValue else Math.max(end, from)
-    def known(of: Progress => Seq[Part]) = if (isComplete) Nil else of(progress)
-    def sort(of: Seq[Part]) = of.partition(part => part.epoch < end && needs.mayDelete(part))
+    def known(previous: Progress => Seq[Part]) = if (isComplete) Nil else previous(progress)
+    def sort(parts: Seq[Part]) = parts.partition(part => part.epoch < end && needs.mayDelete(part))
     val (segments, leftSegments) =
       sort(known(_.segments) ++ archive.segments.infos(from, until).map(Part.of))
     archive.delete(segments.map(_.key))
-    // After what they name is settled: a page that is gone would leave that unknown.
+    // After their references are known: a missing page would leave them unknown.
     val (pages, leftPages) = sort(known(_.pages) ++ archive.pages.infos(from, until).map(Part.of))
     archive.delete(pages.map(_.key))
     val hasFiles = isComplete || progress.hasFiles
@@ -120,8 +120,8 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     progress = Progress(
       Math.max(oldest, progress.cutsFrom),
       Math.max(end, from),
-      // What was written under an epoch that is listed already, such as a late base, is not found
-      // by a listing. It is known here while it is needed.
+      // An object of an epoch that has been listed already, such as a late base, is in no further
+      // listing. It is remembered while it is referenced.
       left(leftSegments, end, needs.named, CutLayout.parseSegment),
       left(leftPages, end, needs.named, CutLayout.parsePage),
       hasFiles && cut.head.epoch != oldest
@@ -155,15 +155,14 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
 object CutSweep {
 
   /**
-   * How many objects were deleted.
+   * Numbers of deleted objects.
    *
    * @param storeFiles
-   *   those from before the first cut
+   *   per-store files that precede the first cut
    * @param keptBytes
-   *   the size of all cuts, seals, segments and pages that are left; None where not all of them
-   *   were listed
+   *   size of all remaining cuts, seals, segments and pages; None if not all were listed
    * @param deletedBytes
-   *   the size of the cuts, segments and pages that were deleted, as far as it is known
+   *   known size of the deleted cuts, segments and pages
    */
   final case class Swept(
       cuts: Int,
@@ -180,7 +179,7 @@ object CutSweep {
    * A segment or page.
    *
    * @param info
-   *   from a listing; None if a cut or savepoint names it and no listing had it yet
+   *   from a listing; None if it is only referenced by a cut or savepoint
    */
   final private case class Part(
       epoch: Long,
@@ -194,7 +193,7 @@ object CutSweep {
       Part(listed._1, listed._2.key, listed._2.sizeBytes, Some(listed._2))
   }
 
-  /** What a sweep keeps. */
+  /** The objects that a garbage collection keeps. */
   final private case class Needs(
       byCuts: Set[String],
       isYoung: ObjectInfo => Boolean,
@@ -208,18 +207,18 @@ object CutSweep {
   }
 
   /**
-   * Where the next sweep of a run begins.
+   * The start of the next garbage collection of a run.
    *
    * @param cutsFrom
-   *   the first epoch whose cut may be there
+   *   first epoch whose cut may exist
    * @param partsFrom
-   *   the first epoch whose segments and pages are to be listed
+   *   first epoch whose segments and pages are listed
    * @param segments
-   *   those of earlier epochs that are left
+   *   remaining segments of earlier epochs
    * @param pages
-   *   those of earlier epochs that are left
+   *   remaining pages of earlier epochs
    * @param hasFiles
-   *   whether files from before the first cut may be there
+   *   whether files that precede the first cut may exist
    */
   final private case class Progress(
       cutsFrom: Long,

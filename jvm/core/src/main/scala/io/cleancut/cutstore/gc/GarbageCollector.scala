@@ -10,17 +10,17 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.ObjectInfo
 
 /**
- * Garbage collection for one run of a query: at most one sweep at a time, whoever starts it. A
- * sweep first takes the permit ([[tryStart]]), and [[run]] returns it.
+ * Garbage collection for one run of a query: at most one at a time, regardless of the caller. The
+ * caller first takes the permit ([[tryStart]]), and [[run]] returns it.
  *
  * @param ages
- *   of the query's cuts
+ *   ages of the query's cuts
  * @param storeClock
- *   for the ages of segments
+ *   clock for the ages of segments
  * @param seals
- *   those of earlier runs
+ *   seals of earlier runs
  * @param permit
- *   whether a sweep of the query runs in this process
+ *   whether a garbage collection of the query runs in this process
  */
 final class GarbageCollector private[cleancut] (
     archive: CutArchive,
@@ -38,32 +38,32 @@ final class GarbageCollector private[cleancut] (
   private val sweep = new CutSweep(archive, baseMargin, isFollowed)
   @volatile private var completeNs = Option.empty[Long]
 
-  /** The savepoints that the last sweep could not read. */
+  /** The savepoints that the last garbage collection could not read. */
   def unreadable: Seq[UnreadableSavepoint] = sweep.unreadable
 
   /** The cut of an epoch was written. */
   private[cleancut] def committed(epoch: Long): Unit = ages.add(epoch)
 
-  /** Whether cuts can be beyond retention after an epoch. */
+  /** Whether cuts may be beyond retention after an epoch. */
   def isDue(epoch: Long): Boolean = retention.oldestByNumber(epoch) > 0
 
-  /** Takes the permit for a sweep; false if one runs. */
+  /** Takes the permit; false if a garbage collection is running. */
   def tryStart(): Boolean = permit.compareAndSet(false, true)
 
-  /** Returns the permit of a sweep that does not run. */
+  /** Returns the permit without running. */
   private[cleancut] def cancel(): Unit = permit.set(false)
 
   /**
-   * Runs a sweep of the owner, with the permit.
+   * Runs a garbage collection of the owner, with the permit.
    *
    * @param epoch
-   *   the last epoch that is committed
+   *   last committed epoch
    * @param served
    *   seals of epochs that have cuts
    * @param spared
-   *   the segments to be left alone, by the oldest epoch that is kept
+   *   function of the oldest retained epoch that returns the segments to keep
    * @return
-   *   what was deleted, and the oldest epoch that was kept
+   *   the deleted objects, and the oldest retained epoch
    */
   private[cleancut] def run(epoch: Long, served: Seq[SealName])(
       spared: Long => Set[String]
@@ -78,11 +78,11 @@ final class GarbageCollector private[cleancut] (
     } finally cancel()
 
   /**
-   * Runs a sweep at the start of a run, with the permit. The announcements of the run before are
-   * not known, so that the segments of executors are left alone for an hour.
+   * Runs a garbage collection at the start of a run, with the permit. The announcements of the
+   * previous run are not known, so segments of executors are kept for an hour.
    *
    * @param last
-   *   the last cut that the run found
+   *   last cut that the run found
    */
   def runAtStart(last: Cut): Unit =
     try {
@@ -90,7 +90,7 @@ final class GarbageCollector private[cleancut] (
       def isYoung(info: ObjectInfo) = !CutArchive.isOfDriver(info.key.name) &&
         nowMs.forall(info.modifiedMs >= _ - YoungMs)
       val oldest = retention.oldest(last.epoch, ages)
-      // The run before may have written one more cut since.
+      // The previous run may have written one more cut since.
       val cuts = last +: archive.cuts.head(last.epoch + 1).toSeq
       val spared = cuts.flatMap(_.spared(oldest)).toSet
       val served = seals.filter(_.epoch <= last.epoch)
@@ -101,9 +101,9 @@ final class GarbageCollector private[cleancut] (
 
 object GarbageCollector {
 
-  /** How long a segment may be that a run before this one is about to name. */
+  /** Age up to which an earlier run may be about to reference a segment. */
   private[cutstore] val YoungMs = 3600000L
 
-  /** Between two sweeps that list all objects. */
+  /** Number of garbage collections between two complete listings. */
   private val CompleteNs = TimeUnit.DAYS.toNanos(1)
 }

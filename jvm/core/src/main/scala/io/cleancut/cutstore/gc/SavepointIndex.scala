@@ -14,12 +14,11 @@ import io.cleancut.error.{CleancutException, ErrorKind}
 final case class UnreadableSavepoint(name: String, detail: String, lastEpoch: Option[Long])
 
 /**
- * The segments and pages that savepoints keep (rules K5 and K9). For one thread at a time.
+ * The segments and pages that savepoints reference (rules K5 and K9). For one thread at a time.
  *
- * A savepoint that cannot be read may reference every object that existed when the savepoint was
- * created. It cannot reference objects of the epochs after the last one that was committed by then.
- * The write times of the cuts and of the savepoint tell which these are, both by the clock of the
- * object store.
+ * A savepoint that cannot be read may reference every object that existed when it was created. It
+ * cannot reference objects of epochs after the last one that was committed by then. The write times
+ * of the cuts and of the savepoint show which these are, both by the clock of the object store.
  */
 final private[cutstore] class SavepointIndex(archive: CutArchive) {
   import SavepointIndex._
@@ -28,7 +27,7 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
   private var limits = Map.empty[Id, Long]
   @volatile private var failed = Seq.empty[UnreadableSavepoint]
 
-  /** The savepoints that could not be read when they were needed last. */
+  /** The savepoints that could not be read when they were last required. */
   def unreadable: Seq[UnreadableSavepoint] = failed
 
   /**
@@ -45,29 +44,33 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
     failed = read.collect { case (id, Left(detail)) =>
       UnreadableSavepoint(id.name, detail, limit(id, oldest))
     }
-    failed.foreach { of =>
-      val limit = of.lastEpoch.fold("No segment or page")(e => s"No segment or page up to epoch $e")
+    failed.foreach { savepoint =>
+      val limit =
+        savepoint.lastEpoch.fold("No segment or page")(e => s"No segment or page up to epoch $e")
       logger.warn(
-        s"Savepoint ${of.name} of ${archive.location} cannot be read: ${of.detail}. $limit is " +
-          s"deleted until it is readable or dropped: cleancut savepoint drop ${archive.location} " +
-          of.name
+        s"Savepoint ${savepoint.name} of ${archive.location} cannot be read: " +
+          s"${savepoint.detail}. $limit is deleted until it is readable or dropped: " +
+          s"cleancut savepoint drop ${archive.location} ${savepoint.name}"
       )
     }
     val lastUnknown = failed.map(_.lastEpoch.getOrElse(Long.MaxValue)).maxOption
     Kept(known.values.flatten.toSet, lastUnknown)
   }
 
-  /** What a savepoint references, or why that is not known. One that was dropped: nothing. */
+  /**
+   * The references of a savepoint, or the reason why they are unknown. A dropped savepoint has
+   * none.
+   */
   private def named(id: Id): Either[String, Set[String]] =
     try {
       val cut = archive.savepoints.open(id.name)
-      Right(cut.toSet[StoredCut].flatMap(of => of.segments ++ of.pages))
+      Right(cut.toSet[StoredCut].flatMap(stored => stored.segments ++ stored.pages))
     } catch {
-      // What passes by itself is no property of the savepoint.
+      // A transient error is no property of the savepoint.
       case e: CleancutException if e.kind != ErrorKind.Retry => Left(e.summary)
     }
 
-  /** Once known the limit stays: the cuts that show it are deleted in time. */
+  /** The limit is remembered: the cuts that show it will be deleted. */
   private def limit(id: Id, oldest: Long): Option[Long] = {
     if (!limits.contains(id)) {
       val cuts = archive.cuts.listed(oldest, Long.MaxValue).cutInfos
@@ -81,23 +84,23 @@ final private[cutstore] class SavepointIndex(archive: CutArchive) {
 private[cutstore] object SavepointIndex {
   private val logger = LoggerFactory.getLogger(classOf[SavepointIndex])
 
-  /** A savepoint, by its write time too: a name may be used again. */
+  /** A savepoint with its write time, because a name may be reused. */
   final private case class Id(name: String, writtenMs: Long)
 
   /**
-   * What the savepoints keep.
+   * The references of the savepoints.
    *
    * @param named
-   *   by name, what those reference that can be read
+   *   references by savepoint name, if it is readable
    * @param lastUnknown
-   *   the last epoch of which others may reference objects; None if all can be read
+   *   last epoch of which unreadable savepoints may reference objects; None if all are readable
    */
   final case class Kept(named: Set[String], lastUnknown: Option[Long])
 
   /**
-   * An epoch that the last one that was committed by a time is not after; None if none is known.
-   * The cuts after it have no gap up to the last cut, and each is newer than that time. A cut
-   * before a gap is no evidence: a run that was followed may have written it late.
+   * An epoch that is not before the last one committed by a time; None if none is known. The cuts
+   * after it have no gap up to the last cut, and each is newer than that time. A cut before a gap
+   * is no evidence: a run that was followed may have written it late.
    *
    * @param cuts
    *   epochs and write times, by epoch

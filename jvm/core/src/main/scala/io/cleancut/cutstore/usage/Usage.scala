@@ -6,14 +6,14 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 import io.cleancut.format.cut.{KindCosts, ShareCosts}
 import io.cleancut.objectstore.{KindCounts, RequestCounts, RequestKind}
 
-/** What a process asked of the store for one query, and wrote there, since the process began. */
+/** The requests and writes of a process for one query since the process began. */
 final case class Usage(requests: RequestCounts, written: WriteCounts) {
 
   def -(earlier: Usage): Usage = Usage(requests - earlier.requests, written - earlier.written)
 
   def +(other: Usage): Usage = Usage(requests + other.requests, written + other.written)
 
-  /** The later of two of one process: messages may overtake each other. */
+  /** The later of two snapshots of one process: messages may arrive out of order. */
   def max(other: Usage): Usage =
     Usage(requests.max(other.requests), written.max(other.written))
 
@@ -32,10 +32,7 @@ final case class Usage(requests: RequestCounts, written: WriteCounts) {
     NANOSECONDS.toMillis(requests.waitedNs)
   )
 
-  /**
-   * A number each of which takes a byte or two as long as it is small: this rides with the report
-   * of every store.
-   */
+  /** Encodes small numbers in one or two bytes each, because every report contains the usage. */
   def toBytes: Array[Byte] = {
     val out = new ByteArrayOutputStream(Usage.Numbers * 2)
     numbers.foreach(Usage.putVarint(out, _))
@@ -58,7 +55,7 @@ object Usage {
   private val Numbers = RequestKind.values.size * 3 + 8
   private val SevenBits = 0x7fL
 
-  /** What [[Usage.toBytes]] of the same release made. */
+  /** Decodes [[Usage.toBytes]] of the same release. */
   def parse(bytes: Array[Byte]): Usage = {
     var at = 0
     def next(): Long = {

@@ -3,19 +3,19 @@ package io.cleancut.cutstore.usage
 import scala.collection.mutable
 
 /**
- * Who reports a frame.
+ * The sender of a report.
  *
  * @param executor
- *   Spark's id of it, or that of the driver where tasks run there
+ *   Spark's executor ID, or that of the driver if tasks run there
  * @param usage
- *   of its process so far, so that a report which is lost or comes twice does no harm. What the
- *   driver's own process asks of the store the coordinator sees by itself: there, no requests
+ *   usage of its process so far, so that lost or duplicate reports are harmless. The coordinator
+ *   counts the requests of the driver process itself, so they are not included there
  */
 final case class Sender(executor: String, host: String, usage: Usage) {
   def place: Place = Place(executor, host)
 }
 
-/** Where a task attempt runs. */
+/** The location of a task attempt. */
 final case class Place(executor: String, host: String) {
   override def toString: String = s"executor $executor on $host"
 }
@@ -27,8 +27,8 @@ object Place {
 }
 
 /**
- * What all processes have used for a query since each of them began, as far as they have told.
- * Pure, as [[EpochLedger]] is.
+ * The usage of all processes for a query since each of them began, as reported. Pure, as
+ * [[EpochLedger]] is.
  */
 final class UsageBook {
   private val latest = mutable.Map.empty[String, Usage]
@@ -38,7 +38,7 @@ final class UsageBook {
     ()
   }
 
-  /** @param ofCoordinator what the coordinator itself has used */
+  /** @param ofCoordinator usage of the coordinator itself */
   def now(ofCoordinator: Usage): UsageBook.Shares = {
     val (driver, executors) = latest.partition(_._1 == Place.Driver)
     UsageBook.Shares(
@@ -53,7 +53,7 @@ object UsageBook {
 
   /**
    * @param executors
-   *   all of them together, those that are gone too
+   *   sum of all executors, including lost ones
    */
   final case class Shares(driver: Usage, executors: Usage, executorCount: Int)
 }

@@ -2,7 +2,7 @@ package io.cleancut.cutstore.usage
 
 import java.util.concurrent.atomic.LongAdder
 
-/** What a process made durable of one query: frames, and the objects that they lie in. */
+/** The frames that a process made durable for one query, and their objects. */
 final case class WriteCounts(frames: Long, frameBytes: Long, segments: Long, segmentBytes: Long) {
   def -(earlier: WriteCounts): WriteCounts = WriteCounts(
     frames - earlier.frames,
@@ -18,7 +18,7 @@ final case class WriteCounts(frames: Long, frameBytes: Long, segments: Long, seg
     segmentBytes + other.segmentBytes
   )
 
-  /** The later of two counts of one process, whichever that is in which of its numbers. */
+  /** The later of two snapshots of one process, compared number by number. */
   def max(other: WriteCounts): WriteCounts = WriteCounts(
     Math.max(frames, other.frames),
     Math.max(frameBytes, other.frameBytes),
@@ -31,7 +31,7 @@ object WriteCounts {
   val Zero: WriteCounts = WriteCounts(0L, 0L, 0L, 0L)
 }
 
-/** Counts what is written, in any thread. */
+/** Counts writes, in any thread. */
 final class WriteCounter {
   private val frames = new LongAdder
   private val frameBytes = new LongAdder

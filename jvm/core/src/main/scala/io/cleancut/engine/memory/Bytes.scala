@@ -1,9 +1,9 @@
 package io.cleancut.engine.memory
 
 /**
- * A run of bytes that somebody else owns: `length` bytes at `offset` of the array `base`, or at the
- * absolute address `offset` where base is null. One instance is pointed at one run after another,
- * so that the hot path makes no garbage.
+ * A reference to bytes that another object owns: `length` bytes at `offset` of the array `base`, or
+ * at the absolute address `offset` if base is null. One instance is reused, so that the hot path
+ * creates no garbage.
  */
 final class Bytes {
   var base: AnyRef = _

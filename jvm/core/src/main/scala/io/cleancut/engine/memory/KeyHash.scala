@@ -1,15 +1,14 @@
 package io.cleancut.engine.memory
 
 /**
- * The hash of a key: a chain of folded 64 × 64 → 128 bit products over the 8-byte words, in the
- * manner of wyhash (Wang Yi). The index of a base names it ("Index" in `docs/FORMAT.md`), so it
- * never changes.
+ * The hash of a key: a chain of folded 64 × 64 → 128 bit products over the 8-byte words, similar to
+ * wyhash (Wang Yi). The index of a base uses it ("Index" in `docs/FORMAT.md`), so it never changes.
  */
 object KeyHash {
   private val Seed = 0x9e3779b97f4a7c15L
   private val Multiplier = 0xd6e8feb86659fd93L
 
-  /** 64 well-mixed bits of `sizeBytes` bytes at the given place. */
+  /** 64 well-mixed bits of `sizeBytes` bytes at an offset. */
   def hash64(memory: Memory, base: AnyRef, offset: Long, sizeBytes: Int): Long = {
     var h = Seed ^ sizeBytes
     val words = sizeBytes & ~7

@@ -14,17 +14,17 @@ import sun.misc.Unsafe
 import io.cleancut.error.Errors
 
 /**
- * Memory in files on a local disk, which the operating system moves between memory and disk as it
- * sees fit. A file has no name from the moment it is mapped, so that nothing is left behind however
- * the process ends. Its blocks are written before it is mapped: a full disk is then an error here
- * and not a fault at some later access.
+ * Memory in files on a local disk, which the operating system moves between memory and disk. A file
+ * is unlinked once it is mapped, so nothing is left behind when the process ends. Its blocks are
+ * written before it is mapped, so a full disk causes an error here and not a fault at a later
+ * access.
  *
- * A process may have only so many mappings. Pages of [[MappedFiles.PageBytes]] therefore share
- * files, and pieces of up to half a page share pages, those of about one size each ([[Slab]]); what
- * is larger than a page has a file of its own.
+ * The number of mappings of a process is limited. Pages of [[MappedFiles.PageBytes]] therefore
+ * share files, and pieces of up to half a page share pages with pieces of about the same size
+ * ([[Slab]]). Larger allocations have separate files.
  *
  * @param directory
- *   asked for at each new file
+ *   directory of new files, evaluated for each file
  */
 final class MappedFiles(directory: () => Path) {
   import MappedFiles._
@@ -37,17 +37,17 @@ final class MappedFiles(directory: () => Path) {
 
   def isEmpty: Boolean = files.isEmpty
 
-  /** Bytes of all files, with what waits in them for use. */
+  /** Bytes of all files, including free space in them. */
   def sizeBytes: Long = {
     var sum = 0L
     files.values.forEach(file => sum += file.sizeBytes)
     sum
   }
 
-  /** Whether the address lies in one of the files. */
+  /** Whether the address is in one of the files. */
   def holds(address: Long): Boolean = fileAt(address) != null
 
-  /** Whether so many bytes are worth a place in a file, and can have it in one piece. */
+  /** Whether an allocation of this size is suitable for a file and fits in one mapping. */
   def takes(sizeBytes: Long): Boolean = sizeBytes >= Slab.MinBytes && sizeBytes <= MaxMappingBytes
 
   def allocate(sizeBytes: Long): Long = synchronized {
@@ -83,7 +83,8 @@ final class MappedFiles(directory: () => Path) {
     val file = fileAt(page)
     file.used -= 1
     freePages += page
-    // One empty file stays while others are in use: state at the bound would write it ever anew.
+    // One empty file is kept while others are in use: otherwise state at the limit would repeatedly
+    // write it.
     if (file.used == 0) {
       val empty = filesOfPages.filter(_.used == 0)
       val isIdle = empty.size == filesOfPages.size
@@ -156,12 +157,12 @@ object MappedFiles {
       val address: Long,
       val sizeBytes: Long
   ) {
-    // Of its pages, if it has any.
+    // Free pages of the file, if it has pages.
     var used = 0
     def holds(place: Long): Boolean = place >= address && place < address + sizeBytes
   }
 
-  /** A page of slots of one size, for pieces that are a little smaller. */
+  /** A page of slots of one size, for slightly smaller allocations. */
   final private class Slab(val page: Long, val slotBytes: Int) {
     private val slots = (PageBytes / slotBytes).toInt
     private val taken = new BitSet(slots)
@@ -185,11 +186,11 @@ object MappedFiles {
 
   private object Slab {
 
-    /** What is smaller stays in memory: the log that it belongs to takes many times as much. */
+    /** Smaller allocations stay in memory: the log that they belong to takes many times as much. */
     val MinBytes: Long = 512L
     val MaxBytes: Long = PageBytes / 2
 
-    /** The next of eight sizes between one power of two and the next, so that little is lost. */
+    /** The next of eight sizes between two powers of two, which limits the waste. */
     def slotBytes(sizeBytes: Int): Int = {
       val step = Math.max(Integer.highestOneBit(sizeBytes - 1) / 8, 8)
       (sizeBytes + step - 1) / step * step
@@ -212,7 +213,7 @@ object MappedFiles {
     } finally Files.delete(path)
   }
 
-  /** What Java's mapped buffers do not offer. */
+  /** Operations that Java's mapped buffers do not offer. */
   private object UnsafeBuffers {
     private val unsafe: Unsafe = {
       val field = classOf[Unsafe].getDeclaredField("theUnsafe")
@@ -224,7 +225,10 @@ object MappedFiles {
 
     def addressOf(buffer: MappedByteBuffer): Long = unsafe.getLong(buffer, addressField)
 
-    /** At once, and not when the collector finds it. The address must not be used afterwards. */
+    /**
+     * Unmaps immediately, and not during garbage collection. The address must not be used
+     * afterwards.
+     */
     def unmap(buffer: MappedByteBuffer): Unit = unsafe.invokeCleaner(buffer)
   }
 }

@@ -7,17 +7,17 @@ import sun.misc.Unsafe
 import io.cleancut.error.Errors
 
 /**
- * Every access of the engine to raw memory. A location is either an absolute address (base null) or
- * an offset into a Java array, as in `sun.misc.Unsafe`.
+ * All raw memory accesses of the engine. A location is either an absolute address (base null) or an
+ * offset into a Java array, as in `sun.misc.Unsafe`.
  *
- * [[RawMemory]] implements it, and in tests a class that refuses accesses outside a live
- * allocation. Only one of them is loaded in a JVM, so that calls through this class are inlined.
+ * [[RawMemory]] implements it, and in tests a class that refuses accesses outside live allocations.
+ * Only one of them is loaded in a JVM, so that calls through this class are inlined.
  */
 abstract class Memory {
   def allocate(sizeBytes: Long): Long
   def free(address: Long, sizeBytes: Long): Unit
 
-  /** Takes memory in mapped files; its content is zeros or what was freed there before. */
+  /** Allocates memory in mapped files; its content is zeros or freed data. */
   def allocateMapped(files: MappedFiles, sizeBytes: Long): Long = files.allocate(sizeBytes)
 
   def freeMapped(files: MappedFiles, address: Long, sizeBytes: Long): Unit =
@@ -35,8 +35,8 @@ abstract class Memory {
   final def putLong(address: Long, value: Long): Unit = putLong(null, address, value)
 
   /**
-   * A copy of what is mostly short, as keys and values are: to call the routine that copies costs
-   * several times what a few words do.
+   * Copies mostly short data, such as keys and values: a call of the copy routine costs several
+   * times as much as copying a few words.
    */
   def copyRow(fromBase: AnyRef, from: Long, toBase: AnyRef, to: Long, sizeBytes: Int): Unit =
     if (sizeBytes > Memory.ShortBytes || (sizeBytes & 7) != 0) {
@@ -49,7 +49,7 @@ abstract class Memory {
       }
     }
 
-  /** Whether `sizeBytes` bytes at both places are the same. */
+  /** Whether `sizeBytes` bytes at both locations are equal. */
   final def same(base: AnyRef, offset: Long, address: Long, sizeBytes: Int): Boolean = {
     var i = 0
     val words = sizeBytes & ~7
@@ -67,10 +67,10 @@ object Memory {
 
   private val ShortBytes = 64
 
-  /** Of a cache line, or half of one. */
+  /** Alignment: a cache line, or half of one. */
   private[engine] val LineBytes: Long = 64L
 
-  /** System property of tests: the class of the memory, which is made over [[RawMemory]]. */
+  /** System property of tests: the memory class, which wraps [[RawMemory]]. */
   private val ClassProperty = "cleancut.memory.class"
 
   val access: Memory = sys.props.get(ClassProperty).fold[Memory](RawMemory) { name =>
@@ -79,7 +79,7 @@ object Memory {
   }
 }
 
-/** Memory without any check. */
+/** Memory without checks. */
 object RawMemory extends Memory {
   private val unsafe: Unsafe = {
     val field: Field = classOf[Unsafe].getDeclaredField("theUnsafe")
@@ -88,8 +88,8 @@ object RawMemory extends Memory {
   }
 
   /**
-   * Memory that begins with a cache line, as buckets of an index and short records want it; the
-   * word before it says where what was really taken begins.
+   * Allocates memory that begins with a cache line, which index buckets and short records require.
+   * The word before it has the start of the underlying allocation.
    */
   override def allocate(sizeBytes: Long): Long = {
     val taken =

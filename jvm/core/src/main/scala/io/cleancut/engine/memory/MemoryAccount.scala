@@ -4,12 +4,12 @@ import java.nio.file.Path
 import java.util.concurrent.atomic.AtomicLong
 
 /**
- * Counts the off-heap bytes that one owner holds, and passes each change on to the account of the
- * process. What is allocated through an account must be freed through it.
+ * Counts the off-heap bytes of one owner, and adds each change to the account of the process.
+ * Memory that is allocated through an account must be freed through it.
  *
- * The account of the process has a bound: what would go beyond it is taken in mapped files
- * ([[MappedFiles]]) instead of memory. Indexes, which are read all over all the time, may use all
- * of the bound; the rows leave them a quarter.
+ * The account of the process has a limit: allocations beyond it are in mapped files
+ * ([[MappedFiles]]) instead of memory. Indexes, which are accessed randomly, may use the complete
+ * limit; rows may use three quarters of it.
  */
 final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
   import MemoryAccount._
@@ -18,7 +18,7 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
   private val mapped = new AtomicLong
   private val root: MemoryAccount = if (parent == null) this else parent.root
 
-  // The bound is that of the process, and its files serve all accounts.
+  // The limit applies to the process, and its files serve all accounts.
   @volatile private var bound: Bound = Unbounded
   private val files: MappedFiles =
     if (parent == null) new MappedFiles(() => bound.directory()) else parent.files
@@ -34,17 +34,17 @@ final class MemoryAccount private (parent: MemoryAccount, memory: Memory) {
 
   def child(): MemoryAccount = new MemoryAccount(this, memory)
 
-  /** Sets the bound of the process, from now on; what is there stays where it is. */
+  /** Sets the limit of the process from now on; existing allocations are not moved. */
   def limit(boundBytes: Long, directory: () => Path): Unit =
     if (root.bound.bytes != boundBytes) root.bound = new Bound(boundBytes, directory)
 
-  /** The bound of the process in bytes. */
+  /** The limit of the process in bytes. */
   def boundBytes: Long = root.bound.bytes
 
-  /** Takes memory for rows. */
+  /** Allocates memory for rows. */
   def allocate(sizeBytes: Long): Long = allocate(sizeBytes, RowsShare)
 
-  /** Takes memory for an index. */
+  /** Allocates memory for an index. */
   def allocateIndex(sizeBytes: Long): Long = allocate(sizeBytes, 1.0)
 
   def free(address: Long, sizeBytes: Long): Unit =
@@ -86,9 +86,9 @@ object MemoryAccount {
   private val Unbounded =
     new Bound(Long.MaxValue, () => throw new IllegalStateException("no bound"))
 
-  /** All off-heap memory that this library holds in this JVM. */
+  /** The account of all off-heap memory of this library in this JVM. */
   lazy val process: MemoryAccount = over(Memory.access)
 
-  /** An account of its own, for an owner that brings its own memory. */
+  /** A separate account, for an owner with a separate memory. */
   private[cleancut] def over(memory: Memory): MemoryAccount = new MemoryAccount(null, memory)
 }

@@ -6,11 +6,12 @@ import io.cleancut.base.Clock
 
 /**
  * SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) of keys in memory.
- * A sender that does not know the seed cannot choose keys of equal hashes, as with [[KeyHash]].
+ * Unlike with [[KeyHash]], a sender that does not know the seed cannot choose keys with equal
+ * hashes.
  */
 final class SeededHash(low: Long, high: Long) {
 
-  /** 64 bits of `sizeBytes` bytes at the given place. */
+  /** 64 bits of `sizeBytes` bytes at an offset. */
   def hash64(memory: Memory, base: AnyRef, offset: Long, sizeBytes: Int): Long = {
     val sip = new SeededHash.State(low, high)
     val words = sizeBytes & ~7
@@ -78,13 +79,13 @@ object SeededHash {
 }
 
 /**
- * The limit of a hash index against keys that a sender chooses.
+ * The limit of a hash index against chosen keys.
  *
  * @param seeded
  *   hash of an index that has exceeded the limit
  * @param maxChain
  *   full buckets that an insert may pass. The chance of more is below 1e-17 if keys are not chosen
- *   and the index has its maximum load.
+ *   and the index has its maximum load
  */
 final case class HashLimit(seeded: SeededHash, maxChain: Int = HashLimit.MaxChain)
 

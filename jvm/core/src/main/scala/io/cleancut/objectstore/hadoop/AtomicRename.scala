@@ -8,23 +8,23 @@ import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.objectstore.BucketPath
 
 /**
- * Which file systems of Hadoop decide between writers that rename to one name: exactly one has it,
- * and the others are refused. Nothing in Hadoop's interface tells, so those are trusted that are
- * known to; most others look first and rename then.
+ * Hadoop file systems whose rename decides between writers of one name: exactly one succeeds, and
+ * the others are refused. Hadoop's interface does not expose this, so only known file systems are
+ * trusted; most others check first and rename then.
  */
 object AtomicRename {
 
   /**
-   * Schemes whose rename copies and deletes: not even a user's word makes them safe. Our own client
-   * does better there where the store speaks S3.
+   * Schemes whose rename copies and deletes: no setting makes them safe. If the store supports S3,
+   * Cleancut's client is safe there.
    */
   private val Copying =
     Set("s3a", "s3n", "gs", "oss", "cos", "cosn", "obs", "swift", "wasb", "wasbs")
 
-  /** A name node, and Ozone's manager: each looks and renames under its own lock. */
+  /** HDFS's name node and Ozone's manager check and rename under a lock. */
   private val Deciding = Set("hdfs", "ofs", "o3fs")
 
-  /** The service decides, where it has directories at all. */
+  /** Azure's service decides, if the account has directories. */
   private val Azure = Set("abfs", "abfss")
 
   def isByCopy(scheme: String): Boolean = Copying(scheme)
@@ -32,26 +32,26 @@ object AtomicRename {
   /** The error for a location whose scheme renames by a copy. */
   def refusal(location: String, scheme: String): CleancutException = {
     val advice =
-      BucketPath.ofS3a(location).fold("Use a location on s3://, HDFS or a local disk.") { own =>
-        s"Write $own, which needs no hadoop-aws. To keep the state of an existing checkpoint, " +
-          s"stop the query and copy it to a new location: cleancut clone $own " +
+      BucketPath.ofS3a(location).fold("Use a location on s3://, HDFS or a local disk.") { url =>
+        s"Use $url, which does not require hadoop-aws. To keep the state of an existing " +
+          s"checkpoint, stop the query and copy it to a new location: cleancut clone $url " +
           "s3://<bucket>/<new prefix> --provider cleancut --same-query --apply"
       }
     Errors.objectStoreUnsafe(
       location,
-      s"$scheme:// renames a file by a copy, which cannot decide between two drivers",
+      s"$scheme:// renames a file by copying it, which cannot decide between two drivers",
       advice
     )
   }
 
   /**
-   * Why these files are not known to be renamed so; None where they are.
+   * The reason why the rename is not trusted; None if it is.
    *
    * @throws java.io.IOException
-   *   an account that has to be asked does not answer
+   *   if an account does not respond to a check
    */
   def doubt(files: FileSystem, location: Path, conf: Configuration): Option[String] = files match {
-    // It links and does not rename, so the kernel decides.
+    // It uses links instead of renames, so the kernel decides.
     case _: RawLocalFileSystem => None
     case view: ViewFileSystem  => doubtBehind(view, location, conf)
     case _                     => doubtOf(files, location)
@@ -61,18 +61,18 @@ object AtomicRename {
     files.getUri.getScheme match {
       case scheme if Deciding(scheme) => None
       case scheme if Azure(scheme)    =>
-        // It has access lists if, and only if, it has a hierarchical namespace.
+        // An account has access lists if and only if it has a hierarchical namespace.
         Option.unless(files.hasPathCapability(location, CommonPathCapabilities.FS_ACLS))(
           "its Azure account has no hierarchical namespace, without which a rename is a copy"
         )
       case scheme =>
         Some(
-          s"nothing is known of how $scheme:// renames: where it looks for the new name first " +
-            "and renames then, two drivers can both commit an epoch"
+          s"the rename of $scheme:// is unknown: if it checks the new name first and renames " +
+            "then, two drivers can both commit an epoch"
         )
     }
 
-  /** What a view of several file systems shows at a place. */
+  /** The file system behind a path in a view of several file systems. */
   private def doubtBehind(
       view: ViewFileSystem,
       location: Path,
@@ -81,8 +81,8 @@ object AtomicRename {
     val existing = Iterator.iterate(location)(_.getParent).takeWhile(_ != null).find(view.exists)
     val target = view.resolvePath(existing.getOrElse(location))
     target.getFileSystem(conf) match {
-      case _: ViewFileSystem => Some("no mount point of the view is above it that exists")
-      // The view hides it, so that files are renamed there and not linked.
+      case _: ViewFileSystem => Some("it is below no existing mount point of the view")
+      // The view hides the local file system, so files are renamed there and not linked.
       case other => doubtOf(other, target)
     }
   }

@@ -15,16 +15,16 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore._
 
 /**
- * Objects as the files of a directory of any Hadoop file system that has a rename of its own.
+ * Objects as files of a directory in any Hadoop file system with a trusted rename.
  *
- * A file is written under a name in `.cleancut-pending` and gets its own name when it is complete
- * ([[Publication]]). A crash before that leaves the pending file, which no listing shows and nobody
- * reads; a crash behind it leaves the object. How much of it survives a loss of power is up to the
- * file system, as with all of Spark's own files.
+ * A file is written under a name in `.cleancut-pending` and renamed when it is complete
+ * ([[Publication]]). A crash before the rename leaves the pending file, which is not listed and
+ * never read; a crash after it leaves the object. Durability after a loss of power depends on the
+ * file system, as for all files of Spark.
  *
- * Hadoop's clients repeat requests by themselves, so there is no loop here. A writer's token is not
- * stored: of one `create` call a rename that was refused is never the call's own, since the pending
- * file it would have taken away is still there.
+ * Hadoop's clients retry requests, so there is no retry loop here. Tokens of writers are not
+ * stored: after a refused rename in one `create` call, the object never belongs to that call,
+ * because its pending file still exists.
  */
 final class HadoopStore private[objectstore] (
     root: Path,
@@ -59,11 +59,12 @@ final class HadoopStore private[objectstore] (
     val isCreated =
       try publish(key, pending)(publication.createFrom)
       catch {
-        // The name is looked up first: a rename whose answer was lost may take effect between two
-        // looks, and none can once another writer has the name.
+        // The name is checked first: a rename whose response was lost may take effect between two
+        // checks, but not once another writer has the name.
         case _: IOException if files.exists(path(key)) =>
-          // Nobody else takes the pending file away. Where it is still there, the file system has
-          // refused to rename it onto another's, by an error that says no more than that.
+          // No other process removes the pending file. If it still exists, the file system has
+          // refused to rename it onto an existing file, with an error that does not show the
+          // reason.
           val isOwn = !files.exists(pending)
           if (!isOwn) deletePending(pending)
           isOwn
@@ -78,7 +79,7 @@ final class HadoopStore private[objectstore] (
     pending
   }
 
-  /** A name that nobody else takes; the key in it is for whoever looks at what a crash has left. */
+  /** A unique name; it contains the key, to identify files that a crash has left. */
   private[objectstore] def pendingPath(key: ObjectKey): Path =
     new Path(pendingDirectory, s"${StateVersion.newId(clock)}-${key.name.split('/').last}")
 
@@ -99,7 +100,8 @@ final class HadoopStore private[objectstore] (
         files.mkdirs(parent)
         Some(step(pending, path(key)))
       } catch {
-        // Whoever deletes the last file of a directory takes it away, perhaps just now.
+        // Another process that deletes the last file of a directory removes the directory, perhaps
+        // just now.
         case _: IOException
             if attempt < HadoopStore.Attempts && files.exists(pending) &&
               !files.exists(path(key)) =>
@@ -139,13 +141,13 @@ final class HadoopStore private[objectstore] (
   override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
     require(offset >= 0 && maxLength > 0, s"not a piece: $maxLength bytes from $offset")
     request(RequestKind.GetRange, key.name) {
-      status(key).flatMap { found =>
+      status(key).flatMap { file =>
         try {
-          val length = Math.max(0L, Math.min(maxLength.toLong, found.getLen - offset))
+          val length = Math.max(0L, Math.min(maxLength.toLong, file.getLen - offset))
           val bytes = new Array[Byte](length.toInt)
           Using.resource(files.open(path(key)))(_.readFully(offset, bytes))
           counter.receivedBytes(length)
-          Some(Piece(offset, bytes, found.getLen))
+          Some(Piece(offset, bytes, file.getLen))
         } catch { case _: FileNotFoundException => None }
       }
     }
@@ -161,7 +163,7 @@ final class HadoopStore private[objectstore] (
   override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] =
     below(prefix.name.stripSuffix("/"))
 
-  /** One directory is a page. */
+  /** Objects below a directory; one directory is a page. */
   private def below(directory: String): Iterator[ObjectInfo] =
     children(directory).flatMap { case (name, status) =>
       if (!ObjectKey.isPlain(name)) Iterator.empty
@@ -175,7 +177,7 @@ final class HadoopStore private[objectstore] (
       children(directory).flatMap { case (name, status) =>
         if (!ObjectKey.isPlain(name)) Iterator.empty
         else if (status.isDirectory) if (range.overlaps(name)) within(name) else Iterator.empty
-        else Iterator.single(info(ObjectKey(name), status)).filter(of => range.contains(of.key))
+        else Iterator.single(info(ObjectKey(name), status)).filter(item => range.contains(item.key))
       }
     within(range.prefix.name.stripSuffix("/"))
   }
@@ -189,19 +191,19 @@ final class HadoopStore private[objectstore] (
       case (name, _)                                             => Some(Listed.Foreign(name))
     }
 
-  /** With their names below the root. */
+  /** The children of a directory, with their names below the root. */
   private def children(directory: String): Iterator[(String, FileStatus)] = {
-    val found = request(RequestKind.ListPage, s"$directory/") {
+    val statuses = request(RequestKind.ListPage, s"$directory/") {
       try files.listStatus(if (directory.isEmpty) root else new Path(root, directory))
       catch { case _: FileNotFoundException => Array.empty[FileStatus] }
     }
-    found.iterator.map { status =>
+    statuses.iterator.map { status =>
       val name = status.getPath.getName
       (if (directory.isEmpty) name else s"$directory/$name") -> status
     }
   }
 
-  /** Takes away directories that are empty then: a listing would look into each of them. */
+  /** Also removes directories that become empty: a listing would visit each of them. */
   override def delete(keys: Seq[ObjectKey]): Unit = {
     keys.foreach { key =>
       request(RequestKind.Delete, key.name) {
@@ -224,7 +226,7 @@ final class HadoopStore private[objectstore] (
     }
   }
 
-  /** A pending file does not tell where it was to be. */
+  /** A pending file does not contain its target directory. */
   override def dropUnfinished(beforeMs: Long, below: ObjectPrefix): Int = {
     val pending = request(RequestKind.ListUploads, HadoopStore.PendingName) {
       try files.listStatus(pendingDirectory)
@@ -237,7 +239,7 @@ final class HadoopStore private[objectstore] (
     old.length
   }
 
-  /** Hadoop shares its file systems, so there is nothing of ours to close. */
+  /** Hadoop shares its file systems, so nothing is closed. */
   override def close(): Unit = ()
 
   private[objectstore] def sent(bytes: Int): Unit = counter.sentBytes(bytes.toLong)
@@ -268,19 +270,19 @@ final class HadoopStore private[objectstore] (
 object HadoopStore {
   private val PendingName = ".cleancut-pending"
 
-  /** At making a directory and a file in it, while others take the directory away. */
+  /** Attempts to create a directory and a file in it while other processes remove the directory. */
   private val Attempts = 5
 
   /**
-   * What lets several writers win in a share p of all rounds is believed with the probability (1 -
-   * p)^100.
+   * Number of races. A store that lets several writers win in a share p of all races passes with
+   * probability (1 - p)^100.
    */
   val RacesOnTrust = 100
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_LOCATION_INVALID; CLEANCUT_OBJECT_STORE_UNSAFE, the file system is not known
-   *   to decide between two writers, and the user has not said that it does
+   *   CLEANCUT_OBJECT_LOCATION_INVALID; CLEANCUT_OBJECT_STORE_UNSAFE if the file system is not
+   *   known to decide between two writers, and is not trusted by setting
    */
   def open(location: Path, conf: Configuration, clock: Clock): HadoopStore =
     try {
@@ -295,7 +297,7 @@ object HadoopStore {
     }
 
   /**
-   * What Spark has put into a configuration of Hadoop.
+   * Cleancut's settings that Spark has copied to a Hadoop configuration.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CONF_INVALID
@@ -305,7 +307,7 @@ object HadoopStore {
     Settings.from(ours.map { case (name, value) => (Keys.Prefix + name) -> value })
   }
 
-  /** For file systems that are no part of a configuration. */
+  /** For file systems that are not part of a configuration. */
   private[objectstore] def on(
       root: Path,
       files: FileSystem,
@@ -313,7 +315,7 @@ object HadoopStore {
       clock: Clock
   ): HadoopStore = new HadoopStore(root, files, publication, clock, isTakenOnTrust = false)
 
-  /** Whether only the user says that the file system decides between writers. */
+  /** Whether only a setting vouches for the rename of the file system. */
   private def isTakenOnTrust(files: FileSystem, root: Path, conf: Configuration): Boolean = {
     val scheme = files.getUri.getScheme
     if (AtomicRename.isByCopy(scheme))
@@ -325,22 +327,22 @@ object HadoopStore {
         root.toString,
         why,
         "Use a directory on HDFS, Ozone, a local disk or an Azure account with hierarchical " +
-          "namespace, or s3://. If you know that of several writers that rename a file to one " +
-          s"name exactly one succeeds there, say so by ${Keys.TrustedScheme.name}=$scheme."
+          "namespace, or s3://. If you know that its rename is exclusive, set " +
+          s"${Keys.TrustedScheme.name}=$scheme."
       )
     }
     doubt.isDefined
   }
 
   private def failure(operation: String, target: String, e: IOException) = e match {
-    // Rights, or a file where a directory has to be: neither passes.
+    // Missing permissions, or a file instead of a directory: retries do not help.
     case _: AccessControlException | _: java.nio.file.AccessDeniedException |
         _: ParentNotDirectoryException | _: FileAlreadyExistsException =>
       Errors.objectStoreRefused(operation, target, e.toString, e)
     case _ => Errors.objectStoreUnavailable(operation, target, attempts = 1, waitedMs = 0, e)
   }
 
-  /** Without the side files of checksums: a link would not take them along. */
+  /** Without checksum files: a link would not include them. */
   private def unchecked(files: FileSystem): FileSystem = files match {
     case checked: ChecksumFileSystem => checked.getRawFileSystem
     case other                       => other

@@ -7,9 +7,8 @@ import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 import io.cleancut.objectstore.{CreateResult, MultipartUpload, ObjectKey, PartSizes, RequestKind}
 
 /**
- * An upload to a file system: one pending file that the parts go to. A file is written from its
- * beginning on, so a part waits in memory for those before it, at most as many as there are threads
- * that bring them.
+ * An upload to a file system: one pending file to which the parts are written in order. Each part
+ * waits in memory for the earlier ones, and there are at most as many parts as sending threads.
  */
 final private[objectstore] class HadoopUpload(
     store: HadoopStore,
@@ -43,7 +42,7 @@ final private[objectstore] class HadoopUpload(
       pending.out.close()
       store.createFrom(key, pending.path)
     }
-    require(result == CreateResult.Created, s"$key is there already, and uploads have new names")
+    require(result == CreateResult.Created, s"$key already exists, but uploads must have new names")
     isEnded = true
   }
 

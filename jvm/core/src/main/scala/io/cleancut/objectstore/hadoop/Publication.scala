@@ -6,23 +6,18 @@ import java.nio.file.{Files, StandardCopyOption, FileAlreadyExistsException => N
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
-/**
- * How a file that is complete under a pending name gets its own name, in one step that others see
- * whole or not at all.
- */
+/** Gives a complete pending file its final name in one atomic step. */
 private[objectstore] trait Publication {
 
-  /**
-   * Whether the pending file has the name now; if not, another file had it, and it is unchanged.
-   */
+  /** Whether the pending file has the name now; if not, another file had it and is unchanged. */
   def createFrom(pending: Path, target: Path): Boolean
 
-  /** Gives the name to the pending file, whatever had it. */
+  /** Gives the name to the pending file, replacing an existing file. */
   def replaceFrom(pending: Path, target: Path): Unit
 
   /**
-   * Removes a directory that is empty and leaves any other, also one that a file gets meanwhile.
-   * Whether it is gone.
+   * Removes a directory if it is empty, also if a file is added concurrently. Returns whether it
+   * was removed.
    */
   def removeIfEmpty(directory: Path): Boolean
 }
@@ -31,7 +26,7 @@ private[objectstore] object Publication {
 
   /**
    * @throws IllegalArgumentException
-   *   no publication is known that this file system does in one step
+   *   if no atomic step is known for this file system
    */
   def of(files: FileSystem, conf: Configuration): Publication = files match {
     case local: RawLocalFileSystem => new LinkPublication(local)
@@ -40,8 +35,8 @@ private[objectstore] object Publication {
 }
 
 /**
- * On a local disk. A rename of POSIX replaces its target, and Hadoop's refusal to do so is a look
- * before the rename, which two processes can pass together. A hard link is refused by the kernel.
+ * For local disks. A POSIX rename replaces its target, and Hadoop's check before the rename can
+ * succeed in two processes. The kernel refuses a hard link to an existing name.
  */
 final private class LinkPublication(files: RawLocalFileSystem) extends Publication {
 
@@ -51,7 +46,7 @@ final private class LinkPublication(files: RawLocalFileSystem) extends Publicati
         Files.createLink(nio(target), nio(pending))
         true
       } catch { case _: NioExists => false }
-    // A crash before this leaves a second name of the same bytes, which no listing shows.
+    // A crash before this leaves a second name of the same bytes, which is not listed.
     Files.deleteIfExists(nio(pending))
     isCreated
   }
@@ -61,7 +56,10 @@ final private class LinkPublication(files: RawLocalFileSystem) extends Publicati
     ()
   }
 
-  /** Hadoop's own looks first and deletes then, with what has appeared in between. */
+  /**
+   * Hadoop's implementation checks first and deletes then, including files that were added in
+   * between.
+   */
   override def removeIfEmpty(directory: Path): Boolean =
     try Files.deleteIfExists(nio(directory))
     catch { case _: IOException => false }
@@ -70,8 +68,8 @@ final private class LinkPublication(files: RawLocalFileSystem) extends Publicati
 }
 
 /**
- * On HDFS and whatever renames as it does: the name node refuses or replaces in one step. If the
- * answer is lost, Hadoop's client repeats the call and the name node recognises it.
+ * For HDFS and file systems with the same rename: the name node refuses or replaces in one step. If
+ * the response is lost, Hadoop's client repeats the call and the name node recognizes it.
  */
 final private[objectstore] class RenamePublication(context: FileContext, files: FileSystem)
     extends Publication {
@@ -82,8 +80,8 @@ final private[objectstore] class RenamePublication(context: FileContext, files: 
       true
     } catch {
       case _: FileAlreadyExistsException =>
-        // Nobody else takes the pending file away: where it is gone, it has the name, by an earlier
-        // try whose answer was lost.
+        // No other process removes the pending file: if it is missing, an earlier attempt with a
+        // lost response has renamed it.
         val isOwn = !context.util.exists(pending)
         if (!isOwn) context.delete(pending, false)
         isOwn

@@ -9,15 +9,15 @@ import io.cleancut.objectstore.{BucketPath, ObjectStore}
 import io.cleancut.objectstore.hadoop.HadoopStore
 import io.cleancut.objectstore.s3.{RetryPolicy, S3Connection, S3Store}
 
-/** Opens the store of a location. */
+/** Opens the object store of a location. */
 object ObjectStores {
 
   /**
-   * `s3://` goes through a client of our own, anything else through Hadoop. Nothing is asked of the
-   * store yet; [[WriteProbe]] finds out whether it will do.
+   * Uses Cleancut's client for `s3://`, and Hadoop for other schemes. Makes no request yet;
+   * [[WriteProbe]] tests the store.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_LOCATION_INVALID, or CLEANCUT_OBJECT_STORE_REFUSED where no region is known
+   *   CLEANCUT_OBJECT_LOCATION_INVALID, or CLEANCUT_OBJECT_STORE_REFUSED if no region is known
    */
   def open(
       location: String,

@@ -9,9 +9,9 @@ import software.amazon.awssdk.core.interceptor.{
 import software.amazon.awssdk.http.SdkHttpRequest
 
 /**
- * What requests say of encryption and of who pays, before they are signed. A customer's key goes
- * with each request that has to do with an object's bytes, the name of any other with those that
- * make one.
+ * Adds headers for encryption and the payer to requests before they are signed. A customer's key is
+ * sent with each request that reads or writes the bytes of an object, the name of another key with
+ * those that create one.
  */
 final private[objectstore] class AccessHeaders(encryption: Encryption, requesterPays: Boolean)
     extends ExecutionInterceptor {
@@ -34,11 +34,11 @@ final private[objectstore] class AccessHeaders(encryption: Encryption, requester
   private def payer = if (requesterPays) Seq("x-amz-request-payer" -> "requester") else Nil
 
   private def ofEncryption(operation: String): Seq[(String, String)] = encryption match {
-    case own: Encryption.Customer if Making(operation) || Touching(operation) =>
+    case customer: Encryption.Customer if Making(operation) || Touching(operation) =>
       Seq(
-        s"$Prefix-customer-algorithm" -> own.algorithm,
-        s"$Prefix-customer-key" -> own.base64,
-        s"$Prefix-customer-key-MD5" -> own.md5
+        s"$Prefix-customer-algorithm" -> customer.algorithm,
+        s"$Prefix-customer-key" -> customer.base64,
+        s"$Prefix-customer-key-MD5" -> customer.md5
       )
     case Encryption.OfStore if Making(operation)              => Seq(Prefix -> "AES256")
     case Encryption.Kms(key, isByBucket) if Making(operation) =>

@@ -4,13 +4,12 @@ import java.net.URI
 import java.util.Locale
 
 /**
- * Whose rules an S3-compatible store follows. What no store minds is not here but in
- * [[S3Connection]], for all of them.
+ * The rules of an S3-compatible store. Rules that suit all stores are in [[S3Connection]].
  *
  * @param region
- *   what to sign for unless configured; None leaves it to the SDK
+ *   default signing region; None leaves it to the SDK
  * @param bodyCheck
- *   the checksum that is sent with each body
+ *   checksum that is sent with each body
  */
 sealed abstract class Dialect(
     val name: String,
@@ -23,13 +22,13 @@ sealed abstract class Dialect(
 
 object Dialect {
 
-  /** Its directory buckets take no Content-MD5. */
+  /** Its directory buckets do not support Content-MD5. */
   case object Aws extends Dialect("aws", pathStyle = false, None, BodyCheck.Crc32c)
 
-  /** Signs for one region only, and checks a Content-MD5 but not every other checksum. */
+  /** Signs for one region only, and checks Content-MD5 but not all other checksums. */
   case object R2 extends Dialect("r2", pathStyle = true, Some("auto"), BodyCheck.ContentMd5)
 
-  /** What servers agree on; Content-MD5 is as old as S3. */
+  /** Rules that servers have in common; Content-MD5 has always been part of S3. */
   case object Generic
       extends Dialect("generic", pathStyle = true, Some("us-east-1"), BodyCheck.ContentMd5)
 
@@ -37,7 +36,7 @@ object Dialect {
 
   def named(name: String): Option[Dialect] = values.find(_.name == name)
 
-  /** The dialect of the store at an endpoint; without one it is AWS itself. */
+  /** The dialect of the store at an endpoint; AWS without an endpoint. */
   def at(endpoint: Option[URI]): Dialect =
     endpoint.flatMap(uri => Option(uri.getHost)).map(_.toLowerCase(Locale.ROOT)) match {
       case _ if endpoint.isEmpty                                            => Aws
@@ -50,7 +49,7 @@ object Dialect {
     domains.exists(domain => host == domain || host.endsWith(s".$domain"))
 }
 
-/** The checksum by which a store refuses a body that was changed on its way. */
+/** The checksum by which a store detects a body that was corrupted in transit. */
 sealed trait BodyCheck
 
 object BodyCheck {

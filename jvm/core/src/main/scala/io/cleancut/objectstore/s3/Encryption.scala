@@ -9,12 +9,12 @@ import java.util.Base64
 import io.cleancut.conf.Keys
 import io.cleancut.error.Errors
 
-/** What a store encrypts objects with, where requests have to say so. */
+/** How a store encrypts objects, if requests have to specify it. */
 sealed trait Encryption
 
 object Encryption {
 
-  /** Whatever is set for the bucket. */
+  /** The setting of the bucket. */
   case object OfBucket extends Encryption
 
   /** Keys that the store manages (SSE-S3). */
@@ -24,13 +24,13 @@ object Encryption {
    * A key of a key management service (SSE-KMS).
    *
    * @param key
-   *   None for the account's own
+   *   None for the default key of the account
    * @param isByBucket
-   *   whether one data key serves many objects of the bucket
+   *   whether one data key is shared by many objects of the bucket
    */
   final case class Kms(key: Option[String], isByBucket: Boolean) extends Encryption
 
-  /** A key that comes with each request (SSE-C). It shows in no text. */
+  /** A key that is sent with each request (SSE-C). It is part of no text. */
   final class Customer(key: Array[Byte]) extends Encryption {
     val algorithm: String = "AES256"
     def base64: String = Base64.getEncoder.encodeToString(key)
@@ -44,10 +44,10 @@ object Encryption {
   private val CustomerText = "customer:(.+)".r
 
   /**
-   * By the text of the key `s3.encryption`.
+   * Parses the value of the key `s3.encryption`.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_REFUSED, the file with a customer's key has none
+   *   CLEANCUT_OBJECT_STORE_REFUSED if the file with a customer's key is invalid
    */
   def of(text: Option[String]): Encryption = text match {
     case None                         => OfBucket
@@ -64,10 +64,13 @@ object Encryption {
       try Base64.getMimeDecoder.decode(new String(Files.readAllBytes(file), US_ASCII).trim)
       catch {
         case e: IOException =>
-          refused(s"the file that ${Keys.S3Encryption.name} names cannot be read", e)
+          refused(s"the file in ${Keys.S3Encryption.name} cannot be read", e)
       }
     if (key.length != KeyBytes)
-      refused(s"it holds ${key.length} bytes in base64 and not the $KeyBytes of a key", null)
+      refused(
+        s"it contains ${key.length} bytes in base64 instead of a key of $KeyBytes bytes",
+        null
+      )
     key
   }
 }

@@ -18,11 +18,12 @@ import io.cleancut.base.Clock
 import io.cleancut.error.Errors
 
 /**
- * Credentials from a source that may be away for a moment, as an instance's metadata service is
- * when a whole cluster asks it, and that may have latest what the store does not take any more.
+ * Credentials from a source that may be unavailable for a moment, such as an instance's metadata
+ * service under the load of a cluster, and that may have cached credentials that the store no
+ * longer accepts.
  *
  * @param newSource
- *   makes one that remembers nothing
+ *   creates a source without cached credentials
  */
 final private[objectstore] class RenewedCredentials(
     newSource: () => AwsCredentialsProvider,
@@ -30,7 +31,7 @@ final private[objectstore] class RenewedCredentials(
 ) extends AwsCredentialsProvider {
   import RenewedCredentials._
 
-  // All under the lock of this, which nobody holds while a source is asked.
+  // All under this lock, which is not held while a source resolves credentials.
   private var source = newSource()
   private var latest = Option.empty[AwsCredentials]
   private var failingSinceNs = Option.empty[Long]
@@ -38,15 +39,18 @@ final private[objectstore] class RenewedCredentials(
 
   override def resolveCredentials(): AwsCredentials =
     try {
-      val found = synchronized(source).resolveCredentials()
+      val credentials = synchronized(source).resolveCredentials()
       synchronized {
-        latest = Some(found)
+        latest = Some(credentials)
         failingSinceNs = None
       }
-      found
+      credentials
     } catch { case NonFatal(e) => throw new CredentialsAway(isLasting(), e) }
 
-  /** Without any so far it is likelier that none were configured than that their source is away. */
+  /**
+   * Without any credentials so far, they are more likely not configured than temporarily
+   * unavailable.
+   */
   private def isLasting(): Boolean = synchronized {
     val sinceNs = failingSinceNs.getOrElse(clock.monotonicNs())
     failingSinceNs = Some(sinceNs)
@@ -54,8 +58,8 @@ final private[objectstore] class RenewedCredentials(
   }
 
   /**
-   * Asks the source anew, for the store does not take what it gave. Whether it gives others now.
-   * Requests that failed together ask once.
+   * Resolves credentials again, because the store refused the current ones. Returns whether they
+   * have changed. Concurrent failed requests resolve once.
    */
   def renew(): Boolean = {
     val before = synchronized {
@@ -67,7 +71,7 @@ final private[objectstore] class RenewedCredentials(
       }
       latest
     }
-    Try(resolveCredentials()).toOption.exists(found => !before.contains(found))
+    Try(resolveCredentials()).toOption.exists(credentials => !before.contains(credentials))
   }
 
   def close(): Unit = synchronized(closeSource())
@@ -87,18 +91,18 @@ private[objectstore] object RenewedCredentials {
     new RenewedCredentials(() => DefaultCredentialsProvider.builder().build(), clock)
 
   /**
-   * Those of a profile of this machine, which is read anew when its files change.
+   * The credentials of a profile on this machine, which is read again when its files change.
    *
    * @param target
-   *   for messages
+   *   location for messages
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_REFUSED, there is no such profile
+   *   CLEANCUT_OBJECT_STORE_REFUSED if there is no such profile
    */
   def ofProfile(name: String, target: String, clock: Clock): RenewedCredentials = {
-    // Else it would be waited for, like a source that is away.
+    // Otherwise requests would wait for it, as for an unavailable source.
     if (ProfileFile.defaultProfileFile().profile(name).isEmpty) {
       val detail = s"the AWS configuration of this machine has no profile $name; the driver and " +
-        s"each executor need it, in ~/.aws or where AWS_SHARED_CREDENTIALS_FILE says"
+        s"each executor need it, in ~/.aws or in AWS_SHARED_CREDENTIALS_FILE"
       throw Errors.objectStoreRefused("open", target, detail)
     }
     new RenewedCredentials(() => ProfileCredentialsProvider.create(name), clock)
@@ -106,10 +110,10 @@ private[objectstore] object RenewedCredentials {
 }
 
 /**
- * The source of credentials does not answer.
+ * The source of credentials does not respond.
  *
  * @param isLasting
- *   whether it never has, for so long that there is none
+ *   whether it has not responded for so long that there is none
  */
 final private[objectstore] class CredentialsAway(val isLasting: Boolean, cause: Throwable)
-    extends RuntimeException("the source of credentials gave none", cause)
+    extends RuntimeException("the source of credentials returned none", cause)

@@ -9,23 +9,23 @@ import io.cleancut.base.Clock
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.objectstore.{RequestCounter, RequestKind}
 
-/** What a failed attempt means. */
+/** The classification of a failed attempt. */
 sealed private[objectstore] trait Verdict
 
 private[objectstore] object Verdict {
 
-  /** It may pass. `atLeastMs` is how long the store asked to be left alone. */
+  /** The failure is transient. `atLeastMs` is the pause that the store requested. */
   final case class Retry(atLeastMs: Long) extends Verdict
 
-  /** It will not pass; the detail says why in the store's words. */
+  /** The failure is permanent; the detail has the store's reason. */
   final case class Refuse(detail: String) extends Verdict
 
   /**
-   * It may pass with other credentials.
+   * Other credentials may succeed.
    *
    * @param isSure
-   *   whether the credentials were the reason; if not, it is worth another attempt only where there
-   *   are others now
+   *   whether the credentials were the reason; if not, another attempt is made only if the
+   *   credentials have changed
    */
   final case class Renew(isSure: Boolean, detail: String) extends Verdict
 
@@ -33,14 +33,16 @@ private[objectstore] object Verdict {
 }
 
 /**
- * One of the attempts at a request.
+ * An attempt of a request.
  *
  * @param remainingMs
- *   until the deadline
+ *   time until the deadline
  */
 final private[objectstore] case class Attempt(number: Int, remainingMs: Long)
 
-/** Repeats requests until they succeed, are refused, or the deadline has passed; counts them. */
+/**
+ * Retries requests until they succeed, are refused, or the deadline has passed, and counts them.
+ */
 final private[objectstore] class RetryLoop(
     policy: RetryPolicy,
     clock: Clock,
@@ -50,9 +52,9 @@ final private[objectstore] class RetryLoop(
 
   /**
    * @param target
-   *   what the request is about, for the message
+   *   object or location of the request, for the message
    * @param once
-   *   one attempt; what it throws is judged
+   *   one attempt; its errors are classified
    */
   def apply[A](kind: RequestKind, target: String)(once: Attempt => A): A = {
     val startNs = clock.monotonicNs()
@@ -64,7 +66,7 @@ final private[objectstore] class RetryLoop(
       val outcome =
         try Right(once(Attempt(number, Math.max(1, policy.deadlineMs - elapsedMs))))
         catch {
-          // Of a request within this one, which has had its own attempts.
+          // The error of a nested request, which had its own attempts.
           case e: CleancutException =>
             counter.failed(kind)
             throw e
@@ -83,7 +85,7 @@ final private[objectstore] class RetryLoop(
     attempt(1)
   }
 
-  /** Returns when the next attempt is due, or throws why there is none. */
+  /** Returns when the next attempt is due, or throws if there is none. */
   private def pause(
       kind: RequestKind,
       target: String,
@@ -98,19 +100,19 @@ final private[objectstore] class RetryLoop(
     judge(failure) match {
       case Verdict.Interrupted =>
         counter.failed(kind)
-        // The exception says it now; a client that set the flag too would interrupt what follows.
+        // The exception is sufficient; setting the interrupt flag too would interrupt later code.
         Thread.interrupted()
         val interrupted = new InterruptedException(s"interrupted in ${kind.name} of $target")
         interrupted.initCause(failure)
         throw interrupted
-      // Where nobody has credentials to renew.
+      // If no credentials can be renewed.
       case Verdict.Renew(_, detail) =>
         throw failed(Errors.objectStoreRefused(kind.name, target, detail, failure))
       case Verdict.Refuse(detail) =>
         throw failed(Errors.objectStoreRefused(kind.name, target, detail, failure))
       case Verdict.Retry(atLeastMs) =>
         val pauseMs = Math.max(atLeastMs, policy.pauseMs(number, clock))
-        // To sleep towards a deadline that ends the request anyway would only hold the caller up.
+        // A pause beyond the deadline would only delay the caller.
         if (elapsedMs + pauseMs >= policy.deadlineMs)
           throw failed(
             Errors.objectStoreUnavailable(kind.name, target, number, elapsedMs, failure)

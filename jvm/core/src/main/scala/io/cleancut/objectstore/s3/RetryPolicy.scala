@@ -5,20 +5,20 @@ import java.nio.ByteBuffer
 import io.cleancut.base.Clock
 
 /**
- * How long a request is tried, and how long the pauses are.
+ * How long a request is retried, and the length of the pauses.
  *
- * There is a deadline and no number of attempts: in an outage a count, or a token bucket shared by
- * all requests, is used up within a second and then fails everything at once.
+ * There is a deadline instead of a number of attempts: in an outage, a count, or a token bucket
+ * shared by all requests, is exhausted within a second and then fails all requests at once.
  *
  * @param deadlineMs
- *   for one request with all its repetitions
+ *   time of one request with all its retries
  */
 final case class RetryPolicy(deadlineMs: Long, firstPauseMs: Long = 50, maxPauseMs: Long = 5000) {
   require(firstPauseMs >= 2 && maxPauseMs >= firstPauseMs, s"pauses from $firstPauseMs ms")
 
   /**
    * The pause in milliseconds after the `attempt`th failure: between half and all of a step that
-   * doubles, so that clients which failed together do not come back together.
+   * doubles, so that clients that failed together do not retry together.
    */
   def pauseMs(attempt: Int, clock: Clock): Long = {
     val doublings = Math.min(attempt - 1, RetryPolicy.MaxDoublings)
@@ -29,6 +29,6 @@ final case class RetryPolicy(deadlineMs: Long, firstPauseMs: Long = 50, maxPause
 }
 
 object RetryPolicy {
-  // 2^20 times the first pause is beyond any longest one, and does not overflow.
+  // 2^20 times the first pause is above any maximum, and does not overflow.
   private val MaxDoublings = 20
 }

@@ -21,16 +21,16 @@ import io.cleancut.conf.{Keys, ObjectStoreSettings}
 import io.cleancut.error.Errors
 
 /**
- * How requests reach a store. All that is left open in the configuration is settled here.
+ * How requests reach a store. It resolves all settings that are left open.
  *
  * @param region
  *   None leaves it to the SDK
  * @param accessPoint
- *   whose ARN stands in requests where the bucket would
+ *   access point whose ARN replaces the bucket in requests
  * @param profile
- *   of the AWS configuration, whose credentials are taken; None leaves it to the SDK
+ *   AWS profile with the credentials; None leaves it to the SDK
  * @param stallMs
- *   how long the other side may be silent within a request before it is sent again
+ *   how long the server may be silent within a request before it is retried
  */
 final case class S3Connection(
     dialect: Dialect,
@@ -47,9 +47,9 @@ final case class S3Connection(
 
   /**
    * @param target
-   *   for messages
+   *   location for messages
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known
+   *   CLEANCUT_OBJECT_STORE_REFUSED if no region is known
    */
   private[objectstore] def client(
       target: String,
@@ -59,10 +59,10 @@ final case class S3Connection(
     val builder = S3Client
       .builder()
       .credentialsProvider(credentials)
-      // Named, because the SDK would otherwise look for a client on a class path that is not ours.
+      // Explicit, because the SDK would otherwise search the user's class path for a client.
       .httpClientBuilder(http)
-      // The SDK's own repetitions would be hidden from the counts, and would turn a lost answer to
-      // a create into a 412 that looks like a lost race.
+      // Retries of the SDK would be hidden from the counts, and would turn a lost response of a
+      // create into a 412 that looks like a lost race.
       .overrideConfiguration(
         ClientOverrideConfiguration
           .builder()
@@ -70,11 +70,11 @@ final case class S3Connection(
           .addExecutionInterceptor(new AccessHeaders(encryption, requesterPays))
           .build()
       )
-      // Checksums that nobody asked for are refused by R2 and others, or sent as aws-chunked.
+      // R2 and others refuse checksums that were not requested, or they are sent as aws-chunked.
       .requestChecksumCalculation(RequestChecksumCalculation.WHEN_REQUIRED)
       .responseChecksumValidation(ResponseChecksumValidation.WHEN_REQUIRED)
       .serviceConfiguration(S3Connection.service(pathStyle))
-      .region(region.fold(S3Connection.foundRegion(target))(Region.of))
+      .region(region.fold(S3Connection.resolveRegion(target))(Region.of))
     endpoint.foreach(builder.endpointOverride)
     if (dialect.bodyCheck == BodyCheck.ContentMd5) builder.addPlugin(LegacyMd5Plugin.create())
     builder.build()
@@ -92,13 +92,13 @@ final case class S3Connection(
 
 object S3Connection {
 
-  /** Longer than S3 takes for any answer but that to a completion, which it keeps alive. */
+  /** Longer than any response of S3 takes, except for a completion, which S3 keeps alive. */
   private val StallMs = 20000L
 
   private val EndpointVariables = Seq("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
   private val RegionVariables = Seq("AWS_REGION", "AWS_DEFAULT_REGION")
 
-  /** @param environment the variables of this process */
+  /** @param environment environment variables of this process */
   def of(settings: ObjectStoreSettings, environment: Map[String, String]): S3Connection = {
     def first(names: Seq[String]) = names.flatMap(environment.get).find(_.nonEmpty)
     val endpoint = settings.endpoint.orElse(first(EndpointVariables)).map(URI.create)
@@ -107,7 +107,7 @@ object S3Connection {
       case Dialect.Generic => first(RegionVariables).orElse(dialect.region)
       case _               => dialect.region
     })
-    // The name of an access point stands in the host.
+    // The host contains the name of an access point.
     val pathStyle = settings.accessPoint.isEmpty && dialect.pathStyle
     S3Connection(
       dialect,
@@ -122,7 +122,7 @@ object S3Connection {
     )
   }
 
-  private def foundRegion(target: String): Region =
+  private def resolveRegion(target: String): Region =
     try DefaultAwsRegionProviderChain.builder().build().getRegion
     catch {
       case e: SdkClientException =>
@@ -137,9 +137,9 @@ object S3Connection {
       .pathStyleAccessEnabled(pathStyle)
       // R2 does not decode aws-chunked, and its simulator stores the framing as content.
       .chunkedEncodingEnabled(false)
-      // R2 never answers it: each write would wait for a timeout of seconds.
+      // R2 never answers an expect-continue: each write would wait for a timeout of seconds.
       .expectContinueEnabled(false)
-      // An access point may be in another region than the bucket's readers.
+      // An access point may be in another region than its clients.
       .useArnRegionEnabled(true)
       .build()
 }

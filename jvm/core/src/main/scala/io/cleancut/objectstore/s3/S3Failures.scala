@@ -12,7 +12,7 @@ import software.amazon.awssdk.core.exception.{
   SdkClientException
 }
 
-/** What the failures of S3 mean, by status and code. */
+/** Classifies the failures of S3 by status and code. */
 private[objectstore] object S3Failures {
   val NotFound = 404
   val PreconditionFailed = 412
@@ -20,8 +20,8 @@ private[objectstore] object S3Failures {
   private val NotImplemented = 501
 
   /**
-   * Codes with a status of the client's fault that pass nonetheless: a race that the store could
-   * not decide, a body that was changed or cut on its way, a clock that the SDK sets right.
+   * Codes with a client error status that are transient nonetheless: a race that the store could
+   * not decide, a body that was corrupted or truncated in transit, a clock that the SDK corrects.
    */
   private val PassingCodes = Set(
     "ConditionalRequestConflict",
@@ -36,7 +36,7 @@ private[objectstore] object S3Failures {
     "TooManyRequests"
   )
 
-  /** What the credentials gave is not taken any more. */
+  /** The store no longer accepts the credentials. */
   private val ExpiredCodes =
     Set("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
 
@@ -59,14 +59,14 @@ private[objectstore] object S3Failures {
 
   private def judgeAnswer(e: AwsServiceException): Verdict = {
     val code = Option(e.awsErrorDetails).flatMap(details => Option(details.errorCode)).getOrElse("")
-    // 200: S3 answers a completion early, and may have to put an error into the body.
+    // Status 200: S3 answers a completion early, and may have to report an error in the body.
     val isServers = e.statusCode >= 500 && e.statusCode != NotImplemented
     val passes = isServers || e.statusCode == 200 ||
       PassingStatuses(e.statusCode) || PassingCodes(code)
     val detail = s"$code (${e.statusCode}): ${message(e)}"
     if (passes) Verdict.Retry(retryAfterMs(e))
     else if (ExpiredCodes(code)) Verdict.Renew(isSure = true, detail)
-    // The answer to a HEAD has no body to say why.
+    // The answer to a HEAD has no body with a reason.
     else if (e.statusCode == BadRequest && isMute(code)) Verdict.Renew(isSure = false, detail)
     else Verdict.Refuse(detail)
   }
@@ -88,14 +88,14 @@ private[objectstore] object S3Failures {
   private def message(e: AwsServiceException): String =
     Option(e.awsErrorDetails).flatMap(d => Option(d.errorMessage)).getOrElse(e.getMessage)
 
-  /** A throttled client that comes back at once is throttled longer. */
+  /** A throttled client that retries immediately is throttled longer. */
   private def retryAfterMs(e: AwsServiceException): Long = {
-    val asked = Option(e.awsErrorDetails)
+    val requested = Option(e.awsErrorDetails)
       .flatMap(details => Option(details.sdkHttpResponse))
       .flatMap(response => Option(response.firstMatchingHeader("Retry-After").orElse(null)))
       .flatMap(_.toLongOption)
       .map(seconds => Math.min(seconds * 1000, MaxRetryAfterMs))
-    asked.getOrElse(if (e.statusCode == 429 || e.statusCode == 503) ThrottlePauseMs else 0L)
+    requested.getOrElse(if (e.statusCode == 429 || e.statusCode == 503) ThrottlePauseMs else 0L)
   }
 
   private def isTransport(e: Throwable): Boolean = causes(e).exists {
@@ -103,11 +103,11 @@ private[objectstore] object S3Failures {
     case _              => false
   }
 
-  /** Nothing is heard of the store, and the next attempt would hear no more. */
+  /** The store cannot be reached, and retries would not help. */
   private def untrusted(e: Throwable): Option[String] = causes(e).collectFirst {
     case cause: CertificateException =>
-      s"its certificate is not trusted (${cause.getMessage}); name a trust store that has its CA " +
-        "in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions, by " +
+      s"its certificate is not trusted (${cause.getMessage}); set a trust store that contains " +
+        "its CA in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions, by " +
         "-Djavax.net.ssl.trustStore and -Djavax.net.ssl.trustStorePassword"
     case cause: SSLPeerUnverifiedException =>
       s"its certificate is for another host: ${cause.getMessage}"

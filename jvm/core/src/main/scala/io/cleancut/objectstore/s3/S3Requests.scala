@@ -16,14 +16,14 @@ import software.amazon.awssdk.services.s3.model._
 
 import io.cleancut.objectstore._
 
-/** The requests to one bucket in the words of the SDK. */
+/** The requests to one bucket as SDK requests. */
 final private[objectstore] class S3Requests(where: BucketPath, connection: S3Connection) {
   import S3Requests._
 
   private val bucket = connection.accessPoint.getOrElse(where.bucket)
   private val bodyCheck = connection.dialect.bodyCheck
 
-  /** A body that the SDK reads in place, as often as it has to. */
+  /** A body that the SDK reads in place, repeatedly if necessary. */
   def body(bytes: Array[Byte]): RequestBody =
     RequestBody.fromContentProvider(
       ContentStreamProvider.fromByteArrayUnsafe(bytes),
@@ -61,7 +61,7 @@ final private[objectstore] class S3Requests(where: BucketPath, connection: S3Con
 
   private def placeOf(key: ObjectKey): String = ObjectPlace.of(where.fullName(key))
 
-  /** What an answer says to be another object than was asked for: its place. */
+  /** The path of another object, if the response states that it was written as one. */
   def misplaced(key: ObjectKey, answer: GetObjectResponse): Option[String] =
     Option(answer.metadata.get(PlaceName)).filter(_ != placeOf(key))
 
@@ -80,7 +80,7 @@ final private[objectstore] class S3Requests(where: BucketPath, connection: S3Con
       .overrideConfiguration(until(attempt))
       .build()
 
-  /** Whether the store lists objects in the order of their names: directory buckets do not. */
+  /** Whether the store lists objects in name order: directory buckets do not. */
   val listsInOrder: Boolean = !Seq("--x-s3", "--xa-s3").exists(bucket.endsWith)
 
   def list(page: ListPage, attempt: Attempt): ListObjectsV2Request =
@@ -94,7 +94,7 @@ final private[objectstore] class S3Requests(where: BucketPath, connection: S3Con
       .overrideConfiguration(until(attempt))
       .build()
 
-  /** @param from where the page before it ended: a name in the bucket and the id of an upload */
+  /** @param from end of the previous page: a name in the bucket and an upload ID */
   def listUploads(
       below: ObjectPrefix,
       from: Option[(String, String)],
@@ -184,7 +184,7 @@ final private[objectstore] class S3Requests(where: BucketPath, connection: S3Con
 
 private[objectstore] object S3Requests {
 
-  /** @param continuation where the page before it ended */
+  /** @param continuation end of the previous page */
   final case class ListPage(
       prefix: ObjectPrefix,
       isOneLevel: Boolean,
@@ -192,19 +192,19 @@ private[objectstore] object S3Requests {
       after: Option[String] = None
   )
 
-  /** The name of the user metadata that holds a [[WriterToken]]. */
+  /** Name of the user metadata with the [[WriterToken]]. */
   val TokenName = "cleancut-writer"
 
   /**
-   * The name of the user metadata that holds the CRC-32C of all bytes, as eight hexadecimal digits.
-   * An object that was written in parts has none.
+   * Name of the user metadata with the CRC-32C of all bytes, as eight hexadecimal digits. Objects
+   * that were written in parts have none.
    */
   val ChecksumName = "cleancut-crc32c"
 
-  /** The name of the user metadata that holds the [[ObjectPlace]] that was written to. */
+  /** Name of the user metadata with the [[ObjectPlace]] to which the object was written. */
   val PlaceName = "cleancut-place"
 
-  /** Whether these are the bytes that the object was written with, as far as it says. */
+  /** Whether the bytes match the checksum of the object, if it has one. */
   def isAsWritten(answer: GetObjectResponse, bytes: Array[Byte]): Boolean =
     Option(answer.metadata.get(ChecksumName)).forall(_ == checksum(bytes))
 
@@ -214,12 +214,12 @@ private[objectstore] object S3Requests {
     f"${crc.getValue}%08x"
   }
 
-  /** Of S3 and R2, in one request. */
+  /** Limit of S3 and R2 for one delete request. */
   val MaxDeletes = 1000
 
   private val ContentType = "application/octet-stream"
 
-  /** A request is given up when its deadline passes, however lively the connection is. */
+  /** A request ends at its deadline, even if data is being transferred. */
   private def until(attempt: Attempt): AwsRequestOverrideConfiguration =
     AwsRequestOverrideConfiguration
       .builder()
@@ -232,10 +232,10 @@ private[objectstore] object S3Requests {
   private val ContentRange = "bytes (\\d+)-(\\d+)/(\\d+)".r
 
   /**
-   * The answer to a ranged read, checked against what was asked for.
+   * The response to a range read, compared with the request.
    *
    * @throws software.amazon.awssdk.core.exception.SdkClientException
-   *   the store has answered with some other range, or with all of the object
+   *   if the store has returned another range, or the complete object
    */
   def within(
       answer: GetObjectResponse,
@@ -250,12 +250,12 @@ private[objectstore] object S3Requests {
         else RangeResult.TooShort(size.toLong)
       case other =>
         throw SdkClientException.create(
-          s"it answered with the range '$other' of ${bytes.length} bytes " +
-            s"where $length bytes from $offset were asked for"
+          s"it returned the range '$other' of ${bytes.length} bytes instead of $length bytes " +
+            s"from $offset"
         )
     }
 
-  /** The same without a demand on the length, for an object may end before the range does. */
+  /** The same without a check of the length, because an object may end before the range. */
   def piece(
       answer: GetObjectResponse,
       bytes: Array[Byte],
@@ -268,7 +268,7 @@ private[objectstore] object S3Requests {
       Piece(offset, bytes, size.toLong)
   }
 
-  /** One object of many that could not be deleted, as if it had been the only one. */
+  /** The error of one object in a batch delete, as if it had been a single delete. */
   def asException(error: S3Error): AwsServiceException = {
     val status = if (error.code == "AccessDenied") 403 else 500
     val details = AwsErrorDetails

@@ -23,9 +23,9 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore._
 
 /**
- * Objects of an S3 bucket, or of a store that speaks S3.
+ * Objects in a bucket of S3, or of an S3-compatible store.
  *
- * Create-if-absent is a PUT with `If-None-Match: *`, the one condition that every store honours
+ * Create-if-absent is a PUT with `If-None-Match: *`, the only condition that every store enforces
  * under a race. Neither compare-and-set nor a conditional completion is used: some stores let
  * several writers win, others ignore the condition.
  */
@@ -44,7 +44,7 @@ final class S3Store private (
   private val requests = new S3Requests(where, connection)
   private val isClosed = new AtomicBoolean
 
-  /** @param client what it talks through */
+  /** @param client SDK client for all requests */
   private[cleancut] def this(
       where: BucketPath,
       connection: S3Connection,
@@ -71,7 +71,7 @@ final class S3Store private (
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_REFUSED, no region is known, or the profile is not there
+   *   CLEANCUT_OBJECT_STORE_REFUSED if no region is known, or the profile does not exist
    */
   def this(where: BucketPath, connection: S3Connection, policy: RetryPolicy, clock: Clock) =
     this(
@@ -88,7 +88,7 @@ final class S3Store private (
 
   override def counts: RequestCounts = counter.now
 
-  /** It shares the connections: whichever is closed first closes both. */
+  /** Shares the connections: closing either one closes both. */
   override def counted: ObjectStore =
     new S3Store(
       where,
@@ -127,14 +127,14 @@ final class S3Store private (
     }
 
   /**
-   * Who has the name that a create was refused. It may be this very call: the answer to an earlier
-   * attempt was lost, or something on the way sent the request twice. So it is asked after every
-   * refusal, not only after one of a repetition.
+   * Finds the writer of an existing object after a refused create. It may be this call, if the
+   * response to an earlier attempt was lost, or a proxy sent the request twice. So it is requested
+   * after every refusal, and not only after retries.
    */
   private def whose(key: ObjectKey, token: WriterToken): CreateResult = {
-    val found = headResponse(key)
-      .getOrElse(throw new IOException(s"what had the name ${target(key)} is gone"))
-    val writer = Option(found.metadata.get(S3Requests.TokenName))
+    val existing = headResponse(key)
+      .getOrElse(throw new IOException(s"the object ${target(key)} was deleted"))
+    val writer = Option(existing.metadata.get(S3Requests.TokenName))
       .filter(WriterToken.isToken)
       .map(WriterToken(_))
     if (writer.contains(token)) CreateResult.Created else CreateResult.Exists(writer)
@@ -154,7 +154,7 @@ final class S3Store private (
   override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {
     require(offset >= 0 && length > 0, s"not a range: $length bytes from $offset")
     val range = s"bytes=$offset-${offset + length - 1}"
-    val found = loop(RequestKind.GetRange, target(key)) { attempt =>
+    val response = loop(RequestKind.GetRange, target(key)) { attempt =>
       try {
         val request = requests.get(key, attempt).range(range).build()
         val answer = client.getObject(request, toBytes)
@@ -164,8 +164,8 @@ final class S3Store private (
         case e: S3Exception if e.statusCode == S3Failures.RangeNotSatisfiable => None
       }
     }
-    // A range that begins behind the end gets an answer without the size.
-    found.getOrElse(head(key).fold[RangeResult](RangeResult.Missing)(tooShort))
+    // The response to a range after the end has no size.
+    response.getOrElse(head(key).fold[RangeResult](RangeResult.Missing)(tooShort))
   }
 
   override def getPiece(key: ObjectKey, offset: Long, maxLength: Int): Option[Piece] = {
@@ -182,20 +182,20 @@ final class S3Store private (
         Some(piece)
       } catch {
         case _: NoSuchKeyException => None
-        // No range of an empty object can be satisfied, not even the first.
+        // Every range of an empty object is invalid.
         case e: S3Exception if e.statusCode == S3Failures.RangeNotSatisfiable && offset == 0 =>
           Some(Piece(0L, Array.emptyByteArray, 0L))
       }
     }
   }
 
-  /** Somebody may have exchanged two objects, each of which is as it was written. */
+  /** Detects two swapped objects, each of which is intact. */
   private def checkPlace(key: ObjectKey, answer: GetObjectResponse): Unit =
     requests.misplaced(key, answer).foreach { place =>
-      throw Errors.cutCorrupted(target(key), s"it was written as $place")
+      throw Errors.cutCorrupted(target(key), s"the object was written as $place")
     }
 
-  /** What differs may have been changed on its way, or in the store for good. */
+  /** A mismatch may be corruption in transit, or permanent in the store. */
   private def checkWhole(
       key: ObjectKey,
       answer: GetObjectResponse,
@@ -203,7 +203,7 @@ final class S3Store private (
       attempt: Attempt
   ): Unit =
     if (!S3Requests.isAsWritten(answer, bytes)) {
-      val detail = "its bytes are not those that it was written with"
+      val detail = "the bytes do not match the checksum that they were written with"
       if (attempt.number < ReadsOfDamaged) throw new IOException(s"${target(key)}: $detail")
       throw Errors.cutCorrupted(target(key), detail)
     }
@@ -211,8 +211,8 @@ final class S3Store private (
   private def tooShort(info: ObjectInfo): RangeResult = RangeResult.TooShort(info.sizeBytes)
 
   override def head(key: ObjectKey): Option[ObjectInfo] =
-    headResponse(key).map { found =>
-      ObjectInfo(key, found.contentLength, found.lastModified.toEpochMilli)
+    headResponse(key).map { response =>
+      ObjectInfo(key, response.contentLength, response.lastModified.toEpochMilli)
     }
 
   private[objectstore] def headResponse(key: ObjectKey): Option[HeadObjectResponse] =
@@ -235,37 +235,37 @@ final class S3Store private (
   private def objects(first: S3Requests.ListPage): Iterator[ObjectInfo] =
     pages(first)
       .flatMap(_.contents.asScala)
-      // What has no key of ours was put there by others, and is none of our business.
-      .flatMap(found => where.keyOf(found.key).map(info(_, found)))
+      // Objects without a valid key belong to others and are ignored.
+      .flatMap(entry => where.keyOf(entry.key).map(info(_, entry)))
 
   override def listLevel(prefix: ObjectPrefix): Iterator[Listed] =
     pages(S3Requests.ListPage(prefix, isOneLevel = true)).flatMap { page =>
-      // Consoles make an object of the prefix itself to show a directory that is empty.
-      val objects = page.contents.asScala.filter(_.key != where.fullName(prefix)).map { found =>
+      // Consoles create an object named like the prefix to show an empty directory.
+      val objects = page.contents.asScala.filter(_.key != where.fullName(prefix)).map { entry =>
         where
-          .keyOf(found.key)
-          .fold[Listed](foreign(found.key))(key => Listed.Here(info(key, found)))
+          .keyOf(entry.key)
+          .fold[Listed](foreign(entry.key))(key => Listed.Here(info(key, entry)))
       }
-      val prefixes = page.commonPrefixes.asScala.map { found =>
-        where.prefixOf(found.prefix).fold[Listed](foreign(found.prefix))(Listed.Below(_))
+      val prefixes = page.commonPrefixes.asScala.map { common =>
+        where.prefixOf(common.prefix).fold[Listed](foreign(common.prefix))(Listed.Below(_))
       }
       objects ++ prefixes
     }
 
-  private def info(key: ObjectKey, found: S3Object): ObjectInfo =
-    ObjectInfo(key, found.size, found.lastModified.toEpochMilli)
+  private def info(key: ObjectKey, entry: S3Object): ObjectInfo =
+    ObjectInfo(key, entry.size, entry.lastModified.toEpochMilli)
 
   private def foreign(fullName: String): Listed = Listed.Foreign(fullName.stripPrefix(where.prefix))
 
   private def pages(first: S3Requests.ListPage): Iterator[ListObjectsV2Response] =
     Iterator.unfold(Option(first)) {
       _.map { page =>
-        val found = loop(RequestKind.ListPage, s"$location/${page.prefix}") { attempt =>
+        val listed = loop(RequestKind.ListPage, s"$location/${page.prefix}") { attempt =>
           client.listObjectsV2(requests.list(page, attempt))
         }
-        val isLast = !found.isTruncated
-        found -> (if (isLast) None
-                  else Some(page.copy(continuation = Some(found.nextContinuationToken))))
+        val isLast = !listed.isTruncated
+        listed -> (if (isLast) None
+                   else Some(page.copy(continuation = Some(listed.nextContinuationToken))))
       }
     }
 
@@ -291,7 +291,7 @@ final class S3Store private (
         client.abortMultipartUpload(requests.uploadAbort(key, uploadId, attempt))
         ()
       } catch {
-        // It was complete, or somebody else has aborted it.
+        // It was completed, or another process has aborted it.
         case e: S3Exception if e.statusCode == S3Failures.NotFound => ()
       }
     }
@@ -301,7 +301,7 @@ final class S3Store private (
     val old = for {
       page <- uploadPages(below)
       upload <- page.uploads.asScala
-      // Whatever the store made of the prefix that it was asked for.
+      // Filters the result, because some stores ignore the prefix.
       if upload.key.startsWith(prefix) && upload.initiated.toEpochMilli < beforeMs
       key <- where.keyOf(upload.key)
     } yield key -> upload.uploadId
@@ -311,12 +311,12 @@ final class S3Store private (
   private def uploadPages(below: ObjectPrefix): Iterator[ListMultipartUploadsResponse] =
     Iterator.unfold(Option(Option.empty[(String, String)])) {
       _.map { from =>
-        val found = loop(RequestKind.ListUploads, location) { attempt =>
+        val uploads = loop(RequestKind.ListUploads, location) { attempt =>
           client.listMultipartUploads(requests.listUploads(below, from, attempt))
         }
-        val isLast = !found.isTruncated
-        found -> (if (isLast) None
-                  else Some(Some(found.nextKeyMarker -> found.nextUploadIdMarker)))
+        val isLast = !uploads.isTruncated
+        uploads -> (if (isLast) None
+                    else Some(Some(uploads.nextKeyMarker -> uploads.nextUploadIdMarker)))
       }
     }
 
@@ -339,6 +339,6 @@ final class S3Store private (
 
 private object S3Store {
 
-  /** How often an object is read before it is taken for damaged. */
+  /** Number of reads before an object counts as corrupted. */
   val ReadsOfDamaged = 3
 }

@@ -7,7 +7,7 @@ import software.amazon.awssdk.services.s3.model.{CompletedPart, S3Exception}
 
 import io.cleancut.objectstore._
 
-/** A multipart upload of S3. Parts go out at once, in the threads that bring them. */
+/** A multipart upload of S3. The calling threads send the parts immediately. */
 final private[objectstore] class S3Upload(
     store: S3Store,
     client: S3Client,
@@ -19,7 +19,7 @@ final private[objectstore] class S3Upload(
 ) extends MultipartUpload {
   private val target = store.target(id.key)
 
-  // Under the lock of this, as are the next two; requests go out without it.
+  // Under this lock, as are the next two fields; requests are made without it.
   private var sizes = empty
   private var sent = SortedMap.empty[Int, CompletedPart]
   private var isComplete = false
@@ -51,7 +51,7 @@ final private[objectstore] class S3Upload(
         client.completeMultipartUpload(requests.uploadComplete(id, parts, attempt))
         ()
       } catch {
-        // The answer to an earlier attempt was lost: an upload that is complete has no id any more.
+        // The response to an earlier attempt was lost: a completed upload has no ID.
         case e: S3Exception if e.statusCode == S3Failures.NotFound && isThere(totalBytes) => ()
       }
     }
@@ -59,9 +59,9 @@ final private[objectstore] class S3Upload(
   }
 
   private def isThere(totalBytes: Long): Boolean =
-    store.headResponse(id.key).exists { found =>
-      found.contentLength == totalBytes &&
-      id.token.text == found.metadata.get(S3Requests.TokenName)
+    store.headResponse(id.key).exists { existing =>
+      existing.contentLength == totalBytes &&
+      id.token.text == existing.metadata.get(S3Requests.TokenName)
     }
 
   override def abort(): Unit = if (!synchronized(isComplete)) store.abort(id.key, id.uploadId)

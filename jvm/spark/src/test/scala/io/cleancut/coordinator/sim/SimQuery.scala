@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, Path, PathF
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.{
   CommitsView,
-  GatedCommits,
+  CutCommits,
   OwnedLog,
   StartOfRun
 }
@@ -333,7 +333,7 @@ private object SimQuery {
   ): CheckpointFileManager = {
     val directory = Names.log("commits")
     if (plan.isOnFiles) {
-      val entries = new GatedCommits(directory, files, gate)
+      val entries = new CutCommits(directory, files, gate)
       new OwnedLog(directory, entries, () => gate.checkOwner(), () => ())
     } else new CommitsView(directory, files, archive, gate)
   }

@@ -12,17 +12,17 @@ import org.apache.spark.sql.execution.{ColumnarRule, ProjectExec, SparkPlan}
 import io.cleancut.conf.Settings
 
 /**
- * Leaves one hash map of three to a streaming aggregation. Spark plans
+ * Removes two of the three hash maps of a streaming aggregation. Spark plans
  * {{{
  *   final aggregation <- save <- merging aggregation <- restore <- merging aggregation <- exchange
  * }}}
- * of which the last named has one row for each group already. So what is restored is merged row by
- * row ([[MergedRestoreExec]]), and results are computed by projections. Rows are the same, and so
- * is the state. It is done where all functions are expressions, as those of numbers are.
+ * The last of these already returns one row for each group. So stored rows are merged row by row
+ * ([[MergedRestoreExec]]), and projections compute the results. Rows and state are the same. The
+ * rule applies if all functions are expressions, such as those of numbers.
  */
 object AggregationRule extends Rule[SparkPlan] {
 
-  /** The rule at the place where operators have their state, and stages are not made yet. */
+  /** Applies the rule when operators have their state, and stages do not exist yet. */
   val injection: ColumnarRule = new ColumnarRule {
     override def postColumnarTransitions: Rule[SparkPlan] = AggregationRule
   }
@@ -31,7 +31,7 @@ object AggregationRule extends Rule[SparkPlan] {
     if (TransformWithStateRule.isAsked(plan.conf) && plan.exists(isSave) && isOn(plan)) {
       plan.transformUp {
         case save @ StateStoreSaveExec(_, _, _, _, _, _, merging: HashAggregateExec) =>
-          merged(save, merging).fold[SparkPlan](save)(of => save.copy(child = of))
+          merged(save, merging).fold[SparkPlan](save)(restore => save.copy(child = restore))
         case results: HashAggregateExec if results.child.isInstanceOf[StateStoreSaveExec] =>
           projected(results).getOrElse(results)
       }
@@ -63,24 +63,24 @@ object AggregationRule extends Rule[SparkPlan] {
   private def isMerge(after: Seq[Attribute], before: Seq[Attribute]): Boolean =
     after.map(_.exprId) == before.map(_.exprId)
 
-  /** The functions of an aggregation that has only such as are expressions, in one mode. */
+  /** The functions of an aggregation if all of them are expressions in one mode. */
   private def expressions(
       aggregate: HashAggregateExec,
       mode: AggregateMode
   ): Option[Seq[DeclarativeAggregate]] = {
-    val found = aggregate.aggregateExpressions.collect {
+    val functions = aggregate.aggregateExpressions.collect {
       case AggregateExpression(function: DeclarativeAggregate, `mode`, false, None, _) => function
     }
-    val inputs = AttributeSet(found.flatMap(_.inputAggBufferAttributes))
+    val inputs = AttributeSet(functions.flatMap(_.inputAggBufferAttributes))
     Option.when(
-      found.nonEmpty && found.size == aggregate.aggregateExpressions.size &&
+      functions.nonEmpty && functions.size == aggregate.aggregateExpressions.size &&
         inputs.subsetOf(aggregate.child.outputSet)
-    )(found)
+    )(functions)
   }
 
   /**
-   * The results of groups that come once each: as in a hash map, an empty buffer takes in the
-   * row's, and is evaluated.
+   * The results of groups with one row each: as in a hash map, an empty buffer is merged with the
+   * row's buffer, and evaluated.
    */
   private def projected(results: HashAggregateExec): Option[SparkPlan] =
     expressions(results, Final).filter(_ => results.groupingExpressions.nonEmpty).map { functions =>

@@ -11,12 +11,13 @@ import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Reads the state of each group and merges it with what the epoch has for it, row by row. It stands
- * in the place of Spark's [[StateStoreRestoreExec]], which gives both rows one after the other, and
- * of the aggregation after it, which finds those of one group by a hash map.
+ * Reads the state of each group and merges it with the group's row of the epoch. It replaces
+ * Spark's [[StateStoreRestoreExec]], which emits both rows one after the other, and the following
+ * aggregation, which merges the rows of a group with a hash map.
  *
  * @param child
- *   gives one row for each group: its keys, and then the buffers of the functions, as this does
+ *   emits one row for each group: its keys, and then the buffers of the functions, as this operator
+ *   does
  */
 case class MergedRestoreExec(
     keyExpressions: Seq[Attribute],
@@ -39,7 +40,7 @@ case class MergedRestoreExec(
 
   override protected def doExecute(): RDD[InternalRow] = {
     val numOutputRows = longMetric("numOutputRows")
-    val (keys, of, input) = (keyExpressions, functions, child.output)
+    val (keys, merged, input) = (keyExpressions, functions, child.output)
     val stored = MergedRestoreExec.stored(stateFormatVersion, keys, input)
     child
       .execute()
@@ -52,7 +53,7 @@ case class MergedRestoreExec(
         Some(session.streams.stateStoreCoordinator)
       ) { case (store, rows) =>
         val keyOf = UnsafeProjection.create(keys, input)
-        val merge = new StateMerge(of, keys, stored, input)
+        val merge = new StateMerge(merged, keys, stored, input)
         rows.map { row =>
           numOutputRows += 1
           val key = keyOf(row)
@@ -62,7 +63,7 @@ case class MergedRestoreExec(
       }
   }
 
-  /** Contains the name of Spark's operator, by which users and tools find it in a plan. */
+  /** Contains the name of Spark's operator, for users and tools that search plans. */
   override def nodeName: String = "MergedStateStoreRestore"
 
   override def output: Seq[Attribute] = child.output
@@ -77,10 +78,10 @@ case class MergedRestoreExec(
 
 private object MergedRestoreExec {
 
-  /** The format versions of Spark's streaming aggregation whose values are known here. */
+  /** The supported format versions of values in Spark's streaming aggregation. */
   val StateFormats: Set[Int] = Set(1, 2)
 
-  /** The columns of a value: version 2 leaves out those of the key. */
+  /** The columns of a value: version 2 omits those of the key. */
   def stored(stateFormat: Int, keys: Seq[Attribute], row: Seq[Attribute]): Seq[Attribute] =
     if (stateFormat == 1) row else row.diff(keys)
 }

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
 import org.apache.spark.unsafe.Platform
 
 /**
- * Merges the buffers of one group as Spark's hash aggregation does, to the last bit of a double: a
- * buffer that is empty takes in the stored one, and then that of the input. It belongs to one task.
+ * Merges the buffers of one group as Spark's hash aggregation does, bit by bit for doubles: an
+ * empty buffer is merged with the stored one, and then with the input's. It belongs to one task.
  */
 final private class StateMerge(
     functions: Seq[DeclarativeAggregate],
@@ -26,10 +26,10 @@ final private class StateMerge(
   private val joiner = GenerateUnsafeRowJoiner.create(keys.toStructType, buffers.toStructType)
 
   /**
-   * The row of a group, which holds until the next call.
+   * The merged row of a group, valid until the next call.
    *
    * @param value
-   *   what the store has for the key, or null
+   *   the stored value of the key, or null
    */
   def apply(key: UnsafeRow, value: UnsafeRow, row: InternalRow): UnsafeRow = {
     clear()
@@ -38,7 +38,7 @@ final private class StateMerge(
     joiner.join(key, buffer)
   }
 
-  // Hash aggregation is planned for types that change in place, so that a buffer never grows.
+  // Hash aggregation is planned for fixed-size types, so a buffer never grows.
   private def clear(): Unit = Platform.copyMemory(
     empty.getBaseObject,
     empty.getBaseOffset,

@@ -7,67 +7,67 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import io.cleancut.base.StoreId
 import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 
-/** What the iterator of a channel asks of the task around it. */
+/** The task operations that the iterator of a shuffle input requires. */
 private[cleancut] trait ChannelPort {
   def channel: StoreId
 
-  /** Whether the epoch does not wait for this task any more. Looked at between two rows. */
+  /** Whether the epoch no longer waits for this task. Checked between two rows. */
   def isOvertaken: Boolean
 
   def newBuffer(): RowBuffer
 
-  /** Makes rows durable that stay in flight. */
+  /** Makes in-flight rows durable. */
   def write(kept: RowBuffer): Unit
 
   /**
-   * All has been read, and written.
+   * All rows have been read and the in-flight rows written.
    *
    * @param beyondBound
-   *   rows that were handed on because more would have stayed in flight than may
+   *   rows that were emitted because the limit of in-flight rows was reached
    */
   def arrived(report: ChannelReport, beyondBound: Long): Unit
 
-  /** The input is not that on which another attempt has decided. */
-  def differs(decided: ChannelReport, found: ChannelReport): Throwable
+  /** The input differs from the input of the attempt that decided. */
+  def differs(decided: ChannelReport, actual: ChannelReport): Throwable
 }
 
-/** What a channel has to know of its rows. For one thread at a time. */
+/** Functions of the rows of a shuffle input. For one thread at a time. */
 private[cleancut] trait ChannelSchema {
 
-  /** Of the whole row. */
+  /** Hash of the complete row. */
   def hash(row: UnsafeRow): Long
 
-  /** Equal for rows of one key. */
+  /** Hash of the key; equal for rows of one key. */
   def keyHash(row: UnsafeRow): Int
 
   /** Whether no filter of late rows would drop it in the next epoch. */
   def isDeferrable(row: UnsafeRow): Boolean
 
-  /** Whether the operator drops it in this epoch, before its function sees it. */
+  /** Whether the operator drops it in this epoch, before its function receives it. */
   def isDropped(row: UnsafeRow): Boolean
 }
 
-/** The key of the row that was handed on last, if the rows of a key go on or stay together. */
+/** The key of the row that was emitted last, if the rows of a key must stay together. */
 final private[cleancut] class OpenGroup(schema: ChannelSchema, splitsGroups: Boolean) {
   private var key: Option[Int] = None
 
-  def handed(row: UnsafeRow): Unit = if (!splitsGroups) key = Some(schema.keyHash(row))
+  def emitted(row: UnsafeRow): Unit = if (!splitsGroups) key = Some(schema.keyHash(row))
 
-  /** Whether the row must be handed on because those before it were. */
-  def goesOn(row: UnsafeRow): Boolean = key.exists(_ == schema.keyHash(row))
+  /** Whether the row must be emitted because earlier rows of its key were. */
+  def continues(row: UnsafeRow): Boolean = key.exists(_ == schema.keyHash(row))
 }
 
-/** Rows of a channel in an attempt that may leave some of them in flight. */
+/** Rows of a shuffle input in an attempt that may leave some of them in flight. */
 private[cleancut] trait CapturingChannel extends Iterator[UnsafeRow] {
 
   /**
-   * Whether rows of a key are in flight, as far as the channel has been read. The answer is final
-   * once the channel has ended.
+   * Whether a key has in-flight rows, as far as the shuffle input has been read. The answer is
+   * final after the end of the shuffle input.
    */
   def hasInFlight(keyHash: Int): Boolean
 }
 
-/** Ends once for all, however often it is asked. */
+/** An iterator that calls `end` exactly once. */
 abstract private[cleancut] class ChannelIterator extends CapturingChannel {
   private var ready: UnsafeRow = _
   private var hasEnded = false
@@ -90,7 +90,7 @@ abstract private[cleancut] class ChannelIterator extends CapturingChannel {
     row
   }
 
-  /** The next row to hand on; null if the one that was taken is not handed on. */
+  /** The next row to emit; null if the current row is not emitted. */
   protected def advance(): UnsafeRow
 
   protected def isMore: Boolean
@@ -99,17 +99,16 @@ abstract private[cleancut] class ChannelIterator extends CapturingChannel {
 }
 
 /**
- * The rows of a channel in an attempt that decides for itself: those of the epoch before, then the
- * exchange's, until the task is overtaken. What is left then stays in flight, but for the first
- * row, so that no number of epochs that are cut at once can stop the query, and for rows that would
- * be late in the next epoch. Such a row is handed on, and if rows of its key have been kept, all
- * that was kept goes before it, so that no key sees its rows out of order.
+ * Rows of a shuffle input in an attempt that decides: the rows of the previous epoch, then the rows
+ * of the exchange, until the task is overtaken. The remaining rows stay in flight, with two
+ * exceptions: the first row, so that repeatedly overtaken epochs make progress, and rows that would
+ * be late in the next epoch. Such a row is emitted. If rows of its key have been captured, all
+ * captured rows are emitted before it, so that the order within a key is kept.
  *
  * @param maxBytes
- *   what stays in flight at most; beyond it the oldest rows are handed on, until the rest may stay
+ *   limit of in-flight rows; above it the oldest rows are emitted, until the rest fits
  * @param splitsGroups
- *   whether some rows of a key may stay and others not. If not, the rows of a key must come
- *   together
+ *   whether some rows of a key may stay and others not. If not, the rows of a key must be adjacent
  */
 final private[cleancut] class DecidingChannel(
     source: Iterator[UnsafeRow],
@@ -125,7 +124,7 @@ final private[cleancut] class DecidingChannel(
   private val group = new OpenGroup(schema, splitsGroups)
   private var back = Iterator.empty[UnsafeRow]
   private var behindBack: UnsafeRow = _
-  // Behind what is handed back, and stays.
+  // After returned rows that stay.
   private var behind = Iterator.empty[UnsafeRow]
   private var isFirst = true
   private var beyondBound = 0L
@@ -143,29 +142,29 @@ final private[cleancut] class DecidingChannel(
       row
     } else if (source.hasNext) take(source.next())
     else if (kept.sizeBytes > maxBytes) {
-      handOnOldest()
+      emitOldest()
       null
     } else null
 
   private def take(row: UnsafeRow): UnsafeRow = {
     val hash = schema.hash(row)
     input.add(hash)
-    if (isFirst || !port.isOvertaken || group.goesOn(row)) {
+    if (isFirst || !port.isOvertaken || group.continues(row)) {
       isFirst = false
-      handOn(row)
+      emit(row)
     } else if (schema.isDeferrable(row)) {
       keep(row, hash)
       null
     } else if (keptKeys(schema.keyHash(row))) {
-      back = handBack()
+      back = returnKept()
       behindBack = row.copy()
-      group.handed(row)
+      group.emitted(row)
       null
-    } else handOn(row)
+    } else emit(row)
   }
 
-  private def handOn(row: UnsafeRow): UnsafeRow = {
-    group.handed(row)
+  private def emit(row: UnsafeRow): UnsafeRow = {
+    group.emitted(row)
     row
   }
 
@@ -176,7 +175,7 @@ final private[cleancut] class DecidingChannel(
     ()
   }
 
-  private def handBack(): Iterator[UnsafeRow] = {
+  private def returnKept(): Iterator[UnsafeRow] = {
     val rows = kept.iterator
     kept = port.newBuffer()
     deferred = new RowsDigest.Builder
@@ -184,15 +183,15 @@ final private[cleancut] class DecidingChannel(
     rows
   }
 
-  private def handOnOldest(): Unit = {
+  private def emitOldest(): Unit = {
     var bytes = kept.sizeBytes
-    val oldest = handBack().buffered
+    val oldest = returnKept().buffered
     behind = oldest
     back = new Iterator[UnsafeRow] {
       override def hasNext: Boolean =
-        oldest.hasNext && (bytes > maxBytes || group.goesOn(oldest.head))
+        oldest.hasNext && (bytes > maxBytes || group.continues(oldest.head))
       override def next(): UnsafeRow = {
-        val row = handOn(oldest.next())
+        val row = emit(oldest.next())
         bytes -= row.getSizeInBytes
         beyondBound += 1
         row
@@ -208,13 +207,13 @@ final private[cleancut] class DecidingChannel(
 }
 
 /**
- * Rows of a channel in an attempt that repeats a decision: it emits all rows but those of the
- * decision. The decision has the last rows of each key, so that of equal rows the last ones stay in
- * flight. Which ones these are is known at the end of the input only. So from the first row on that
- * equals one of the decision, rows are buffered until then.
+ * Rows of a shuffle input in an attempt that repeats a decision: it emits all rows except those of
+ * the decision. The decision has the last rows of each key, so of equal rows the last ones stay in
+ * flight. They are only known at the end of the input. So rows are buffered from the first row on
+ * that equals one of the decision.
  *
  * @param staying
- *   rows that the decision left in flight, in their order
+ *   in-flight rows of the decision, in order
  */
 final private[cleancut] class FollowingChannel(
     source: Iterator[UnsafeRow],
@@ -225,7 +224,7 @@ final private[cleancut] class FollowingChannel(
 ) extends ChannelIterator {
   private val input = new RowsDigest.Builder
   private val deferred = new RowsDigest.Builder
-  // For each row of the decision: equal rows in the buffer beyond those that stay in flight.
+  // For each row of the decision: number of equal buffered rows beyond those that stay in flight.
   private val surplus = mutable.HashMap.empty[UnsafeRow, Int]
   private val keys = mutable.Set.empty[Int]
   private val buffer = port.newBuffer()
@@ -266,9 +265,9 @@ final private[cleancut] class FollowingChannel(
   }
 
   override protected def end(): Unit = {
-    val found = ChannelReport(port.channel, input.result, deferred.result)
-    if (found != decided) throw port.differs(decided, found)
+    val actual = ChannelReport(port.channel, input.result, deferred.result)
+    if (actual != decided) throw port.differs(decided, actual)
     if (staying.size > 0) port.write(staying)
-    port.arrived(found, beyondBound = 0L)
+    port.arrived(actual, beyondBound = 0L)
   }
 }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.SparkCal
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
-/** Rows in their order, copied. */
+/** Copied rows in order. */
 abstract private[cleancut] class RowBuffer {
   private var bytes = 0L
   private var count = 0L
@@ -17,10 +17,10 @@ abstract private[cleancut] class RowBuffer {
 
   final def sizeBytes: Long = bytes
 
-  // Spark's own count is a number of another type in 4.2.1 than in 4.2.0.
+  // The type of Spark's count differs between 4.2.0 and 4.2.1.
   final def size: Long = count
 
-  /** The rows, each valid until the next; none may be added meanwhile. */
+  /** The rows, each valid until the next one. No row may be added meanwhile. */
   def iterator: Iterator[UnsafeRow]
 
   protected def append(row: UnsafeRow): Unit
@@ -28,7 +28,7 @@ abstract private[cleancut] class RowBuffer {
 
 private[cleancut] object RowBuffer {
 
-  /** Rows of the task that asks; beyond some megabytes they go to Spark's local disks. */
+  /** A buffer of the current task; beyond some megabytes its rows spill to Spark's local disks. */
   def inTask(): RowBuffer = new SpillingRows
 
   private val MemoryRows = 16384

@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 /**
- * Two sorted inputs as one. Where rows are equal, those of the first come first. A row is valid
- * until the next is asked for, as in the inputs.
+ * Merges two sorted inputs. Of equal rows, those of the first input come first. A row is valid
+ * until the next one is requested, as in the inputs.
  */
 final private[cleancut] class MergedRows(
     first: Iterator[UnsafeRow],
@@ -36,10 +36,10 @@ final private[cleancut] class MergedRows(
 }
 
 /**
- * The order of keys that begins behind a row, and ends with what is before it.
+ * The cyclic order of keys that begins after a row and ends with the keys before it.
  *
  * @param isTurned
- *   whether a row comes behind all that are not
+ *   whether a row is before the start of the cycle, so that it comes after the others
  */
 final private[cleancut] class TurnedOrder(
     order: Ordering[InternalRow],
@@ -56,10 +56,10 @@ final private[cleancut] class TurnedOrder(
  * Order of the rows of an input that is grouped by key.
  *
  * @param keys
- *   compares the keys of rows only
+ *   compares only the keys of rows
  * @param rows
  *   compares keys first, then the rows of a key. It has more columns than `keys` if the operator
- *   requires sorted groups.
+ *   requires sorted groups
  */
 final private[cleancut] case class GroupedOrder(
     keys: Ordering[InternalRow],
@@ -67,23 +67,24 @@ final private[cleancut] case class GroupedOrder(
 )
 
 /**
- * Rows of a channel by key, those of earlier epochs with the others of their key. They begin behind
- * the key at which the last epoch was cut: if they always began with the first, the last keys would
- * never have a turn while an earlier one is overtaken in each epoch.
+ * Orders the rows of a shuffle input by key, with in-flight rows of earlier epochs before the
+ * others of their key. The order begins after the key at which the last epoch was overtaken: if it
+ * always began with the first key, the last keys would never be processed while an earlier key is
+ * overtaken in each epoch.
  */
 private[cleancut] object RowsInTurn {
 
   /**
    * @param earlier
-   *   in the order in which they were to be handed on, the key that was cut first
+   *   in-flight rows in their order, beginning with the key that was overtaken
    * @param exchanged
    *   rows of the exchange, sorted by `order.rows`
    * @param order
    *   order of the keys, and of the rows
    * @param splitsGroups
-   *   whether rows of the first key of `earlier` have been handed on
+   *   whether rows of the first key of `earlier` have been emitted
    * @param buffer
-   *   of this task
+   *   buffer of this task
    */
   def apply(
       earlier: RowBuffer,
@@ -101,7 +102,7 @@ private[cleancut] object RowsInTurn {
     new MergedRows(turned, turn(exchanged, isTurned, buffer), new TurnedOrder(order.rows, isTurned))
   }
 
-  /** The rows that are turned, which come first, behind the others. */
+  /** Moves the rows before the start of the cycle, which arrive first, to the end. */
   private def turn(
       sorted: Iterator[UnsafeRow],
       isTurned: InternalRow => Boolean,

@@ -17,19 +17,20 @@ import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.objectstore.BucketPath
 
 /**
- * Hadoop's way to read `s3://`.
+ * Hadoop's read access to `s3://`.
  *
- * Spark's reader of state asks Hadoop which partitions a checkpoint has; all else of a checkpoint
- * goes through `CleancutCheckpointFileManager`. `CleancutExtensions` sets the key where nothing
- * else claims the scheme. It is reached as a checkpoint is, with the settings of the session.
+ * Spark's state reader requests the partitions of a checkpoint from Hadoop; all other accesses to a
+ * checkpoint use `CleancutCheckpointFileManager`. `CleancutExtensions` sets the key of the scheme
+ * if it is unset. The bucket is accessed with the settings of the session, as for checkpoints.
  *
- * Every method that would write throws CLEANCUT_FILE_SYSTEM_READ_ONLY.
+ * Every write method throws CLEANCUT_FILE_SYSTEM_READ_ONLY.
  */
 class BucketFileSystem extends FileSystem {
   private var uri: URI = _
   private[cleancut] var tree: ObjectTree = _
 
-  // What a filter is shown it may ask about, as Spark's does of every partition.
+  // Statuses of a filtered listing, because filters, such as Spark's, may request each status
+  // again.
   private val shown = ThreadLocal.withInitial[Map[Path, FileStatus]](() => Map.empty)
 
   override def getScheme: String = BucketPath.Scheme
@@ -58,8 +59,8 @@ class BucketFileSystem extends FileSystem {
 
   override def listStatus(path: Path): Array[FileStatus] = {
     val whole = qualified(path)
-    val found = tree.children(whole)
-    if (found.nonEmpty) found.toArray
+    val children = tree.children(whole)
+    if (children.nonEmpty) children.toArray
     else {
       val self = getFileStatus(path)
       if (self.isDirectory) Array.empty else Array(self)
@@ -67,16 +68,16 @@ class BucketFileSystem extends FileSystem {
   }
 
   override def listStatus(path: Path, filter: PathFilter): Array[FileStatus] = {
-    val found = listStatus(path)
+    val statuses = listStatus(path)
     val before = shown.get
-    shown.set(found.map(status => status.getPath -> status).toMap)
-    try found.filter(status => filter.accept(status.getPath))
+    shown.set(statuses.map(status => status.getPath -> status).toMap)
+    try statuses.filter(status => filter.accept(status.getPath))
     finally shown.set(before)
   }
 
   override def getWorkingDirectory: Path = new Path(s"$uri/")
 
-  /** Paths that are relative begin at the bucket, whatever is set. */
+  /** Relative paths begin at the bucket, regardless of the working directory. */
   override def setWorkingDirectory(directory: Path): Unit = ()
 
   override def create(

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import org.apache.hadoop.fs.FSInputStream
 
-/** A small file that is in memory. Hadoop wants streams that can seek. */
+/** A small file in memory. Hadoop requires seekable streams. */
 final class BytesInput(bytes: Array[Byte]) extends FSInputStream {
   private val in = ByteBuffer.wrap(bytes)
 

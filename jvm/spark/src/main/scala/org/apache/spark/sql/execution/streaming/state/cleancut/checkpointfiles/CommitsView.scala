@@ -17,11 +17,11 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 import io.cleancut.cutstore.CutArchive
 
 /**
- * Spark's commit log of a query whose epochs are committed by cuts: an entry is there as soon as
- * its cut is, because it lies in it. Entries from before the first cut are files of their own.
+ * Spark's commit log of a query whose epochs are committed by cuts: an entry exists if and only if
+ * its cut exists, because the cut contains it. Entries before the first cut are separate files.
  *
- * Deleting an entry that lies in a cut does nothing: how long cuts are kept is for the coordinator
- * to decide, by the same count of epochs that Spark goes by.
+ * Deleting an entry of a cut has no effect: the coordinator decides how long cuts are retained, by
+ * the same number of epochs as Spark.
  */
 final class CommitsView(
     directory: Path,
@@ -32,7 +32,7 @@ final class CommitsView(
 
   override protected def delegate: CheckpointFileManager = files
 
-  // What Spark has just written, or asked for, it asks for again.
+  // The entry that Spark has just written or read, because Spark requests it again.
   @volatile private var latest = Option.empty[(Long, String)]
   @volatile private var plain = Option.empty[Set[Long]]
   @volatile private var listed = Option.empty[Long]
@@ -57,7 +57,7 @@ final class CommitsView(
     }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
-    // A run before this one may still commit the next epoch, which this one has to run as well.
+    // An earlier run may still commit the next epoch, which this run must also execute.
     val known = gate.begin().map(begun => (latest.map(_._1) ++ Some(begun.committed)).max)
     if (path != directory) files.list(path, filter)
     else {
@@ -74,10 +74,10 @@ final class CommitsView(
   }
 
   override def exists(path: Path): Boolean = epochOf(path) match {
-    // Spark takes a log without a directory for an empty one.
+    // For Spark, a log without a directory is empty.
     case None        => path == directory || files.exists(path)
     case Some(epoch) =>
-      // Whoever commits finds out by the commit itself whether another did, and which.
+      // The commit itself detects another commit and its owner.
       latest.exists(_._1 == epoch) ||
       ((latest.map(_._1) ++ listed).maxOption
         .forall(_ >= epoch) && (entry(epoch).isDefined || isPlain(epoch, path)))
@@ -97,9 +97,9 @@ final class CommitsView(
 
   private def entry(epoch: Long): Option[String] =
     latest.collect { case (`epoch`, text) => text }.orElse {
-      val found = if (plain.exists(_(epoch))) None else archive.cuts.head(epoch).map(_.commit)
-      found.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
-      found
+      val inCut = if (plain.exists(_(epoch))) None else archive.cuts.head(epoch).map(_.commit)
+      inCut.filter(_ => latest.forall(_._1 < epoch)).foreach(text => latest = Some(epoch -> text))
+      inCut
     }
 
   private def isPlain(epoch: Long, path: Path): Boolean =
@@ -108,7 +108,7 @@ final class CommitsView(
   private def epochOf(path: Path): Option[Long] = CheckpointLogs.entryOf(directory, path)
 }
 
-/** What is written is handed on when the stream is closed. */
+/** Passes on the written bytes when the stream is closed. */
 final private class Entry(commit: Array[Byte] => Unit, bytes: ByteArrayOutputStream)
     extends CheckpointFileManager.CancellableFSDataOutputStream(bytes) {
   private var isDone = false

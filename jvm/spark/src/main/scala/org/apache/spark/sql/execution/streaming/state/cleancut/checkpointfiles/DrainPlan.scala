@@ -12,26 +12,27 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.OffsetEntry
 
 /**
- * Plans an epoch without new input for a run that begins behind a cut
- *   - with rows in flight. By itself Spark plans such an epoch only behind another one of the same
- *     run: the rows would wait for new input, and a run that ends with its input would leave them
- *     where they are.
- *   - while the run before may still plan the next epoch. Whichever entry comes first, this run
- *     runs that one, and no other can come.
+ * Plans an epoch without new input for a run that continues from a cut
  *
- * A run with the trigger Once ends with its first epoch. It plans none here: its epoch has the new
- * input, and the rows in flight too.
+ *   - with in-flight rows. Spark by itself plans such an epoch only after another epoch of the same
+ *     run. The rows would wait for new input, and a run that ends with its input would leave them
+ *     in flight.
+ *   - while the previous run may still plan the next epoch. This run executes the entry that was
+ *     created first, and no other entry of that epoch can be created.
+ *
+ * A run with the trigger Once ends with its first epoch. No epoch is planned for it here: its epoch
+ * processes the new input and the in-flight rows.
  */
 object DrainPlan {
   private val logger = LoggerFactory.getLogger(getClass)
 
   /**
-   * To be called before Spark reads the log of offsets.
+   * Called before Spark reads the offset log.
    *
    * @param offsets
-   *   `<checkpointLocation>/offsets`, and what writes there
+   *   `<checkpointLocation>/offsets`, and its file manager
    * @return
-   *   the epoch that it has planned
+   *   the planned epoch
    */
   def write(begun: Begun, offsets: Path, files: CheckpointFileManager, clock: Clock): Option[Long] =
     for {
@@ -39,12 +40,12 @@ object DrainPlan {
       isNeeded = (isLeft(cut) || !begun.isAlone) && !begun.isSingleEpoch
       epoch <- Option.when(isNeeded && cut.offsets.nonEmpty)(cut.epoch + 1)
       path = new Path(offsets, epoch.toString)
-      // It may have been planned when the run before ended.
+      // The epoch may have been planned when the previous run ended.
       if !files.exists(path)
       entry = OffsetEntry.withoutInput(cut.offsets, cut.commit, clock.wallMs())
       if LogEntries.create(path, entry, files)
     } yield {
-      logger.info(s"Planned epoch $epoch without new input, behind epoch ${cut.epoch} of $offsets")
+      logger.info(s"Planned epoch $epoch without new input after epoch ${cut.epoch} of $offsets")
       epoch
     }
 

@@ -16,8 +16,8 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore.{Leftovers, WriteProbe}
 
 /**
- * A checkpoint location on a file system of Hadoop, one of the logs in it, or anything else that
- * Spark keeps there. Its epochs are committed by cuts if the key `cuts` says so or it has cuts.
+ * A checkpoint location on a Hadoop file system, one of its logs, or another path that Spark uses
+ * there. Its epochs are committed by cuts if the key `cuts` is true or the checkpoint has cuts.
  */
 object FileCheckpoint {
 
@@ -30,7 +30,7 @@ object FileCheckpoint {
     val ofPath = path.getName match {
       case CheckpointLogs.Commits =>
         startOfRun(path.getParent, hadoopConf)
-          .fold[CheckpointFileManager](new UngatedCommits(path, files))(_.ofCommits(path, files))
+          .fold[CheckpointFileManager](new PlainCommits(path, files))(_.ofCommits(path, files))
       case CheckpointLogs.Offsets =>
         startOfRun(path.getParent, hadoopConf).fold(files)(_.ofOffsets(files))
       case _ if FileManagers.isSourceLog(path, files) =>
@@ -47,7 +47,7 @@ object FileCheckpoint {
     }
   }
 
-  /** Decided here, before the run's first epoch, and not again: tasks hold to it too. */
+  /** Decided once before the run's first epoch, because tasks rely on it. */
   private def startOfRun(checkpoint: Path, hadoopConf: Configuration): Option[StartOfRun] =
     CheckpointCuts.onFilesIfUsed(checkpoint, hadoopConf).map { case (archive, logs) =>
       val gate = new SparkGate(checkpoint.toString, archive, logs)
@@ -62,7 +62,7 @@ object FileCheckpoint {
       )
     }
 
-  /** What else is to be there when Spark reads the logs of a run that owns its query. */
+  /** Prepares the checkpoint before Spark reads the logs of a run that owns its query. */
   private[checkpointfiles] def prepare(
       checkpoint: Path,
       archive: CutArchive,
@@ -73,7 +73,7 @@ object FileCheckpoint {
     StartSweep.run(archive, begun)
   }
 
-  /** Spark calls it once for each start of a query, before it reads anything. */
+  /** Spark calls it once for each start of a query, before it reads files. */
   private def start(
       files: CheckpointFileManager,
       hadoopConf: Configuration,
@@ -91,7 +91,7 @@ object FileCheckpoint {
       QueryMetadata.check(checkpoint, cut.head, files)
       LastOffsets.check(checkpoint, cut.head, files)
     }
-    // It completes a rescale that was interrupted.
+    // Completes an interrupted rescale.
     onStart(checkpoint, CheckpointCuts.settingsIn(hadoopConf))
     if (last.isEmpty) UnfinishedOperations.checkWithoutCut(checkpoint, files)
     checkpoint
@@ -113,7 +113,7 @@ object FileCheckpoint {
     last.isDefined
   }
 
-  /** The same files, made without Hadoop's processes. */
+  /** The same files, created without Hadoop's child processes. */
   private def quick(
       path: Path,
       files: CheckpointFileManager,

@@ -15,10 +15,10 @@ import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.objectstore.{BucketPath, Leftovers, ObjectStore, WriteProbe}
 import io.cleancut.objectstore.locations.ObjectStores
 
-/** Chooses how the files at a path are reached. */
+/** Selects the file manager of a path. */
 object FileManagers {
 
-  /** What completes a checkpoint before Spark reads it, with the settings of the session. */
+  /** Prepares a checkpoint before Spark reads it, with the settings of the session. */
   type OnStart = (Path, Settings) => Unit
 
   /**
@@ -34,7 +34,7 @@ object FileManagers {
       FileCheckpoint.open(path, hadoopConf, onStart)
     }
 
-  /** A checkpoint location, one of the logs in it, or anything else that Spark keeps there. */
+  /** A checkpoint location, one of its logs, or another path that Spark uses there. */
   private def ofBucket(
       path: Path,
       hadoopConf: Configuration,
@@ -94,7 +94,7 @@ object FileManagers {
   }
 
   /**
-   * Whether a source has its log there, under its number or its name. A checkpoint location may
+   * Whether a source has its log at the path, under its index or name. A checkpoint location may
    * have the same parent directory as a log with a name.
    */
   def isSourceLog(path: Path, files: => CheckpointFileManager): Boolean =

@@ -14,16 +14,16 @@ import io.cleancut.base.Clock
 import io.cleancut.objectstore.{Listed, ObjectStore}
 
 /**
- * The files of a checkpoint as the objects of a bucket.
+ * The files of a checkpoint as objects in a bucket.
  *
- * A file appears whole with the request that writes it, so nothing is renamed. There are no
- * directories: one exists as long as an object lies below it, making one does nothing, and listing
- * one that is not there finds nothing.
+ * A file appears completely with the request that writes it, so nothing is renamed. There are no
+ * directories: a directory exists while it has objects, creating one has no effect, and listing a
+ * missing one returns nothing.
  *
  * @param root
- *   what this manager was made for, in the bucket of `store`
+ *   path of this manager, in the bucket of `store`
  * @param prepare
- *   what a query's start does once on the driver, before it writes anything
+ *   action at the start of a query, once on the driver, before any write
  */
 class ObjectFileManager(
     root: Path,
@@ -41,7 +41,7 @@ class ObjectFileManager(
       new ObjectOutput(store, paths.key(path), overwriteIfPossible, path, clock, written(path, _))
     )
 
-  /** Called when a file that is small enough for one request has appeared. */
+  /** Called when a file that was written with one request has appeared. */
   protected def written(path: Path, bytes: Array[Byte]): Unit = ()
 
   override def open(path: Path): FSDataInputStream =
@@ -50,11 +50,11 @@ class ObjectFileManager(
     })
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
-    val found = store.listLevel(paths.prefix(path)).collect {
+    val statuses = store.listLevel(paths.prefix(path)).collect {
       case Listed.Here(info)   => ObjectPaths.file(new Path(path, info.key.lastSegment), info)
       case below: Listed.Below => ObjectPaths.directory(new Path(path, below.prefix.lastSegment))
     }
-    found.filter(status => filter.accept(status.getPath)).toArray
+    statuses.filter(status => filter.accept(status.getPath)).toArray
   }
 
   override def mkdirs(path: Path): Unit = ()
@@ -63,7 +63,7 @@ class ObjectFileManager(
     store.head(paths.key(path)).isDefined ||
       (!isEntry(path) && store.list(paths.prefix(path)).hasNext)
 
-  /** Whether a path is that of an entry of one of Spark's logs, which is never a directory. */
+  /** Whether a path is that of a log entry, which is never a directory. */
   private def isEntry(path: Path): Boolean = {
     val log = path.getParent
     path.getName.forall(_.isDigit) && log != null &&
@@ -72,8 +72,8 @@ class ObjectFileManager(
   }
 
   /**
-   * Deletes an object; of directories only the one that this manager was made for, with all that is
-   * below it. Spark deletes no others, and to look for them would cost more than to delete.
+   * Deletes an object; of directories only the root of this manager with its contents. Spark
+   * deletes no others, and checking for them would cost more than deleting.
    */
   override def delete(path: Path): Unit = {
     val below = if (path == root) store.list(paths.prefix(path)).map(_.key).toSeq else Nil
@@ -89,7 +89,7 @@ class ObjectFileManager(
   }
 }
 
-/** An object that is being written, in Spark's words. */
+/** An object that is being written, as Hadoop's output stream. */
 final private class ObjectFile(output: ObjectOutput)
     extends CheckpointFileManager.CancellableFSDataOutputStream(output) {
   override def cancel(): Unit = output.cancel()

@@ -7,8 +7,8 @@ import org.apache.hadoop.fs.FSInputStream
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, Piece}
 
 /**
- * Reads an object a piece at a time. The first piece, with which it is opened, is all of a small
- * object, so that this takes one request.
+ * Reads an object in pieces. The first piece, which opens it, contains a small object completely,
+ * so reading it takes one request.
  */
 final private class ObjectInput private (store: ObjectStore, key: ObjectKey, first: Piece)
     extends FSInputStream {
@@ -56,7 +56,7 @@ final private class ObjectInput private (store: ObjectStore, key: ObjectKey, fir
 private object ObjectInput {
   private val PieceBytes = 8 << 20
 
-  /** None where there is no such object. */
+  /** None if the object does not exist. */
   def open(store: ObjectStore, key: ObjectKey): Option[ObjectInput] =
     store.getPiece(key, 0L, PieceBytes).map(new ObjectInput(store, key, _))
 }

@@ -10,16 +10,15 @@ import io.cleancut.base.Clock
 import io.cleancut.objectstore.ObjectStore
 
 /**
- * One of Spark's logs: entries by number, each created once, by the run that has listed the log.
+ * One of Spark's logs: numbered entries, each created once, by the run that has listed the log.
  *
- * Spark asks for each entry whether it is there, writes it, and reads it back an epoch later. Once
- * this run has written an entry, what lies behind the last one that it knows of is not asked for:
- * if another run has written it, the create finds that out, which is conditional. Before, a run
- * that is still alive may have gone on since the log was listed, and Spark reads what its other
- * logs speak of.
+ * Spark checks whether each entry exists, writes it, and reads it back one epoch later. Once this
+ * run has written an entry, no request checks for entries after the last known one: if another run
+ * has written it, the conditional create detects that. Before the first write, an earlier run may
+ * have continued after the listing, and Spark reads entries that its other logs reference.
  *
  * @param noted
- *   called with the number and the text of each entry that was written
+ *   called with the number and the text of each written entry
  */
 final class ObjectLog(
     directory: Path,
@@ -36,15 +35,15 @@ final class ObjectLog(
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
     val all = super.list(path, (_: Path) => true)
-    if (path == directory) found(all.flatMap(status => numberOf(status.getPath)).maxOption)
+    if (path == directory) recordLatest(all.flatMap(status => numberOf(status.getPath)).maxOption)
     all.filter(status => filter.accept(status.getPath))
   }
 
   override def exists(path: Path): Boolean =
     isRecent(path) || (!isBehindLast(path) && {
       val isThere = super.exists(path)
-      // Spark does not list a log whose directory is not there.
-      if (path == directory && !isThere) found(None)
+      // Spark does not list a log without directory.
+      if (path == directory && !isThere) recordLatest(None)
       isThere
     })
 
@@ -70,7 +69,7 @@ final class ObjectLog(
       noted(number, new String(bytes, UTF_8))
     }
 
-  private def found(latest: Option[Long]): Unit = synchronized {
+  private def recordLatest(latest: Option[Long]): Unit = synchronized {
     last = Some(Math.max(last.getOrElse(-1L), latest.getOrElse(-1L)))
   }
 
@@ -89,10 +88,10 @@ final class ObjectLog(
 
 private object ObjectLog {
 
-  /** Spark's name for an entry that stands for all before it. */
+  /** Suffix of Spark's compacted entries. */
   private val Compacted = ".compact"
 
-  /** Spark reads an entry in the epoch behind its own. */
+  /** Spark reads an entry one epoch after its own. */
   private val MaxRecent = 3
   private val MaxRecentBytes = 1 << 20
 }

@@ -9,13 +9,14 @@ import io.cleancut.objectstore.{CreateResult, MultipartUpload, ObjectKey, Object
 
 /**
  * A stream into an object that appears when the stream is closed, and never if it is cancelled.
- * What fits into one part is written by one request, anything longer in parts as it comes.
+ * Content up to one part is written with one request, larger content in parts while it is written.
  *
  * @param mayReplace
- *   whether an object of this name may be there. If not, one request decides between several
- *   writers; of an object in parts no store decides that, so a look before the first part has to do
+ *   whether an object of this name may exist. If not, one conditional request decides between
+ *   several writers. No store supports that for uploads in parts, so a check before the first part
+ *   has to suffice
  * @param written
- *   called with what was written by one request
+ *   called with content that was written with one request
  */
 final private class ObjectOutput(
     store: ObjectStore,
@@ -68,7 +69,7 @@ final private class ObjectOutput(
     }
   }
 
-  /** Leaves nothing behind. After [[close]] it does nothing. */
+  /** Leaves nothing behind. Has no effect after [[close]]. */
   def cancel(): Unit = if (!isDone) {
     isDone = true
     upload.foreach(_.abort())
@@ -105,7 +106,7 @@ final private class ObjectOutput(
 
 private object ObjectOutput {
 
-  /** Equal parts, which R2 wants, of which 10,000 (the most there may be) make 80 GB. */
+  /** Equal parts, which R2 requires; 10,000 parts, the largest number, hold 80 GB. */
   private val PartBytes = 8 << 20
 
   final private class Buffer extends ByteArrayOutputStream(1024)

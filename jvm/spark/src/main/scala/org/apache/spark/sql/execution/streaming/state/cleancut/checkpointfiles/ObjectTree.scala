@@ -14,8 +14,8 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore.{Listed, ObjectStore}
 
 /**
- * A bucket as the tree of files and directories that readers through Hadoop expect. A directory is
- * there as long as something lies below it, and so are those that [[StatePartitions]] adds.
+ * A bucket as the tree of files and directories that readers through Hadoop expect. A directory
+ * exists while it contains files or directories that [[StatePartitions]] adds.
  *
  * @param root
  *   `s3://bucket/`
@@ -23,21 +23,21 @@ import io.cleancut.objectstore.{Listed, ObjectStore}
 final class ObjectTree(root: Path, store: ObjectStore) {
   private val paths = new ObjectPaths(root)
 
-  /** None where there is no such file. */
+  /** None if the file does not exist. */
   def open(path: Path): Option[FSDataInputStream] =
     ObjectInput.open(store, paths.key(path)).map(new FSDataInputStream(_))
 
-  /** A file that appears when the stream is closed; none of its name may be there. */
+  /** A file that appears when the stream is closed; it must not exist. */
   def create(path: Path): OutputStream =
     new ObjectOutput(store, paths.key(path), mayReplace = false, path, Clock.System, _ => ())
 
-  /** Removes a file, or a directory with all that lies below it; whether there was any. */
+  /** Deletes a file, or a directory with its contents; returns whether there was one. */
   def delete(path: Path): Boolean = {
     val key = paths.key(path)
     val below = store.list(paths.prefix(path)).map(_.key).toSeq
-    val found = if (below.isEmpty) store.head(key).map(_.key).toSeq else below
-    if (found.nonEmpty) store.delete(found)
-    found.nonEmpty
+    val keys = if (below.isEmpty) store.head(key).map(_.key).toSeq else below
+    if (keys.nonEmpty) store.delete(keys)
+    keys.nonEmpty
   }
 
   def status(path: Path): Option[FileStatus] =
@@ -53,11 +53,11 @@ final class ObjectTree(root: Path, store: ObjectStore) {
       StatePartitions.below(store, paths.prefix(path.getParent)).contains(path.getName)
 
   /**
-   * What lies directly below a directory, sorted by name; nothing where there is no directory.
+   * The children of a directory, sorted by name; empty if the directory does not exist.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_LOCATION_INVALID for a name that no object of ours has: a reader that was not
-   *   shown a file would take what is left for all there is
+   *   CLEANCUT_OBJECT_LOCATION_INVALID for a name that no Hadoop path can have: a reader must not
+   *   miss a file silently
    */
   def children(directory: Path): Seq[FileStatus] = {
     val prefix = paths.prefix(directory)
@@ -70,16 +70,16 @@ final class ObjectTree(root: Path, store: ObjectStore) {
       case Listed.Foreign(name) =>
         throw Errors.objectLocationInvalid(
           directory.toString,
-          s"it holds '$name', and no path of Hadoop can have that name"
+          s"it contains '$name', which is not valid in a Hadoop path"
         )
     }
     directories ++= StatePartitions.below(store, prefix)
-    val found = files.result() ++
+    val all = files.result() ++
       directories.result().map(name => ObjectPaths.directory(child(directory, name)))
-    found.sortBy(_.getPath.getName)
+    all.sortBy(_.getPath.getName)
   }
 
-  /** `new Path(directory, name)` would take what precedes a colon for a scheme. */
+  /** `new Path(directory, name)` would parse the text before a colon as a scheme. */
   private def child(directory: Path, name: String): Path =
     new Path(directory, new Path(null, null, name))
 }

@@ -12,16 +12,16 @@ import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.error.Errors
 
 /**
- * A log of Spark's whose query may get another owner. An entry that is there where this run was to
- * write it is that owner's, and the error names it; or it is that of the run before, which may
- * still plan the first epoch of a query.
+ * A log of Spark whose query may get another owner. If an entry exists that this run was about to
+ * write, it belongs to that owner, and the error names it; or it belongs to the previous run, which
+ * may still plan the first epoch.
  *
  * @param checkOwner
- *   ends with CLEANCUT_FENCED if there is another owner
+ *   throws CLEANCUT_FENCED if there is another owner
  * @param start
  *   called before Spark reads the log
  * @param starts
- *   of the run whose epochs begin with an entry here, if they do
+ *   epoch starts of the run, if epochs begin with an entry of this log
  */
 final class OwnedLog(
     directory: Path,
@@ -59,21 +59,21 @@ final class OwnedLog(
     }
   }
 
-  /** Of one entry, which ends once. */
-  final private class Turn(of: Option[EpochStarts]) {
+  /** The start of one epoch, which ends once. */
+  final private class Turn(starts: Option[EpochStarts]) {
     private var isOver = false
-    of.foreach(_.begin())
+    starts.foreach(_.begin())
 
     def end(epoch: Option[Long]): Unit = if (!isOver) {
       isOver = true
-      of.foreach(_.end(epoch))
+      starts.foreach(_.end(epoch))
     }
   }
 
   override def exists(path: Path): Boolean = {
     if (path == directory) start()
     val isThere = super.exists(path)
-    // Spark asks before it writes an entry, and stops without a reason if it is there.
+    // Spark checks for an entry before it writes it, and stops without a reason if it exists.
     if (isThere && isUnknown(path)) {
       checkOwner()
       if (isOfOffsets) throw Errors.offsetLogConflict(path.toString)
@@ -83,16 +83,16 @@ final class OwnedLog(
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
     if (path == directory) start()
-    val found = super.list(path, filter)
+    val statuses = super.list(path, filter)
     if (path == directory) {
-      val last = found.flatMap(_.getPath.getName.toLongOption).maxOption
+      val last = statuses.flatMap(_.getPath.getName.toLongOption).maxOption
       known(last.getOrElse(-1L))
       starts().foreach(_.looked(last))
     }
-    found
+    statuses
   }
 
-  /** Who owns the query and finds its entry there was overtaken by the run before it. */
+  /** An owner of the query that finds its entry written was overtaken by the previous run. */
   private def owned[A](path: Path)(write: => A): A =
     try write
     catch {

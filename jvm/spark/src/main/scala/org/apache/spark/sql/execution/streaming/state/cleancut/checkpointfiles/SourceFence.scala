@@ -12,19 +12,19 @@ import org.apache.spark.sql.execution.streaming.runtime.{FileStreamSource, FileS
 import io.cleancut.coordinator.state.Begun
 
 /**
- * Adds an entry without files to the log of a file source, for a run that takes over from one which
- * may still work. A file source adds to its log before it plans an epoch, and takes for granted
- * that it is the only one: an entry that comes after it has read the log ends the query. The run
- * before plans no epoch any more (see [[DrainPlan]]), so that it may write one such entry at most;
- * and that either comes before this one, and is read with it, or not at all.
+ * Adds an entry without files to the log of a file source, for a run that takes over from a run
+ * that may still be active. A file source adds to its log before it plans an epoch, and assumes
+ * that it is the only writer: an entry that is added after it has read the log ends the query. The
+ * earlier run plans no further epoch (see [[DrainPlan]]), so it can add at most one such entry.
+ * That entry is added before this one and read with it, or not at all.
  */
 object SourceFence {
   private val logger = LoggerFactory.getLogger(getClass)
 
-  /** To be called in the thread that makes the source, before that reads its log. */
+  /** Called in the thread that creates the source, before the source reads its log. */
   def write(begun: Begun, log: Path): Unit =
     if (begun.cut.isDefined && !begun.isAlone && isOfFiles) {
-      // The source's own class, which has the say in what its entries are called and have.
+      // The class of the source defines the names and contents of entries.
       val entries = new FileStreamSourceLog(
         FileStreamSourceLog.VERSION,
         SparkSession.active,
@@ -37,11 +37,11 @@ object SourceFence {
   private def isAdded(entries: FileStreamSourceLog, next: Long): Boolean =
     try entries.add(next, Array.empty[FileStreamSource.FileEntry])
     catch {
-      // The other run was faster, and cannot be so twice.
+      // The other run was faster, which can happen only once.
       case _: ConcurrentModificationException => false
     }
 
-  /** Spark tells whose log it is by nothing but its caller. */
+  /** Only the caller shows whose log it is. */
   private def isOfFiles: Boolean = StackWalker
     .getInstance(RETAIN_CLASS_REFERENCE)
     .walk[Boolean](_.anyMatch(_.getDeclaringClass == classOf[FileStreamSource]))

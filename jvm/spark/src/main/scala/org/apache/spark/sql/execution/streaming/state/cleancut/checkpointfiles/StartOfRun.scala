@@ -13,13 +13,13 @@ import io.cleancut.base.Clock
 import io.cleancut.coordinator.state.Begun
 
 /**
- * What a run does before Spark reads the logs of its query, in the query's own thread: it takes the
- * ownership, and plans the epoch that no other run is to plan any more.
+ * The actions of a run before Spark reads the logs of its query, in the query's thread: it takes
+ * ownership, and plans the epoch that no other run may plan any longer.
  *
  * @param offsets
- *   `<checkpointLocation>/offsets`, and what writes there
+ *   `<checkpointLocation>/offsets`, and its file manager
  * @param prepare
- *   what else is to be there
+ *   further preparations
  */
 final class StartOfRun(
     gate: Gate,
@@ -29,7 +29,9 @@ final class StartOfRun(
     clock: Clock
 ) {
 
-  /** Does nothing in a thread that is not a query's own, nor a second time for a run. */
+  /**
+   * Has no effect in threads that do not belong to a query, and for a run that was already started.
+   */
   private def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
     prepare(begun)
     UnfinishedOperations.check(begun, offsets, files)
@@ -37,17 +39,17 @@ final class StartOfRun(
     ()
   }
 
-  /** The log of offsets over what reads and writes it. */
+  /** Wraps the offset log. */
   def ofOffsets(log: CheckpointFileManager): OwnedLog =
     new OwnedLog(offsets, log, () => gate.checkOwner(), () => run(), () => gate.starts)
 
-  /** The log of commits, on a file system of Hadoop, whose entries are written behind cuts. */
+  /** Wraps the commit log on a Hadoop file system, whose entries are written after cuts. */
   def ofCommits(directory: Path, log: CheckpointFileManager): OwnedLog = {
-    val gated = new GatedCommits(directory, log, gate)
+    val gated = new CutCommits(directory, log, gate)
     new OwnedLog(directory, gated, () => gate.checkOwner(), () => run())
   }
 
-  /** The log of a source, to which no other run is to add any more when Spark reads it. */
+  /** Wraps the log of a source, to which no other run may add once Spark reads it. */
   def ofSource(directory: Path, log: CheckpointFileManager): OwnedLog = {
     def start(): Unit = {
       run()

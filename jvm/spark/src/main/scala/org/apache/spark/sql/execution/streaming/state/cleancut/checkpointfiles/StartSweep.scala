@@ -13,10 +13,10 @@ import io.cleancut.cutstore.gc.GarbageCollector
 import io.cleancut.format.cut.Cut
 
 /**
- * Deletes at the start of a query what no kept cut needs. A query that runs for long does so by
- * itself every some epochs; one that is started each hour for an epoch or two seldom comes to that,
- * and ends in the middle of it. The start waits for it, but not for ever: what is left then goes
- * while the query runs, or at the next start.
+ * Garbage collection at the start of a query. A long-running query collects garbage periodically,
+ * but a query that runs hourly for one or two epochs rarely reaches that point, and ends during it.
+ * The start waits for a limited time; the collection then continues while the query runs, or at the
+ * next start.
  */
 object StartSweep extends Logging {
   private val MaxWaitMs = 10000L
@@ -35,13 +35,14 @@ object StartSweep extends Logging {
           ()
         } catch {
           case _: TimeoutException =>
-            logInfo(s"The sweep of ${archive.location} goes on while the query runs")
+            logInfo(s"Garbage collection of ${archive.location} continues while the query runs")
         }
       }
 
   private def sweep(archive: CutArchive, collector: GarbageCollector, last: Cut): Unit =
     try collector.runAtStart(last)
     catch {
-      case NonFatal(e) => logWarning(s"The sweep of ${archive.location} is put off", e)
+      case NonFatal(e) =>
+        logWarning(s"Garbage collection of ${archive.location} failed and is postponed", e)
     }
 }

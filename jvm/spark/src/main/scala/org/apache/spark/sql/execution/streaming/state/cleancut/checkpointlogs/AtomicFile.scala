@@ -6,12 +6,12 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-/** Writes files of a checkpoint as a whole, or not at all. */
+/** Writes files of a checkpoint completely or not at all. */
 object AtomicFile {
 
   /**
    * @param write
-   *   what it throws leaves no file
+   *   writes the content; an error leaves no file
    */
   def write(files: CheckpointFileManager, path: Path, overwrites: Boolean)(
       write: OutputStream => Unit

@@ -21,7 +21,7 @@ object CheckpointCuts {
   private val EpochsToKeepKey = "spark.sql.streaming.minBatchesToRetain"
   private val DefaultEpochsToKeep = 100
 
-  /** Those of a location on an object store. */
+  /** The cuts and logs of a location on an object store. */
   def inBucket(
       checkpoint: Path,
       settings: ObjectStoreSettings,
@@ -33,7 +33,7 @@ object CheckpointCuts {
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }
 
-  /** Those of a location on a Hadoop file system, whether or not it has cuts. */
+  /** The cuts and logs of a location on a Hadoop file system, whether or not it has cuts. */
   def onFiles(checkpoint: Path, hadoopConf: Configuration): (CutArchive, CheckpointLogs) = {
     val below = SharedStores.onFiles(checkpoint, hadoopConf)
     val root = SharedStores.rootOnFiles(checkpoint, hadoopConf)
@@ -41,7 +41,9 @@ object CheckpointCuts {
     (new CutArchive(root, Clock.System), new CheckpointLogs(checkpoint.toString, below, keep))
   }
 
-  /** Those of a location on a Hadoop file system, if its epochs are committed by cuts. */
+  /**
+   * The cuts and logs of a location on a Hadoop file system, if its epochs are committed by cuts.
+   */
   def onFilesIfUsed(
       checkpoint: Path,
       hadoopConf: Configuration
@@ -58,7 +60,7 @@ object CheckpointCuts {
     settingsIn(hadoopConf).cutRetentionMs
   )
 
-  /** The file manager that Spark uses by default, in the order in which it tries. */
+  /** Spark's default file manager, in the order in which Spark tries. */
   def sparkFiles(path: Path, hadoopConf: Configuration): CheckpointFileManager =
     try new FileContextBasedCheckpointFileManager(path, hadoopConf)
     catch {

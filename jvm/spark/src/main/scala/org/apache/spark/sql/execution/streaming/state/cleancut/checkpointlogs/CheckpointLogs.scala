@@ -14,10 +14,10 @@ import io.cleancut.format.FormatNote
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix, ObjectStore}
 
 /**
- * Spark's own files of one checkpoint, read from the objects that they are.
+ * Spark's files of one checkpoint, read as objects.
  *
  * @param checkpoint
- *   rooted at the checkpoint location
+ *   store whose root is the checkpoint location
  */
 final class CheckpointLogs(
     location: String,
@@ -55,15 +55,15 @@ object CheckpointLogs {
   val Commits = "commits"
   val Offsets = "offsets"
 
-  /** Where each source may keep a log of its own, by its number or name. */
+  /** Directory of the logs of sources, by index or name. */
   val Sources = "sources"
 
-  /** Spark's file with the id of the query. */
+  /** Spark's file with the query ID. */
   val Metadata = "metadata"
 
   val names: Set[String] = Set(Commits, Offsets)
 
-  /** The number of the entry that a path is, in a log of Spark's. */
+  /** The entry number of a path in a log of Spark. */
   def entryOf(log: Path, path: Path): Option[Long] =
     if (path.getParent == log) path.getName.toLongOption else None
 

@@ -9,8 +9,9 @@ import io.cleancut.error.Errors
 import io.cleancut.format.cut.Cut
 
 /**
- * Spark's commit log as files of its own, of a query whose epochs are committed by cuts. A cut
- * holds its epoch's entry, which is written behind it, so that all readers of a checkpoint find it.
+ * Spark's commit log as separate files, for a query whose epochs are committed by cuts. A cut
+ * contains the entry of its epoch. The file is written after the cut, for other readers of the
+ * checkpoint.
  *
  * @param directory
  *   `<checkpointLocation>/commits`
@@ -18,15 +19,14 @@ import io.cleancut.format.cut.Cut
 final class CommitEntries(directory: Path, files: CheckpointFileManager) {
   import CommitEntries._
 
-  /** The epoch whose entry a path is. */
+  /** The epoch of an entry's path. */
   def epochOf(path: Path): Option[Long] = CheckpointLogs.entryOf(directory, path)
 
   /**
-   * Writes an entry whose cut is there. Another may have done so in place of the one whose turn it
-   * was.
+   * Writes the entry of an existing cut. Another driver may have written it.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FENCED, where another entry is there
+   *   CLEANCUT_FENCED if another entry exists
    */
   def write(epoch: Long, entry: String): Unit = {
     val path = new Path(directory, epoch.toString)
@@ -37,11 +37,11 @@ final class CommitEntries(directory: Path, files: CheckpointFileManager) {
   }
 
   /**
-   * Writes the entry of the cut that a run goes on behind, if the driver that wrote the cut died
-   * before it could. To be called when the run owns the query and Spark has not read the log.
+   * Writes the entry of the cut from which a run continues, if the driver that wrote the cut died
+   * before it did. Called when the run owns the query and Spark has not read the log.
    *
    * @return
-   *   whether it has written one
+   *   whether it has written an entry
    */
   def rollForward(cut: Cut): Boolean = {
     val isMissing = !files.exists(new Path(directory, cut.epoch.toString))

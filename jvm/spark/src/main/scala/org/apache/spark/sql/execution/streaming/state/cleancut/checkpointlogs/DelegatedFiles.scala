@@ -4,7 +4,7 @@ import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-/** Does what another file manager does, but for what a subclass does by itself. */
+/** Delegates to another file manager; subclasses override some operations. */
 class DelegatedFiles(files: CheckpointFileManager) extends DelegatedClose {
 
   override protected def delegate: CheckpointFileManager = files

@@ -22,15 +22,15 @@ object LastOffsets {
    *   CLEANCUT_OFFSETS_DELETED
    */
   private[cleancut] def check(checkpoint: Path, last: Cut, files: CheckpointFileManager): Unit = {
-    val found = epochIn(checkpoint, files)
-    if (!found.exists(_ >= last.epoch)) {
-      throw Errors.offsetsDeleted(checkpoint.toString, found, last.epoch)
+    val lastEntry = epochIn(checkpoint, files)
+    if (!lastEntry.exists(_ >= last.epoch)) {
+      throw Errors.offsetsDeleted(checkpoint.toString, lastEntry, last.epoch)
     }
   }
 
   /**
-   * Writes deleted entries again, which the cuts have, and those of the commit log where it has
-   * files of its own.
+   * Writes deleted entries again from the cuts, including entries of the commit log if it has
+   * separate files.
    */
   def restore(checkpoint: Path, cuts: CutArchive, files: CheckpointFileManager): Unit = {
     val last = epochIn(checkpoint, files).getOrElse(-1L)

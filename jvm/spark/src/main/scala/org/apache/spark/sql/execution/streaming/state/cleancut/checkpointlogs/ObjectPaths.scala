@@ -6,10 +6,10 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectPrefix}
 
 /**
- * Hadoop's paths as the names of objects, and objects in Hadoop's words.
+ * Maps Hadoop's paths to object names, and objects to Hadoop's file statuses.
  *
  * @param root
- *   a path in the bucket
+ *   path in the bucket
  */
 final class ObjectPaths(root: Path) {
 
@@ -22,13 +22,13 @@ final class ObjectPaths(root: Path) {
     ObjectKey(name)
   }
 
-  /** What lies below a path. */
+  /** The prefix of the objects below a path. */
   def prefix(path: Path): ObjectPrefix =
     if (nameOf(path).isEmpty) ObjectPrefix.All else ObjectPrefix(s"${key(path).name}/")
 
   private def nameOf(path: Path): String = {
     val uri = path.toUri
-    // Spark asks with the path that it got, or with one relative to nothing.
+    // Spark passes the path that it received, or a relative one.
     val isHere = uri.getScheme == null || uri.getAuthority == root.toUri.getAuthority
     if (!isHere) throw Errors.objectLocationInvalid(path.toString, s"it is not in $root's bucket")
     uri.getPath.stripPrefix("/")

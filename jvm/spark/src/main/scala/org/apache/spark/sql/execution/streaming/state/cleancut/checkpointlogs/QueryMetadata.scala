@@ -13,16 +13,16 @@ import io.cleancut.format.FormatNote
 import io.cleancut.format.cut.Cut
 
 /**
- * Spark's file with the id of the query. Where it is missing Spark makes a new one without a word,
- * and goes on as another query.
+ * Spark's file with the query ID. If it is missing, Spark silently creates a new ID and continues
+ * as another query.
  */
 object QueryMetadata {
 
   /**
-   * To be called before Spark looks for the file.
+   * Called before Spark reads the file.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_METADATA_MISSING, or CLEANCUT_CUT_CORRUPTED where it is not that of the last cut
+   *   CLEANCUT_METADATA_MISSING; CLEANCUT_CUT_CORRUPTED if its query ID is not that of the last cut
    */
   def check(checkpoint: Path, last: Cut, files: CheckpointFileManager): Unit =
     last.run.queryId.foreach { query =>
@@ -30,12 +30,12 @@ object QueryMetadata {
       read(path, files) match {
         case None        => throw Errors.metadataMissing(checkpoint.toString, path.toString, query)
         case Some(bytes) =>
-          val found = FormatNote.queryIdOf(bytes)
-          if (!found.contains(query)) {
-            val id = found.fold("it holds no id of a query")(id => s"it is that of the query $id")
+          val stored = FormatNote.queryIdOf(bytes)
+          if (!stored.contains(query)) {
+            val id = stored.fold("it contains no query id")(id => s"its query id is $id")
             throw Errors.cutCorrupted(
               path.toString,
-              s"$id, and the last cut is of the query $query"
+              s"$id, and the last cut has query id $query"
             )
           }
       }

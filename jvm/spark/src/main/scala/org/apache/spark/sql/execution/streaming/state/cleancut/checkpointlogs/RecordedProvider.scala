@@ -16,14 +16,14 @@ import io.cleancut.error.Errors
 import io.cleancut.protocol.OffsetEntry
 
 /**
- * The state store provider that a checkpoint goes on with: Spark takes it from the newest entry of
- * its offset log, whatever the session says.
+ * The state store provider with which a checkpoint continues: Spark reads it from the newest entry
+ * of its offset log and ignores the session's setting.
  */
 object RecordedProvider extends Logging {
   private val State = "state"
 
   /**
-   * Looks before a query starts, and refuses or warns.
+   * Checks the provider before a query starts, and refuses or warns.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_PROVIDER_MISMATCH
@@ -33,13 +33,13 @@ object RecordedProvider extends Logging {
       provider <- of(checkpoint, files)
       if provider != ClassNames.StateStoreProvider && hasState(checkpoint, files)
     } {
-      val found = Errors.providerMismatch(
+      val mismatch = Errors.providerMismatch(
         checkpoint.toString,
         provider,
-        "the query began with that provider, and Spark goes on with it whatever the session says"
+        "the query began with that provider, and Spark continues with it regardless of the session"
       )
-      if (settings.requiresProvider) throw found
-      logWarning(found.getMessage)
+      if (settings.requiresProvider) throw mismatch
+      logWarning(mismatch.getMessage)
     }
 
   private def of(checkpoint: Path, files: CheckpointFileManager): Option[String] = {
@@ -51,7 +51,7 @@ object RecordedProvider extends Logging {
     }
   }
 
-  /** Every operator with state has a directory; a query without any has none. */
+  /** Every operator with state has a directory; a query without state has none. */
   private def hasState(checkpoint: Path, files: CheckpointFileManager): Boolean =
     names(new Path(checkpoint, State), files).exists(_.toLongOption.isDefined)
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import io.cleancut.format.StoreLayout
 import io.cleancut.format.cut.{Lineage, StoredSinkEpochs}
 
-/** Small files below `<checkpointLocation>/cleancut`, which are replaced as a whole. */
+/** Small files below `<checkpointLocation>/cleancut`, which are replaced completely. */
 final class RootRecords(checkpoint: Path, files: CheckpointFileManager) {
   private val root = new Path(checkpoint, StoreLayout.RootName)
 

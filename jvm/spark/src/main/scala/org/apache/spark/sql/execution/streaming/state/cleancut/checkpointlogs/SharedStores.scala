@@ -13,49 +13,52 @@ import io.cleancut.objectstore.hadoop.{AtomicRename, HadoopStore}
 import io.cleancut.objectstore.locations.ObjectStores
 
 /**
- * The stores of this JVM, one for each bucket and way to reach it or directory. Spark makes a file
- * manager for every log and every state store, and closes none of them; connections are worth more
- * than that. What belongs to one checkpoint goes when nobody holds it any more.
+ * The object stores of this JVM, one for each bucket with its access settings, or directory. Spark
+ * creates a file manager for every log and every state store and closes none of them, but
+ * connections are expensive. Stores of one checkpoint are released when they are unreferenced.
  */
 object SharedStores {
-  final private case class Way(bucket: String, settings: ObjectStoreSettings)
+  final private case class Access(bucket: String, settings: ObjectStoreSettings)
 
-  // A query that begins looks for its stores several times before it keeps them.
+  // A query that begins requests its stores several times before it keeps them.
   private val Recently = 64
 
-  private val buckets = new ConcurrentHashMap[Way, ObjectStore]
+  private val buckets = new ConcurrentHashMap[Access, ObjectStore]
 
-  // By the scheme that the user vouches for, which decides whether there is one at all. Whatever
-  // the rest of the configuration is: Hadoop keeps its own file systems like that too.
+  // By the trusted scheme, which decides whether a store is allowed, and not by the rest of the
+  // configuration: Hadoop caches its file systems in the same way.
   private val directories = new HeldValues[(Path, Option[String]), ObjectStore](Recently)
 
-  // By the way and the prefix of a checkpoint: the same stores, each with counts of its own.
-  private val checkpoints = new HeldValues[(Way, String), ObjectStore](Recently)
+  // By access settings and checkpoint prefix: the same stores, each with separate request counts.
+  private val checkpoints = new HeldValues[(Access, String), ObjectStore](Recently)
 
-  /** The store of all objects in a bucket. Nobody closes it. */
+  /** The store of all objects in a bucket. It is never closed. */
   def ofBucket(bucket: String, settings: ObjectStoreSettings): ObjectStore =
     buckets.computeIfAbsent(
-      Way(bucket, settings),
-      way =>
+      Access(bucket, settings),
+      access =>
         ObjectStores.open(
-          s"${BucketPath.Scheme}://${way.bucket}",
-          way.settings,
+          s"${BucketPath.Scheme}://${access.bucket}",
+          access.settings,
           new Configuration,
           Clock.System
         )
     )
 
-  /** The same, with the counts of one checkpoint alone. */
+  /** The same store, with the request counts of one checkpoint. */
   def ofCheckpoint(path: BucketPath, settings: ObjectStoreSettings): ObjectStore =
-    checkpoints((Way(path.bucket, settings), path.prefix)) {
+    checkpoints((Access(path.bucket, settings), path.prefix)) {
       ofBucket(path.bucket, settings).counted
     }
 
-  /** The same, with the counts of the checkpoint that a path lies in, if this process has one. */
+  /**
+   * The same store, with the request counts of the checkpoint that contains a path, if this process
+   * has one.
+   */
   def around(path: BucketPath, settings: ObjectStoreSettings): ObjectStore = {
-    val way = Way(path.bucket, settings)
+    val access = Access(path.bucket, settings)
     val above = checkpoints.all.collect {
-      case ((`way`, prefix), store) if path.prefix.startsWith(prefix) => prefix -> store
+      case ((`access`, prefix), store) if path.prefix.startsWith(prefix) => prefix -> store
     }
     above
       .maxByOption { case (prefix, _) => prefix.length }
@@ -66,7 +69,7 @@ object SharedStores {
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_STORE_UNSAFE, cuts are asked for where a rename is a copy
+   *   CLEANCUT_OBJECT_STORE_UNSAFE if cuts are enabled and a rename is a copy
    */
   def refuseCopying(path: Path, settings: Settings): Unit = {
     val scheme = Option(path.toUri.getScheme).getOrElse("")
@@ -74,7 +77,7 @@ object SharedStores {
       throw AtomicRename.refusal(path.toString, scheme)
   }
 
-  /** What lies below a query's own directory, where its checkpoint location is in a bucket. */
+  /** The objects below a query's directory, if its checkpoint location is in a bucket. */
   def rootInBucket(checkpoint: Path, settings: ObjectStoreSettings): Option[ObjectStore] =
     if (!isInBucket(checkpoint)) None
     else {
@@ -83,13 +86,13 @@ object SharedStores {
       Some(new RootedStore(ofCheckpoint(path, settings), prefix))
     }
 
-  /** What lies below a directory of a Hadoop file system, given with its scheme. */
+  /** The objects below a directory of a Hadoop file system, given with its scheme. */
   def onFiles(directory: Path, hadoopConf: Configuration): ObjectStore = {
     val trusted = Option(hadoopConf.get(Keys.TrustedScheme.name))
     directories((directory, trusted))(HadoopStore.open(directory, hadoopConf, Clock.System))
   }
 
-  /** What lies below a query's own directory there. */
+  /** The objects below a query's directory on a Hadoop file system. */
   def rootOnFiles(checkpoint: Path, hadoopConf: Configuration): ObjectStore =
     onFiles(new Path(checkpoint, StoreLayout.RootName), hadoopConf)
 }

@@ -7,20 +7,25 @@ import io.cleancut.objectstore.{Listed, ObjectPrefix, ObjectStore, RootedStore}
 
 /**
  * The directories of a query's state partitions, `state/<operator>/<partition>`, which Spark's
- * reader of state takes for all partitions there are. Spark's own providers keep files in each. Our
- * files lie elsewhere, and a bucket has no empty directories, so these are derived.
+ * state reader uses as the list of partitions. Spark's providers have files in each. Our files are
+ * elsewhere, and a bucket has no empty directories, so these are derived.
  */
 object StatePartitions {
   private val OperatorDirectory = "((?:.*/)?)state/(\\d{1,18})/".r
 
-  /** The names of partition directories to show below a prefix; none where it is no operator's. */
+  /**
+   * The partition directories to show below a prefix; empty if it is not the prefix of an operator.
+   */
   def below(store: ObjectStore, prefix: ObjectPrefix): Set[String] = prefix.name match {
     case OperatorDirectory(checkpoint, operator) =>
       partitions(store, checkpoint, operator.toLong).map(_.toString)
     case _ => Set.empty
   }
 
-  /** @param checkpoint the checkpoint location in the bucket, empty or with `/` at its end */
+  /**
+   * @param checkpoint
+   *   the checkpoint location in the bucket, empty or with a trailing `/`
+   */
   private def partitions(store: ObjectStore, checkpoint: String, operator: Long): Set[Int] = {
     val root = s"$checkpoint${StoreLayout.RootName}/"
     val archive = new CutArchive(new RootedStore(store, root), Clock.System)
@@ -31,7 +36,7 @@ object StatePartitions {
       }
   }
 
-  /** Where no epoch was committed by a cut. */
+  /** Partitions of per-store files, if no epoch was committed by a cut. */
   private def fromStores(store: ObjectStore, directory: String): Set[Int] = {
     val prefix = ObjectPrefix(directory)
     store

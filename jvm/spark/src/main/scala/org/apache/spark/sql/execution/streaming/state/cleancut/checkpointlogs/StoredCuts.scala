@@ -8,15 +8,15 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 import io.cleancut.format.{CutLayout, StoreLayout}
 
-/** Looks for cuts through Spark's file managers, which reach every checkpoint there is. */
+/** Finds cuts through Spark's file managers, which support every checkpoint location. */
 object StoredCuts {
 
-  /** The last epoch of a checkpoint that has a cut; one listing. */
+  /** The last epoch of a checkpoint that has a cut. Makes one list request. */
   def lastEpoch(checkpoint: Path, files: CheckpointFileManager): Option[Long] = {
     val directory = new Path(checkpoint, s"${StoreLayout.RootName}/${CutLayout.Cuts}")
-    val found =
+    val statuses =
       try files.list(directory).toSeq
       catch { case _: FileNotFoundException => Nil }
-    found.flatMap(status => CutLayout.parseCut(status.getPath.getName)).maxOption
+    statuses.flatMap(status => CutLayout.parseCut(status.getPath.getName)).maxOption
   }
 }

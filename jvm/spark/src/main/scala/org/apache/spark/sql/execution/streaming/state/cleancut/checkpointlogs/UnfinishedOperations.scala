@@ -12,34 +12,38 @@ import io.cleancut.error.Errors
 import io.cleancut.protocol.OffsetEntry
 
 /**
- * Keeps a query from beginning behind an entry of the log of offsets that an act has made whose
- * epoch has no cut. For whoever owns the query, before Spark reads that log.
+ * Prevents a query from starting after an offset log entry of an operation whose epoch has no cut.
+ * For the owner of the query, before Spark reads that log.
  *
- * The act may be about to write its cut, which wants its entries. But an act that leaves a number
- * unused has lost where a query has planned an epoch of that number: it cannot write the entry any
- * more without which it writes no cut. So that of its own epoch goes.
+ * The operation may be about to write its cut, which requires its entries. But an operation that
+ * skips an epoch has failed if the query has planned that epoch: it can no longer write the entry
+ * that its cut requires. In that case the entry of its own epoch is deleted.
  */
 object UnfinishedOperations {
   private val logger = LoggerFactory.getLogger(getClass)
 
   /**
    * @param offsets
-   *   `<checkpointLocation>/offsets`, and what writes there
+   *   `<checkpointLocation>/offsets`, and its file manager
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_OPERATION_INCOMPLETE
    */
   def check(begun: Begun, offsets: Path, files: CheckpointFileManager): Unit =
     if (begun.cut.isDefined) {
       val (ofActs, planned) = entriesAfter(begun.committed, offsets, files)
-        .partition(of => OffsetEntry.isOfAct(of._2))
-      def isQuerys(epoch: Long) = epoch <= begun.committed || planned.exists(_._1 == epoch)
+        .partition { case (_, entry) => OffsetEntry.isOfAct(entry) }
+      def isOfQuery(epoch: Long) = epoch <= begun.committed || planned.exists(_._1 == epoch)
       ofActs.foreach { case (epoch, entry) =>
-        val isLost = OffsetEntry.unusedBefore(entry).exists(of => of < epoch && isQuerys(of))
+        val isLost =
+          OffsetEntry.unusedBefore(entry).exists(unused => unused < epoch && isOfQuery(unused))
         if (!isLost) {
           val act = OffsetEntry.act(entry).getOrElse("")
           throw Errors.operationIncomplete(offsets.getParent.toString, act, epoch)
         }
-        logger.info(s"Epoch $epoch of $offsets was planned by an act that the query was before")
+        logger.info(
+          s"Epoch $epoch of $offsets was planned by an operation that started after the query's " +
+            "epoch"
+        )
         files.delete(new Path(offsets, epoch.toString))
       }
     }
@@ -68,7 +72,7 @@ object UnfinishedOperations {
       files: CheckpointFileManager
   ): Seq[(Long, String)] = epochsIn(offsets, files)
     .filter(_ > epoch)
-    .map(of => of -> LogEntries.read(new Path(offsets, of.toString), files))
+    .map(epoch => epoch -> LogEntries.read(new Path(offsets, epoch.toString), files))
 
   private def epochsIn(log: Path, files: CheckpointFileManager): Seq[Long] = {
     val listed =

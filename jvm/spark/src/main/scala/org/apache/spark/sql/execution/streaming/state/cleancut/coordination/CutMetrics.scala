@@ -18,14 +18,13 @@ import io.cleancut.metrics.{Metric, MetricCatalog, MetricSource}
 import io.cleancut.objectstore.RequestKind
 
 /**
- * What Spark's metrics system tells of a query whose epochs are committed by cuts, beside what
- * Spark itself tells of it there, and under the same setting. No request is made for it, and one
- * look serves all metrics of a scrape.
+ * Metrics of a query with cuts in Spark's metrics system, in addition to those of Spark and with
+ * the same setting. They make no request, and one snapshot serves all metrics of a scrape.
  *
  * @param cuts
- *   the coordinator of its run, until that has ended
+ *   coordinator of its run, until the run has ended
  * @param operators
- *   of the query's last progress
+ *   operators in the query's last progress
  */
 final private[coordination] class CutMetrics(
     override val sourceName: String,
@@ -44,7 +43,7 @@ final private[coordination] class CutMetrics(
   private def add(metric: Metric): Unit = {
     val name = metric.name
     if (metric.isCounter) count(name)(_.count(name))
-    else if (QueryFigures.Gauges(name)) gauge(name)(look().flatMap(_.gauge(name)))
+    else if (QueryFigures.Gauges(name)) gauge(name)(currentFigures().flatMap(_.gauge(name)))
     else gauge(name)(ofProgress(name))
     if (metric.labels.contains("kind"))
       RequestKind.values.foreach(kind => count(nameOf(name, kind.name))(ofKind(name, kind)))
@@ -62,25 +61,25 @@ final private[coordination] class CutMetrics(
     metricRegistry.register(
       name,
       new Counter {
-        override def getCount: Long = look().fold(0L)(value)
+        override def getCount: Long = currentFigures().fold(0L)(value)
       }
     )
     ()
   }
 
   private def ofProgress(name: String): Option[Double] = {
-    val of = operators()
-    Option.when(of.nonEmpty)(progress(name)(of).toDouble)
+    val entries = operators()
+    Option.when(entries.nonEmpty)(progress(name)(entries).toDouble)
   }
 
-  /** What there was to tell a moment ago. */
-  private def look(): Option[QueryFigures] = {
+  /** The figures of a moment ago. */
+  private def currentFigures(): Option[QueryFigures] = {
     val nowNs = clock.monotonicNs()
     val known = seen.get().filter(nowNs - _.atNs < FreshNs)
     known.fold {
-      val found = cuts().flatMap(_.figures)
-      seen.set(Some(Seen(found, nowNs)))
-      found
+      val latest = cuts().flatMap(_.figures)
+      seen.set(Some(Seen(latest, nowNs)))
+      latest
     }(_.figures)
   }
 }
@@ -104,7 +103,7 @@ private[coordination] object CutMetrics {
     }
   }
 
-  /** Spark has no labels, so what tells the kinds apart goes into the name. */
+  /** Spark's metrics have no labels, so the kind is part of the name. */
   private[coordination] def nameOf(metric: String, kind: String): String = {
     val words = kind.replace('-', '_').replaceAll("([A-Z])", "_$1").toLowerCase(Locale.ROOT)
     s"${metric.stripSuffix("_total")}_${words}_total"
@@ -112,7 +111,7 @@ private[coordination] object CutMetrics {
 
   private var registered = Map.empty[String, Source]
 
-  /** Tells of a run from now on, if its session has Spark tell of queries. */
+  /** Registers the metrics of a run, if Spark's query metrics are enabled in its session. */
   def begin(query: StreamExecution, location: String): Unit =
     if (query.sparkSession.sessionState.conf.streamingMetricsEnabled) {
       val runId = query.runId.toString
@@ -129,9 +128,9 @@ private[coordination] object CutMetrics {
 
   def end(runId: String): Unit = {
     val known = synchronized {
-      val found = registered.get(runId)
+      val source = registered.get(runId)
       registered -= runId
-      found
+      source
     }
     for (source <- known; env <- Option(SparkEnv.get)) env.metricsSystem.removeSource(source)
   }

@@ -11,23 +11,23 @@ import org.apache.spark.util.RpcUtils
 
 import io.cleancut.base.Clock
 
-/** Asks the coordinator on the driver, from any process of the application. */
+/** Sends requests to the coordinator on the driver, from any process of the application. */
 private[cleancut] object CutsClient {
-  // Of this process.
+  // Endpoint of this process.
   private[coordination] var known = Option.empty[(RpcEnv, RpcEndpointRef)]
 
-  // A coordinator that is busy with a slow store answers late; one that is gone never does.
+  // A coordinator that waits for a slow store answers late; a lost one never answers.
   private val LeastPatience = 120.seconds
   private val BesideRequest = 60.seconds
   private val Attempts = 3
   private val FirstPauseMs = 200L
 
   /**
-   * The answer; [[NoQuery]] where no coordinator can be reached at all.
+   * The answer; [[NoQuery]] if no coordinator is reachable.
    *
    * @param requestTimeoutMs
-   *   how long the coordinator may be at a request to its store before it can answer, 0 where that
-   *   is not known
+   *   longest time that a request of the coordinator to its store may take before it answers; 0 if
+   *   it is not known
    */
   def ask(message: CutsMessage, clock: Clock, requestTimeoutMs: Long): CutsReply =
     endpoint() match {
@@ -36,18 +36,18 @@ private[cleancut] object CutsClient {
         ask(ref, CutsMessages.encode(message), clock, patience(requestTimeoutMs), attempt = 1)
     }
 
-  /** Tells it without waiting. */
+  /** Sends a message without waiting for an answer. */
   def tell(message: CutsMessage, requestTimeoutMs: Long): Unit =
     endpoint().foreach { ref =>
       ref.ask[Array[Byte]](CutsMessages.encode(message), patience(requestTimeoutMs))
     }
 
   private[coordination] def patience(requestTimeoutMs: Long): RpcTimeout = {
-    val asked = requestTimeoutMs.milliseconds + BesideRequest
-    new RpcTimeout(asked.max(LeastPatience), "cleancut.coordinator")
+    val limit = requestTimeoutMs.milliseconds + BesideRequest
+    new RpcTimeout(limit.max(LeastPatience), "cleancut.coordinator")
   }
 
-  // All that is asked may be asked again: the coordinator knows what it has been told.
+  // All requests can be repeated: the coordinator recognizes repeated messages.
   @annotation.tailrec
   private def ask(
       ref: RpcEndpointRef,
@@ -67,13 +67,13 @@ private[cleancut] object CutsClient {
     }
   }
 
-  /** None outside of an application, or where its driver has no coordinator. */
+  /** None outside an application, or if its driver has no coordinator. */
   private def endpoint(): Option[RpcEndpointRef] = synchronized {
     Option(SparkEnv.get).flatMap { env =>
       known.collect { case (rpcEnv, ref) if rpcEnv eq env.rpcEnv => ref }.orElse {
-        val found = find(env)
-        known = found.map(env.rpcEnv -> _)
-        found
+        val reference = find(env)
+        known = reference.map(env.rpcEnv -> _)
+        reference
       }
     }
   }

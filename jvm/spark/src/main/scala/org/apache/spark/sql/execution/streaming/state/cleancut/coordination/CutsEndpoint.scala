@@ -13,9 +13,9 @@ import io.cleancut.protocol.{Ack, Refusal}
 import io.cleancut.conf.Capture
 
 /**
- * Where executors reach the coordinators of a driver's queries. What waits for a run to begin, or
- * for a frame to be durable, holds no thread here: each query has its own for requests, so that no
- * query waits for the store of another one.
+ * RPC endpoint of the coordinators of a driver's queries. Requests that wait for the start of a
+ * run, or for a durable frame, occupy no thread here: each query has separate request threads, so
+ * that no query waits for the store of another one.
  */
 final private class CutsEndpoint(
     override val rpcEnv: RpcEnv,
@@ -23,7 +23,7 @@ final private class CutsEndpoint(
     patienceMs: Long = CutsEndpoint.PatienceMs
 ) extends RpcEndpoint
     with Logging {
-  // What a message is turned into may be large; that must not hold up the dispatcher.
+  // Decoded messages may be large, which must not delay the dispatcher.
   private val threads =
     DaemonThreads.pool("cleancut-coordinator", CutsEndpoint.MaxThreads)
 
@@ -79,7 +79,7 @@ final private class CutsEndpoint(
 
   private def late(message: RunMessage, limitMs: Long) = Refusal.Failed(
     s"the driver has waited for ${limitMs / 1000} s for run ${message.runId} to begin: it " +
-      s"reads the last cut and the commit log at ${message.location}, and notes there that it does"
+      s"reads the last cut and the commit log at ${message.location}, and writes its owner object"
   )
 
   private def answer(message: CutsMessage, cuts: QueryCoordinator, reply: CutsReply => Unit): Unit =
@@ -94,17 +94,21 @@ final private class CutsEndpoint(
         reply(AcceptedReply(cuts.accepted(store, version)))
       case ChainOf(_, runId, store, version) =>
         reply(cuts.chain(runId, store, version).fold(Declined, ChainReply))
-      case question: AskBases        => reply(StoreHomes.asked(question, cuts))
+      case question: AskBases        => reply(StoreHomes.basesFor(question, cuts))
       case Failed(_, runId, attempt) =>
         cuts.fail(runId, attempt)
         reply(Noted)
       case Deliver(_, runId, made, from) =>
         cuts.heard(runId, made.attempt, from.toSender)
         cuts.deliver(runId, made).fold(why => reply(Declined(why)), replyWhenDone(_, reply))
-      case Arrived(_, runId, attempt, of) =>
-        reply(cuts.arrived(runId, attempt, of.report, of.reading).fold(Declined, _ => Noted))
+      case Arrived(_, runId, attempt, arrival) =>
+        reply(
+          cuts.arrived(runId, attempt, arrival.report, arrival.reading).fold(Declined, _ => Noted)
+        )
       case AwaitOvertaken(location, runId, executor, known) =>
-        cuts.awaitOvertaken(runId, executor, known).thenAccept(told => reply(OvertakenReply(told)))
+        cuts
+          .awaitOvertaken(runId, executor, known)
+          .thenAccept(attempts => reply(OvertakenReply(attempts)))
         DriverCuts.watch(location)
       case Writer(_, runId) =>
         reply(cuts.writer(runId).fold(Declined, run => WriterReply(run.generation)))
@@ -133,10 +137,10 @@ final private class CutsEndpoint(
 private object CutsEndpoint {
   val Name = "CleancutCoordinator"
 
-  // For all queries: answers take microseconds.
+  // Shared by all queries: answers take microseconds.
   private val MaxThreads = 32
 
-  // Less than an executor waits for an answer, so that it is told what is waited for. Where a
-  // request may take longer, so may the start, and the executor waits for that, too.
+  // Shorter than an executor waits for an answer, so that it receives the reason. If a request may
+  // take longer, the start and the executor's wait may, too.
   private val PatienceMs = 100_000L
 }

@@ -11,20 +11,20 @@ import io.cleancut.format.{FrameName, FramePlace, StoreCut}
 import io.cleancut.protocol.{Ack, Refusal}
 
 /**
- * What executors ask the coordinator. A message travels as bytes, since Spark reads what arrives
+ * Messages of executors to the coordinator. They are sent as bytes, because Spark decodes messages
  * with a class loader that may not know the user's jars.
  *
- * `location` is the query's checkpoint location, `runId` Spark's id of its run.
+ * `location` is the query's checkpoint location, `runId` Spark's ID of its run.
  */
 sealed private[cleancut] trait CutsMessage extends Serializable {
   def location: String
 }
 
-/** What makes its run begin, if nothing of that has been heard of yet. */
+/** A message that starts its run, if the run is unknown. */
 sealed private[cleancut] trait RunMessage extends CutsMessage {
   def runId: String
 
-  /** The epoch of which a task opens something. */
+  /** The epoch in which the task opens a store or shuffle input. */
   def opens: Option[Long] = None
 }
 
@@ -34,11 +34,11 @@ final private[cleancut] case class Start(location: String, runId: String, task: 
   override def opens: Option[Long] = Some(task.version)
 }
 
-/** Which id of a version counts, for reading. Answered by [[AcceptedReply]]. */
+/** Requests the ID of a version that counts, for reading. Answered by [[AcceptedReply]]. */
 final private[cleancut] case class Accepted(location: String, store: StoreId, version: Long)
     extends CutsMessage
 
-/** What made a version, for a task that has to load it. Answered by [[ChainReply]]. */
+/** Requests the frames of a version, for a task that loads it. Answered by [[ChainReply]]. */
 final private[cleancut] case class ChainOf(
     location: String,
     runId: String,
@@ -50,7 +50,7 @@ final private[cleancut] case class ChainOf(
 final private[cleancut] case class Failed(location: String, runId: String, attempt: Long)
     extends CutsMessage
 
-/** What a task attempt has made. Answered by [[DeliverReply]] when all of it is durable. */
+/** The results of a task attempt. Answered by [[DeliverReply]] when all of them are durable. */
 final private[cleancut] case class Deliver(
     location: String,
     runId: String,
@@ -66,10 +66,10 @@ final private[cleancut] case class Announce(
     version: Long
 ) extends RunMessage
 
-/** As whom to write segments. Answered by [[WriterReply]]. */
+/** Requests the identity for writing segments. Answered by [[WriterReply]]. */
 final private[cleancut] case class Writer(location: String, runId: String) extends RunMessage
 
-/** A task attempt has read a channel to its end. Answered by [[Noted]]. */
+/** A task attempt has read a shuffle input to its end. Answered by [[Noted]]. */
 final private[cleancut] case class Arrived(
     location: String,
     runId: String,
@@ -77,7 +77,7 @@ final private[cleancut] case class Arrived(
     arrival: Arrival
 ) extends RunMessage
 
-/** Which attempts of an executor are overtaken, once there are more. See [[OvertakenReply]]. */
+/** Waits for overtaken attempts of an executor that are not in `known`. See [[OvertakenReply]]. */
 final private[cleancut] case class AwaitOvertaken(
     location: String,
     runId: String,
@@ -86,13 +86,13 @@ final private[cleancut] case class AwaitOvertaken(
 ) extends RunMessage
 
 /**
- * Which bases an executor had better have on its disk. Answered by [[BasesReply]], or by [[Noted]]
- * if these are what it knows.
+ * Requests the bases that an executor should have on its disk. Answered by [[BasesReply]], or by
+ * [[Noted]] if they have not changed.
  *
  * @param replicas
- *   how many executors are to have a copy, beside that which works on it
+ *   number of executors with a copy, in addition to the executor that uses it
  * @param known
- *   the mark of the last answer
+ *   mark of the last answer
  */
 final private[cleancut] case class AskBases(
     location: String,
@@ -102,8 +102,8 @@ final private[cleancut] case class AskBases(
 ) extends CutsMessage
 
 /**
- * Who reports, and as bytes what its process has used for the query so far: some forty bytes, where
- * an object of so many numbers would take a kilobyte.
+ * The sender, with the usage of its process for the query as bytes: about forty bytes, while an
+ * object with the same numbers would take a kilobyte.
  */
 final private[cleancut] case class SentBy(executor: String, host: String, usage: Array[Byte]) {
   def toSender: Sender = Sender(executor, host, Usage.parse(usage))
@@ -123,7 +123,7 @@ private[cleancut] case object NoQuery extends CutsReply
 
 final private[cleancut] case class AcceptedReply(id: Option[String]) extends CutsReply
 
-/** None where the version is not that of the last cut of the run. */
+/** None if the version is not that of the last cut of the run. */
 final private[cleancut] case class ChainReply(chain: Option[StoreCut]) extends CutsReply
 
 final private[cleancut] case class StartReply(started: TaskStarted) extends CutsReply
@@ -135,12 +135,14 @@ final private[cleancut] case class BasesReply(bases: Seq[(FrameName, FramePlace)
   def mark: Int = bases.hashCode
 }
 
-/** For each frame; none for one that the driver has no room for, and the executor writes itself. */
+/**
+ * An answer for each frame; None if the driver has no space for it, and the executor must write it.
+ */
 final private[cleancut] case class DeliverReply(acks: Seq[Option[Ack]]) extends CutsReply
 
 final private[cleancut] case class WriterReply(generation: Long) extends CutsReply
 
-/** The answer to what this run of the query may not do. */
+/** The request was refused. */
 final private[cleancut] case class Declined(why: Refusal) extends CutsReply
 
 private[cleancut] object CutsMessages {

@@ -7,8 +7,8 @@ import scala.util.Using
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEnv
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.CutsAtRest
-import org.apache.spark.sql.execution.streaming.state.cleancut.history.{DriverWeather, EpochFeed}
+import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.StoppedQueryCuts
+import org.apache.spark.sql.execution.streaming.state.cleancut.history.{DriverHealth, EpochFeed}
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.RunningQueries
 import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -22,21 +22,21 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore.ObjectStore
 import io.cleancut.protocol.Refusal
 
-/** The queries of this driver, and the endpoint at which their tasks find them. */
+/** The queries of this driver, and the endpoint for their tasks. */
 object DriverCuts extends Logging {
   private[coordination] val queries = new DriverQueries
   private var served = Option.empty[RpcEnv]
 
-  // Tasks are late by tenths of a second; looking so often costs a driver next to nothing.
+  // Tasks are late by tenths of a second; a scan costs a driver almost nothing.
   private val TickMs = 10L
   private lazy val watching = {
     val timer =
       Executors.newSingleThreadScheduledExecutor(DaemonThreads.named("cleancut-barrier"))
-    val look: Runnable = () => queries.look(goesOn)
-    timer.scheduleWithFixedDelay(look, TickMs, TickMs, TimeUnit.MILLISECONDS)
+    val scan: Runnable = () => queries.scan(isMoreToCheck)
+    timer.scheduleWithFixedDelay(scan, TickMs, TickMs, TimeUnit.MILLISECONDS)
   }
 
-  /** Looks for tasks of a query that hold its epoch up, as long as some may. */
+  /** Scans for stragglers of a query, while there may be some. */
   private[cleancut] def watch(location: String): Unit = {
     queries.find(location).foreach(_.watch())
     watching
@@ -47,7 +47,7 @@ object DriverCuts extends Logging {
     queries.find(location).exists(_.isWatched)
 
   // The timer drops a task that throws, so that a fatal error would end the scan for all queries.
-  private def goesOn(cuts: QueryCoordinator): Boolean =
+  private def isMoreToCheck(cuts: QueryCoordinator): Boolean =
     try cuts.tick()
     catch {
       case e: Throwable =>
@@ -58,71 +58,71 @@ object DriverCuts extends Logging {
   /** A run has ended. */
   private[coordination] def ended(runId: String): Unit = queries.ended(runId)
 
-  /** The query's coordinator, where it runs on this driver. */
+  /** The query's coordinator, if it runs on this driver. */
   def of(location: String): Option[QueryCoordinator] = queries.of(location)
 
   /** The coordinator of a run that has begun here. */
   def of(location: String, runId: String): Option[QueryCoordinator] = queries.of(location, runId)
 
   /**
-   * Of a query that runs on this driver its coordinator; of any other one that knows what the store
-   * does, by the settings of a session.
+   * The coordinator of a query that runs on this driver; for another query a coordinator that only
+   * reads the object store, with the settings of a session.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_COORDINATOR_MISSING, nothing there is committed by cuts
+   *   CLEANCUT_COORDINATOR_MISSING if the checkpoint has no cuts
    */
   def within[A](location: String, session: SparkSession)(act: QueryCoordinator => A): A =
     of(location).fold {
       val conf = session.sessionState.newHadoopConf()
-      val atRest = CutsAtRest.of(location, conf)
+      val atRest = StoppedQueryCuts.of(location, conf)
       Using.resource(atRest.getOrElse(throw Errors.coordinatorMissing(location)))(act)
     }(act)
 
-  /** Where a query stands, also one that has ended or not begun. */
+  /** The status of a query, also if it has ended or not begun. */
   def status(location: String, session: SparkSession): CutsStatus =
     within(location, session) { cuts =>
-      val found = cuts.status
-      if (found.run.isDefined) found
-      else found.copy(aligned = queries.find(location).fold(found.aligned)(_.alignedBefore))
+      val current = cuts.status
+      if (current.run.isDefined) current
+      else current.copy(aligned = queries.find(location).fold(current.aligned)(_.alignedBefore))
     }
 
-  /** Where the epochs of a query begin that runs on this driver, or may soon. */
+  /** The starts of epochs of a query that runs on this driver, or may run soon. */
   def starts(location: String): EpochStarts = queries.query(location).starts
 
-  /** How fast the epochs of such a query may follow each other. */
+  /** The pace of epochs of the query. */
   def pace(location: String): EpochPace = queries.query(location).pace
 
-  /** What is done beside them. */
+  /** The background work of the query. */
   def maintenance(location: String): Maintenance = queries.query(location).maintenance
 
-  /** Whether no epoch of a query is under way here. */
+  /** Whether no epoch of a query is in progress here. */
   def isBetween(location: String): Boolean =
     queries.find(location).forall { query =>
       query.cuts.forall(cuts => query.starts.isBehind(cuts.status.committed))
     }
 
-  /** For what a task asks: the coordinator of its run, or the answer. */
+  /** The coordinator of the run in a message, or the answer. */
   private def coordinatorFor(message: CutsMessage): Either[CutsReply, QueryCoordinator] = {
-    val of = message match {
+    val runId = message match {
       case that: RunMessage => Some(that.runId)
       case that: Failed     => Some(that.runId)
       case _: Accepted      => None
       case _: AskBases      => None
     }
-    val found = of.fold(queries.of(message.location))(queries.of(message.location, _))
-    found.toRight {
-      // Whatever a late task asks for, its run is not to begin once more.
+    val coordinator = runId.fold(queries.of(message.location))(queries.of(message.location, _))
+    coordinator.toRight {
+      // A late task must not start its run again.
       def running = queries.find(message.location).flatMap(_.runId)
       def owner = running.map(run => s"run $run of the same driver")
-      val ended = of.filter(RunningQueries.byRun(_).isEmpty)
-      owner.filter(_ => of.isDefined).map(Refusal.Fenced(_)) match {
+      val ended = runId.filter(RunningQueries.byRun(_).isEmpty)
+      owner.filter(_ => runId.isDefined).map(Refusal.Fenced(_)) match {
         case Some(why) => Declined(why)
         case None      => ended.fold[CutsReply](NoQuery)(run => Declined(Refusal.Ended(run)))
       }
     }
   }
 
-  /** What the coordinators of a location run on from now on, in place of the usual. */
+  /** Replaces the runtime of later coordinators at a location. */
   def runOn(location: String)(runtime: ObjectStore => CutsRuntime): Unit =
     queries.query(location).runtime = Some(runtime)
 
@@ -145,8 +145,8 @@ object DriverCuts extends Logging {
     }
   }
 
-  /** That of an act on the checkpoint of a query that does not run, which has a run of its own. */
-  private[cleancut] def beginAct(
+  /** The coordinator of an operation on the checkpoint of a stopped query, as a separate run. */
+  private[cleancut] def beginOperation(
       location: String,
       runId: String,
       archive: CutArchive,
@@ -155,8 +155,8 @@ object DriverCuts extends Logging {
     throw Errors.coordinatorMissing(location)
   }
 
-  /** The act is over. */
-  private[cleancut] def endAct(runId: String): Unit = ended(runId)
+  /** The operation is over. */
+  private[cleancut] def endOperation(runId: String): Unit = ended(runId)
 
   private def usual(location: String, runId: String, archive: CutArchive) = {
     val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive, pace(location)))
@@ -168,11 +168,11 @@ object DriverCuts extends Logging {
 
   private def listen(env: RpcEnv): Unit = synchronized {
     if (!served.exists(_ eq env)) {
-      // Of an application that has ended in this process: its executors' ids are given again.
+      // Listeners of an earlier application in this process: executor IDs are reused.
       queries.clear()
       SparkContext.getActive.foreach { context =>
         context.addSparkListener(StoreHomes.Removals)
-        context.addSparkListener(DriverWeather)
+        context.addSparkListener(DriverHealth)
         CutsUi.askForNotes(of(_).flatMap(_.lastNotes))
         CutsUi.attach(context)
       }

@@ -13,29 +13,29 @@ import org.apache.spark.sql.streaming.StreamingQueryListener._
 import io.cleancut.base.{DaemonThreads, Recent}
 
 /**
- * Has runs that end say so, for whatever reason they do, so that the next one need not reckon with
- * them. One that could not is taken for one that goes on.
+ * Writes the end markers of runs that end for any reason, so that the next run need not wait for
+ * them. A run without an end marker counts as running.
  *
- * What the end of a run writes is written before `stop()` and `awaitTermination()` return, because
- * the user may delete the checkpoint after that. Spark posts the termination event asynchronously,
- * and has no hook that runs earlier, so that the latch on which both methods depend is replaced by
- * one that ends the run first. A temporary checkpoint is deleted by Spark before that: see
- * [[beforeDeletion]]. The listener is for runs whose latch could not be replaced.
+ * The end marker is written before `stop()` and `awaitTermination()` return, because the user may
+ * delete the checkpoint after that. Spark posts the termination event asynchronously, and has no
+ * earlier hook. So the latch of both methods is replaced by a latch that ends the run first. A
+ * temporary checkpoint is deleted by Spark before that, see [[beforeDeletion]]. The listener is for
+ * runs whose latch could not be replaced.
  */
 object EndOfRuns extends Logging {
 
-  /** How long `stop()` waits for a store that does not answer. */
+  /** How long `stop()` waits for an unresponsive object store. */
   private val StopPatienceMs = 10000L
 
-  // The listeners of a session wait for each other, and are not to wait for a store that is away.
+  // The listeners of a session wait for each other, and must not wait for an unavailable store.
   private val ListenerPatienceMs = 2000L
 
-  /** More runs than end at the same time. */
+  /** Largest number of runs that end concurrently. */
   private val MaxEnds = 1024
   private val ends = new Recent[String, Future[Unit]](MaxEnds)
   private lazy val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-ends"))
 
-  /** To be called while the run goes on. */
+  /** Called while the run is active. */
   private[coordination] def watch(runId: String): Unit =
     RunningQueries.byRun(runId).foreach { query =>
       TerminationLatch.replace(query)(() => end(runId, StopPatienceMs))
@@ -50,7 +50,7 @@ object EndOfRuns extends Logging {
     if (Thread.currentThread.isInstanceOf[QueryExecutionThread])
       SparkGate.runOfThread().foreach(end(_, StopPatienceMs))
 
-  /** Waits for the end, also for one that another thread has begun. */
+  /** Waits for the end, also if another thread has begun it. */
   private def end(runId: String, patienceMs: Long): Unit = {
     RunningQueries.unregister(runId)
     try {
@@ -61,7 +61,7 @@ object EndOfRuns extends Logging {
       }
       noted.get(patienceMs, TimeUnit.MILLISECONDS)
     } catch {
-      case NonFatal(e) => logInfo(s"The end of run $runId is not noted: $e")
+      case NonFatal(e) => logInfo(s"The end marker of run $runId was not written: $e")
     }
   }
 
@@ -71,7 +71,7 @@ object EndOfRuns extends Logging {
     override def onQueryTerminated(event: QueryTerminatedEvent): Unit = {
       end(event.runId.toString, ListenerPatienceMs)
       try CutMetrics.end(event.runId.toString)
-      catch { case NonFatal(e) => logInfo(s"Metrics of run ${event.runId} are left: $e") }
+      catch { case NonFatal(e) => logInfo(s"Metrics of run ${event.runId} were not removed: $e") }
     }
   }
 }
@@ -80,9 +80,9 @@ object EndOfRuns extends Logging {
  * The latch that Spark opens when a query has terminated.
  *
  * @param spark
- *   the query's own latch, on which callers may wait already
+ *   Spark's latch, on which callers may already wait
  * @param end
- *   runs before either is opened
+ *   called before either latch is opened
  */
 final private class TerminationLatch(spark: CountDownLatch, end: () => Unit)
     extends CountDownLatch(1) {
@@ -107,7 +107,7 @@ private object TerminationLatch extends Logging {
       if (!spark.isInstanceOf[TerminationLatch]) field.set(query, new TerminationLatch(spark, end))
     } catch {
       case e: ReflectiveOperationException =>
-        logWarning(s"What the end of run ${query.runId} writes may come after stop() returns", e)
+        logWarning(s"The end marker of run ${query.runId} may be written after stop() returns", e)
     }
   }
 }

@@ -21,40 +21,44 @@ import io.cleancut.protocol.OffsetEntry
 /** The epochs of the queries that run on this driver. */
 object EpochSeal {
 
-  /** Numbers between two epochs of a query, which operations have taken or left unused. */
+  /**
+   * Limit of the gap between two epochs of a query, whose numbers operations have used or skipped.
+   */
   private val MaxGap = 1000L
 
-  /** Runs whose published epochs are in memory. */
+  /** Limit of runs whose published epochs are in memory. */
   private val MaxRecords = 100
 
   /**
-   * Runs the tasks of an epoch, keeps the rows of its batch, and seals it.
+   * Runs the tasks of an epoch, persists the rows of its batch, and seals it.
    *
    * @param batch
-   *   what Spark hands to `foreachBatch`
+   *   the argument of `foreachBatch`
    * @return
-   *   the rows that are kept: the batch itself wherever Spark can keep it
+   *   the persisted rows: the batch itself if Spark can persist it
    */
   def run[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
     val rows = compute(batch, epoch)
-    keptBehind(rows)(close(batch, epoch, None))
+    persisted(rows)(close(batch, epoch, None))
   }
 
-  /** The first half of [[run]]: the tasks have run and the rows are kept, and nothing is sealed. */
+  /** The first half of [[run]]: runs the tasks and persists the rows without sealing. */
   def compute[A](batch: Dataset[A], epoch: Long): Dataset[A] = {
     val rows = keepable(batch)
     hold(batch, epoch)
     rows.persist()
-    // Spark caches whole rows, also where a count reads none of their columns.
-    keptBehind(rows)(rows.count())
+    // Spark persists complete rows, even if a count reads none of their columns.
+    persisted(rows)(rows.count())
   }
 
-  /** Says that the epoch is going to be sealed, so that its tasks need not wait for the store. */
+  /**
+   * Declares that the epoch will be sealed, so that its tasks need not wait for the object store.
+   */
   def hold(batch: Dataset[_], epoch: Long): Unit =
     of(batch, epoch).foreach { case (cuts, runId) => cuts.hold(runId, epoch) }
 
-  /** The rows, which are kept unless the step fails. */
-  private def keptBehind[A](rows: Dataset[A])(step: => Any): Dataset[A] = {
+  /** The rows, which stay persisted unless the step fails. */
+  private def persisted[A](rows: Dataset[A])(step: => Any): Dataset[A] = {
     try step
     catch {
       case e: Throwable =>
@@ -65,33 +69,35 @@ object EpochSeal {
   }
 
   /**
-   * The other half.
+   * The second half of [[run]].
    *
    * @param output
-   *   by what the sink knows the rows, if it has written them in between
+   *   the sink's description of the rows, if it has written them in between
    */
   def close(batch: Dataset[_], epoch: Long, output: Option[String]): Unit =
     of(batch, epoch).foreach { case (cuts, runId) => cuts.seal(runId, epoch, output) }
 
-  /** What an earlier run gave to [[close]], if it has sealed the epoch. */
+  /** The argument of [[close]] in an earlier run, if it has sealed the epoch. */
   def sealedOutput(batch: Dataset[_], epoch: Long): Option[String] =
     of(batch, epoch).flatMap { case (cuts, runId) => cuts.sealedOutput(runId, epoch) }
 
-  /** Finishes the epoch from the seal of an earlier run, if there is one; its rows are dropped. */
+  /**
+   * Finishes the epoch from the seal of an earlier run, if there is one; its rows are discarded.
+   */
   def finish(batch: Dataset[_], epoch: Long): Boolean =
     of(batch, epoch).exists { case (cuts, runId) => cuts.finish(runId, epoch) } && {
-      // The tasks take the sealed versions over, and Spark learns of versions from its tasks alone.
+      // The tasks take over the sealed versions, and Spark receives versions only from its tasks.
       batch.count()
       true
     }
 
-  /** The epochs that the sinks of the query have published before this one, and that count. */
+  /** The published epochs of the query's sinks before this epoch that count. */
   def sinks(batch: Dataset[_], epoch: Long): SinkEpochs = of(batch, epoch) match {
     case Some((cuts, runId)) => cuts.sinks(runId, epoch)
     case None                => recorded(running(batch, epoch), epoch)
   }
 
-  /** Sinks, by the keys of their ledgers, have published the epoch. */
+  /** Records that sinks, by the keys of their ledgers, have published the epoch. */
   def published(batch: Dataset[_], epoch: Long, sinks: Set[String]): Unit =
     of(batch, epoch) match {
       case Some((cuts, runId)) => cuts.published(runId, epoch, sinks)
@@ -107,12 +113,12 @@ object EpochSeal {
 
   private def recorded(query: StreamExecution, epoch: Long): SinkEpochs = {
     val known = records.synchronized(Option(records.get(query.runId)))
-    known.orElse(recordsOf(query).sinks()).fold(SinkEpochs.Empty) { of =>
-      of.sinks.after(operations(query, Math.max(of.until + 1, epoch - MaxGap) until epoch))
+    known.orElse(recordsOf(query).sinks()).fold(SinkEpochs.Empty) { record =>
+      record.sinks.after(operations(query, Math.max(record.until + 1, epoch - MaxGap) until epoch))
     }
   }
 
-  /** The checkpoints of the query that its checkpoint continues. */
+  /** The checkpoints that the query's checkpoint continues. */
   def lineage(batch: Dataset[_], epoch: Long): Lineage = of(batch, epoch) match {
     case Some((cuts, _)) => cuts.lineage
     case None            =>
@@ -130,7 +136,7 @@ object EpochSeal {
     new RootRecords(checkpoint, CheckpointFileManager.create(checkpoint, conf))
   }
 
-  /** The query of a batch, and when Spark chose the input of the epoch. */
+  /** The query of a batch, and the time at which Spark selected the input of the epoch. */
   def planned(batch: Dataset[_], epoch: Long): (StreamExecution, Long) = {
     val query = running(batch, epoch)
     val entry = query.offsetLog.offsetSeqMetadataForBatchId(epoch)
@@ -138,16 +144,16 @@ object EpochSeal {
   }
 
   /**
-   * The operations on the checkpoint that have taken numbers between two epochs, also such as were
-   * not done, and the epochs whose result each has.
+   * The operations on the checkpoint whose numbers are between two epochs, including incomplete
+   * ones, with the epochs whose state they have.
    */
   def operations(batch: Dataset[_], after: Long, epoch: Long): Seq[(Long, Long)] = {
-    // Spark keeps entries of 100 epochs; mostly there is no number in between.
+    // Spark retains entries of 100 epochs; usually there is no number in between.
     val first = Math.max(Math.max(after + 1, epoch - MaxGap), 0L)
     operations(running(batch, epoch), first until epoch)
   }
 
-  /** Those that have taken numbers of a query, by its offset log. */
+  /** The operations among the given epochs of a query, by its offset log. */
   def operations(query: StreamExecution, numbers: Seq[Long]): Seq[(Long, Long)] = for {
     number <- numbers
     entry <- query.offsetLog.offsetSeqMetadataForBatchId(number)
@@ -158,7 +164,7 @@ object EpochSeal {
   private def running(batch: Dataset[_], epoch: Long): StreamExecution =
     queryOf(batch).getOrElse(throw Errors.sealBatchInvalid(epoch))
 
-  /** None where each commit of a store is durable when it returns. */
+  /** None if each commit of a store is durable when it returns. */
   private def of(batch: Dataset[_], epoch: Long): Option[(QueryCoordinator, String)] = {
     val query = running(batch, epoch)
     val runId = query.runId.toString
@@ -166,15 +172,16 @@ object EpochSeal {
   }
 
   /**
-   * The same rows in the same partitions, in a form that Spark can keep.
+   * The same rows in the same partitions, in a form that Spark can persist.
    *
-   * The batch of an aggregation that Spark sorts promises an order by columns that it does not
-   * have. Spark keeps such rows, and then fails to read them with `key not found`. To join
-   * partitions, of which none are joined here, makes it forget the order.
+   * The batch of an aggregation that Spark sorts declares an ordering by columns that it does not
+   * have. Spark persists such rows, and then fails to read them with `key not found`. Coalescing to
+   * the same number of partitions removes the ordering.
    */
   private def keepable[A](batch: Dataset[A]): Dataset[A] = batch match {
     case rows: ClassicDataset[A] =>
-      // Planned apart: the batch's own plan has to be made behind `persist`, to find what is kept.
+      // Planned separately: the batch's plan must be created after `persist`, to use the persisted
+      // rows.
       val planned = rows.sparkSession.sessionState.executePlan(rows.queryExecution.analyzed)
       val plan = planned.optimizedPlan
       val ordering = AttributeSet(plan.outputOrdering.flatMap(_.references))

@@ -14,7 +14,7 @@ import io.cleancut.protocol.{Ack, Refusal}
 import io.cleancut.format.{FrameName, PlacedFrame, SegmentIdentity}
 import io.cleancut.format.cut.SealedFrame
 
-/** A frame that an executor has made: so small that it goes to the driver, or durable. */
+/** A frame of an executor: a small frame that is sent to the driver, or a durable one. */
 sealed private[cleancut] trait MadeFrame
 
 private[cleancut] object MadeFrame {
@@ -22,7 +22,7 @@ private[cleancut] object MadeFrame {
   final case class Placed(frame: PlacedFrame) extends MadeFrame
 }
 
-/** How the frames of one run come from this process into segments, and to the coordinator. */
+/** Delivers the frames of one run in this process to segments and to the coordinator. */
 final private[cleancut] class FrameDelivery(
     val checkpoint: String,
     val runId: String,
@@ -33,43 +33,43 @@ final private[cleancut] class FrameDelivery(
   import GroupedFrame.{errorOf, here}
 
   /**
-   * Tells what an attempt has made. Returns when all of it is durable, and the coordinator has
-   * taken it.
+   * Reports the results of an attempt. Returns when all of them are durable, and the coordinator
+   * has accepted them.
    */
   def deliver(attempt: Long, made: Seq[MadeFrame], arrivals: Seq[Arrival]): Unit = {
     val small = made.collect { case MadeFrame.Small(frame) => frame }
     val placed = made.collect { case MadeFrame.Placed(frame) => frame }
     val all = Delivery(attempt, small, placed, arrivals, FrameDelivery.rowsRead())
-    val acks = tell(all)
+    val acks = send(all)
     all.names.zip(acks).foreach { case (name, ack) => ack.foreach(check(_, name)) }
-    // There was no room for these.
+    // The driver had no space for these frames.
     val full = small.zip(acks).collect { case (frame, None) => frame }
-    if (full.nonEmpty) deliver(attempt, full.map(of => MadeFrame.Placed(pack(of))), Nil)
+    if (full.nonEmpty) deliver(attempt, full.map(frame => MadeFrame.Placed(pack(frame))), Nil)
   }
 
-  /** Writes it with others of this process; returns when it is durable. */
+  /** Writes it with other frames of this process; returns when it is durable. */
   def pack(frame: SealedFrame): PlacedFrame =
     try packer.submit(identity(frame.name), frame).get()
     catch { case e: ExecutionException => throw e.getCause }
 
-  /** A segment was written beside the packer, of so many bytes. */
+  /** A segment of this size was written without the packer. */
   def wrote(frame: PlacedFrame, bytes: Long): Unit = packer.wrote(frame, bytes)
 
-  def identity(of: FrameName): SegmentIdentity =
+  def identity(name: FrameName): SegmentIdentity =
     ask(Writer(checkpoint, runId)) match {
       case WriterReply(generation) =>
-        SegmentIdentity(of.version.number - 1, here.executor, runId, generation)
-      case other => throw refused(other, of)
+        SegmentIdentity(name.version.number - 1, here.executor, runId, generation)
+      case other => throw refused(other, name)
     }
 
-  /** A base may be on its way for longer than a sweep reckons with. */
+  /** Announces a base, whose upload may take longer than the garbage collector's margin. */
   def announce(base: FrameName, segment: String): Unit =
     ask(Announce(checkpoint, runId, segment, base.version.number)) match {
       case Noted => ()
       case other => throw refused(other, base)
     }
 
-  private def tell(made: Delivery): Seq[Option[Ack]] =
+  private def send(made: Delivery): Seq[Option[Ack]] =
     ask(Deliver(checkpoint, runId, made, sentBy())) match {
       case DeliverReply(acks) => acks
       case other              => throw refused(other, made.names.head)
@@ -85,7 +85,7 @@ final private[cleancut] class FrameDelivery(
     errorOf(reply, checkpoint, name.version.number - 1, name.toString)
 
   private def sentBy(): SentBy = {
-    // The coordinator sees by itself what its own process asks for.
+    // The coordinator counts the requests of its own process.
     val isDriver = here.executor == Place.Driver
     val requests = if (isDriver) RequestCounts.Zero else root.counts
     val at = here
@@ -98,10 +98,10 @@ final private[cleancut] class FrameDelivery(
 
 private object FrameDelivery {
 
-  /** By the task of this thread so far; None outside of one. */
+  /** Rows read by the task of this thread so far; None outside a task. */
   def rowsRead(): Option[Long] = Option(TaskContext.get()).map { task =>
     val metrics = task.taskMetrics()
-    // Spark does so with each heartbeat, and when the task is over.
+    // Spark does the same at each heartbeat, and at the end of the task.
     metrics.mergeShuffleReadMetrics()
     val shuffled = metrics.shuffleReadMetrics.recordsRead
     if (shuffled > 0) shuffled else metrics.inputMetrics.recordsRead

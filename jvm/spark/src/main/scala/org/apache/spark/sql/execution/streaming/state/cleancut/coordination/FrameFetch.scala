@@ -21,13 +21,15 @@ import io.cleancut.format.{FrameKind, FramePlace}
 import io.cleancut.format.frame.{LoadPhase, LoadWatch}
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
-/** Reads frames of one store from segments, small ones ahead of time. Thread-safe. */
+/** Reads frames of one store from segments, with prefetching of small ones. Thread-safe. */
 final private[coordination] class FrameFetch(root: ObjectStore, runId: String) {
   import FrameFetch._
 
   private val fetched = new ConcurrentHashMap[(StateVersion, FrameKind), Fetching]
 
-  /** What is at hand as a whole is compared with the cut before anything is made of it. */
+  /**
+   * Input of a frame. A completely fetched frame is compared with the checksum in the cut first.
+   */
   def input(
       version: StateVersion,
       kind: FrameKind,
@@ -45,14 +47,14 @@ final private[coordination] class FrameFetch(root: ObjectStore, runId: String) {
       new ByteArrayInputStream(bytes)
     }
 
-  /** The next piece comes while one is decoded. */
+  /** Fetches the next piece while one is decoded. */
   private def inPieces(place: FramePlace): InputStream =
     input(place, ahead = Some((threads, PiecesAhead)))
 
   private def whole(place: FramePlace): Array[Byte] =
     Using.resource(input(place, ahead = None))(_.readAllBytes())
 
-  /** Other stores of this process have frames beside these. */
+  /** Segment parts are shared, because other stores of this process have adjacent frames. */
   private def shared(place: FramePlace): Array[Byte] =
     SegmentPieces.shared.range(root, runId, place).getOrElse(whole(place))
 
@@ -60,8 +62,8 @@ final private[coordination] class FrameFetch(root: ObjectStore, runId: String) {
     new RangeInput(root, ObjectKey(place.segment), place.offset, place.length, PieceBytes, ahead)
 
   /**
-   * Begins to read the small frames of a chain, several at once, and those that lie one after the
-   * other together; large ones are read when due.
+   * Begins to fetch the small frames of a chain concurrently, with one request for adjacent frames;
+   * large frames are fetched when they are due.
    */
   def fetchAhead(chain: Seq[(FrameKind, StateVersion, FramePlace)]): Unit = {
     fetched.clear()
@@ -74,8 +76,9 @@ final private[coordination] class FrameFetch(root: ObjectStore, runId: String) {
         val ahead = CompletableFuture.supplyAsync[Array[Byte]](() => shared(range), threads)
         near.foreach { place =>
           val at = (place.offset - from).toInt
-          val own = ahead.thenApply[Array[Byte]](Arrays.copyOfRange(_, at, at + place.length.toInt))
-          fetched.put(names(place), own)
+          val part =
+            ahead.thenApply[Array[Byte]](Arrays.copyOfRange(_, at, at + place.length.toInt))
+          fetched.put(names(place), part)
         }
       }
     }
@@ -89,12 +92,12 @@ private[coordination] object FrameFetch {
   private val PiecesAhead = 1
   private val MaxAheadBytes = 1L << 20
 
-  /** Reads at once in one process, while stores are loaded. */
+  /** Concurrent reads of one process while stores are loaded. */
   private val Readers = 8
   val threads: Executor =
     Executors.newFixedThreadPool(Readers, DaemonThreads.named("cleancut-restore"))
 
-  /** Runs what waits for the network, as that phase of a load. */
+  /** Runs a network wait, and adds its time to that phase of the load. */
   def downloading[A](watch: LoadWatch)(body: => A): A = {
     val phase = watch.enter(LoadPhase.Download)
     try body

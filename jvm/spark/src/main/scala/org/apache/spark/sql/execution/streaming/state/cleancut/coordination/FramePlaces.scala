@@ -10,10 +10,10 @@ import io.cleancut.format.{CutLayout, FrameKind, FramePlace, StoreCut}
 import io.cleancut.format.frame.LoadWatch
 
 /**
- * Where the frames of one store are, by the cuts of its query. Thread-safe.
+ * The locations of one store's frames, from the cuts of its query. Thread-safe.
  *
  * @param savepoint
- *   to which all that is read belongs, if it is read from outside of the query
+ *   savepoint of all reads, if the reader is not the query
  */
 final private[coordination] class FramePlaces(
     store: StoreId,
@@ -24,7 +24,7 @@ final private[coordination] class FramePlaces(
     clock: Clock
 ) {
   private val places = new ConcurrentHashMap[(StateVersion, FrameKind), FramePlace]
-  // What a seal names of a version that has no cut yet.
+  // The frames of a sealed version that has no cut yet.
   @volatile private var sealedAs = Option.empty[StoreCut]
 
   def find(version: StateVersion, kind: FrameKind): Option[FramePlace] =
@@ -38,10 +38,10 @@ final private[coordination] class FramePlaces(
   def add(frames: Seq[(FrameKind, StateVersion, FramePlace)]): Unit =
     frames.foreach { case (kind, version, place) => add(version, kind, place) }
 
-  /** The seal of an earlier run names the version that is opened. */
+  /** The seal of an earlier run has the version that is opened. */
   def takeOver(chain: Option[StoreCut]): Unit = sealedAs = chain
 
-  /** The object of a frame and the offset in it, for messages. */
+  /** The object of a frame and its offset, for messages. */
   def path(version: StateVersion, kind: FrameKind): String = {
     val path = find(version, kind).fold(CutLayout.segmentsOf(version.number - 1)) { place =>
       s"${place.segment} at ${place.offset}"
@@ -50,8 +50,8 @@ final private[coordination] class FramePlaces(
   }
 
   /**
-   * The chains of the versions from `first` to `last` that have cuts; None for one that its cut
-   * does not name. Their places are known from now on.
+   * The chains of the versions from `first` to `last` that have cuts; None if the cut does not have
+   * the store. Adds their locations.
    */
   def list(first: Long, last: Long, watch: LoadWatch): Seq[Option[StoreCut]] = {
     val known = archive.bytesRead
@@ -63,7 +63,7 @@ final private[coordination] class FramePlaces(
     chains
   }
 
-  /** What made a version, as its cut says; None if there is no cut of it. */
+  /** The frames of a version by its cut; None if it has no cut. */
   private def made(version: Long): Option[Option[StoreCut]] =
     savepoint match {
       case Some(name) =>
@@ -74,7 +74,7 @@ final private[coordination] class FramePlaces(
           .orElse(CutCache.read(archive, runId, version - 1).map(_.of(store)))
     }
 
-  /** The driver of a run knows its last cut, so that no task of it need read that. */
+  /** The driver of a run has its last cut in memory, so that its tasks need not read it. */
   private def askDriver(version: Long): Option[StoreCut] =
     if (TaskContext.get() == null || runId.isEmpty) None
     else

@@ -28,17 +28,17 @@ import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 import io.cleancut.protocol.StoreListing
 
 /**
- * The frames of one store in the segments of its query, where the cuts say that they are. Versions
- * from before the first cut lie in files of the store's own, and are read there.
+ * The frames of one store in the segments of its query, as referenced by the cuts. Versions before
+ * the first cut are in per-store files.
  *
  * @param checkpoint
- *   the query's checkpoint location, as its driver knows it
+ *   the query's checkpoint location, as on its driver
  * @param root
- *   what all names are below, `<checkpointLocation>/cleancut`
+ *   location of all names, `<checkpointLocation>/cleancut`
  * @param localCacheBytes
- *   how much of the local disk the bases take that are kept there, those of all stores together
+ *   size of the local cache of bases, for all stores together
  * @param standbyReplicas
- *   how many executors have a copy of each base, beside that which works on it
+ *   number of executors with a copy of each base, in addition to the executor that uses it
  */
 final private[cleancut] class GroupedFiles(
     store: StoreId,
@@ -88,7 +88,7 @@ final private[cleancut] class GroupedFiles(
   override def accepted(version: Long, id: Option[String]): Option[String] =
     id.orElse(opening.accepted(version))
 
-  /** Where a frame lies that no cut of this store names. */
+  /** Adds the location of a frame that no cut of this store references. */
   def place(version: StateVersion, kind: FrameKind, at: FramePlace): Unit =
     places.add(version, kind, at)
 
@@ -100,8 +100,8 @@ final private[cleancut] class GroupedFiles(
       fetch.fetchAhead(chains.last.toSeq.flatMap(_.frames))
       val frames = chains.flatten.flatMap(_.frames)
       def of(kind: FrameKind) = frames.collect { case (`kind`, version, _) => version }.toSet
-      val own = StoreListing(of(FrameKind.Base), of(FrameKind.Delta))
-      if (chains.size == last - from + 1) own else own.and(before.list(first, last))
+      val inCuts = StoreListing(of(FrameKind.Base), of(FrameKind.Delta))
+      if (chains.size == last - from + 1) inCuts else inCuts.and(before.list(first, last))
     }
   }
 
@@ -119,7 +119,7 @@ final private[cleancut] class GroupedFiles(
       bases.copyOf(root.location, name, localCacheBytes)
     )
 
-  /** Not of what lies on a local disk anyway. */
+  /** No cache for checkpoints on a local disk. */
   private def keepsBases: Boolean = !isLocal && localCacheBytes > 0
 
   private def isLocal: Boolean = root.location.startsWith("file:")
@@ -167,7 +167,7 @@ final private[cleancut] class GroupedFiles(
     }
   }
 
-  /** On a local disk a frame is read in its place; from farther off it comes as a whole. */
+  /** On a local disk a frame is read in place; a remote frame is fetched completely. */
   private def bytesOf(name: FrameName, place: FramePlace): FrameBytes =
     if (isLocal) new RangeBytes(root, ObjectKey(place.segment), place.offset, place.length)
     else bases.open(root, name, place, FrameFetch.threads, localCacheBytes)
@@ -188,10 +188,10 @@ final private[cleancut] class GroupedFiles(
     other
   }
 
-  /** The driver sweeps the segments. */
+  /** The driver deletes segments. */
   override def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean = true
 
-  /** The driver marks the root. */
+  /** The driver writes the format marker. */
   override def markRoot(): Unit = before.makeSparkDirectory()
 
   override def checkRoot(): Unit = ()
@@ -202,7 +202,7 @@ final private[cleancut] class GroupedFiles(
     store.partition,
     store.name,
     version.number,
-    "these are not the bytes that the cut names"
+    "the bytes do not match the cut"
   )
 
   private def missing(version: StateVersion, cause: FileNotFoundException) = Errors.frameMissing(
@@ -217,12 +217,10 @@ final private[cleancut] class GroupedFiles(
 
 private[cleancut] object GroupedFiles {
 
-  /**
-   * The savepoint to which all that is read belongs, for who looks at a checkpoint from outside.
-   */
+  /** The savepoint of all reads, for readers of a checkpoint outside its query. */
   val SavepointKey = "cleancut.offline.savepoint"
 
-  /** Whether who has a store open is an act on the checkpoint, and not the query. */
+  /** Whether an offline operation has the store open, and not the query. */
   val ActKey = "cleancut.offline.act"
 
   private val bases = new LocalBases(() => LocalDirectory.get)

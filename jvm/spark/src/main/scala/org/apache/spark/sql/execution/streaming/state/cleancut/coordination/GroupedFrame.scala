@@ -18,16 +18,16 @@ import io.cleancut.objectstore.{ObjectKey, ObjectStore, PartSender, WriterToken}
 import io.cleancut.protocol.Refusal
 
 /**
- * A frame on its way into a segment. By its size when it is complete it goes to the driver, goes
- * with others of this process into one object, or has been written to an object of its own
- * meanwhile, so that no more of it than a part is ever in memory. [[commit]] returns when it is
- * durable and the coordinator has taken it; of the deltas of one task, the last one's does, for all
- * of them ([[OperatorTask]]).
+ * A frame that is written to a segment. Depending on its size, it is sent to the driver, written to
+ * one object with other frames of this process, or written to a separate object while it is
+ * created, so that at most one part is in memory. [[commit]] returns when it is durable and the
+ * coordinator has accepted it. For the deltas of one task, the last commit returns then, for all of
+ * them ([[OperatorTask]]).
  *
  * @param ofTask
- *   in which it is made, if it is a delta
+ *   task that creates it, if it is a delta
  * @param copyHere
- *   of a base that whoever opens the store here next is spared from fetching
+ *   copy of a base in the local cache, which saves the next reader on this executor a fetch
  */
 final private[cleancut] class GroupedFrame(
     name: FrameName,
@@ -39,13 +39,13 @@ final private[cleancut] class GroupedFrame(
   import GroupedFrame._
   import delivery.{clock, root}
 
-  // A base is made when its version is there.
+  // A base is written after its version.
   private val task = if (name.kind == FrameKind.Delta) ofTask else None
   private var isBegun = task.isDefined
   task.foreach(_.begin())
 
   private val buffer = new ByteArrayOutputStream(InitialBytes)
-  private var own = Option.empty[OwnSegment]
+  private var separate = Option.empty[OwnSegment]
   private var announcedNs = 0L
 
   override def write(byte: Int): Unit = {
@@ -66,8 +66,8 @@ final private[cleancut] class GroupedFrame(
 
   override def commit(): Unit = {
     isBegun = false
-    // A smaller base is read as a whole.
-    val isKept = own.isDefined || buffer.size >= FrameFiles.minOpenedBytes
+    // A smaller base is read completely.
+    val isKept = separate.isDefined || buffer.size >= FrameFiles.minOpenedBytes
     if (isKept) copyHere.foreach(_.write(buffer.toByteArray))
     try {
       task match {
@@ -84,16 +84,16 @@ final private[cleancut] class GroupedFrame(
 
   override def cancel(): Unit = {
     copyHere.foreach(_.drop())
-    own.foreach(_.abort())
+    separate.foreach(_.abort())
     if (isBegun) {
       isBegun = false
       task.foreach(_.cancel())
     }
   }
 
-  private def isSmall = own.isEmpty && buffer.size <= MaxSmallBytes
+  private def isSmall = separate.isEmpty && buffer.size <= MaxSmallBytes
 
-  private def made(): MadeFrame = own match {
+  private def made(): MadeFrame = separate match {
     case Some(segment)   => MadeFrame.Placed(finish(segment))
     case None if isSmall => MadeFrame.Small(whole)
     case None            => MadeFrame.Placed(delivery.pack(whole))
@@ -102,7 +102,7 @@ final private[cleancut] class GroupedFrame(
   private def whole = SealedFrame(name, attempt, buffer.toByteArray)
 
   private def spillIfFull(): Unit = if (buffer.size == PartBytes) {
-    val segment = own.getOrElse(begin())
+    val segment = separate.getOrElse(begin())
     val bytes = buffer.toByteArray
     segment.write(bytes)
     copyHere.foreach(_.write(bytes))
@@ -112,12 +112,12 @@ final private[cleancut] class GroupedFrame(
 
   private def begin(): OwnSegment = {
     val id = StateVersion.newId(clock)
-    val of = delivery.identity(name)
-    val segment = new Segment(CutLayout.segment(of.epoch, of.writer, id), of)
+    val identity = delivery.identity(name)
+    val segment = new Segment(CutLayout.segment(identity.epoch, identity.writer, id), identity)
     announce(segment.name)
     val upload = root.upload(ObjectKey(segment.name), PartBytes, WriterToken.fresh(clock))
     val begun = new OwnSegment(segment, new PartSender(upload), PartBytes)
-    own = Some(begun)
+    separate = Some(begun)
     begun
   }
 
@@ -137,29 +137,29 @@ final private[cleancut] class GroupedFrame(
 private[cleancut] object GroupedFrame {
   private val InitialBytes = 4 << 10
 
-  /** The driver takes frames up to this size; some thousands of them are what it may hold. */
+  /** Largest frame that is sent to the driver, which may hold some thousands of them. */
   private val MaxSmallBytes = 32 << 10
 
   private val PartBytes = 8 << 20
 
-  /** How often a writer says that it goes on; see [[BaseLedger.PatienceNs]]. */
+  /** Interval at which a writer repeats its announcement; see [[BaseLedger.PatienceNs]]. */
   private val RenewalNs = TimeUnit.MINUTES.toNanos(1)
 
   private val packers = new HeldValues[(String, String), SegmentPacker](recent = 0)
 
-  /** One for all stores of a run in this process, which hold it. */
+  /** One packer for all stores of a run in this process, which hold it. */
   def packerOf(root: ObjectStore, runId: String, clock: Clock): SegmentPacker =
     packers((root.location, runId))(new SegmentPacker(root, here.executor, clock))
 
-  /** The process that this runs in. */
+  /** The location of this process. */
   def here: Place =
     Place(Option(SparkEnv.get).fold("executor")(_.executorId), Utils.localHostName())
 
   /**
-   * What a task ends with that got another answer than it asked for.
+   * The error of a task that received an unexpected answer.
    *
    * @param what
-   *   it asked for
+   *   the request
    */
   def errorOf(
       reply: CutsReply,

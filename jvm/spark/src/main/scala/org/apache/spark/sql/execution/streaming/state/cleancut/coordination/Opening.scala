@@ -12,7 +12,7 @@ import io.cleancut.error.Errors
 import io.cleancut.format.cut.SealedFrame
 
 /**
- * What the driver answers when a store is opened. Without state.
+ * Opens a store at the driver. Without state.
  *
  * @param isOfOperation
  *   whether an offline operation opens the store, and not its query
@@ -34,7 +34,7 @@ final private[coordination] class Opening(
         throw Errors.inFlightNotConsumed(checkpoint, version - 1, opened.unread)
       case Right(opened)        => opened
       case Left(_) if isOfBatch => Opened(accepted(version), needsBase = false)
-      // The driver would commit without a cut, and would not even know that there are some.
+      // The driver would commit without a cut, and would not notice that cuts exist.
       case Left(NoQuery) if !SharedStores.isInBucket(new Path(checkpoint)) =>
         val reason = s"it has cuts, or ${Keys.Cuts.name} is true"
         throw Errors.cutsRequired(checkpoint, reason, "Spark's commit log is not kept by Cleancut")
@@ -43,9 +43,10 @@ final private[coordination] class Opening(
     }
   }
 
-  /** The id of the version that counts, for reading. */
+  /** The ID of the version that counts, for reading. */
   def accepted(version: Long): Option[String] = {
-    // A task of a query that reads a store opens it for writing behind that; one of an act may not.
+    // A query task that reads a store opens it for writing afterwards; an offline operation need
+    // not.
     val opens = runId.nonEmpty && !isOfOperation
     val known = if (opens) ofTask.flatMap(_.opened(startAt(version)).toOption) else None
     if (version == 0L) None
@@ -59,9 +60,9 @@ final private[coordination] class Opening(
   }
 
   /**
-   * Whether this is no task of the run in whose name it asks, whose jobs have its name. Up to Spark
-   * 4.2 the reader of state opens a store for writing, in a run that it makes up, only to name the
-   * family that it then reads; 4.3 opens it for reading. What it would commit, the driver refuses.
+   * Whether this is not a task of the given run, whose jobs have its ID. Up to Spark 4.2 the state
+   * reader opens a store for writing, in an artificial run, only to register the family that it
+   * reads; 4.3 opens it for reading. The driver refuses its commits.
    */
   private def isOfBatch: Boolean = !isOfOperation &&
     Option(TaskContext.get()).exists(_.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID) != runId)
@@ -72,13 +73,13 @@ final private[coordination] class Opening(
   def ofTask: Option[OperatorTask] =
     OperatorTask.current(checkpoint, runId, store.operator, requestTimeoutMs)
 
-  /** What is opened outside of a task. */
+  /** Opens a store outside a task. */
   private def started(start: TaskStart): Either[CutsReply, Opened] =
     OperatorTask.ask(checkpoint, runId, start, requestTimeoutMs) match {
-      case StartReply(found) => Right(found.stores(store))
-      case other             => Left(other)
+      case StartReply(started) => Right(started.stores(store))
+      case other               => Left(other)
     }
 
-  /** Of the task that this thread runs; maintenance is none. */
+  /** The attempt of this thread's task; maintenance has none. */
   def attempt: Long = Option(TaskContext.get()).fold(SealedFrame.Maintenance)(_.taskAttemptId())
 }

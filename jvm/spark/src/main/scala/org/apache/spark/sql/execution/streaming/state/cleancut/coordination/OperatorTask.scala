@@ -11,15 +11,15 @@ import io.cleancut.coordinator.state.{Arrival, Opened, TaskStart, TaskStarted}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}
 
 /**
- * What one task attempt and the coordinator have to tell each other about one operator: one message
- * when the attempt begins, and one when the last of the operator's stores is committed. A join has
- * four stores, which it opens and commits one after the other: each large frame is on its way while
- * the next is made, and the last commit waits for all of them.
+ * The messages between one task attempt and the coordinator about one operator: one when the
+ * attempt begins, and one when the last of the operator's stores is committed. A join opens and
+ * commits four stores one after the other: each large frame is uploaded while the next is created,
+ * and the last commit waits for all of them.
  *
- * For one thread at a time but for what is on its way.
+ * For one thread at a time, except for uploads.
  *
  * @param isOver
- *   called when the attempt has told all
+ *   called when the attempt has sent everything
  */
 final private[cleancut] class OperatorTask(
     ask: TaskStart => CutsReply,
@@ -33,42 +33,43 @@ final private[cleancut] class OperatorTask(
   private var made = List.empty[CompletableFuture[MadeFrame]]
 
   /**
-   * Begins to read a channel; `all` are those that the task reads. Else the coordinator's answer.
+   * Begins to read a shuffle input; `all` are the inputs of the task. Left is the coordinator's
+   * answer.
    */
-  def channel(of: ChannelTask, all: Seq[ChannelTask]): Either[CutsReply, ChannelOpened] =
-    channels.remove(of.channel).map(Right(_)).getOrElse {
-      val StoreId(operator, partition, _) = of.channel
-      told(TaskStart(of.attempt, operator, partition, of.epoch, channels = all))
-        .map(_ => channels.remove(of.channel).get)
+  def channel(input: ChannelTask, all: Seq[ChannelTask]): Either[CutsReply, ChannelOpened] =
+    channels.remove(input.channel).map(Right(_)).getOrElse {
+      val StoreId(operator, partition, _) = input.channel
+      register(TaskStart(input.attempt, operator, partition, input.epoch, channels = all))
+        .map(_ => channels.remove(input.channel).get)
     }
 
   /** Opens a store for writing at a version. */
   def open(start: TaskStart): Either[CutsReply, Opened] = {
     val key = (start.stores.head, start.version)
-    opened(start).map { found =>
-      // Who opens it again says so again.
+    opened(start).map { result =>
+      // A store that is opened again is announced again.
       stores -= key
-      found
+      result
     }
   }
 
-  /** What it goes on from, without opening it yet. */
+  /** The version to continue from, without opening the store yet. */
   def opened(start: TaskStart): Either[CutsReply, Opened] = {
     val key = (start.stores.head, start.version)
-    stores.get(key).map(Right(_)).getOrElse(told(start).map(_ => stores(key)))
+    stores.get(key).map(Right(_)).getOrElse(register(start).map(_ => stores(key)))
   }
 
-  private def told(start: TaskStart): Either[CutsReply, TaskStarted] =
+  private def register(start: TaskStart): Either[CutsReply, TaskStarted] =
     ask(start) match {
       case StartReply(started) =>
         begun()
-        started.stores.foreach { case (store, of) => stores((store, start.version)) = of }
+        started.stores.foreach { case (store, answer) => stores((store, start.version)) = answer }
         channels ++= started.channels
         Right(started)
       case other => Left(other)
     }
 
-  /** A channel has been read to its end, which is told with the frames. */
+  /** A shuffle input has been read to its end; reported with the frames. */
   def arrived(arrival: Arrival): Unit = synchronized {
     arrivals ::= arrival
   }
@@ -79,19 +80,19 @@ final private[cleancut] class OperatorTask(
   }
 
   /**
-   * A store has its frame. Returns when all that the task has made is delivered, if this is the
-   * last of its stores; else at once.
+   * A store has its frame. If it is the last store, returns when all results of the task are
+   * delivered; otherwise immediately.
    *
    * @param isSmall
-   *   whether the frame is there without doing anything for it
+   *   whether the frame is in memory
    */
   def commit(isSmall: Boolean, make: () => MadeFrame)(
       deliver: (Seq[MadeFrame], Seq[Arrival]) => Unit
   ): Unit =
     if (isLast()) {
       isOver()
-      val own = make()
-      deliver(awaited() :+ own, synchronized(arrivals.reverse))
+      val frame = make()
+      deliver(awaited() :+ frame, synchronized(arrivals.reverse))
     } else {
       val making =
         if (isSmall) CompletableFuture.completedFuture(make())
@@ -105,7 +106,7 @@ final private[cleancut] class OperatorTask(
     ()
   }
 
-  /** A store is done; whether no other one is open. */
+  /** A store is done; returns whether no other one is open. */
   private def isLast(): Boolean = synchronized {
     open -= 1
     open == 0
@@ -119,10 +120,10 @@ final private[cleancut] class OperatorTask(
 private[cleancut] object OperatorTask {
   private val tasks = new ConcurrentHashMap[(Long, Long), OperatorTask]
 
-  // Each waits for a segment; as many as tasks have frames on their way.
+  // Each waits for a segment; as many as tasks with frames in progress.
   private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-send"))
 
-  /** That of the task that this thread runs, for an operator; None outside of a task. */
+  /** The operator task of this thread's task; None outside a task. */
   def current(
       checkpoint: String,
       runId: String,
@@ -138,7 +139,7 @@ private[cleancut] object OperatorTask {
           tasks.remove(key)
           ()
         }
-        // However it ends.
+        // Regardless of the outcome.
         task.addTaskCompletionListener[Unit](_ => forget())
         var hasBegun = false
         def begun(): Unit = if (!hasBegun) {
@@ -148,13 +149,13 @@ private[cleancut] object OperatorTask {
           }
           ()
         }
-        val asked = ask(checkpoint, runId, _, requestTimeoutMs)
-        new OperatorTask(asked, () => begun(), () => forget())
+        val request = ask(checkpoint, runId, _, requestTimeoutMs)
+        new OperatorTask(request, () => begun(), () => forget())
       }
     )
   }
 
-  /** The coordinator's answer to what begins here. */
+  /** Sends a request that may start the run. */
   def ask(
       checkpoint: String,
       runId: String,

@@ -7,15 +7,15 @@ import io.cleancut.format.cut.Segment
 import io.cleancut.objectstore.PartSender
 
 /**
- * A segment of one frame, which is sent while the frame is made.
+ * A segment with one frame, which is uploaded while the frame is created.
  *
  * @param partBytes
- *   the size of all parts but the last
+ *   size of all parts except the last
  */
 final private[cleancut] class OwnSegment(segment: Segment, parts: PartSender, partBytes: Int) {
   private val crc = new CRC32
   private var length = 0L
-  // Parts have one size, and the header shifts what they hold.
+  // Parts have a fixed size, and the header shifts their contents.
   private var rest = segment.header
 
   def name: String = segment.name
@@ -30,9 +30,9 @@ final private[cleancut] class OwnSegment(segment: Segment, parts: PartSender, pa
    * Returns when the segment is durable.
    *
    * @param placed
-   *   the frame, in its place
+   *   the frame at its location
    * @return
-   *   also the size of the whole segment
+   *   the frame, and the size of the complete segment
    */
   def finish(bytes: Array[Byte], placed: FramePlace => PlacedFrame): (PlacedFrame, Long) = {
     crc.update(bytes)

@@ -9,21 +9,21 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.{Running
 import io.cleancut.base.{ClassNames, StoreId}
 import io.cleancut.protocol.EpochPlan
 
-/** The plan that Spark has made of an epoch, for the thread of its query. */
+/** The plan of an epoch in Spark, for the thread of its query. */
 final private[cleancut] class SparkEpochPlan(execution: IncrementalExecution) extends EpochPlan {
 
   /**
-   * Partitions by what Spark has planned below each operator: its metadata say 200 for an
+   * Partitions according to the plan below each operator: Spark's metadata say 200 for an
    * aggregation without keys, which has one.
    */
   override lazy val stores: Set[StoreId] = {
-    val found = for {
+    val stores = for {
       operator <- execution.executedPlan.collect { case writer: StateStoreWriter => writer }
       info <- operator.stateInfo.toSeq
       partition <- 0 until operator.children.map(_.outputPartitioning.numPartitions).max
       name <- SparkCalls.storeNames(operator)
     } yield StoreId(info.operatorId, partition, name)
-    found.toSet
+    stores.toSet
   }
 
   override def run(): Unit = {
@@ -35,8 +35,8 @@ final private[cleancut] class SparkEpochPlan(execution: IncrementalExecution) ex
 private[cleancut] object SparkEpochPlan {
 
   /**
-   * None where a sink runs its tasks by the plan itself, so that it cannot skip any and a run of it
-   * would write again; and where Spark does not show the plan, or keeps the state elsewhere.
+   * None if the sink itself runs tasks with the plan, so that it cannot skip any and another run
+   * would write again; and if Spark does not expose the plan, or another provider keeps the state.
    */
   def of(runId: String, epoch: Long): Option[EpochPlan] = for {
     query <- RunningQueries.byRun(runId)

@@ -15,14 +15,14 @@ import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
 
-/** The gate of one commit log, before the coordinator of its query. */
+/** Commits epochs of one commit log through the coordinator of its query. */
 final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) extends Gate {
-  // Kept from when the thread began: code of the user may change what it finds of itself later.
+  // Read when the thread begins: user code may change local properties later.
   @volatile private var run = Option.empty[String]
 
   override def begin(): Option[Begun] = {
-    if (run.isEmpty && SparkGate.isQuerys) run = SparkGate.runOfThread()
-    for (runId <- run if SparkGate.isQuerys; cuts <- coordinator(runId)) yield {
+    if (run.isEmpty && SparkGate.isQueryThread) run = SparkGate.runOfThread()
+    for (runId <- run if SparkGate.isQueryThread; cuts <- coordinator(runId)) yield {
       val begun = cuts.begin(runId)
       val trigger = RunningQueries.byRun(runId).map(_.trigger)
       val isSingleEpoch = trigger.contains(OneTimeTrigger)
@@ -34,16 +34,16 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     }
   }
 
-  override def atStart(name: String)(act: Begun => Unit): Unit =
+  override def atStart(name: String)(action: Begun => Unit): Unit =
     for (begun <- begin(); runId <- run; cuts <- coordinator(runId))
-      cuts.atStart(runId, name)(act(begun))
+      cuts.atStart(runId, name)(action(begun))
 
   override def checkOwner(): Unit =
     for (runId <- run; cuts <- DriverCuts.of(location, runId)) cuts.checkOwner(runId)
 
   override def starts: Option[EpochStarts] =
-    for (runId <- run; of <- DriverCuts.queries.find(location) if of.runId.contains(runId))
-      yield of.starts
+    for (runId <- run; query <- DriverCuts.queries.find(location) if query.runId.contains(runId))
+      yield query.starts
 
   override def commit(epoch: Long, entry: String): String = {
     if (run.isEmpty) run = SparkGate.runOfThread()
@@ -57,14 +57,14 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
 
   override def rest(): Unit =
     for (
-      runId <- run if SparkGate.isQuerys; of <- DriverCuts.queries.find(location)
-      if of.runId.contains(runId)
+      runId <- run if SparkGate.isQueryThread; query <- DriverCuts.queries.find(location)
+      if query.runId.contains(runId)
     ) {
-      of.maintenance.check()
-      of.pace.rest()
+      query.maintenance.check()
+      query.pace.rest()
     }
 
-  /** Made for the run where it has none yet, which lasts until it ends. */
+  /** Creates the coordinator of the run if necessary. It lives until the run ends. */
   private def coordinator(runId: String): Option[QueryCoordinator] = {
     if (DriverCuts.of(location, runId).isEmpty) {
       RunningQueries.register()
@@ -78,10 +78,12 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
 
 object SparkGate {
 
-  /** Whether the calling thread is a query's own. */
-  private def isQuerys: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
+  /** Whether the calling thread belongs to a query. */
+  private def isQueryThread: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
 
-  /** Spark runs the jobs of a query under the id of its run. */
+  /**
+   * The run of the calling thread; Spark runs the jobs of a query with the ID of its run as group.
+   */
   private[coordination] def runOfThread(): Option[String] =
     SparkContext.getActive.flatMap(c => Option(c.getLocalProperty(SparkContext.SPARK_JOB_GROUP_ID)))
 

@@ -22,9 +22,9 @@ import io.cleancut.format.StoreCut
 import io.cleancut.format.cut.Cut
 
 /**
- * Tells Spark and its executors where the stores of queries are, or had better be. What the driver
- * knows of that outlives a run, as the disks of executors do: Spark itself forgets with each run
- * where stores have been.
+ * Reports to Spark and its executors where the stores of queries are, or should be. The driver's
+ * knowledge outlives a run, as the disks of executors do, while Spark forgets the locations of
+ * stores with each run.
  */
 private[coordination] object StoreHomes extends Logging {
 
@@ -33,8 +33,8 @@ private[coordination] object StoreHomes extends Logging {
       query.homes(homes => stores.foreach(homes.opened(_, at)))
     }
 
-  /** The bases that an executor is to have on its disk. */
-  def asked(question: AskBases, cuts: QueryCoordinator): CutsReply = {
+  /** The bases that an executor should have on its disk. */
+  def basesFor(question: AskBases, cuts: QueryCoordinator): CutsReply = {
     import question._
     val stores =
       DriverCuts.queries.find(location).fold(Set.empty[StoreId])(_.wantedAt(at, replicas))
@@ -43,21 +43,22 @@ private[coordination] object StoreHomes extends Logging {
     if (reply.mark == known) Noted else reply
   }
 
-  /** In an order that does not depend on the set, because the reply has a hash of it. */
+  /** In an order independent of the set, because the reply has a hash of it. */
   private def of(cut: Cut, stores: Set[StoreId]): Seq[StoreCut] =
-    stores.toSeq.sortBy(of => (of.operator, of.partition, of.name)).flatMap(cut.of)
+    stores.toSeq.sortBy(store => (store.operator, store.partition, store.name)).flatMap(cut.of)
 
-  /** A run begins, whose tasks had better go where the last one's have been. */
+  /** A run begins; its tasks should run where those of the last run did. */
   def begins(location: String, runId: String): Unit =
-    for (query <- DriverCuts.queries.find(location)) tell(location, runId, query.homes(_.begins()))
+    for (query <- DriverCuts.queries.find(location))
+      report(location, runId, query.homes(_.begins()))
 
   private def left(executor: String): Unit = DriverCuts.queries.all.foreach { query =>
     val moved = query.homes(_.left(executor))
-    query.runId.foreach(tell(query.location, _, moved))
+    query.runId.foreach(report(query.location, _, moved))
   }
 
-  /** Spark's scheduler sends tasks where it takes their stores to be. */
-  private def tell(location: String, runId: String, homes: Map[StoreId, Place]): Unit =
+  /** Spark's scheduler sends tasks to the reported locations of their stores. */
+  private def report(location: String, runId: String, homes: Map[StoreId, Place]): Unit =
     if (homes.nonEmpty) {
       try {
         val coordinator = StateStoreCoordinatorRef.forExecutor(SparkEnv.get)
@@ -68,9 +69,9 @@ private[coordination] object StoreHomes extends Logging {
           coordinator
             .reportActiveInstance(StateStoreProviderId(id, run), at.host, at.executor, Nil)
         }
-        logInfo(s"${homes.size} stores of $location are expected where their bases are")
+        logInfo(s"${homes.size} stores of $location are scheduled where their snapshots are")
       } catch {
-        case NonFatal(e) => logInfo(s"Tasks of $location go anywhere: $e")
+        case NonFatal(e) => logInfo(s"Tasks of $location are scheduled without location: $e")
       }
     }
 

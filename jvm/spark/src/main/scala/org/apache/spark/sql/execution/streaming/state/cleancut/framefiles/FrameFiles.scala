@@ -8,28 +8,30 @@ import io.cleancut.protocol.StoreListing
 import io.cleancut.format.{FrameKind, StoreCut}
 import io.cleancut.format.frame.{BaseFrame, BlockScratch, FrameReader, LoadWatch}
 
-/** A frame that is being written. It counts from [[commit]] on, and leaves nothing if cancelled. */
+/**
+ * A frame that is being written. It is visible after [[commit]], and leaves nothing if cancelled.
+ */
 private[cleancut] trait PendingFrame extends OutputStream {
   def commit(): Unit
   def cancel(): Unit
 }
 
-/** The frames of one store, wherever they lie. */
+/** The frames of one store, in any location. */
 private[cleancut] trait FrameFiles {
 
   /** For messages. */
   def location: String
 
-  /** Where a frame is or will be, for messages. */
+  /** The location of an existing or future frame, for messages. */
   def path(version: StateVersion, kind: FrameKind): String
 
-  /** A task is about to write the version after this one. `id` is the one that Spark named. */
+  /** A task is about to write the version after this one. `id` is the ID from Spark. */
   def open(version: Long, id: Option[String]): Opened
 
-  /** The id of the version that counts, for reading; `id` is the one that Spark named. */
+  /** The ID of the version that counts, for reading; `id` is the ID from Spark. */
   def accepted(version: Long, id: Option[String]): Option[String]
 
-  /** All frames that the versions from `first` to `last` are made of, and possibly more. */
+  /** All frames of the versions from `first` to `last`, and possibly more. */
   def list(first: Long, last: Long, watch: LoadWatch = LoadWatch.Off): StoreListing
 
   def create(version: StateVersion, kind: FrameKind): PendingFrame
@@ -40,18 +42,20 @@ private[cleancut] trait FrameFiles {
   ): A
 
   /**
-   * A base that is read block by block as its keys are asked for; None if it is small, or has to be
-   * read as a whole. The caller closes it.
+   * A base whose blocks are read when their keys are requested; None if it is small, or must be
+   * read completely. The caller closes it.
    */
   def openBase(version: StateVersion, watch: LoadWatch): Option[BaseFrame]
 
-  /** The frames of another store, of which this is a chain. */
+  /** The frames of another store with this chain. */
   def of(chain: StoreCut): FrameFiles
 
-  /** Deletes what no version from `keepFrom` on needs; whether that is all of it. */
+  /**
+   * Deletes files that versions from `keepFrom` on do not reference; returns whether none is left.
+   */
   def deleteBefore(keepFrom: Long, maxVersions: Int): Boolean
 
-  /** Says at the root what lies there. */
+  /** Writes the format marker to the root. */
   def markRoot(): Unit
 
   /** Refuses a root that this release cannot read. */
@@ -63,6 +67,8 @@ private[cleancut] object FrameFiles {
   /** System property that sets [[minOpenedBytes]], for tests. */
   private val MinOpenedBytes = "cleancut.lazyRestore.minBytes"
 
-  /** A base of less is read as a whole: to leave it on file would save less than it costs. */
+  /**
+   * Size below which a base is read completely: leaving it on file would save less than it costs.
+   */
   def minOpenedBytes: Long = java.lang.Long.getLong(MinOpenedBytes, 1L << 20)
 }

@@ -9,9 +9,9 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 import io.cleancut.base.DaemonThreads
 
 /**
- * Output that becomes a file at [[commit]]. The file is created in another thread while the task
- * works, since that alone takes a file system milliseconds to tens of them; what is written before
- * it is there, and any small frame, waits in memory.
+ * Output that becomes a file at [[commit]]. Another thread creates the file while the task works,
+ * because creation alone takes a file system milliseconds to tens of milliseconds. Data before
+ * that, and any small frame, is buffered in memory.
  */
 final private[cleancut] class PendingFile(
     create: () => CheckpointFileManager.CancellableFSDataOutputStream
@@ -36,13 +36,13 @@ final private[cleancut] class PendingFile(
     }
   }
 
-  /** Makes the file appear. */
+  /** Publishes the file. */
   override def commit(): Unit = {
     if (file == null) spill()
     file.close()
   }
 
-  /** Leaves nothing behind. A file that could not even be created left nothing. */
+  /** Leaves nothing behind, even if the file could not be created. */
   override def cancel(): Unit =
     if (file != null) file.cancel()
     else
@@ -65,11 +65,11 @@ final private[cleancut] class PendingFile(
 
 private[cleancut] object PendingFile {
 
-  /** As many as there are files being created, that is, stores being written. */
+  /** As many threads as files that are being created, that is, stores that are written. */
   private val threads = Executors.newCachedThreadPool(DaemonThreads.named("cleancut-create-file"))
 
   private val InitialBytes = 4 << 10
 
-  /** Beyond this a frame goes to the file as it is written. */
+  /** Size above which a frame is written to the file immediately. */
   private val MaxBufferedBytes = 4 << 20
 }

@@ -27,9 +27,9 @@ import io.cleancut.format.frame._
 import io.cleancut.protocol.{Retention, StoreListing}
 
 /**
- * The frames of one store on the file system of the checkpoint location, and the note at its root
- * that says what lies there. All goes through Spark's `CheckpointFileManager`, or is done as that
- * does it ([[LocalDisk]]), so a frame appears whole or not at all.
+ * The frames of one store on the file system of the checkpoint location, and the format marker at
+ * its root. All accesses use Spark's `CheckpointFileManager` or have the same effect
+ * ([[LocalDisk]]), so a frame appears completely or not at all.
  */
 final private[cleancut] class StoreFiles(
     store: StoreId,
@@ -43,7 +43,7 @@ final private[cleancut] class StoreFiles(
   private lazy val local = LocalDisk.of(directory, manager, hadoopConf)
   private var isDirectoryMade = false
 
-  // Of the files that the last listing found.
+  // Sizes of the files in the last listing.
   @volatile private var sizes = Map.empty[String, Long]
 
   override def location: String = directory.toString
@@ -55,7 +55,7 @@ final private[cleancut] class StoreFiles(
 
   override def accepted(version: Long, id: Option[String]): Option[String] = id
 
-  /** One listing of the store's directory; empty if there is no directory yet. */
+  /** Lists the store's directory; empty if it does not exist. */
   override def list(first: Long, last: Long, watch: LoadWatch): StoreListing = list()
 
   private def list(): StoreListing = {
@@ -90,7 +90,7 @@ final private[cleancut] class StoreFiles(
     }
   }
 
-  /** A file that appears under its final name when it is committed. */
+  /** A file that appears under its final name at the commit. */
   override def create(version: StateVersion, kind: FrameKind): PendingFrame =
     new PendingFile(() => {
       makeDirectory()
@@ -111,13 +111,13 @@ final private[cleancut] class StoreFiles(
       watch.enter(before)
       try read(new FrameReader(request, in, scratch, watch), scratch)
       catch {
-        // The file system found the damage before our own checksum could.
+        // The file system detected the corruption before our checksum.
         case e: ChecksumException => throw damaged(request.path, version, e.getMessage)
       } finally in.close()
     } finally scratch.giveBack()
   }
 
-  /** What refers to others lies in segments. */
+  /** Frames that reference others are in segments. */
   override def of(chain: StoreCut): FrameFiles =
     throw new IllegalStateException(s"$location has no frames of ${chain.store}")
 
@@ -131,12 +131,14 @@ final private[cleancut] class StoreFiles(
   def hasCuts: Boolean = StoredCuts.lastEpoch(checkpoint, manager).isDefined
 
   /**
-   * Makes the directory in which Spark would expect the store's files: Spark's own reader of state
-   * (`format("statestore")`) takes the partitions that it finds there for all there are.
+   * Creates the directory in which Spark expects the store's files: Spark's state reader
+   * (`format("statestore")`) uses the existing directories as the list of partitions.
    */
   def makeSparkDirectory(): Unit = manager.mkdirs(sparkDirectory)
 
-  /** Writes the note at the root if there is none. Several stores may try at once; one wins. */
+  /**
+   * Writes the format marker if there is none. If several stores try concurrently, one succeeds.
+   */
   override def markRoot(): Unit = {
     makeSparkDirectory()
     val note = new Path(root, StoreLayout.FormatObject)
@@ -148,7 +150,7 @@ final private[cleancut] class StoreFiles(
     }
   }
 
-  /** Refuses a root of a format that this release does not know, or one without a note. */
+  /** Refuses a root with an unknown format, or without a format marker. */
   override def checkRoot(): Unit = {
     val note = new Path(root, StoreLayout.FormatObject)
     val bytes =
@@ -159,8 +161,8 @@ final private[cleancut] class StoreFiles(
         case e: ChecksumException =>
           throw Errors.formatUnknown(note.toString, e.getMessage, FormatNote.Supported)
       }
-    FormatNote.parse(bytes).left.foreach { found =>
-      throw Errors.formatUnknown(note.toString, found, FormatNote.Supported)
+    FormatNote.parse(bytes).left.foreach { format =>
+      throw Errors.formatUnknown(note.toString, format, FormatNote.Supported)
     }
   }
 
@@ -177,7 +179,7 @@ final private[cleancut] class StoreFiles(
           store.partition,
           store.name,
           version.number,
-          s"${path.getName} is gone"
+          s"${path.getName} is missing"
         )
     }
 
@@ -189,7 +191,7 @@ final private[cleancut] class StoreFiles(
     isDirectoryMade = true
   }
 
-  /** Spark's id of the query, which its own file beside our root holds. */
+  /** Spark's ID of the query, from the metadata file next to our root. */
   private def queryId(): Option[String] =
     try FormatNote.queryIdOf(readAll(new Path(checkpoint, "metadata")))
     catch { case _: IOException => None }
@@ -204,8 +206,8 @@ final private[cleancut] class StoreFiles(
 private[cleancut] object StoreFiles {
 
   /**
-   * The checkpoint location that a store belongs to. Spark names `<checkpointLocation>/state` the
-   * root of all stores; ours lies beside that, not in it.
+   * The checkpoint location of a store. Spark's root of all stores is `<checkpointLocation>/state`;
+   * ours is next to it, not inside.
    */
   def checkpointOf(stateRoot: String): Path = {
     val root = new Path(stateRoot)
@@ -213,8 +215,8 @@ private[cleancut] object StoreFiles {
   }
 
   /**
-   * A file, read where it is asked for. A read that fails gives the stream up, and the next one
-   * opens another: the interrupt of a task closes it for good on some file systems.
+   * A file with positioned reads. After a failed read the stream is closed, and the next read opens
+   * another: on some file systems, an interrupt of a task closes it permanently.
    */
   final private class FileBytes(open: () => FSDataInputStream, val length: Long)
       extends FrameBytes {
@@ -228,7 +230,7 @@ private[cleancut] object StoreFiles {
         case e: IOException =>
           close()
           throw e
-        // What Hadoop's local file system makes of such an exception.
+        // Hadoop's local file system wraps such an exception.
         case e: FSError =>
           close()
           throw new IOException(e)

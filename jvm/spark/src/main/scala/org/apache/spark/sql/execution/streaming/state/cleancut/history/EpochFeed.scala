@@ -16,15 +16,15 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.history._
 
 /**
- * Tells Spark's listeners, and so its pages and its event log, and the history of a query, of its
- * epochs. All of it happens on a thread of its own, and whatever fails there no epoch fails.
+ * Reports the epochs of a query to Spark's listeners, and so to its UI and event log, and to the
+ * query's history. Runs on a separate thread; a failure there does not fail an epoch.
  *
  * @param post
- *   hands an event to Spark's listeners
+ *   posts an event to Spark's listeners
  * @param writer
- *   None where no history is kept
+ *   None if no history is kept
  * @param pace
- *   is told what epochs cost
+ *   receives the costs of epochs
  */
 final private[cleancut] class EpochFeed(
     facts: RunFacts,
@@ -37,27 +37,27 @@ final private[cleancut] class EpochFeed(
 
   private val thread =
     Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-history"))
-  private val watch = new DriverWeather.Watch
+  private val watch = new DriverHealth.Watch
   private val judge = new SlowEpochs
-  private var isTold = false
+  private var hasPostedRun = false
 
   override def location: String = facts.location
 
   override def name: Option[String] = facts.name
 
-  override def weather(): EpochWeather = watch.look()
+  override def health(): EpochHealth = watch.look()
 
   override def slow: SlowTally = judge.tally
 
   override def committed(record: () => EpochRecord): Unit = later {
     val judged = judge.judge(record())
-    judged.costs.foreach(of => pace.spent(StorePrices.of(of.all)))
-    if (!isTold) post(CleancutRunBegun(RunFacts.Version, location, facts.toJson))
-    isTold = true
+    judged.costs.foreach(costs => pace.spent(StorePrices.of(costs.all)))
+    if (!hasPostedRun) post(CleancutRunBegun(RunFacts.Version, location, facts.toJson))
+    hasPostedRun = true
     judged.slow.foreach { why =>
       logWarning(
         s"Epoch ${judged.epoch} of $location took ${judged.tookMs.getOrElse(0L)} ms, where " +
-          s"${why.typicalMs} ms are usual: ${why.detail}"
+          s"${why.typicalMs} ms are typical: ${why.detail}"
       )
     }
     val json = EpochRecordJson.write(judged)
@@ -68,16 +68,16 @@ final private[cleancut] class EpochFeed(
   override def close(isStored: () => Boolean): Unit = {
     later(writer.foreach(_.flush(isStored)))
     thread.shutdown()
-    // The driver may be about to end.
+    // The driver may be about to exit.
     if (!thread.awaitTermination(PatienceMs, TimeUnit.MILLISECONDS))
-      logInfo(s"The last epochs of $location are not in its history yet")
+      logInfo(s"The last epochs of $location are not yet in its history")
   }
 
-  private def later(act: => Unit): Unit =
+  private def later(action: => Unit): Unit =
     try
       thread.execute { () =>
-        try act
-        catch { case NonFatal(e) => logWarning(s"The history of $location lacks an epoch", e) }
+        try action
+        catch { case NonFatal(e) => logWarning(s"The history of $location is missing an epoch", e) }
       }
     catch { case _: RejectedExecutionException => () }
 }
@@ -85,9 +85,7 @@ final private[cleancut] class EpochFeed(
 private[cleancut] object EpochFeed {
   private val PatienceMs = 8000L
 
-  /**
-   * Of the session's keys, those that say how epochs begin and how long they can be gone back to.
-   */
+  /** The session's keys that define the start of epochs and their retention. */
   private val SparkKeys = Seq(
     "spark.sql.streaming.minBatchesToRetain",
     "spark.sql.streaming.stateStore.minDeltasForSnapshot",

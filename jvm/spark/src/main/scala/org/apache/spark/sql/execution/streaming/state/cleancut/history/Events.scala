@@ -5,13 +5,13 @@ import org.apache.spark.scheduler.SparkListenerEvent
 /**
  * A run of a query has begun to commit its epochs by cuts.
  *
- * What Spark writes of an event to its event log is read by whatever release a history server has:
- * so these have plain fields and a version, and are never changed, but followed by others.
+ * A history server of any release reads Spark's event log. So events have plain fields and a
+ * version, and never change; new ones are added instead.
  *
  * @param version
- *   of the form of `run`
+ *   version of the form of `run`
  * @param location
- *   of the query's checkpoint
+ *   checkpoint location of the query
  * @param run
  *   [[RunFacts]] as JSON
  */
@@ -22,9 +22,9 @@ final case class CleancutRunBegun(version: Int, location: String, run: String)
  * An epoch is committed.
  *
  * @param version
- *   of the form of `record`
+ *   version of the form of `record`
  * @param location
- *   of the query's checkpoint
+ *   checkpoint location of the query
  * @param record
  *   an [[io.cleancut.history.EpochRecord]] as JSON
  */

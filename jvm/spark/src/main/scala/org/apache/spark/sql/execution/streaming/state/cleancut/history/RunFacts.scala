@@ -6,13 +6,12 @@ import scala.util.Try
 import com.fasterxml.jackson.databind.ObjectMapper
 
 /**
- * What is the same for all epochs of a run.
+ * Facts that all epochs of a run share.
  *
  * @param begunMs
- *   when it began to commit, in milliseconds since 1970
+ *   time of the first commit, in milliseconds since 1970
  * @param conf
- *   the keys of Cleancut that its session sets, without their prefix, and what Spark has of the
- *   same kind
+ *   keys of Cleancut that its session sets, without their prefix, and similar keys of Spark
  */
 final private[cleancut] case class RunFacts(
     location: String,
@@ -50,7 +49,7 @@ private[cleancut] object RunFacts {
       node.path("begunMs").asLong,
       node.path("mode").asText,
       node.path("trigger").asText,
-      node.path("conf").properties.asScala.map(of => of.getKey -> of.getValue.asText).toMap
+      node.path("conf").properties.asScala.map(entry => entry.getKey -> entry.getValue.asText).toMap
     )
   }
 }

@@ -1,12 +1,12 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.localfiles
 
 /**
- * Where the fetch of a base stands. Pure: [[LocalBases]] holds its lock, and does what an event
- * causes.
+ * The state of the fetch of a base. Pure: [[LocalBases]] holds its lock, and performs the effects
+ * of events.
  */
 sealed private[localfiles] trait BaseFetch {
 
-  /** Whether a further reader may share it. */
+  /** Whether another reader may share it. */
   def isComing: Boolean = this match {
     case BaseFetch.Coming(_) => true
     case _                   => false
@@ -15,16 +15,16 @@ sealed private[localfiles] trait BaseFetch {
 
 private[localfiles] object BaseFetch {
 
-  /** Pieces are missing, and `readers` have it open. */
+  /** Pieces are missing, and `readers` have the file open. */
   final case class Coming(readers: Int) extends BaseFetch
 
-  /** All of the file is there, and `readers` have it open. */
+  /** The file is complete, and `readers` have it open. */
   final case class Arrived(readers: Int) extends BaseFetch
 
-  /** Nobody has it open, and pieces that were requested are still missing. */
+  /** No reader has it open, and requested pieces are still missing. */
   case object Left extends BaseFetch
 
-  /** Nobody has it open, and no piece comes any more. */
+  /** No reader has it open, and no piece is pending. */
   case object Over extends BaseFetch
 
   sealed trait Event
@@ -37,10 +37,10 @@ private[localfiles] object BaseFetch {
   sealed trait Effect
   object Effect {
 
-    /** The file becomes a copy that others find. */
+    /** The file becomes a copy for later readers. */
     case object Keep extends Effect
 
-    /** No copy comes of the file. */
+    /** The file is deleted. */
     case object Delete extends Effect
 
     /** No further piece is requested, and the file is closed. */

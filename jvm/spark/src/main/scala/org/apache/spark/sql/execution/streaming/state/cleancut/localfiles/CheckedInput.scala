@@ -4,13 +4,13 @@ import java.io.InputStream
 import java.util.zip.CRC32
 
 /**
- * Bytes that are compared with a checksum when the last of them has been read, for what is too
- * large to be held and compared before.
+ * Compares bytes with a checksum when the last of them has been read, for inputs that are too large
+ * to buffer.
  *
  * @param expected
  *   CRC-32 of all bytes
  * @param differs
- *   the error if they are others
+ *   the error if they differ
  */
 final class CheckedInput(in: InputStream, expected: Int, differs: => Throwable)
     extends InputStream {

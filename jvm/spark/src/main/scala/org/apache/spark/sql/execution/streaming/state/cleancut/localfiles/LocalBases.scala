@@ -14,36 +14,36 @@ import io.cleancut.format.frame.FrameBytes
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /**
- * Bases of stores that are far away, on the local disk of an executor: those that it has fetched,
- * and those that it has written itself. A store that comes back to it, or a run that begins again
- * in it, finds its base there and fetches what came after it. Those that were used last stay, two
- * of each store at most. Each block is compared with its checksum whenever it is read, and a file
- * that has a wrong one is given up for the object. Thread-safe.
+ * The local cache of an executor for bases in a remote store: bases that it has fetched or written.
+ * A store that returns to the executor, or a new run, finds its base there and fetches only later
+ * frames. The cache evicts the least recently used bases, and has at most two per store. Each block
+ * is compared with its checksum whenever it is read; after a mismatch the object is read instead of
+ * the file. Thread-safe.
  *
  * @param directory
- *   asked for at each new file; it goes with the process
+ *   directory of new files, evaluated for each file; it is deleted with the process
  */
 final class LocalBases(directory: () => Path) {
   import BaseFetch.{Effect, Event}
   import LocalBases._
 
-  // In the order of their use.
+  // In order of use.
   private val kept = mutable.LinkedHashMap.empty[Base, Copy]
   private val underWay = mutable.Map.empty[Base, Fetch]
   private val made = new AtomicLong
 
-  /** Bytes of the files that are kept. */
+  /** Bytes of the cached files. */
   def sizeBytes: Long = synchronized(kept.valuesIterator.map(_.length).sum)
 
   def isHere(location: String, name: FrameName): Boolean =
     synchronized(kept.contains(Base(location, name)))
 
   /**
-   * The bytes of a base; from the local disk if they are there. Two who open the same one share
-   * what is fetched.
+   * The bytes of a base, from the local disk if it is cached. Concurrent readers of a base share
+   * the fetch.
    *
    * @param boundBytes
-   *   of all files that are kept after it
+   *   limit of all cached files afterwards
    */
   def open(
       store: ObjectStore,
@@ -59,7 +59,7 @@ final class LocalBases(directory: () => Path) {
     }
   }
 
-  /** Has a base here by the time it returns, unless there is no room for it. */
+  /** Fetches a base into the cache before it returns, unless there is no space. */
   def fetch(
       store: ObjectStore,
       name: FrameName,
@@ -75,7 +75,7 @@ final class LocalBases(directory: () => Path) {
       finally bytes.close()
     }
 
-  /** A base that this process is about to write, of which a copy is made beside it. */
+  /** A copy of a base that this process is about to write. */
   def copyOf(location: String, name: FrameName, boundBytes: Long): OwnBase =
     new OwnBase(newPath(), (path, length) => keep(Base(location, name), path, length, boundBytes))
 
@@ -102,7 +102,7 @@ final class LocalBases(directory: () => Path) {
       case Effect.Delete => delete(fetch.path)
       case Effect.Stop   => fetch.pieces.close()
     }
-    // What has not arrived as a whole is of no use to the next reader.
+    // An incomplete file is useless for the next reader.
     if (!next.isComing) underWay.filterInPlace((_, other) => other ne fetch)
     ()
   }
@@ -127,7 +127,7 @@ final class LocalBases(directory: () => Path) {
           None
         }
       } catch {
-        // Somebody has tidied up.
+        // The file was deleted externally.
         case _: FileNotFoundException => None
       }
     }
@@ -140,10 +140,10 @@ final class LocalBases(directory: () => Path) {
 object LocalBases {
   private val logger = LoggerFactory.getLogger(classOf[LocalBases])
 
-  /** A task may still begin behind the one before the last. */
+  /** Bases per store: a task may still continue from the second last one. */
   private val OfEachStore = 2
 
-  /** Whatever place it has: that changes when its segment is merged with others. */
+  /** Regardless of its location, which changes when its segment is merged with others. */
   final private case class Base(location: String, name: FrameName) {
     def isOfSameStore(other: Base): Boolean =
       location == other.location && name.store == other.name.store
@@ -151,14 +151,14 @@ object LocalBases {
 
   final private case class Copy(path: Path, length: Long)
 
-  // Who has it open reads on: a file without a name lives until it is closed.
+  // Open readers continue: an unlinked file exists until it is closed.
   private def delete(path: Path): Unit =
     try {
       Files.deleteIfExists(path)
       ()
     } catch { case _: IOException => () }
 
-  /** A base on its way. */
+  /** A base that is being fetched. */
   final private class Fetch(
       val base: Base,
       val path: Path,
@@ -178,8 +178,8 @@ object LocalBases {
   }
 
   /**
-   * A copy of a base that is written elsewhere. That is never in danger for its sake: where the
-   * local disk is full there is no copy.
+   * A copy of a base that is written elsewhere. The copy never affects the original: if the local
+   * disk is full, there is no copy.
    */
   final class OwnBase private[LocalBases] (path: Path, keep: (Path, Long) => Unit) {
     private var file = Option.empty[LocalFile]
@@ -193,7 +193,7 @@ object LocalBases {
       length += bytes.length
     }
 
-    /** What was written is the base as a whole, and counts. */
+    /** The copy is complete and becomes visible. */
     def keep(): Unit = {
       guarded(file.foreach(_.close()))
       if (file.isDefined && !hasFailed) keep(path, length)
@@ -208,14 +208,14 @@ object LocalBases {
       try body
       catch {
         case e: IOException =>
-          logger.info(s"A base is not kept at $path: $e")
+          logger.info(s"A base was not cached at $path: $e")
           hasFailed = true
           drop()
       }
     }
   }
 
-  /** What is fetched; `end` is called once, when it is not needed any more. */
+  /** A fetched base; `end` is called once, when it is closed. */
   final private class Fetched(pieces: PiecesOnDisk, end: () => Unit) extends FrameBytes {
     private var isClosed = false
     private val givenUp = mutable.Set.empty[Int]
@@ -245,7 +245,7 @@ object LocalBases {
     }
   }
 
-  /** A file that is kept; `far` gives the bytes of the object itself. */
+  /** A cached file; `far` returns the bytes of the object itself. */
   final private class Kept(
       file: LocalFile,
       val length: Long,

@@ -28,10 +28,10 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{
 import io.cleancut.base.{Clock, StateVersion}
 
 /**
- * Makes files on a local disk as Spark's own file manager does it: under another name, with
- * Hadoop's permissions, renamed when all is written. But where Hadoop has no native code it starts
- * a process for each file and its checksums, which takes tens of milliseconds of every store and of
- * both logs in every epoch. Here it takes a tenth of one.
+ * Writes files on a local disk as Spark's file manager does: under a temporary name, with Hadoop's
+ * permissions, renamed when complete. But without native code, Hadoop starts a child process for
+ * each file and its checksums, which takes tens of milliseconds for every store and for both logs
+ * in every epoch. This class takes a tenth of a millisecond.
  */
 final class LocalDisk private (
     permissions: java.util.Set[PosixFilePermission],
@@ -40,10 +40,10 @@ final class LocalDisk private (
 
   /**
    * @param overwrites
-   *   whether a file of that name is replaced; else closing the new one is refused
+   *   whether an existing file is replaced; otherwise closing the new one fails
    * @param hasSums
-   *   whether Hadoop's file of checksums comes with it; Hadoop reads files that have none, and
-   *   frames hold their own
+   *   whether to write Hadoop's checksum file; Hadoop can read files without one, and frames
+   *   contain checksums
    */
   def create(
       path: Path,
@@ -51,31 +51,31 @@ final class LocalDisk private (
       hasSums: Boolean
   ): CheckpointFileManager.CancellableFSDataOutputStream = {
     val target = Paths.get(path.toUri.getPath)
-    // The name that Spark's manager would give it, which no listing takes for a file of its own.
+    // The temporary name of Spark's manager, which listings ignore.
     val pending =
       target.resolveSibling(s".${target.getFileName}.${StateVersion.newId(Clock.System)}.tmp")
     val out = new BufferedOutputStream(open(pending))
     val sums = Option.when(hasSums)(new SummedStream(out))
     new LocalDisk.Pending(path, target, pending, sums.getOrElse(out), overwrites)(
-      sums.map(of => () => write(LocalDisk.sumsOf(pending), of.checksums()))
+      sums.map(sum => () => write(LocalDisk.sumsOf(pending), sum.checksums()))
     )
   }
 
-  /** Makes a directory, and those that it lies in, unless it is there. */
+  /** Creates a directory and its parents unless they exist. */
   def mkdirs(path: Path): Unit = make(Paths.get(path.toUri.getPath))
 
   private def make(directory: LocalPath): Unit = if (!Files.isDirectory(directory)) {
     Option(directory.getParent).foreach(make)
     try {
       Files.createDirectory(directory)
-      // As they are to be, whatever the process masks.
+      // Sets permissions explicitly, because the process umask may mask them.
       Files.setPosixFilePermissions(directory, ofDirectories)
       ()
     } catch {
-      // Another one was quicker.
+      // Another thread or process created it.
       case _: NioExists if Files.isDirectory(directory) => ()
       case _: NioExists                                 =>
-        throw new FileAlreadyExistsException(s"$directory is no directory")
+        throw new FileAlreadyExistsException(s"$directory is not a directory")
     }
   }
 
@@ -102,8 +102,8 @@ object LocalDisk {
   private val Root = new Path("/")
 
   /**
-   * For a directory that Spark reaches through Hadoop's own local file system. Whoever has put
-   * another manager or another file system in its place is asked.
+   * A disk for a directory that Spark accesses through Hadoop's local file system; None if another
+   * manager or file system is configured.
    */
   def of(
       directory: Path,
@@ -124,7 +124,7 @@ object LocalDisk {
     }
   }
 
-  /** Where Hadoop keeps the checksums of a file. */
+  /** The path of a file's checksums in Hadoop. */
   private def sumsOf(file: LocalPath): LocalPath =
     file.resolveSibling(s".${file.getFileName}.crc")
 
@@ -156,8 +156,9 @@ object LocalDisk {
       try {
         out.close()
         writeSums.foreach(_())
-        // As Hadoop does it, a file is there before its checksums are: who dies between the two
-        // leaves it without. What a file that is gone or replaced had would be those of another.
+        // In the same order as Hadoop: the file exists before its checksums, so a crash in between
+        // leaves a file without checksums. Checksums of a deleted or replaced file would belong to
+        // another file.
         if (overwrites || !Files.exists(target)) Files.deleteIfExists(sumsOf(target))
         if (overwrites) {
           Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
@@ -171,28 +172,30 @@ object LocalDisk {
       }
     }
 
-    /** Of several writers one wins, which a rename does not see to. */
+    /**
+     * Creates a link, so that one of several writers succeeds, which a rename does not guarantee.
+     */
     private def publish(): Unit =
       try {
         Files.createLink(target, pending)
         delete(pending)
       } catch {
         case _: NioExists => throw new FileAlreadyExistsException(s"$path exists already")
-        // Some disks have no links. Hadoop looks and renames on all of them.
+        // Some disks do not support links. Hadoop checks and renames on all disks.
         case _: UnsupportedOperationException | _: FileSystemException =>
           if (Files.exists(target)) throw new FileAlreadyExistsException(s"$path exists already")
           Files.move(pending, target, StandardCopyOption.ATOMIC_MOVE)
           ()
       }
 
-    /** The file is there by now, and is whole without them. */
+    /** The file exists now, and is complete without checksums. */
     private def publishSums(): Unit =
       try {
         Files.move(sumsOf(pending), sumsOf(target), StandardCopyOption.ATOMIC_MOVE)
         ()
       } catch { case NonFatal(_) => delete(sumsOf(pending)) }
 
-    /** Leaves nothing behind. After [[close]] it does nothing. */
+    /** Leaves nothing behind. Has no effect after [[close]]. */
     override def cancel(): Unit = if (!isDone) {
       isDone = true
       try out.close()

@@ -4,15 +4,15 @@ import java.io.{Closeable, EOFException, RandomAccessFile}
 import java.nio.file.Path
 
 /**
- * A file that several threads read and write at places of their own. Not a channel: the interrupt
- * of one task that is at a channel closes it for all others.
+ * A file that several threads read and write at separate positions. Not a channel: an interrupt of
+ * one task in a channel closes it for all others.
  */
 final private class LocalFile(path: Path, isNew: Boolean) extends Closeable {
   private val file = new RandomAccessFile(path.toFile, if (isNew) "rw" else "r")
 
   /**
    * @throws java.io.EOFException
-   *   the file is shorter
+   *   if the file is shorter
    */
   def read(at: Long, into: Array[Byte], count: Int): Unit = synchronized {
     if (at + count > file.length) throw new EOFException(s"$path has no $count bytes at $at")

@@ -9,15 +9,15 @@ import io.cleancut.format.frame.FrameBytes
 import io.cleancut.objectstore.{ObjectKey, ObjectStore}
 
 /**
- * A range of an object in a store that is far away, fetched in pieces into a local file: the piece
- * that is asked for at once, all others one after another beside it.
+ * A range of a remote object that is fetched in pieces into a local file: requested pieces
+ * immediately, and all others one after another in the background.
  *
  * @param path
- *   of the file, which is made
+ *   path of the new file
  * @param threads
- *   who fetches
+ *   threads of the requests
  * @param whole
- *   called once, when all of it is in the file
+ *   called once, when the file is complete
  */
 final class PiecesOnDisk(
     store: ObjectStore,
@@ -40,7 +40,7 @@ final class PiecesOnDisk(
   @volatile private var isClosed = false
 
   for (_ <- 0 until PiecesOnDisk.Ahead) fetchNext()
-  // Who opens a base reads its end behind its beginning.
+  // A reader of a base reads its end first, then its beginning.
   fetch(pieces - 1)
 
   override def areAtHand: Boolean = atHand.isDone
@@ -55,12 +55,12 @@ final class PiecesOnDisk(
     file.read(at, into, count)
   }
 
-  /** The pieces that have bytes of a range. */
+  /** The pieces with bytes of a range. */
   def piecesOf(at: Long, count: Long): Range =
     if (count <= 0) 0 until 0
     else (at / pieceBytes).toInt to ((at + count - 1) / pieceBytes).toInt
 
-  /** Drops a piece that has arrived, so that the next read of it fetches it again. */
+  /** Drops a fetched piece, so that the next read fetches it again. */
   def discard(piece: Int): Unit = {
     val known = fetched.get(piece)
     if (known != null && known.isDone) {
@@ -74,7 +74,7 @@ final class PiecesOnDisk(
     file.close()
   }
 
-  /** A piece that could not be fetched is asked for again by the next who wants it. */
+  /** Waits for a piece. A failed piece is requested again by its next reader. */
   private def await(piece: Int): Unit = {
     val known = fetched.get(piece)
     if (known != null && known.isCompletedExceptionally) fetched.remove(piece, known)
@@ -85,7 +85,7 @@ final class PiecesOnDisk(
   private def fetch(piece: Int): CompletableFuture[Unit] =
     fetched.computeIfAbsent(piece, _ => CompletableFuture.supplyAsync(() => take(piece), threads))
 
-  /** Goes on with the rest in their order, until one fails. */
+  /** Continues with the other pieces in order, until one fails. */
   private def fetchNext(): Unit = {
     val piece = next.getAndIncrement()
     if (piece < pieces && !isClosed && !hasFailed.get) {
@@ -99,7 +99,7 @@ final class PiecesOnDisk(
   private def take(piece: Int): Unit = {
     val from = piece.toLong * pieceBytes
     val count = Math.min(pieceBytes.toLong, length - from).toInt
-    if (isClosed) throw new IOException(s"$key is not read any more")
+    if (isClosed) throw new IOException(s"$key is closed")
     file.write(from, RangeBytes.read(store, key, offset + from, count))
     if (arrived.add(piece) && left.decrementAndGet() == 0) {
       whole
@@ -111,9 +111,9 @@ final class PiecesOnDisk(
 
 object PiecesOnDisk {
 
-  /** A request takes about as long to begin as so much takes to come. */
+  /** A piece of this size takes about as long as the latency of a request. */
   val PieceBytes: Int = 4 << 20
 
-  /** Pieces on their way that nobody has asked for. */
+  /** Largest number of pieces that are prefetched concurrently. */
   private val Ahead = 2
 }

@@ -5,7 +5,7 @@ import java.io.{FileNotFoundException, IOException}
 import io.cleancut.format.frame.FrameBytes
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
 
-/** A range of an object in a store that is near, read where it is asked for. */
+/** A range of an object in a nearby store, with positioned reads. */
 final class RangeBytes(store: ObjectStore, key: ObjectKey, offset: Long, val length: Long)
     extends FrameBytes {
   override def read(at: Long, into: Array[Byte], count: Int): Unit =
@@ -20,13 +20,13 @@ private[localfiles] object RangeBytes {
    * The bytes of a range.
    *
    * @throws java.io.IOException
-   *   the object ends before the range does, or is gone
+   *   if the object ends before the range, or does not exist
    */
   def read(store: ObjectStore, key: ObjectKey, offset: Long, count: Int): Array[Byte] =
     store.getRange(key, offset, count) match {
       case RangeResult.Found(bytes)   => bytes
       case RangeResult.TooShort(size) =>
-        throw new IOException(s"$key ends at $size, and is read up to ${offset + count}")
-      case RangeResult.Missing => throw new FileNotFoundException(s"$key is gone")
+        throw new IOException(s"$key ends at $size, before ${offset + count}")
+      case RangeResult.Missing => throw new FileNotFoundException(s"$key does not exist")
     }
 }

@@ -8,11 +8,10 @@ import scala.collection.mutable
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
 
 /**
- * A range of an object, a piece at a time; it ends where the range or the object does.
+ * Reads a range of an object in pieces; it ends at the end of the range or of the object.
  *
  * @param ahead
- *   who reads the pieces behind the one that is being taken, and how many of them; with nobody each
- *   is read when it is due
+ *   executor that prefetches pieces, and their number; None fetches each piece when it is due
  */
 final class RangeInput(
     store: ObjectStore,
@@ -25,7 +24,7 @@ final class RangeInput(
   private val coming = mutable.Queue.empty[CompletableFuture[Array[Byte]]]
   private var piece = Array.emptyByteArray
   private var at = 0
-  private var asked = 0L
+  private var requested = 0L
 
   override def read(): Int = if (advance()) {
     at += 1
@@ -47,8 +46,8 @@ final class RangeInput(
 
   /** Whether there is a byte to read. */
   private def advance(): Boolean = {
-    if (at == piece.length && (coming.nonEmpty || asked < length)) {
-      // Given up before the wait, so that no more pieces are in memory than need be.
+    if (at == piece.length && (coming.nonEmpty || requested < length)) {
+      // The old piece is released before the wait, to limit the pieces in memory.
       piece = Array.emptyByteArray
       at = 0
       ask(1 + ahead.fold(0)(_._2))
@@ -58,24 +57,24 @@ final class RangeInput(
     at < piece.length
   }
 
-  /** Has so many pieces on their way, or all that are left. */
-  private def ask(pieces: Int): Unit = while (coming.size < pieces && asked < length) {
-    val from = offset + asked
-    val wanted = Math.min(pieceBytes.toLong, length - asked).toInt
+  /** Requests pieces until `pieces` are pending, or all are requested. */
+  private def ask(pieces: Int): Unit = while (coming.size < pieces && requested < length) {
+    val from = offset + requested
+    val wanted = Math.min(pieceBytes.toLong, length - requested).toInt
     coming += ahead.fold(CompletableFuture.completedFuture(fetch(from, wanted))) {
       case (executor, _) => CompletableFuture.supplyAsync(() => fetch(from, wanted), executor)
     }
-    asked += wanted
+    requested += wanted
   }
 
   private def fetch(from: Long, wanted: Int): Array[Byte] =
     store.getRange(key, from, wanted) match {
       case RangeResult.Found(bytes)   => bytes
       case RangeResult.TooShort(size) => shorter(from, wanted, size)
-      case RangeResult.Missing        => throw new FileNotFoundException(s"$key is gone")
+      case RangeResult.Missing        => throw new FileNotFoundException(s"$key does not exist")
     }
 
-  // What is left of an object that was cut short; its reader finds out what is missing.
+  // The rest of a truncated object; the reader detects what is missing.
   private def shorter(from: Long, wanted: Int, objectBytes: Long): Array[Byte] = {
     val left = Math.min(objectBytes - from, wanted.toLong)
     if (left <= 0) Array.emptyByteArray

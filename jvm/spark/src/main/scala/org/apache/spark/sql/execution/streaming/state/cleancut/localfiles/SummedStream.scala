@@ -4,8 +4,8 @@ import java.io.{ByteArrayOutputStream, DataOutputStream, FilterOutputStream, Out
 import java.util.zip.CRC32
 
 /**
- * Writes through, and adds up what Hadoop's `ChecksumFs` keeps of a file beside it: a header, and a
- * CRC-32 of each [[SummedStream.ChunkBytes]] bytes, big-endian.
+ * Writes to a file, and computes the checksum file of Hadoop's `ChecksumFs`: a header, and a
+ * big-endian CRC-32 of each [[SummedStream.ChunkBytes]] bytes.
  */
 final private[localfiles] class SummedStream(out: OutputStream) extends FilterOutputStream(out) {
   import SummedStream._
@@ -36,7 +36,7 @@ final private[localfiles] class SummedStream(out: OutputStream) extends FilterOu
     }
   }
 
-  /** The content of the file of checksums, after the last byte was written. */
+  /** The content of the checksum file, after the last byte was written. */
   def checksums(): Array[Byte] = {
     if (inChunk > 0) end()
     bytes.toByteArray

@@ -12,7 +12,10 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 
 import io.cleancut.format.cut.{Lineage, Origin, SinkEpochs, StoredSinkEpochs}
 
-/** What sinks read of a checkpoint: its published epochs, and the checkpoints that it continues. */
+/**
+ * Records of a checkpoint that sinks read: its published epochs, and the checkpoints that it
+ * continues.
+ */
 private[operations] object CarriedRecords {
 
   /** The published epochs that count after an epoch of a query. */
@@ -31,15 +34,15 @@ private[operations] object CarriedRecords {
       record.sinks.after(later).upTo(query.epoch)
     }
 
-  /** Writes it to a new checkpoint without cuts. */
+  /** Writes the published epochs to a new checkpoint without cuts. */
   def write(target: OfflineTarget, query: StoredQuery, sinks: SinkEpochs): Unit =
     if (sinks.ranges.nonEmpty) recordsOf(target.place).write(StoredSinkEpochs(query.epoch, sinks))
 
   /**
-   * Records which checkpoints a new one continues: none, if it is of another query.
+   * Records which checkpoints a new one continues: none, if it belongs to another query.
    *
    * @param query
-   *   that is continued
+   *   the query that is continued
    */
   def continue(
       place: OfflinePlace,

@@ -19,26 +19,27 @@ import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.protocol.OffsetEntry
 
 /**
- * An epoch of a stopped query that takes no input: it ends where the epoch before it ended, with
- * other settings and other stores. Spark goes on behind it as behind any other.
+ * An epoch of a stopped query without input: it ends where the previous epoch ended, with other
+ * settings and other stores. Spark resumes from it as from any other epoch.
  *
- * Its state is there, and was read again, before either log has an entry. The entry of the offset
- * log is marked, so that whoever finds it without one of the commit log knows that the act was
- * killed between the two, and that no query has run on it. The act begins again then: where there
- * are no cuts, after that entry was taken away; else after it.
+ * Its state is written and verified before either log has an entry. The entry of the offset log is
+ * marked. A marked entry without a commit means that the operation was killed in between, and that
+ * no query has run on it. The operation then starts again: without cuts, after that entry was
+ * removed; with cuts, after that entry.
  */
 private[operations] object OfflineEpoch {
 
   /**
-   * Takes away what a killed act has left in the logs, where there are no cuts. With them it may be
-   * about to write its own, which wants these entries: this one then comes behind them.
+   * Removes the log entries of a killed operation in a checkpoint without cuts. With cuts, the
+   * killed operation may be about to write its cut, which requires these entries, so this epoch
+   * follows them.
    */
-  def takeBack(target: OfflineTarget, query: StoredQuery): Unit =
+  def revertIncomplete(target: OfflineTarget, query: StoredQuery): Unit =
     if (target.isNew) {
       if (target.place.logs.offsetLog.getLatest().isDefined)
         target.place.newLogs.offsetLog.purgeAfter(target.last)
     } else if (query.isHalfDone && !target.place.isWithCuts) {
-      retired(target).bringBack()
+      retired(target).restore()
       val staged =
         new StagedState(target.place.location, OfflinePlace.newId(), target.place.hadoopConf)
       staged.deleteMoved(lastVersion(query))
@@ -54,29 +55,34 @@ private[operations] object OfflineEpoch {
   private def retired(target: OfflineTarget) =
     new RetiredPartitions(target.place.location, target.last + 1, target.place.hadoopConf)
 
-  /** The entry of the offset log of an act that has what a query had after an epoch. */
+  /** The offset log entry of an operation whose state is that of a query after an epoch. */
   private def entry(
       target: OfflineTarget,
       query: StoredQuery,
-      act: String,
+      operation: String,
       settings: Map[String, String]
   ): EpochLogs.Offsets = {
-    def mark(of: Option[Long], name: String) = of.map(name -> _.toString)
+    def mark(epoch: Option[Long], name: String) = epoch.map(name -> _.toString)
     val last = Option.when(query.isBack && !target.isNew)(target.last)
-    val unused = Option.when(target.isBehindUnused && !target.isNew)(target.epoch - 1)
-    val marks = Map(OffsetEntry.Act -> act) ++
+    val unused = Option.when(target.hasUnusedBefore && !target.isNew)(target.epoch - 1)
+    val marks = Map(OffsetEntry.Act -> operation) ++
       mark(Some(query.epoch), OffsetEntry.SourceOfAct) ++
       mark(last, OffsetEntry.LastBeforeAct) ++
       mark(unused, OffsetEntry.UnusedBeforeAct)
-    // The epoch that is gone back to may be that of an act.
+    // The source epoch of a rollback may itself be an offline epoch.
     EpochLogs.withConf(query.offsets)(_ -- OffsetEntry.ActMarks ++ settings ++ marks)
   }
 
-  /** @param epoch whose entry was to be added */
-  private def add(target: OfflineTarget, epoch: Long, act: String)(isAdded: => Boolean): Unit =
+  /**
+   * @param epoch
+   *   the epoch whose entry is added
+   */
+  private def add(target: OfflineTarget, epoch: Long, operation: String)(
+      isAdded: => Boolean
+  ): Unit =
     if (!added(isAdded)) {
-      val reason = s"somebody else has written epoch $epoch meanwhile; is the query running?"
-      throw Errors.operationRefused(act, target.place.location, reason)
+      val reason = s"another writer has added epoch $epoch; is the query running?"
+      throw Errors.operationRefused(operation, target.place.location, reason)
     }
 
   /** Spark's logs throw if another writer adds the entry at the same time. */
@@ -85,64 +91,65 @@ private[operations] object OfflineEpoch {
     catch { case _: ConcurrentModificationException => false }
 
   /**
-   * In a new place, before anything else is there: a query that is started before the act is done
-   * stops with an error then, and does not begin anew.
+   * Called in a new location before anything else is written. A query that is started before the
+   * operation is done then stops with an error, and does not start from the beginning.
    */
   def announce(
       target: OfflineTarget,
       query: StoredQuery,
-      act: String,
+      operation: String,
       settings: Map[String, String]
-  ): Unit = add(target, target.epoch, act) {
-    target.place.newLogs.offsetLog.add(target.epoch, entry(target, query, act, settings))
+  ): Unit = add(target, target.epoch, operation) {
+    target.place.newLogs.offsetLog.add(target.epoch, entry(target, query, operation, settings))
   }
 
   /**
-   * The entry before that of the act, with the same offsets: Spark has sources look at what lies
-   * between the last two entries, and some do not take offsets that go back. Nobody starts behind
-   * the other entry alone. It may be there already, from an act that was not done.
+   * Adds the entry before the operation's, with the same offsets. Spark lets sources read the range
+   * between the last two entries, and some sources refuse offsets that decrease. No query starts on
+   * the other entry alone. The entry may exist already, from an incomplete operation.
    */
   def precede(
       target: OfflineTarget,
       query: StoredQuery,
-      act: String,
+      operation: String,
       settings: Map[String, String]
   ): Unit = {
     val log = (if (target.isNew) target.place.newLogs else target.place.logs).offsetLog
-    def add(epoch: Long) = this.add(target, epoch, act) {
-      added(log.add(epoch, entry(target, query, act, settings))) || log
+    def add(epoch: Long) = this.add(target, epoch, operation) {
+      added(log.add(epoch, entry(target, query, operation, settings))) || log
         .get(epoch)
         .exists(OfflineMarks.isOne)
     }
-    // Behind an act that was not done; a query that lives would plan the next number.
+    // Follows an incomplete operation; a running query would plan the next number.
     if (!target.isNew && !query.isBack) add(target.last + 1)
     add(target.epoch - 1)
   }
 
   /**
-   * Writes it to the logs, after all of its state is there.
+   * Writes the epoch to the logs, after all of its state is written.
    *
    * @param query
-   *   as it was after the epoch whose state it has
+   *   the query as it was after the epoch whose state is used
    * @param settings
-   *   that take the place of those which are recorded for the query
+   *   settings that replace the recorded settings of the query
    */
   def commit(
       target: OfflineTarget,
       query: StoredQuery,
       run: OfflineRun,
-      act: String,
+      operation: String,
       settings: Map[String, String],
       written: Seq[Written],
       staged: Option[StagedState] = None
   ): Unit = {
     val OfflineTarget(place, _, epoch, isNew) = target
     val logs = if (isNew) place.newLogs else place.logs
-    val offsets = entry(target, query, act, settings)
-    if (!isNew) add(target, epoch, act)(logs.offsetLog.add(epoch, offsets))
-    if (target.isBehindUnused) {
-      // The query may have planned that one: it lives, and is to go on behind its own epochs.
-      try precede(target, query, act, settings)
+    val offsets = entry(target, query, operation, settings)
+    if (!isNew) add(target, epoch, operation)(logs.offsetLog.add(epoch, offsets))
+    if (target.hasUnusedBefore) {
+      // The query may have planned that epoch: it is running, and must continue after its own
+      // epochs.
+      try precede(target, query, operation, settings)
       catch {
         case e: CleancutException =>
           if (!isNew && isOwn(target, offsets)) logs.offsetLog.purgeAfter(epoch - 1)
@@ -151,22 +158,22 @@ private[operations] object OfflineEpoch {
     }
     // Another operation that began meanwhile may have committed state that must not be changed.
     if (!isNew) {
-      add(target, epoch, act)(staged.forall(_.isThere) && isOwn(target, offsets))
+      add(target, epoch, operation)(staged.forall(_.exists) && isOwn(target, offsets))
     }
-    staged.foreach { of =>
-      of.deleteMoved(lastVersion(query))
-      of.moveToState(written.size)
+    staged.foreach { state =>
+      state.deleteMoved(lastVersion(query))
+      state.moveToState(written.size)
     }
     val changed = settings.get(SQLConf.SHUFFLE_PARTITIONS.key).map(_.toInt)
-    // Of a query that has not run, what it was planned from says it already.
+    // A query that has not run was planned from the current description.
     val isMoved = query.location != place.location
     if (isMoved || query.isBack || changed.isDefined) {
       describe(target, query, changed.getOrElse(query.partitions))
     }
-    // A cut says itself which stores there are.
+    // A cut lists its stores.
     for (partitions <- changed if !isNew && !run.isByCuts)
       retired(target).retire(spreadIn(query), partitions)
-    add(target, epoch, act) {
+    add(target, epoch, operation) {
       (isNew || isOwn(target, offsets)) && logs.commitLog.add(epoch, withIds(query, written))
     }
   }
@@ -175,29 +182,29 @@ private[operations] object OfflineEpoch {
   private def isOwn(target: OfflineTarget, offsets: EpochLogs.Offsets): Boolean = {
     // Logs keep what they have added, so others are needed to see the files.
     val logs = target.place.logs
-    def conf(of: EpochLogs.Offsets) = EpochLogs.recorded(of).map(_.conf)
+    def conf(entry: EpochLogs.Offsets) = EpochLogs.recorded(entry).map(_.conf)
     logs.commitLog.get(target.epoch).isEmpty && logs.offsetLog.getLatest().exists {
       case (epoch, entry) => epoch == target.epoch && conf(entry) == conf(offsets)
     }
   }
 
   /**
-   * For readers of the state; the query itself goes by the settings. The first form of it says
-   * nothing of an epoch, and is written in a new place alone.
+   * Describes the operators for readers of the state; the query itself uses the settings. The first
+   * form of a description has no epoch, and is written in a new location only.
    */
   private def describe(target: OfflineTarget, query: StoredQuery, partitions: Int): Unit = {
     val OfflineTarget(place, _, epoch, isNew) = target
     val conf = new SerializableConfiguration(query.access.in(place.hadoopConf))
     def pathOf(schema: String) =
       if (isNew) NewCheckpoint.pathIn(place, query.location, schema) else schema
-    def write(of: OperatorStateMetadata): Unit = OperatorStateMetadataWriter
+    def write(metadata: OperatorStateMetadata): Unit = OperatorStateMetadataWriter
       .createWriter(
-        new Path(place.stateRoot, of.operatorInfo.operatorId.toString),
+        new Path(place.stateRoot, metadata.operatorInfo.operatorId.toString),
         place.hadoopConf,
-        of.version,
+        metadata.version,
         Some(epoch)
       )
-      .write(of)
+      .write(metadata)
     val described = DescribedEpoch.of(query.location, query.epoch, conf.value)
     new StateMetadataPartitionReader(query.location, conf, described).allOperatorStateMetadata
       .foreach {

@@ -24,27 +24,27 @@ import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.cut.SinkEpochs
 
 /**
- * Something that is done to a stopped query's checkpoint, by an epoch of its own; or that is made
- * of it in another place.
+ * An operation on a stopped query's checkpoint. It adds an epoch to the checkpoint or creates
+ * another checkpoint from it.
  *
  * @param name
- *   for messages
+ *   name for messages
  * @param providerClass
- *   whose the state is to be; that whose it is where none is given
+ *   provider of the new state; None keeps the provider
  * @param partitions
- *   over how many it is to be spread; those that there are where none is given
+ *   number of state partitions; None keeps the number
  * @param source
- *   of which of its states
+ *   the state to start from
  * @param planned
  *   the plan that is executed; the operation is refused if the checkpoint has changed since
  * @param fileSink
- *   what Spark's own sink of files writes to, where that is the query's sink
+ *   output path of Spark's file sink, if the query has one
  * @param edit
- *   rows in the place of some of its state
+ *   rows that replace a part of the state
  * @param other
- *   where another checkpoint is to be made, which leaves this one as it is
+ *   the checkpoint to create; this one then stays unchanged
  * @param isRewrite
- *   whether rows are copied even where stores can refer to what is there
+ *   whether rows are copied even if stores could reference existing frames
  * @param allowsMissingInput
  *   whether to resume from an earlier epoch although input files of later epochs are missing
  */
@@ -63,27 +63,27 @@ final case class OfflineOperation(
   import OfflineOperation._
 
   /**
-   * What it would do.
+   * Plans the operation without changing anything.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED
    */
   def plan(session: SparkSession, location: String): OfflinePlan = {
     val from = OfflinePlace.of(session, location, name)
-    behindSink(from).fold {
+    pendingSinkUpdate(from).fold {
       val (query, target) = checked(from)
       planOf(from, query, target).withInput(replayedInput(from, query))
     }(_._1)
   }
 
   /**
-   * Does it. Killed at any moment it leaves the checkpoint as it was, or as it is to be; in between
-   * there is one moment at which a query cannot start, until the act is begun again. So it is to be
-   * where it was committed and a sink of files has not heard of it; it then does that alone. A copy
-   * that was killed cannot be started, until it is begun again.
+   * Runs the operation. If it is killed, the checkpoint is in the state before or after it. Between
+   * the two, queries cannot start until the operation is run again. This also applies if it was
+   * committed but a file sink has not been updated; the repeated run then only updates the sink. A
+   * copy that was killed cannot be started until the clone is run again.
    *
    * @return
-   *   what was done, with the rows of each operator
+   *   the executed plan, with the rows of each operator
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED, CLEANCUT_PLAN_OUTDATED,
    *   CLEANCUT_REWRITE_MISMATCH
@@ -91,45 +91,45 @@ final case class OfflineOperation(
   def run(session: SparkSession, location: String): OfflinePlan = {
     val from = OfflinePlace.of(session, location, name)
     try
-      behindSink(from).fold(done(from)) { case (plan, sink) =>
+      pendingSinkUpdate(from).fold(execute(from)) { case (plan, sink) =>
         planned.foreach(_.checkCommitted(plan, outdated(from)))
         sink.follow(plan.source, plan.epoch)
         plan
       }
     catch {
       case e @ WriteDenied(why) if !isRefusal(e) =>
-        val where = other.fold(from.location)(of => s"${from.location} or ${of.target}")
+        val where = other.fold(from.location)(clone => s"${from.location} or ${clone.target}")
         throw Errors.operationRefused(name, from.location, s"$where cannot be written ($why)")
     }
   }
 
   private def isRefusal(e: Throwable): Boolean = e match {
-    case of: CleancutException => of.getErrorId == "CLEANCUT_OPERATION_REFUSED"
-    case _                     => false
+    case error: CleancutException => error.getErrorId == "CLEANCUT_OPERATION_REFUSED"
+    case _                        => false
   }
 
-  /** The act that was killed when it was committed, and its sink had not heard of it yet. */
-  private def behindSink(from: OfflinePlace): Option[(OfflinePlan, SparkFileSink)] = for {
+  /** The operation that was killed after its commit and before its file sink was updated. */
+  private def pendingSinkUpdate(from: OfflinePlace): Option[(OfflinePlan, SparkFileSink)] = for {
     output <- fileSink
-    query = lookedAt(from)
+    query = readLatest(from)
     source <- OfflineMarks.sourceOf(query.offsets)
     sink = new SparkFileSink(from.session, output)
     if running(from).isEmpty && sink.lacks(query.last)
   } yield {
-    val note = s"Epoch ${query.last} is committed; what is left is to tell the sink of it."
+    val note = s"Epoch ${query.last} is committed; the file sink still has to be updated."
     val plan = planOf(from, query, OfflineTarget(from, query.last, query.last, isNew = false))
     (plan.copy(source = source, notes = Seq(note)), sink)
   }
 
-  private def done(from: OfflinePlace): OfflinePlan = {
+  private def execute(from: OfflinePlace): OfflinePlan = {
     val (query, target) = checked(from)
     val input = replayedInput(from, query)
-    if (!allowsMissingInput) input.missing.foreach(of => refusing(from)(of.refusal))
-    val edited = edit.map { of =>
-      val asked = editable(from, query)(of.of)
-      val rows = asked.knowing(there(from, query).of(asked.operator), refusing(from))
-      rows.checkRows(of.rows, query, refusing(from))
-      StateRewrite.Edited.of(rows, of.rows)
+    if (!allowsMissingInput) input.missing.foreach(files => refusing(from)(files.refusal))
+    val edited = edit.map { change =>
+      val stored = editable(from, query)(change.target)
+      val rows = stored.refine(storedRows(from, query).of(stored.operator), refusing(from))
+      rows.checkRows(change.rows, query, refusing(from))
+      StateRewrite.Edited.of(rows, change.rows)
     }
     val written = pinned(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
@@ -137,10 +137,10 @@ final case class OfflineOperation(
       OfflineRun.using(target, name, OfflinePlace.newId(), isBack) { run =>
         val staged = stagedFor(target, query, run)
         run(s"cleancut: $name ${query.location}") {
-          if (!target.isNew) OfflineEpoch.takeBack(target, query)
-          staged.foreach { of =>
-            of.delete()
-            of.create()
+          if (!target.isNew) OfflineEpoch.revertIncomplete(target, query)
+          staged.foreach { state =>
+            state.delete()
+            state.create()
           }
           val isOther = other.exists(_.isOtherQuery)
           val sinks = if (isOther) SinkEpochs.Empty else CarriedRecords.of(from, query)
@@ -148,7 +148,7 @@ final case class OfflineOperation(
           val written =
             try {
               val made = reference(from, query).fold[Seq[Written]](
-                ifThere(query)(alone(target, query, staged) {
+                ifStored(query)(alone(target, query, staged) {
                   rewritten(from, query, target, run, savepoint, staged, edited)
                 })
               )(_(from, target, run, savepoint, refusing(from)))
@@ -157,7 +157,7 @@ final case class OfflineOperation(
               }
               made
             } finally staged.foreach(_.delete())
-          // It must not have an entry before that, or it would pass over an epoch of the query's.
+          // The sink must not have this entry earlier, or it would skip an epoch of the query.
           fileSink.foreach(new SparkFileSink(from.session, _).follow(query.epoch, target.epoch))
           written
         }
@@ -166,14 +166,14 @@ final case class OfflineOperation(
     planOf(from, query, target).withInput(input).done(written)
   }
 
-  /** Another operation, or a query, may take away files that this one needs. */
+  /** Runs an action; another operation or the query may delete files that it requires. */
   private def alone[A](target: OfflineTarget, query: StoredQuery, staged: Option[StagedState])(
       body: => A
   ): A =
     try body
     catch {
       case NonFatal(e) if !e.isInstanceOf[CleancutException] && hasChanged(target, query, staged) =>
-        val reason = s"another operation or the query has changed it meanwhile ($e)"
+        val reason = s"another operation or the query has changed it concurrently ($e)"
         throw Errors.operationRefused(name, target.place.location, reason)
     }
 
@@ -183,7 +183,7 @@ final case class OfflineOperation(
       staged: Option[StagedState]
   ): Boolean = !target.isNew && {
     val committed = target.place.logs.commitLog.getLatest().map(_._1)
-    !committed.contains(query.last) || staged.exists(!_.isThere)
+    !committed.contains(query.last) || staged.exists(!_.exists)
   }
 
   private def replayedInput(from: OfflinePlace, query: StoredQuery): InputCheck =
@@ -201,14 +201,16 @@ final case class OfflineOperation(
     val before = query.confOf(from.session)
     val after = before.clone()
     settings.foreach { case (key, value) => after.setConfString(key, value) }
-    val own = target.place.stores(after)
-    val to = staged.fold(own)(of => own.copy(stateRoot = of.stateRoot))
+    val current = target.place.stores(after)
+    val to = staged.fold(current)(staging => current.copy(stateRoot = staging.stateRoot))
     val source = from.stores(before, savepoint)
     val rewrite = new StateRewrite(target.place.session, query, target, source, to, run)
     rewrite(partitions, edited)
   }
 
-  /** Versions of Cleancut's stores have ids that order them; Spark's have numbers alone. */
+  /**
+   * Versions of Cleancut's stores have ordered IDs; versions of Spark's stores have numbers only.
+   */
   private def stagedFor(
       target: OfflineTarget,
       query: StoredQuery,
@@ -218,27 +220,27 @@ final case class OfflineOperation(
       new StagedState(target.place.location, run.id, target.place.hadoopConf)
     }
 
-  /** How it is done where no row need be copied. */
+  /** The references to use if no row has to be copied. */
   private def reference(from: OfflinePlace, query: StoredQuery): Option[StateReference] = {
     val isInPlace = from.isWithCuts && other.isEmpty && edit.isEmpty && providerClass.isEmpty
     if (isInPlace && !isRewrite) StateReference.of(query, partitions) else None
   }
 
-  /** Logs may still speak of an epoch whose state the provider has deleted. */
-  private def ifThere[A](query: StoredQuery)(body: => A): A =
+  /** Runs an action. The logs may contain an epoch whose state the provider has deleted. */
+  private def ifStored[A](query: StoredQuery)(body: => A): A =
     try body
     catch {
       case NonFatal(e) if query.isBack && isMissing(e) =>
-        val reason = s"the state after epoch ${query.epoch} is not there any more: ${e.getMessage}"
+        val reason = s"the state after epoch ${query.epoch} no longer exists: ${e.getMessage}"
         throw Errors.operationRefused(name, query.location, reason)
     }
 
   private def isMissing(e: Throwable): Boolean =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists {
       case _: FileNotFoundException => true
-      case of: CleancutException    => of.getErrorId == "CLEANCUT_FRAME_MISSING"
-      // Causes that come from another process may be texts.
-      case of => Option(of.getMessage).exists(_.contains("CANNOT_READ_STREAMING_STATE_FILE"))
+      case cause: CleancutException => cause.getErrorId == "CLEANCUT_FRAME_MISSING"
+      // Causes from another process may be texts.
+      case cause => Option(cause.getMessage).exists(_.contains("CANNOT_READ_STREAMING_STATE_FILE"))
     }
 
   private def pinned[A](from: OfflinePlace, query: StoredQuery)(body: Option[String] => A): A =
@@ -249,7 +251,7 @@ final case class OfflineOperation(
     }
 
   private def prepare(target: OfflineTarget, from: OfflinePlace, query: StoredQuery): Unit = {
-    OfflineEpoch.takeBack(target, query)
+    OfflineEpoch.revertIncomplete(target, query)
     target.place.files.createCheckpointDirectory()
     // An operation that was interrupted may have left snapshots of other versions.
     target.place.files.delete(new Path(target.place.stateRoot))
@@ -266,8 +268,8 @@ final case class OfflineOperation(
 
   private def targetOf(from: OfflinePlace, query: StoredQuery): OfflineTarget = other match {
     case None =>
-      // An unused epoch keeps a query from starting on the entry alone. The state of the old and of
-      // the new partitions would otherwise have versions that such a query takes for its own.
+      // An unused epoch prevents a query from starting on the entry alone. Otherwise the state of
+      // the old and of the new partitions would have versions that this query takes for its own.
       val isSkipping =
         query.isBack || edit.isDefined || (partitions.isDefined && !from.isWithCuts)
       val epoch =
@@ -275,11 +277,12 @@ final case class OfflineOperation(
         else if (isSkipping) query.begun + 2
         else query.last + 1
       OfflineTarget(from, query.last, epoch, isNew = false)
-    case Some(of) =>
+    case Some(clone) =>
       val isCleancuts = providerAfter(query) == Cleancut
-      val isWithCuts = isCleancuts && of.isWithCuts.getOrElse(from.isWithCuts)
-      val place = OfflinePlace.to(from.session, of.target, name, isWithCuts, of.accessOfItsOwn)
-      // After all that sinks may have seen of the query.
+      val isWithCuts = isCleancuts && clone.isWithCuts.getOrElse(from.isWithCuts)
+      val place =
+        OfflinePlace.to(from.session, clone.target, name, isWithCuts, clone.accessOfItsOwn)
+      // After all epochs that sinks may have received from the query.
       OfflineTarget(place, last = -1L, query.begun + 2, isNew = true)
   }
 
@@ -296,11 +299,12 @@ final case class OfflineOperation(
     providerAfter(query),
     query.partitions,
     partitions.getOrElse(query.partitions),
-    query.operators.map { of =>
-      OfflinePlan.Operator.of(of, partitions.fold(of.partitions)(of.partitionsOf).size)
+    query.operators.map { operator =>
+      OfflinePlan.Operator
+        .of(operator, partitions.fold(operator.partitions)(operator.partitionsOf).size)
     },
     other match {
-      case Some(of)             => of.accessOfItsOwn.map(neededBy).toSeq
+      case Some(clone)          => clone.accessOfItsOwn.map(neededBy).toSeq
       case None if query.isBack => RollbackNotes.of(query, target.epoch, fileSink)
       case None                 => Nil
     },
@@ -313,14 +317,14 @@ final case class OfflineOperation(
   private def refusing(from: OfflinePlace)(reason: String): Nothing =
     throw Errors.operationRefused(name, from.location, reason)
 
-  private def editable(from: OfflinePlace, query: StoredQuery)(of: StateRows): EditableRows =
-    OfflineEdit.rowsOf(query, of, refusing(from))
+  private def editable(from: OfflinePlace, query: StoredQuery)(rows: StateRows): EditableRows =
+    OfflineEdit.rowsOf(query, rows, refusing(from))
 
-  /** What it is made of, and where it goes. */
+  /** The source and the target of the operation, after all checks. */
   private def checked(from: OfflinePlace): (StoredQuery, OfflineTarget) = {
     def refused(reason: String) = refusing(from)(reason)
     partitions.filter(_ < 1).foreach { n =>
-      refused(s"$n is no number of partitions; it takes at least one")
+      refused(s"the number of partitions must be at least 1, not $n")
     }
     val query = readSource(from)
     if (other.isEmpty || !from.isWithCuts) checkStopped(from, refused)
@@ -328,7 +332,7 @@ final case class OfflineOperation(
     if (other.isEmpty && query.partitions != partitionsNow(from, query) && !from.isWithCuts) {
       refused(
         s"it had ${query.partitions} partitions after epoch ${query.epoch}, and has others now; " +
-          "without cuts only epochs since then can be gone back to"
+          "without cuts you can only roll back to epochs since the last rescale"
       )
     }
     // A copy may keep its partitions.
@@ -337,28 +341,32 @@ final case class OfflineOperation(
     }
     if (other.exists(_.isWithCuts.contains(true)) && providerAfter(query) != Cleancut) {
       refused(
-        s"cuts commit Cleancut's state only, and its state is to be that of ${providerAfter(query)}"
+        s"cuts can only commit state of Cleancut, and the provider would be ${providerAfter(query)}"
       )
     }
-    for (_ <- partitions; of <- query.operators.find(!PartitionOfKey.isKnown(_)))
-      refused(s"where the keys of operator ${of.id} (${of.name}) belong is not known")
+    for (_ <- partitions; operator <- query.operators.find(!PartitionOfKey.isKnown(_)))
+      refused(
+        s"the partitions of the keys of operator ${operator.id} (${operator.name}) are not known"
+      )
     if (partitions.isDefined || edit.isDefined) query.checkPartitioning(refused)
     for (sink <- fileSink; why <- new SparkFileSink(from.session, sink).problem(query.epoch))
       refused(why)
     val target = targetOf(from, query)
     if (other.exists(_.access.nonEmpty) && !OfflinePlace.isInBucket(target.place.location)) {
-      refused(s"${target.place.location} is in no bucket, and how a bucket is reached was given")
+      refused(
+        s"${target.place.location} is not in a bucket, but access settings for a bucket were given"
+      )
     }
     target.check(providerAfter(query), Some(from.location), refused)
     query.checkInFlight(from, refused) { bytes =>
-      if (!target.place.isWithCuts) Some("which only cuts can hold")
+      if (!target.place.isWithCuts) Some("which only cuts can store")
       else Option.when(partitions.nonEmpty && bytes > MaxInFlightBytes)(s"of $bytes bytes")
     }
-    edit.foreach(of => editable(from, query)(of.of).check(of.rows, refused))
+    edit.foreach(change => editable(from, query)(change.target).check(change.rows, refused))
     (query, target)
   }
 
-  /** The state that is asked for, or of a plan that is executed, the state that was planned. */
+  /** Reads the requested state, or the planned state if a plan is executed. */
   private def readSource(from: OfflinePlace): StoredQuery = {
     def read(source: OfflineSource) =
       StoredQuery.read(from, name, source, isCopied = other.isDefined)
@@ -373,10 +381,10 @@ final case class OfflineOperation(
   private def outdated(from: OfflinePlace)(reason: String): Nothing = {
     val options = partitions.fold("")(count => s" --partitions $count")
     val command = (name, other) match {
-      case ("edit", _)     => s"cleancut.edit('${from.location}', …)"
-      case (_, Some(of))   => s"cleancut clone ${from.location} ${of.target}$options"
-      case ("rollback", _) =>
-        planned.fold("")(of => s"cleancut rollback ${from.location} --to-epoch ${of.source}")
+      case ("edit", _)      => s"cleancut.edit('${from.location}', …)"
+      case (_, Some(clone)) => s"cleancut clone ${from.location} ${clone.target}$options"
+      case ("rollback", _)  =>
+        planned.fold("")(plan => s"cleancut rollback ${from.location} --to-epoch ${plan.source}")
       case ("convert", _) =>
         val provider = if (providerClass.contains(Cleancut)) "cleancut" else "rocksdb"
         s"cleancut convert ${from.location} --provider $provider"
@@ -391,35 +399,34 @@ final case class OfflineOperation(
       refused: String => Nothing
   ): Unit = providerClass.filter(_ => other.isEmpty).foreach { to =>
     if (from.isWithCuts) {
-      refused("its epochs are committed by cuts, which only Cleancut makes; the way out is a copy")
+      refused("its epochs are committed by cuts, which only Cleancut supports; clone it instead")
     }
-    if (to == query.providerClass) refused(s"its state is that of $to already")
+    if (to == query.providerClass) refused(s"it already uses $to")
     if (to != Cleancut && query.providerClass != Cleancut) {
-      refused(s"its state is that of ${query.providerClass}, and not Cleancut's")
+      refused(s"it uses ${query.providerClass} instead of Cleancut")
     }
   }
 
-  /** The number after its last epoch. */
+  /** The number of partitions after its last epoch. */
   private def partitionsNow(from: OfflinePlace, query: StoredQuery): Int =
     if (!query.isBack) query.partitions
-    else lookedAt(from).partitions
+    else readLatest(from).partitions
 
-  private def lookedAt(from: OfflinePlace): StoredQuery =
-    StoredQuery.read(from, name, OfflineSource.Last, isCopied = false, isLookedAt = true)
+  private def readLatest(from: OfflinePlace): StoredQuery =
+    StoredQuery.read(from, name, OfflineSource.Last, isCopied = false, isInspection = true)
 }
 
 /**
- * The checkpoint that a clone makes.
+ * The checkpoint that a clone creates.
  *
  * @param target
  *   its location, which must be empty
  * @param isOtherQuery
- *   whether it is to be of a query of its own
+ *   whether it belongs to a new query
  * @param isWithCuts
- *   whether cuts are to commit its epochs; as in the checkpoint that it is made of, if that is not
- *   said
+ *   whether cuts commit its epochs; None as in the source checkpoint
  * @param access
- *   how its store is reached, by the names of keys; as the session says, if nothing is said
+ *   settings of its object store, by key; empty as in the session
  */
 final case class CloneTarget(
     target: String,
@@ -433,11 +440,12 @@ final case class CloneTarget(
 
 object OfflineOperation {
 
-  /** The run of the query, in whichever session of the application it was started. */
+  /** The run of the query, in any session of the application. */
   private def running(from: OfflinePlace): Option[UUID] =
     from.session.sharedState.activeStreamingQueries.values.asScala
       .collectFirst {
-        case of if new Path(of.resolvedCheckpointRoot).toString == from.location => of.runId
+        case stream if new Path(stream.resolvedCheckpointRoot).toString == from.location =>
+          stream.runId
       }
 
   private[operations] def checkStopped(from: OfflinePlace, refused: String => Nothing): Unit =
@@ -447,10 +455,13 @@ object OfflineOperation {
 
   private[cleancut] val Cleancut = ClassNames.StateStoreProvider
 
-  /** Of rows in flight that go to other partitions, through the driver; compressed. */
+  /**
+   * Limit of in-flight rows that are distributed to other partitions through the driver, in
+   * compressed bytes.
+   */
   private val MaxInFlightBytes = 256L << 20
 
-  /** RocksDB is the only provider of Spark that supports every operator. */
+  /** RocksDB is the only provider in Spark that supports every operator. */
   private val Providers = Map(
     "cleancut" -> Cleancut,
     "rocksdb" -> "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -460,7 +471,7 @@ object OfflineOperation {
    * The class of a state store provider.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OPERATION_REFUSED, no provider has this name
+   *   CLEANCUT_OPERATION_REFUSED if no provider has this name
    */
   def providerNamed(name: String, operation: String, location: String): String =
     Providers.getOrElse(
@@ -478,55 +489,55 @@ object OfflineOperation {
   def rescale(partitions: Int): OfflineOperation =
     OfflineOperation("rescale", partitions = Some(partitions))
 
-  /** Goes on from an earlier state. */
+  /** Resumes from an earlier state. */
   def rollback(to: OfflineSource): OfflineOperation = OfflineOperation("rollback", source = to)
 
-  /** Rows of the state after the last epoch, as they can be edited. */
-  def state(session: SparkSession, location: String, of: StateRows): DataFrame = {
+  /** Rows of the state after the last epoch, in the form in which they can be edited. */
+  def state(session: SparkSession, location: String, rows: StateRows): DataFrame = {
     val from = OfflinePlace.of(session, location, "edit")
     val query = StoredQuery.read(from, "edit", OfflineSource.Last, isCopied = false)
-    there(from, query).frame(OfflineOperation("edit").editable(from, query)(of))
+    storedRows(from, query).frame(OfflineOperation("edit").editable(from, query)(rows))
   }
 
-  private def there(from: OfflinePlace, query: StoredQuery): RowsThere = {
+  private def storedRows(from: OfflinePlace, query: StoredQuery): StoredRows = {
     val stores = from.stores(query.confOf(from.session))
     val conf = from.session.sparkContext.broadcast(new SerializableConfiguration(from.hadoopConf))
     val version = query.epoch + 1
     val read =
       new OfflineStores(version, version, stores, stores, OfflinePlace.newId(), conf, query.access)
-    new RowsThere(from.session, read, StateRewrite.tasksOf(query))
+    new StoredRows(from.session, read, StateRewrite.tasksOf(query))
   }
 
-  /** Puts rows in the place of others. */
-  def edit(of: StateRows, rows: DataFrame): OfflineOperation =
-    OfflineOperation("edit", edit = Some(OfflineEdit(of, rows)))
+  /** Replaces rows of the state. */
+  def edit(target: StateRows, rows: DataFrame): OfflineOperation =
+    OfflineOperation("edit", edit = Some(OfflineEdit(target, rows)))
 
-  /** Makes another checkpoint of one of its states. */
-  def copy(of: OfflineSource, to: CloneTarget): OfflineOperation =
-    OfflineOperation("clone", source = of, other = Some(to))
+  /** Creates another checkpoint from one of its states. */
+  def copy(source: OfflineSource, to: CloneTarget): OfflineOperation =
+    OfflineOperation("clone", source = source, other = Some(to))
 }
 
 /**
- * What an operation does, or has done.
+ * The plan of an operation, or its result.
  *
  * @param operation
- *   its name
+ *   name of the operation
  * @param target
- *   the location of the checkpoint that it makes, if it makes one
+ *   location of the checkpoint that it creates, if any
  * @param epoch
- *   that does it
+ *   epoch of the operation
  * @param source
- *   the epoch whose result it has
+ *   epoch whose state it has
  * @param last
- *   the last epoch before it
+ *   last epoch before it
  * @param partitionsBefore
- *   of what is spread by its keys
+ *   number of partitions of operators that are partitioned by key, before the operation
  * @param notes
- *   what else one has to know before it is done
+ *   further facts that the operator must know before the operation runs
  * @param copiesRows
- *   whether the rows of the state are written anew, and not referred to
+ *   whether the rows of the state are written again, and not referenced
  * @param missingFiles
- *   the number of input files that the query has to read again and that do not exist any more
+ *   number of input files that the query has to read again and that no longer exist
  */
 final case class OfflinePlan(
     operation: String,
@@ -548,12 +559,14 @@ final case class OfflinePlan(
   private[operations] def withInput(input: InputCheck): OfflinePlan =
     copy(notes = notes ++ input.notes, missingFiles = input.missing.fold(0)(_.paths.size))
 
-  /** With the rows that were written; none where none had to be. */
+  /** The same plan with the rows that were written; 0 if no row had to be written. */
   private[operations] def done(written: Seq[Written]): OfflinePlan = {
     val rows = written
-      .collect { case of: Rewritten => of }
+      .collect { case state: Rewritten => state }
       .groupMapReduce(_.operator)(_.sum.rows)(_ + _)
-    copy(operators = operators.map(of => of.copy(rows = Some(rows.getOrElse(of.id, 0L)))))
+    copy(operators =
+      operators.map(operator => operator.copy(rows = Some(rows.getOrElse(operator.id, 0L))))
+    )
   }
 }
 
@@ -561,9 +574,9 @@ object OfflinePlan {
 
   /**
    * @param stores
-   *   of each partition
+   *   number of stores of each partition
    * @param rows
-   *   that were written, once they are
+   *   number of written rows, once they are written
    */
   final case class Operator(
       id: Long,
@@ -576,7 +589,7 @@ object OfflinePlan {
 
   object Operator {
 
-    /** Before it is done. */
+    /** The operator in a plan that has not run. */
     private[operations] def of(stored: StoredOperator, partitions: Int): Operator = Operator(
       stored.id,
       stored.name,

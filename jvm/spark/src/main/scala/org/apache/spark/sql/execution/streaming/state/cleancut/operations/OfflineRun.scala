@@ -24,12 +24,12 @@ import io.cleancut.format.StoreCut
 import io.cleancut.format.cut.{SealedFrame, SinkEpochs}
 
 /**
- * Under what an act opens stores and writes logs. Where epochs are committed by cuts, it is a run
- * that owns the query, as that of a driver does: whoever has run the query is fenced from then on,
- * tasks report to it, and the entry of the commit log comes behind a cut of its own.
+ * The run under which an operation opens stores and writes logs. If epochs are committed by cuts,
+ * the operation is a run that owns the query, as the run of a driver does: an earlier driver is
+ * fenced, tasks report to this run, and its cut precedes the entry of the commit log.
  *
  * @param cuts
- *   its coordinator, where there are cuts
+ *   its coordinator, if there are cuts
  */
 final private[operations] class OfflineRun private (
     session: SparkSession,
@@ -37,24 +37,27 @@ final private[operations] class OfflineRun private (
     cuts: Option[QueryCoordinator]
 ) {
 
-  /** Spark's gate knows a run by the group of its jobs. That of the thread is put back. */
-  def apply[A](description: String)(act: => A): A = {
+  /**
+   * Runs an action under the job group by which the commit recognizes the run. Restores the
+   * thread's job group afterwards.
+   */
+  def apply[A](description: String)(action: => A): A = {
     val context = session.sparkContext
     val before = OfflineRun.OfGroups.map(key => key -> context.getLocalProperty(key))
     context.setJobGroup(id.toString, description)
-    try act
+    try action
     finally before.foreach { case (key, value) => context.setLocalProperty(key, value) }
   }
 
   def isByCuts: Boolean = cuts.isDefined
 
   /**
-   * The epoch is to have these stores, and no others.
+   * Declares that the epoch has exactly these stores.
    *
    * @param from
-   *   where the state comes from
+   *   location of the source state
    * @param sinks
-   *   the published epochs that count after it
+   *   published epochs that count after the epoch
    */
   def replace(
       target: OfflineTarget,
@@ -62,34 +65,34 @@ final private[operations] class OfflineRun private (
       partitions: Option[Int],
       from: OfflinePlace,
       sinks: SinkEpochs
-  ): Unit = cuts.fold(if (target.isNew) CarriedRecords.write(target, query, sinks)) { of =>
+  ): Unit = cuts.fold(if (target.isNew) CarriedRecords.write(target, query, sinks)) { coordinator =>
     val stores = for {
       operator <- query.operators
       partition <- partitions.fold(operator.partitions)(operator.partitionsOf)
       store <- operator.stores
     } yield StoreId(operator.id, partition, store.name)
-    val counts = query.operators.map(of => of.id -> of).toMap
+    val counts = query.operators.map(operator => operator.id -> operator).toMap
     val spread = partitions.map(count => (id: Long) => counts(id).partitionsOf(count).size)
     val inFlight =
       for ((archive, _) <- from.cuts; cut <- query.cutIn(from))
         yield StoredInFlight(archive, cut, spread, OfflineRun.hashOf)
-    of.replace(id.toString, target.epoch, stores.toSet, inFlight, sinks)
+    coordinator.replace(id.toString, target.epoch, stores.toSet, inFlight, sinks)
   }
 
-  /** The epoch's stores are to have these bases, which lead to what lies in other segments. */
+  /** Adds bases to the stores of the epoch, which reference other segments. */
   def refer(target: OfflineTarget, bases: Seq[SealedFrame], segments: Set[String]): Unit =
     cuts.foreach(_.refer(id.toString, target.epoch, bases, segments))
 
-  /** What has been [[settle]]d. */
+  /** The chains that [[settle]] has made durable. */
   def settled(target: OfflineTarget): Seq[StoreCut] =
     cuts.toSeq.flatMap(_.settled(id.toString, target.epoch))
 
-  /** All stores are written, and are to be read before the epoch is committed. */
+  /** Makes all stores durable, so that they can be read before the epoch is committed. */
   def settle(target: OfflineTarget): Unit = cuts.foreach(_.settle(id.toString, target.epoch))
 }
 
-/** Logs of a query whose epochs are committed by cuts, and by nothing else. */
-final private class CutsAlone(logs: SparkLogs) extends SparkLogs {
+/** Logs of a query whose epochs are committed by cuts only. */
+final private class CutsOnlyLogs(logs: SparkLogs) extends SparkLogs {
   override def queryId(): Option[String] = logs.queryId()
   override def offsets(epoch: Long): String = logs.offsets(epoch)
   override def lastPlainCommit(): Option[Long] = None
@@ -99,7 +102,7 @@ final private class CutsAlone(logs: SparkLogs) extends SparkLogs {
 
 private[operations] object OfflineRun {
 
-  /** As sums of rows in flight have it. */
+  /** Hash of a row, as in the digests of in-flight rows. */
   private def hashOf(row: Array[Byte]): Long =
     XXH64.hashUnsafeBytes(row, Platform.BYTE_ARRAY_OFFSET.toLong, row.length, 0L)
 
@@ -110,14 +113,14 @@ private[operations] object OfflineRun {
   )
 
   /**
-   * Ends it in any case.
+   * Runs an action and always ends the run.
    *
    * @param isBack
-   *   whether it resumes from a cut, whatever the commit log has after it
+   *   whether it resumes from a cut, regardless of later entries in the commit log
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OPERATION_REFUSED, somebody has committed an epoch meanwhile
+   *   CLEANCUT_OPERATION_REFUSED if another writer has committed an epoch meanwhile
    */
-  def using[A](target: OfflineTarget, act: String, id: UUID, isBack: Boolean = false)(
+  def using[A](target: OfflineTarget, operation: String, id: UUID, isBack: Boolean = false)(
       body: OfflineRun => A
   ): A = {
     val OfflineTarget(place, last, _, _) = target
@@ -125,20 +128,20 @@ private[operations] object OfflineRun {
       case None                  => body(new OfflineRun(place.session, id, None))
       case Some((archive, logs)) =>
         // Ownership fences the driver of the query, so a refusal that is known must come before.
-        checkLast(archive.cuts.epochs().lastOption.getOrElse(-1L), last, act, place)
+        checkLast(archive.cuts.epochs().lastOption.getOrElse(-1L), last, operation, place)
         if (isBack) LastOffsets.restore(new Path(place.location), archive, place.files)
-        val known = if (isBack) new CutsAlone(logs) else logs
-        val cuts = DriverCuts.beginAct(place.location, id.toString, archive, known)
+        val known = if (isBack) new CutsOnlyLogs(logs) else logs
+        val cuts = DriverCuts.beginOperation(place.location, id.toString, archive, known)
         try {
-          checkLast(cuts.begin(id.toString).committed, last, act, place)
+          checkLast(cuts.begin(id.toString).committed, last, operation, place)
           body(new OfflineRun(place.session, id, Some(cuts)))
-        } finally DriverCuts.endAct(id.toString)
+        } finally DriverCuts.endOperation(id.toString)
     }
   }
 
-  private def checkLast(committed: Long, last: Long, act: String, place: OfflinePlace): Unit =
+  private def checkLast(committed: Long, last: Long, operation: String, place: OfflinePlace): Unit =
     if (committed != last) {
       val reason = s"epoch $committed has been committed meanwhile; is the query running?"
-      throw Errors.operationRefused(act, place.location, reason)
+      throw Errors.operationRefused(operation, place.location, reason)
     }
 }

@@ -26,19 +26,19 @@ final case class PlannedEpochs(epoch: Long, source: Long, last: Long) {
   }
 
   /**
-   * How the planned state is read. A query may commit epochs while it is cloned, and a time or the
-   * last rollback may mean another epoch than it did.
+   * The source to read for the planned state. A query may commit epochs while it is cloned, and a
+   * time or the last rollback may select another epoch than it did.
    */
   private[operations] def sourceIn(
       from: OfflinePlace,
-      asked: OfflineSource,
+      requested: OfflineSource,
       isCopied: Boolean,
       outdated: String => Nothing
-  ): OfflineSource = asked match {
+  ): OfflineSource = requested match {
     case OfflineSource.Time(_) | OfflineSource.BeforeRollback => OfflineSource.Epoch(source)
     case OfflineSource.Last if isCopied                       =>
       val committed = PlannedEpochs.committed(from)
-      if (committed.lastOption.forall(_ == source)) asked
+      if (committed.lastOption.forall(_ == source)) requested
       else if (committed.contains(source)) OfflineSource.Epoch(source)
       else {
         val retained = s"epochs ${committed.head} to ${committed.last} are retained now"

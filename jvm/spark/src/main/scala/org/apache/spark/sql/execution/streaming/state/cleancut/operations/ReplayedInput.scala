@@ -97,7 +97,7 @@ private[operations] object ReplayedInput {
       .getLines()
       .filter(_.startsWith("{"))
       .map(mapper.readTree)
-      // Other sources keep something else there.
+      // Other sources store something else there.
       .filter(_.path("path").isTextual)
       .filter(entryOf(_, number) > last)
       .map(_.get("path").asText)
@@ -120,15 +120,16 @@ private[operations] object ReplayedInput {
       .filter(_.isObject)
       .toSeq
       .flatMap(_.properties.asScala)
-    val found = topics.map { of =>
-      of.getValue.properties.asScala.toSeq.map { range =>
+    val ranges = topics.map { topic =>
+      topic.getValue.properties.asScala.toSeq.map { range =>
         val number = Option.when(range.getValue.isIntegralNumber)(range.getValue.asLong)
         for (partition <- range.getKey.toIntOption; offset <- number)
-          yield (of.getKey, partition, offset)
+          yield (topic.getKey, partition, offset)
       }
     }
-    val isKafkas = found.nonEmpty && found.forall(of => of.nonEmpty && of.forall(_.isDefined))
-    Option.when(isKafkas)(found.flatten.flatten.sorted)
+    val isKafkas =
+      ranges.nonEmpty && ranges.forall(topic => topic.nonEmpty && topic.forall(_.isDefined))
+    Option.when(isKafkas)(ranges.flatten.flatten.sorted)
   }
 
   private def namesIn(files: FileSystem, directory: Path): Set[String] = {
@@ -156,7 +157,7 @@ final private[operations] case class InputCheck(
 
 private[operations] object InputCheck {
 
-  /** Of a query that reads no input again. */
+  /** The check of a query that reads no input again. */
   val NothingReplayed: InputCheck = InputCheck(None, Nil)
 }
 

@@ -8,11 +8,11 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import io.cleancut.format.StoreLayout
 
 /**
- * Where Cleancut's stores of partitions go that a query has no more: beside the stores, so that
- * whoever reads the state does not take them for some that lag behind.
+ * Stores of Cleancut that belong to removed partitions. They are moved next to the state directory,
+ * so that readers of the state do not take them for stores that lag.
  *
  * @param epoch
- *   the first without them
+ *   first epoch without them
  */
 final private[operations] class RetiredPartitions(
     location: String,
@@ -24,7 +24,7 @@ final private[operations] class RetiredPartitions(
   private val retired = new Path(root, s"retired/$epoch")
   private val files: FileSystem = root.getFileSystem(hadoopConf)
 
-  /** Takes away all partitions of some operators from a number on. */
+  /** Moves away all partitions of some operators from a partition number on. */
   def retire(operators: Seq[Long], partitions: Int): Unit =
     for {
       operator <- operators
@@ -32,8 +32,8 @@ final private[operations] class RetiredPartitions(
       if name.toIntOption.exists(_ >= partitions)
     } move(new Path(stores, s"$operator/$name"), new Path(retired, s"$operator/$name"))
 
-  /** Brings back what was taken away. */
-  def bringBack(): Unit = {
+  /** Moves all partitions back. */
+  def restore(): Unit = {
     for {
       operator <- namesIn(retired)
       name <- namesIn(new Path(retired, operator))

@@ -6,18 +6,18 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
   StoredQuery
 }
 
-/** What a rollback leaves to its user, by what is known of the query. */
+/** Notes on a rollback for its user, as far as the query is known. */
 private[operations] object RollbackNotes {
 
   /**
-   * Of one that has been planned.
+   * The notes of a planned rollback.
    *
    * @param query
-   *   as it was after the epoch that is gone back to
+   *   the query as it was after the target epoch
    * @param epoch
-   *   that of the rollback
+   *   epoch of the rollback
    * @param fileSink
-   *   which goes back with it
+   *   file sink that is rolled back with the query
    */
   def of(query: StoredQuery, epoch: Long, fileSink: Option[String]): Seq[String] = {
     val first = query.epoch + 1
@@ -33,8 +33,8 @@ private[operations] object RollbackNotes {
       last: Long
   ): Seq[String] = {
     val epochs = if (first == last) s"epoch $first" else s"epochs $first to $last"
-    val sink = fileSink.fold(s"The sink keeps what it has of $epochs.") { path =>
-      s"What $epochs have written to $path is not seen any more."
+    val sink = fileSink.fold(s"The sink keeps the output of $epochs.") { path =>
+      s"The output of $epochs in $path is no longer visible."
     }
     Seq(
       s"$sink What they took in comes again after epoch $epoch, in epochs that the sink has not " +
@@ -44,7 +44,10 @@ private[operations] object RollbackNotes {
     )
   }
 
-  /** By the offsets, which are the number of an entry in the log of the source. */
+  /**
+   * Whether the offsets are those of a file source, which are entry numbers in the log of the
+   * source.
+   */
   private def hasFiles(offsets: EpochLogs.Offsets): Boolean =
     EpochLogs.bySource(offsets).flatMap(_._2).exists(NewCheckpoint.logEntryOf(_).isDefined)
 }

@@ -10,16 +10,16 @@ import org.apache.spark.sql.execution.streaming.sinks.{FileStreamSinkLog, SinkFi
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What Spark's own sink of files keeps of a query's epochs: an entry for each, which names the
- * epoch's files, and each some entries one that stands for all before it. That one cannot be made
- * where an epoch before it has no entry, so that a query stops there whose epochs have a gap.
+ * The log of Spark's file sink: one entry for each epoch, with the names of the epoch's files, and
+ * periodically a compacted entry for all epochs before it. Spark cannot compact if an epoch before
+ * it has no entry, so a query whose epochs have a gap stops there.
  *
- * Readers find files by these entries alone. Those of epochs that a query has gone back behind are
- * put aside under names that nobody takes for entries, with the epoch of the rollback, and come
- * back when that is undone.
+ * Readers find files by these entries only. Entries of epochs that a rollback hides are renamed to
+ * names that are no entries and that contain the epoch of the rollback. They are renamed back when
+ * the rollback is undone.
  *
  * @param output
- *   what the sink writes to
+ *   output path of the sink
  */
 final private[operations] class SparkFileSink(session: SparkSession, output: String) {
   import SparkFileSink._
@@ -27,22 +27,22 @@ final private[operations] class SparkFileSink(session: SparkSession, output: Str
   private val log = new Path(output, "_spark_metadata")
   private val files: FileSystem = log.getFileSystem(session.sessionState.newHadoopConf())
 
-  /** Why the sink cannot be taken to what it had after an epoch. */
+  /** Why the sink cannot be rolled back to an epoch. */
   def problem(source: Long): Option[String] = {
-    val found = entries()
-    // With what would come back.
-    val known = found.filter(of => of.epoch <= source && of.aside.forall(_ > source))
+    val all = entries()
+    // Includes entries that would be renamed back.
+    val known = all.filter(entry => entry.epoch <= source && entry.aside.forall(_ > source))
     val first = known.filter(_.isCompacted).map(_.epoch).maxOption
-    // Of those that lack before it Spark has deleted some; after it there never were any.
-    val last = found.filter(of => of.isCompacted && of.aside.isEmpty).map(_.epoch).maxOption
+    // Of the missing entries before it, Spark has deleted some; after it there were none.
+    val last = all.filter(entry => entry.isCompacted && entry.aside.isEmpty).map(_.epoch).maxOption
     val missing = last.filter(_ > source).flatMap { _ =>
       (first.getOrElse(-1L) + 1 to source).find(epoch => !known.exists(_.epoch == epoch))
     }
-    if (found.isEmpty) Some(s"$log does not exist or is empty: no sink of files has written there")
+    if (all.isEmpty) Some(s"$log does not exist or is empty: no file sink has written there")
     else
       missing.map { epoch =>
-        s"the sink has put its entries together since, and deleted that of epoch $epoch in $log, " +
-          s"so that it does not tell any more what came after epoch $source"
+        s"the sink has compacted its log since, and deleted the entry of epoch $epoch in $log, " +
+          s"so the files that were added after epoch $source are not known"
       }
   }
 
@@ -51,58 +51,62 @@ final private[operations] class SparkFileSink(session: SparkSession, output: Str
 
   /** Whether it has entries, and none of this epoch. */
   def lacks(epoch: Long): Boolean = {
-    val found = entries()
-    found.nonEmpty && !found.exists(of => of.epoch == epoch && of.aside.isEmpty)
+    val all = entries()
+    all.nonEmpty && !all.exists(entry => entry.epoch == epoch && entry.aside.isEmpty)
   }
 
   /**
-   * After an act: the sink has the files of the epochs up to `source`, and an entry for each up to
-   * the act's. May be called again where it was killed.
+   * Updates the sink after an operation: it has the files of the epochs up to `source`, and an
+   * entry for each epoch up to the operation's. Can be called again if it was interrupted.
    */
   def follow(source: Long, epoch: Long): Unit = {
-    for (of <- entries(); by <- of.aside if of.epoch <= source && by > source)
-      move(of.name, of.copy(aside = None).name)
-    for (of <- entries() if of.aside.isEmpty && of.epoch > source && of.epoch < epoch)
-      if (of.isCompacted || !isEmpty(of)) move(of.name, of.copy(aside = Some(epoch)).name)
+    for (entry <- entries(); by <- entry.aside if entry.epoch <= source && by > source)
+      move(entry.name, entry.copy(aside = None).name)
+    for (entry <- entries() if entry.aside.isEmpty && entry.epoch > source && entry.epoch < epoch)
+      if (entry.isCompacted || !isEmpty(entry))
+        move(entry.name, entry.copy(aside = Some(epoch)).name)
     fill(epoch)
   }
 
-  /** By Spark's own means, which also put entries together where that is due. */
+  /** Adds entries with Spark's own log, which also compacts them when due. */
   private def fill(epoch: Long): Unit = {
-    val found = entries().filter(_.aside.isEmpty)
-    val first = found.filter(_.isCompacted).map(_.epoch).maxOption
-    val there = found.map(_.epoch).toSet
+    val visible = entries().filter(_.aside.isEmpty)
+    val first = visible.filter(_.isCompacted).map(_.epoch).maxOption
+    val existing = visible.map(_.epoch).toSet
     val spark = new FileStreamSinkLog(FileStreamSinkLog.VERSION, atInterval, log.toString, None)
-    (first.orElse(there.minOption).getOrElse(0L) to epoch).filterNot(there).foreach { of =>
-      if (!spark.add(of, Array.empty[SinkFileStatus])) {
-        throw new IOException(s"entry $of of $log has come meanwhile; is the query running?")
+    val from = first.orElse(existing.minOption).getOrElse(0L)
+    (from to epoch).filterNot(existing).foreach { number =>
+      if (!spark.add(number, Array.empty[SinkFileStatus])) {
+        throw new IOException(
+          s"entry $number of $log was added concurrently; is the query running?"
+        )
       }
     }
   }
 
   /**
-   * Every how many epochs entries are put together, Spark tells by those that are, and some may be
-   * aside; where there is none it is for the session to say.
+   * A session with the compaction interval. Spark derives the interval from the compacted entries,
+   * of which some may be renamed. If there is none, the setting of the session applies.
    */
   private def atInterval: SparkSession = {
     val key = SQLConf.FILE_SINK_LOG_COMPACT_INTERVAL
-    val found = entries().filter(_.isCompacted).map(_.epoch).distinct.takeRight(2)
-    val interval = found match {
+    val compacted = entries().filter(_.isCompacted).map(_.epoch).distinct.takeRight(2)
+    val interval = compacted match {
       case Seq(one, other) => Some(other - one)
       case Seq(only)       =>
         val default = session.sessionState.conf.getConf(key)
         Some(CompactibleFileStreamLog.deriveCompactInterval(default, only.toInt).toLong)
       case _ => None
     }
-    val own = session.cloneSession()
-    interval.foreach(of => own.sessionState.conf.setConfString(key.key, of.toString))
-    own
+    val clone = session.cloneSession()
+    interval.foreach(epochs => clone.sessionState.conf.setConfString(key.key, epochs.toString))
+    clone
   }
 
   private def isEmpty(entry: Entry): Boolean =
     files.getFileStatus(new Path(log, entry.name)).getLen <= EmptyBytes
 
-  /** Hadoop takes the file of checksums along, where it keeps one. */
+  /** Hadoop also renames the checksum file, if there is one. */
   private def move(from: String, to: String): Unit = {
     files.delete(new Path(log, to), false)
     if (!files.rename(new Path(log, from), new Path(log, to)))
@@ -116,14 +120,14 @@ final private[operations] class SparkFileSink(session: SparkSession, output: Str
 
 private object SparkFileSink {
 
-  /** Of an entry without files: the version alone. */
+  /** Content of an entry without files: only the version. */
   private val EmptyBytes = 3L
 
   /**
    * @param isCompacted
-   *   whether it stands for all before it
+   *   whether it includes all entries before it
    * @param aside
-   *   the epoch of the act that put it aside
+   *   epoch of the operation that renamed it
    */
   final private case class Entry(epoch: Long, isCompacted: Boolean, aside: Option[Long]) {
     def name: String =

@@ -54,7 +54,7 @@ final private[operations] class StagedState(
     ()
   }
 
-  def isThere: Boolean = exists(new Path(stateRoot))
+  def exists: Boolean = exists(new Path(stateRoot))
 
   /** Deletes all files that are not moved, also those of operations that were interrupted. */
   def delete(): Unit = {
@@ -76,16 +76,19 @@ final private[operations] class StagedState(
 
   /** Returns the number of stores whose files were moved. */
   private def moveAll(from: Path, to: Path): Int = {
-    val (directories, own) = files.listStatus(from).toSeq.partition(_.isDirectory)
-    if (own.nonEmpty) files.mkdirs(to)
-    val below = directories.map(of => moveAll(of.getPath, new Path(to, of.getPath.getName)))
-    own.sortBy(of => (of.getPath.getName.endsWith(Snapshot), of.getPath.getName)).foreach { of =>
-      val target = new Path(to, of.getPath.getName)
-      if (!files.rename(of.getPath, target)) {
-        throw new IOException(s"${of.getPath} could not be moved to $target")
+    val (directories, children) = files.listStatus(from).toSeq.partition(_.isDirectory)
+    if (children.nonEmpty) files.mkdirs(to)
+    val below =
+      directories.map(status => moveAll(status.getPath, new Path(to, status.getPath.getName)))
+    children
+      .sortBy(child => (child.getPath.getName.endsWith(Snapshot), child.getPath.getName))
+      .foreach { child =>
+        val target = new Path(to, child.getPath.getName)
+        if (!files.rename(child.getPath, target)) {
+          throw new IOException(s"${child.getPath} could not be moved to $target")
+        }
       }
-    }
-    below.sum + (if (!Shared(from.getName) && own.exists(versionOf(_).isDefined)) 1 else 0)
+    below.sum + (if (!Shared(from.getName) && children.exists(versionOf(_).isDefined)) 1 else 0)
   }
 
   private def list(directory: Path): Seq[FileStatus] =
@@ -100,14 +103,14 @@ private object StagedState {
   private val Snapshot = ".zip"
   private val Shared = Set("SSTs", "logs")
 
-  private def isNumber(of: FileStatus) =
-    of.isDirectory && of.getPath.getName.toLongOption.isDefined
+  private def isNumber(status: FileStatus) =
+    status.isDirectory && status.getPath.getName.toLongOption.isDefined
 
   /** A store that is not the default one has a directory below that of the partition. */
-  private def isStore(of: FileStatus) =
-    of.isDirectory && !of.getPath.getName.startsWith("_") && !Shared(of.getPath.getName)
+  private def isStore(status: FileStatus) =
+    status.isDirectory && !status.getPath.getName.startsWith("_") && !Shared(status.getPath.getName)
 
   /** The version of a snapshot or changelog: `<version>.zip`, `<version>_<id>.changelog`. */
-  private def versionOf(of: FileStatus): Option[Long] =
-    if (of.isDirectory) None else of.getPath.getName.takeWhile(_.isDigit).toLongOption
+  private def versionOf(status: FileStatus): Option[Long] =
+    if (status.isDirectory) None else status.getPath.getName.takeWhile(_.isDigit).toLongOption
 }

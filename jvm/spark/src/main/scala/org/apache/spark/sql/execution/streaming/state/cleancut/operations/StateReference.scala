@@ -15,12 +15,12 @@ import io.cleancut.format.cut.SealedFrame
 import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest, ReferringBase, Spread}
 
 /**
- * How the state of a query becomes that of another epoch without a row being copied: each store
- * begins with a base that refers to what the stores of the earlier epoch are made of.
+ * Turns the state of a query into the state of another epoch without copying rows: each store
+ * begins with a base that references the frames of the earlier epoch's stores.
  *
  * @param spreads
- *   of an operator's store, by its index, which rows of the one source a partition has; none where
- *   it has all rows of its sources
+ *   filter of an operator's store, by store index, if a partition has only some rows of its single
+ *   source; None if it has all rows of its sources
  */
 final private[operations] class StateReference private (
     query: StoredQuery,
@@ -30,12 +30,12 @@ final private[operations] class StateReference private (
   import StateReference._
 
   /**
-   * Makes the bases of an act's epoch durable.
+   * Makes the bases of the operation's epoch durable.
    *
    * @param savepoint
-   *   in which the earlier epoch is kept, if not by its cut
+   *   savepoint that keeps the earlier epoch, if its cut does not
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OPERATION_REFUSED, what it was to be made of has been swept; CLEANCUT_CUT_CORRUPTED
+   *   CLEANCUT_OPERATION_REFUSED if referenced objects were deleted; CLEANCUT_CUT_CORRUPTED
    */
   def apply(
       place: OfflinePlace,
@@ -45,11 +45,11 @@ final private[operations] class StateReference private (
       refused: String => Nothing
   ): Seq[Written] = {
     val archive = place.cuts.get._1
-    // The query is owned by now: a sweep that has taken the cut meanwhile has gone before.
+    // The operation owns the query now: a garbage collection that deleted the cut has ended.
     val stored = savepoint
       .fold(archive.cuts.open(query.epoch))(archive.savepoints.open(_))
-      .filter(of => query.cut.forall(_.head.token == of.head.token))
-      .getOrElse(refused(s"the cut of epoch ${query.epoch} is not there any more"))
+      .filter(stored => query.cut.forall(_.head.token == stored.head.token))
+      .getOrElse(refused(s"the cut of epoch ${query.epoch} no longer exists"))
     val cut = stored.whole
     val made = for {
       operator <- query.operators
@@ -68,8 +68,14 @@ final private[operations] class StateReference private (
     check(archive, run.settled(target), made)
     if (!OfflinePlace.isInBucket(place.location)) makeDirectories(target, made)
     val hasIds = query.commit.stateUniqueIds.isDefined
-    made.map { of =>
-      Referring(of.store.operator, of.store.partition, of.index, of.version.id, hasIds)
+    made.map { base =>
+      ReferencingStore(
+        base.store.operator,
+        base.store.partition,
+        base.index,
+        base.version.id,
+        hasIds
+      )
     }
   }
 
@@ -78,34 +84,34 @@ final private[operations] class StateReference private (
     else if (partitions >= query.partitions) Seq(partition % query.partitions)
     else partition until query.partitions by partitions
 
-  /** Reads the bases again where they lie. */
+  /** Reads the bases back from their segments. */
   private def check(archive: CutArchive, placed: Seq[StoreCut], made: Seq[Made]): Unit = {
-    val places = placed.map(of => of.store -> of.frames).toMap
+    val places = placed.map(chain => chain.store -> chain.frames).toMap
     val segments = placed
       .flatMap(_.frames.map(_._3.segment))
       .distinct
       .map(name => name -> archive.store.get(ObjectKey(name)))
       .toMap
-    for (of <- made) {
-      val (kind, version, at) = places(of.store).head
-      val request = FrameRequest(archive.pathOf(at.segment), of.store, of.version, kind)
+    for (base <- made) {
+      val (kind, version, at) = places(base.store).head
+      val request = FrameRequest(archive.pathOf(at.segment), base.store, base.version, kind)
       val bytes = segments(at.segment)
         .map(_.slice(at.offset.toInt, (at.offset + at.length).toInt))
-        .getOrElse(throw request.damaged("its segment is missing"))
+        .getOrElse(throw request.damaged("the segment is missing"))
       val scratch = BlockScratch.borrow()
       try {
         val reader = new FrameReader(request, new ByteArrayInputStream(bytes), scratch)
-        val isSame = version == of.version && reader.isReferring &&
-          reader.sources() == of.sources && reader.identity.spread == of.spread
-        if (!isSame) throw request.damaged("it is not what was written")
+        val isSame = version == base.version && reader.isReferring &&
+          reader.sources() == base.sources && reader.identity.spread == base.spread
+        if (!isSame) throw request.damaged("the frame differs from the one that was written")
       } finally scratch.giveBack()
     }
   }
 
-  /** In which Spark's reader of state looks for the partitions. */
+  /** Creates the directories in which Spark's state reader looks for partitions. */
   private def makeDirectories(target: OfflineTarget, made: Seq[Made]): Unit = {
     val files = target.place.files
-    made.map(of => s"${of.store.operator}/${of.store.partition}").distinct.foreach { name =>
+    made.map(base => s"${base.store.operator}/${base.store.partition}").distinct.foreach { name =>
       files.mkdirs(new Path(target.place.stateRoot, name))
     }
   }
@@ -113,7 +119,7 @@ final private[operations] class StateReference private (
 
 private[operations] object StateReference {
 
-  /** None where rows would have to be copied. */
+  /** None if rows have to be copied. */
   def of(query: StoredQuery, partitions: Option[Int]): Option[StateReference] = {
     val (before, after) = (query.partitions, partitions.getOrElse(query.partitions))
     if (after == before) Some(new StateReference(query, after, Map.empty))
@@ -146,7 +152,7 @@ private[operations] object StateReference {
   private def newVersion(number: Long) =
     StateVersion(number, StateVersion.newId(Clock.System))
 
-  /** All are of one attempt, that of no task. */
+  /** The attempt of all bases; it is not a task attempt. */
   private val Attempt = 0L
 
   final private case class Made(
@@ -163,8 +169,8 @@ private[operations] object StateReference {
     )
   }
 
-  /** A store that refers to others. */
-  final private case class Referring(
+  /** A store that references other stores. */
+  final private case class ReferencingStore(
       operator: Long,
       partition: Int,
       store: Int,

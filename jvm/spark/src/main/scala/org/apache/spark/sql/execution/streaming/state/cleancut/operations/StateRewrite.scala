@@ -18,21 +18,21 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.cleancut.error.Errors
 
-/** A version that was made of a store, which is told by its place among those of its operator. */
+/** A version that was made of a store. The store is identified by its index in its operator. */
 private[operations] trait Written {
   def operator: Long
   def partition: Int
   def store: Int
 
-  /** That of the version, where the checkpoint has ids of versions. */
+  /** ID of the version, if the checkpoint has version IDs. */
   def id: Option[String]
 }
 
 /**
- * What was written of a store.
+ * A store that was written.
  *
  * @param info
- *   names the version, where the checkpoint has ids of versions
+ *   names the version, if the checkpoint has version IDs
  */
 final private[operations] case class Rewritten(
     operator: Long,
@@ -45,17 +45,17 @@ final private[operations] case class Rewritten(
 }
 
 /**
- * Makes a version of every store of a query of what is in its stores as they are, on Spark's
- * executors. Where the partitions stay, each is a task, and a row is in memory as long as it takes
- * to put it; where they change, rows go through an exchange, all values of a key together. What has
- * been written is then read again, and compared with what was read.
+ * Makes a version of every store of a query from its current stores, on Spark's executors. If the
+ * partitions stay the same, each is a task, and holds one row in memory at a time. If they change,
+ * rows go through an exchange, with all values of a key together. The written rows are then read
+ * back and compared with the source rows.
  *
  * @param from
- *   where the stores are read, at the version after `query.epoch`
+ *   stores to read, at the version after `query.epoch`
  * @param to
- *   where the version after `target.epoch` is made
+ *   stores in which the version after `target.epoch` is written
  * @param run
- *   under which stores are opened
+ *   run under which stores are opened
  */
 final private[operations] class StateRewrite(
     session: SparkSession,
@@ -68,8 +68,8 @@ final private[operations] class StateRewrite(
   import StateRewrite._
 
   /**
-   * With the partitions that there are, or so many of what is spread by its keys; and with other
-   * rows in the place of some.
+   * Rewrites the state with the current partitions, or with this number for operators that are
+   * partitioned by key. Edits replace some of the rows.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_REWRITE_MISMATCH
@@ -79,9 +79,9 @@ final private[operations] class StateRewrite(
       checked(stores) {
         if (partitions.isEmpty && edit.isEmpty) copied(stores)
         else {
-          val ways = tasks.map { of =>
-            val left = edit.map(_.rows).filter(_.operator.id == of.operator.id)
-            Way(of, of.operator, left.toSeq.flatMap(_.places).toSet)
+          val ways = tasks.map { task =>
+            val left = edit.map(_.rows).filter(_.operator.id == task.operator.id)
+            Way(task, task.operator, left.toSeq.flatMap(_.places).toSet)
           }
           moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, ways)
         }
@@ -89,8 +89,8 @@ final private[operations] class StateRewrite(
   }
 
   /**
-   * Of rows that are given, each of another family, and of what is carried over from operators of
-   * another query.
+   * Writes given rows, each of another column family, and rows that are carried over from operators
+   * of another query.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_REWRITE_MISMATCH
@@ -125,18 +125,18 @@ final private[operations] class StateRewrite(
     val stored = ExecutorTasks
       .each(session.sparkContext, ways)
       .flatMap(stores.spread(_, partitions, places))
-    val added = edits.map { of =>
-      val own = of.rows
-      of.internal.mapPartitions(stores.divide(own, _, partitions, places))
+    val added = edits.map { edit =>
+      val rows = edit.rows
+      edit.internal.mapPartitions(stores.divide(rows, _, partitions, places))
     }
     val rows = session.sparkContext.union(stored +: added).mapValues(_.toBytes)
-    val byId = query.operators.map(of => of.id -> of).toMap
+    val byId = query.operators.map(operator => operator.id -> operator).toMap
     val written = ExecutorTasks.collect(
       rows
         .partitionBy(new Given(targets.size))
-        .mapPartitionsWithIndex { (index, own) =>
+        .mapPartitionsWithIndex { (index, received) =>
           val (operator, partition) = targets(index)
-          stores.fill(byId(operator), partition, own.map(of => Row.of(of._2)))
+          stores.fill(byId(operator), partition, received.map(pair => Row.of(pair._2)))
         }
     )
     checkMoved(written)
@@ -145,42 +145,46 @@ final private[operations] class StateRewrite(
 
   private def tasks: Seq[Task] = tasksOf(query)
 
-  private def running[A](act: OfflineStores => A): A = {
+  private def running[A](action: OfflineStores => A): A = {
     val conf = session.sparkContext.broadcast(
       new SerializableConfiguration(session.sessionState.newHadoopConf())
     )
-    try act(new OfflineStores(query.epoch + 1, target.epoch, from, to, run.id, conf, query.access))
+    try
+      action(new OfflineStores(query.epoch + 1, target.epoch, from, to, run.id, conf, query.access))
     finally conf.destroy()
   }
 
-  /** Reads again what was written, and compares it with what was read to write it. */
+  /** Reads the written rows back, and compares them with the source rows. */
   private def check(stores: OfflineStores, written: Seq[Rewritten]): Unit = {
-    val byId = query.operators.map(of => of.id -> of).toMap
-    val tasks = written.map(of => byId(of.operator) -> of)
-    val found = ExecutorTasks.collect(
+    val byId = query.operators.map(operator => operator.id -> operator).toMap
+    val tasks = written.map(store => byId(store.operator) -> store)
+    val sums = ExecutorTasks.collect(
       ExecutorTasks
         .each(session.sparkContext, tasks)
-        .map { case (operator, of) => stores.sumOf(operator, of) }
+        .map { case (operator, store) => stores.sumOf(operator, store) }
     )
-    written.zip(found).filter { case (of, sum) => of.sum != sum }.foreach { case (of, sum) =>
-      val store = byId(of.operator).stores(of.store).name
+    written.zip(sums).filter { case (copy, sum) => copy.sum != sum }.foreach { case (copy, sum) =>
+      val store = byId(copy.operator).stores(copy.store).name
       throw Errors.rewriteMismatch(
         to.stateRoot,
-        of.operator,
-        of.partition,
+        copy.operator,
+        copy.partition,
         store,
-        of.sum.rows,
+        copy.sum.rows,
         sum.rows
       )
     }
   }
 
-  /** What arrived in all partitions of an operator's store is what left all of them. */
+  /**
+   * Checks that the rows that all partitions of an operator's store received are those that were
+   * sent.
+   */
   private def checkMoved(written: Seq[Filled]): Unit =
     for (operator <- query.operators; index <- operator.stores.indices) {
-      def sum(of: Filled => Map[Int, RowsOfStore]) = written
+      def sum(side: Filled => Map[Int, RowsOfStore]) = written
         .filter(_.operator == operator.id)
-        .flatMap(of(_).get(index))
+        .flatMap(side(_).get(index))
         .foldLeft(RowsOfStore.None)(_ + _)
       val (left, arrived) = (sum(_.left), sum(_.arrived))
       if (left != arrived) {
@@ -193,7 +197,7 @@ final private[operations] class StateRewrite(
 
 private[operations] object StateRewrite {
 
-  /** One for each partition of each operator. */
+  /** One task for each partition of each operator. */
   def tasksOf(query: StoredQuery): Seq[Task] = for {
     operator <- query.operators
     partition <- operator.partitions
@@ -203,7 +207,7 @@ private[operations] object StateRewrite {
     operator.stores.indices.map(query.uniqueId(operator.id, partition, _))
   )
 
-  /** Rows that take the place of those that are stored, all that belong together as one. */
+  /** Rows that replace stored rows. Rows that are stored together are one row. */
   final case class Edited(rows: EditableRows, internal: RDD[InternalRow])
 
   object Edited {
@@ -213,13 +217,13 @@ private[operations] object StateRewrite {
 
   final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
 
-  /** A task whose rows go to an operator, but for those of some families. */
+  /** A task whose rows go to an operator, except for some column families. */
   final case class Way(task: Task, to: StoredOperator, left: Set[StateRows])
 
-  /** What goes through the exchange: rows of a key, and what all rows of a store add up to. */
+  /** A record of the exchange: rows of a key, or the digest of all rows of a store. */
   sealed trait Row {
 
-    /** Any serializer takes an array of bytes. */
+    /** Every serializer supports byte arrays. */
     def toBytes: Array[Byte]
   }
 
@@ -264,7 +268,7 @@ private[operations] object StateRewrite {
 
   private val NoFamily = -1
 
-  /** What came to a partition, by store, and what it was told that had left others. */
+  /** The rows that a partition received, by store, and the digests that the senders reported. */
   final case class Filled(
       operator: Long,
       stores: Seq[Rewritten],
@@ -272,21 +276,21 @@ private[operations] object StateRewrite {
       left: Map[Int, RowsOfStore]
   )
 
-  /** Keys are the partitions. */
+  /** Keys are partition numbers. */
   final private class Given(override val numPartitions: Int) extends Partitioner {
     override def getPartition(key: Any): Int = key.asInstanceOf[Int]
   }
 }
 
 /**
- * What the tasks of a rewrite do with stores.
+ * Operations of rewrite tasks on stores.
  *
  * @param version
- *   that is read
+ *   version that is read
  * @param before
- *   the version before the one that is made
+ *   version before the one that is written
  * @param described
- *   how the place is reached where the files of schemas lie
+ *   access settings of the location with the schema files
  */
 final private[operations] class OfflineStores(
     version: Long,
@@ -299,10 +303,10 @@ final private[operations] class OfflineStores(
 ) extends Serializable {
   import StateRewrite._
 
-  /** Writes a store as it is. */
+  /** Copies a store unchanged. */
   def copy(task: Task, index: Int): Rewritten = {
     val store = task.operator.stores(index)
-    val read = new SumOfRows
+    val read = new RowsDigester
     val info = using(open(from, task.operator, store, task.partition)) { source =>
       using(open(to, task.operator, store, task.partition)) { target =>
         target.write(before) { out =>
@@ -316,13 +320,13 @@ final private[operations] class OfflineStores(
     Rewritten(task.operator.id, task.partition, index, read.result, info)
   }
 
-  /** Keys and values of one family of a partition. */
+  /** Keys and values of one column family of a partition. */
   def rowsOf(task: Task, at: FamilyAt): Iterator[(UnsafeRow, Seq[UnsafeRow])] =
     open(from, task.operator, task.operator.stores(at.store), task.partition)
       .entries(version, task.ids(at.store), Seq(task.operator.familyAt(at)))
       .map { case (_, entry) => (entry.key.copy(), entry.values.map(_.copy()).toSeq) }
 
-  /** The places of rows that are given in the place of stored ones. */
+  /** The rows that replace stored ones, with their target partitions. */
   def divide(
       edited: EditableRows,
       rows: Iterator[InternalRow],
@@ -334,7 +338,7 @@ final private[operations] class OfflineStores(
       val store = operator.stores(at.store)
       at -> PartitionOfKey.of(operator, store, operator.familyAt(at), partitions)
     }.toMap
-    val sums = edited.families.map(_.store).distinct.map(_ -> new SumOfRows).toMap
+    val sums = edited.families.map(_.store).distinct.map(_ -> new RowsDigester).toMap
     val divided = rows.flatMap(edited.entries()).map { case (at, entry) =>
       sums(at.store).add(operator.familyAt(at), entry)
       val values = entry.values.map(_.getBytes).toArray
@@ -347,7 +351,7 @@ final private[operations] class OfflineStores(
     divided ++ last
   }
 
-  /** The rows of a partition with the places in `targets` where they are to go. */
+  /** The rows of a partition with their partitions in `targets`. */
   def spread(
       way: Way,
       partitions: Int,
@@ -375,17 +379,17 @@ final private[operations] class OfflineStores(
   ): Iterator[(Int, Row)] = {
     val Way(task, to, _) = way
     val store = task.operator.stores(index)
-    val places = families
-      .map(of => of.name -> PartitionOfKey.of(task.operator, store, of, partitions))
-      .toMap
+    val places = families.map { family =>
+      family.name -> PartitionOfKey.of(task.operator, store, family, partitions)
+    }.toMap
     val familyAt = to.stores(target).families.map(_.name).zipWithIndex.toMap
-    val sum = new SumOfRows
+    val sum = new RowsDigester
     val source = open(from, task.operator, store, task.partition)
-    // Spark takes the rows one by one; the task's end closes what is open if it fails before.
+    // Spark reads the rows one by one. If it fails earlier, the end of the task closes open stores.
     val rows = source.entries(version, task.ids(index), families).map { case (family, entry) =>
       sum.add(family, entry)
       val place = targets(to.id -> places(family.name)(entry.key))
-      // What a provider hands out it may use again for the next.
+      // A provider may reuse a returned row for the next one.
       val values = entry.values.map(_.copy().getBytes).toArray
       (place, KeyRow(target, familyAt(family.name), entry.key.copy().getBytes, values): Row)
     }
@@ -393,9 +397,9 @@ final private[operations] class OfflineStores(
     rows ++ last.map(_())
   }
 
-  /** Writes the stores of one partition of what has come to it. */
+  /** Writes the stores of one partition from the rows that it received. */
   def fill(operator: StoredOperator, partition: Int, rows: Iterator[Row]): Iterator[Filled] = {
-    val sums = operator.stores.map(_ => new SumOfRows)
+    val sums = operator.stores.map(_ => new RowsDigester)
     var left = Map.empty[Int, RowsOfStore]
     val infos = fillAll(operator, partition) { outs =>
       rows.foreach {
@@ -417,7 +421,7 @@ final private[operations] class OfflineStores(
     Iterator(Filled(operator.id, written, arrived, left))
   }
 
-  /** Opens the stores of a partition at once, since their rows come mixed. */
+  /** Opens all stores of a partition at the same time, because their rows are interleaved. */
   private def fillAll(operator: StoredOperator, partition: Int)(
       fill: Seq[StateStore] => Unit
   ): Seq[StateStoreCheckpointInfo] = {
@@ -427,18 +431,18 @@ final private[operations] class OfflineStores(
           fill(outs)
           Nil
         case Some(store) =>
-          var behind = Seq.empty[StateStoreCheckpointInfo]
-          val own = using(open(to, operator, store, partition)) { target =>
-            target.write(before)(out => behind = next(outs :+ out, rest.tail))
+          var later = Seq.empty[StateStoreCheckpointInfo]
+          val first = using(open(to, operator, store, partition)) { target =>
+            target.write(before)(out => later = next(outs :+ out, rest.tail))
           }
-          own +: behind
+          first +: later
       }
     next(Nil, operator.stores)
   }
 
-  /** What a store holds that was written. */
+  /** The digest of a store that was written. */
   def sumOf(operator: StoredOperator, written: Rewritten): RowsOfStore = {
-    val sum = new SumOfRows
+    val sum = new RowsDigester
     using(open(to, operator, operator.stores(written.store), written.partition)) {
       _.read(before + 1, written.info.stateStoreCkptId)(sum.add)
     }
@@ -459,7 +463,7 @@ final private[operations] class OfflineStores(
     new OfflineProvider(at.stateRoot, operator, schemas, partition, runId, at.conf, conf)
   }
 
-  private def using[A](provider: OfflineProvider)(act: OfflineProvider => A): A =
-    try act(provider)
+  private def using[A](provider: OfflineProvider)(action: OfflineProvider => A): A =
+    try action(provider)
     finally provider.close()
 }

@@ -12,17 +12,17 @@ import org.apache.spark.internal.io.FileCommitProtocol.TaskCommitMessage
 import org.apache.spark.internal.io.FileNameSpec
 
 /**
- * Has Spark's writers write files under the names that they keep, in a directory that nobody reads
- * but by a list of names. Each try of a task has names of its own, and which tries count is known
- * from what Spark takes of them: what others have left, or still write, is on no list.
+ * Lets Spark's writers write files under their final names, in a directory that readers access only
+ * through a list of names. Each task attempt has unique names, and Spark's commit messages define
+ * which attempts count: files of other attempts are on no list.
  *
  * @param directory
- *   a whole path, of this job alone
+ *   absolute path, used by this job only
  */
 final class AttemptCommits(jobId: String, directory: String) extends NamedBySpec with Serializable {
   import AttemptCommits._
 
-  // Of the one task that this copy of the object serves.
+  // For the one task of this copy of the object.
   @transient private var written: ListBuffer[Path] = _
 
   override def setupJob(job: JobContext): Unit = ()
@@ -50,11 +50,11 @@ final class AttemptCommits(jobId: String, directory: String) extends NamedBySpec
       WrittenFile(file.toString.stripPrefix(s"$directory/"), status.getLen)
     })
 
-  /** Spares the sweep some work; what is left is on no list. */
+  /** Deletes files early; files that remain are on no list. */
   override def abortTask(task: TaskAttemptContext): Unit =
     written.foreach { file =>
       try file.getFileSystem(task.getConfiguration).delete(file, false)
-      catch { case NonFatal(e) => logWarning(s"Could not delete $file, which is of no use", e) }
+      catch { case NonFatal(e) => logWarning(s"Could not delete the unused file $file", e) }
     }
 
   override def commitJob(job: JobContext, messages: Seq[TaskCommitMessage]): Unit = {
@@ -67,17 +67,17 @@ final class AttemptCommits(jobId: String, directory: String) extends NamedBySpec
 
 object AttemptCommits {
 
-  /** @param name below the directory of its job */
+  /** @param name path below the directory of its job */
   final case class WrittenFile(name: String, bytes: Long)
 
   private val committed = new ConcurrentHashMap[String, Seq[WrittenFile]]
 
-  /** The files of a job that has ended well in this JVM, given once. */
+  /** The files of a completed job in this JVM, returned once. */
   def take(directory: String): Option[Seq[WrittenFile]] = Option(committed.remove(directory))
 
   /**
-   * Names of directories in which all that Spark leaves of ASCII, and a name of an object cannot
-   * have, is escaped as Spark escapes the rest.
+   * Names of directories in which ASCII characters that Spark leaves, but that object names cannot
+   * have, are escaped as Spark escapes others.
    */
   private def plain(names: String): String =
     names.flatMap { c =>

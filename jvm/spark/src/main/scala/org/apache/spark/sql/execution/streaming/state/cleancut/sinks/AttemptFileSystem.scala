@@ -11,9 +11,9 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.Checkpoi
 import io.cleancut.base.ClassNames
 
 /**
- * `s3://` for Spark's writers of files, as far as [[AttemptCommits]] has them write: files that
- * appear when they are closed, under names that are used once. It has no rename, which every other
- * way to commit would need, so nobody else is given it.
+ * `s3://` for Spark's file writers with [[AttemptCommits]]: files that appear when they are closed,
+ * under names that are used once. It has no rename, which all other commit protocols require, so no
+ * other code uses it.
  */
 final class AttemptFileSystem extends BucketFileSystem {
 
@@ -36,14 +36,11 @@ final class AttemptFileSystem extends BucketFileSystem {
 
 object AttemptFileSystem {
 
-  /**
-   * What a configuration of Hadoop needs beside its own for such files; nothing where another file
-   * system has the scheme.
-   */
+  /** Additional Hadoop settings for such files; empty if another file system has the scheme. */
   def settings(conf: Configuration): Map[String, String] = {
-    val own = new Configuration(conf)
-    CheckpointScheme.register(own)
-    if (own.get(CheckpointScheme.ImplKey) != ClassNames.FileSystem) Map.empty
+    val copy = new Configuration(conf)
+    CheckpointScheme.register(copy)
+    if (copy.get(CheckpointScheme.ImplKey) != ClassNames.FileSystem) Map.empty
     else
       Map(
         CheckpointScheme.ImplKey -> classOf[AttemptFileSystem].getName,
@@ -51,10 +48,10 @@ object AttemptFileSystem {
       )
   }
 
-  /** The file system of a path, with all that may be written there. */
+  /** The writable file system of a path. */
   def of(path: Path, conf: Configuration): FileSystem = {
-    val own = new Configuration(conf)
-    settings(conf).foreach { case (key, value) => own.set(key, value) }
-    path.getFileSystem(own)
+    val copy = new Configuration(conf)
+    settings(conf).foreach { case (key, value) => copy.set(key, value) }
+    path.getFileSystem(copy)
   }
 }

@@ -13,25 +13,25 @@ import io.cleancut.base.Clock
 import io.cleancut.objectstore._
 
 /**
- * The place that a sink writes to, for the Python package: what may have many elements is a text
- * with a line for each.
+ * The target directory of a sink, for the Python package. Lists are returned as texts with one line
+ * per element.
  *
- * Records, which decide who writes what, are objects like those of a checkpoint. Files of rows are
- * written by Spark's own writers, and are seen and deleted through Hadoop as those see them.
+ * Records, which decide between writers, are objects like those of a checkpoint. Files of rows are
+ * written by Spark's writers, and are listed and deleted through Hadoop.
  */
 final class SinkDirectory(path: String, conf: Configuration) {
-  private val asked = new Path(path)
-  private val fileSystem = AttemptFileSystem.of(asked, conf)
-  private val root = fileSystem.makeQualified(asked)
+  private val requested = new Path(path)
+  private val fileSystem = AttemptFileSystem.of(requested, conf)
+  private val root = fileSystem.makeQualified(requested)
   private lazy val store = SinkDirectory.storeAt(root, conf)
 
-  // Spark's own readers find the files through Hadoop.
+  // Spark's readers find the files through Hadoop.
   if (SharedStores.isInBucket(root)) CheckpointScheme.register()
 
   def location: String = root.toString
 
   /**
-   * What the first write of a run needs to be sure of, as the start of a query does for its
+   * Checks the target before the first write of a run, as the start of a query does for its
    * checkpoint.
    *
    * @throws io.cleancut.error.CleancutException
@@ -42,14 +42,14 @@ final class SinkDirectory(path: String, conf: Configuration) {
     new Leftovers(store, Clock.System).run()
   }
 
-  /** The bytes of a record, if it is there. */
+  /** The bytes of a record, if it exists. */
   def read(name: String): Option[Array[Byte]] = store.get(ObjectKey(name))
 
-  /** Writes a record unless there is one of this name; whether it did. */
+  /** Creates a record if absent; returns whether it did. */
   def create(name: String, body: Array[Byte]): Boolean =
     store.create(ObjectKey(name), body, WriterToken.fresh(Clock.System)) == CreateResult.Created
 
-  /** What lies directly below a directory. */
+  /** The names of a directory's children. */
   def names(directory: String): String =
     store
       .listLevel(ObjectPrefix(s"$directory/"))
@@ -59,17 +59,17 @@ final class SinkDirectory(path: String, conf: Configuration) {
       }
       .mkString("\n")
 
-  /** Size in bytes and name of each file below a directory that is there. */
+  /** Size in bytes and name of each file below an existing directory. */
   def files(directory: String): String = {
-    val found = fileSystem.listFiles(new Path(root, directory), true)
-    val lines = Iterator.continually(found).takeWhile(_.hasNext).map { listing =>
+    val listed = fileSystem.listFiles(new Path(root, directory), true)
+    val lines = Iterator.continually(listed).takeWhile(_.hasNext).map { listing =>
       val status = listing.next()
       s"${status.getLen} ${status.getPath.toString.stripPrefix(s"$location/")}"
     }
     lines.mkString("\n")
   }
 
-  /** Removes a directory with all that is in it, if it is there. */
+  /** Deletes a directory with its contents, if it exists. */
   def delete(directory: String): Unit = {
     fileSystem.delete(new Path(root, directory), true)
     ()

@@ -14,28 +14,27 @@ import org.apache.spark.sql.execution.command.DataWritingCommandExec
 import org.apache.spark.sql.execution.datasources.DataSource
 import org.apache.spark.sql.internal.SQLConf
 
-/** Writes the rows of an epoch by Spark's own writers, for the Python package. */
+/** Writes the rows of an epoch with Spark's writers, for the Python package. */
 object SinkRows extends AdaptiveSparkPlanHelper {
 
-  /** Spark's, of its figures of a write (`BasicWriteJobStatsTracker`). */
+  /** Name of Spark's metric of a write (`BasicWriteJobStatsTracker`). */
   private val RowsKey = "numOutputRows"
 
-  /** A path as a session reaches it, with the settings that the session has now. */
+  /** A directory with the current settings of a session. */
   def directory(session: SparkSession, path: String): SinkDirectory =
     new SinkDirectory(path, session.sessionState.newHadoopConf())
 
   /**
-   * Writes rows into a directory of their own.
+   * Writes rows to a separate directory.
    *
-   * In a session that is a copy of the rows' own, because how a job commits is a setting of its
-   * session, and other writers of the query may be at work. The rows are read once, and counted by
-   * the tasks whose files count.
+   * Uses a copy of the rows' session, because the commit protocol is a session setting, and other
+   * writers of the query may be active. The rows are read once, and counted by the tasks whose
+   * files count.
    *
    * @param directory
-   *   a whole path that is not there
+   *   absolute path that must not exist
    * @return
-   *   how many rows these are, then a line for each file: its size in bytes and its name below the
-   *   directory
+   *   number of rows, then a line for each file: its size in bytes and its name below the directory
    */
   def write(
       rows: ClassicDataset[_],
@@ -45,9 +44,9 @@ object SinkRows extends AdaptiveSparkPlanHelper {
       directory: String
   ): String = {
     val session = rows.sparkSession.cloneSession()
-    val own = AttemptFileSystem.settings(session.sessionState.newHadoopConf()) +
+    val settings = AttemptFileSystem.settings(session.sessionState.newHadoopConf()) +
       (SQLConf.FILE_COMMIT_PROTOCOL_CLASS.key -> classOf[AttemptCommits].getName)
-    own.foreach { case (key, value) => session.conf.set(key, value) }
+    settings.foreach { case (key, value) => session.conf.set(key, value) }
     val target = DataSource(
       session,
       className = format,
@@ -58,14 +57,14 @@ object SinkRows extends AdaptiveSparkPlanHelper {
     val execution = session.sessionState.executePlan(command)
     execution.assertCommandExecuted()
     val written = AttemptCommits.take(new Path(directory).toString)
-    require(written.nonEmpty, s"the format $format commits its files in a way of its own")
+    require(written.nonEmpty, s"the format $format uses another commit protocol")
     val lines = written.get.map(file => s"${file.bytes} ${file.name}")
     (rowsWritten(execution.commandExecuted).toString +: lines).mkString("\n")
   }
 
   private def rowsWritten(ran: LogicalPlan): Long = ran match {
     case result: CommandResult =>
-      // Spark may plan it while it runs, in stages that hide what is in them.
+      // Spark may plan the write while it runs, in stages that hide their plans.
       val plan = result.commandPhysicalPlan
       collectFirst(plan) { case writing: DataWritingCommandExec => writing }
         .flatMap(_.metrics.get(RowsKey))

@@ -9,7 +9,7 @@ import io.cleancut.format.FrameKind
 /** Writes the latest sealed version of a log as a base. */
 private[cleancut] object BaseWriter {
 
-  /** May run in any thread that holds the log; tasks go on writing meanwhile. */
+  /** May run in any thread that holds the log; tasks continue to write meanwhile. */
   def write(context: StoreContext, versions: StoreVersions, log: StateLog): Unit =
     log
       .pin(log.latest.number) { version =>
@@ -30,8 +30,7 @@ private[cleancut] object BaseWriter {
       val keys = version.parts.map(part => part.family.schema.id -> part.mark.keys).toMap
       val frame = context.frame(FrameKind.Base, target, None, version.schemas, keys, file)
       log.writeBase(version, frame)
-      // Maintenance and a forced snapshot may both write this base; whoever was first, it is the
-      // same.
+      // Maintenance and a forced snapshot may both write this base; both write the same bytes.
       try file.commit()
       catch { case _: FileAlreadyExistsException => file.cancel() }
       versions.baseWritten(target.number, frame.sizeBytes)

@@ -6,13 +6,16 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * What a task has to do between the last row that its operator has processed and the commit of the
- * operator's store. Nothing else in a task tells when a Python worker is done.
+ * Actions of a task between the last row of an operator and the commit of the operator's store. No
+ * other hook shows that a Python worker is done.
  */
 private[cleancut] object BeforeCommit {
   private val waiting = new ConcurrentHashMap[(Long, Long, Int), () => Unit]
 
-  /** In the running task, once, for its store of an operator. Forgotten with the task. */
+  /**
+   * Registers an action in the running task, once for its store of an operator. Removed at the end
+   * of the task.
+   */
   def register(operator: Long, partition: Int)(action: () => Unit): Unit = {
     val task = TaskContext.get()
     val key = (task.taskAttemptId(), operator, partition)
@@ -24,7 +27,7 @@ private[cleancut] object BeforeCommit {
     ()
   }
 
-  /** A store is about to be committed. */
+  /** Called before a store is committed. */
   def run(store: StateStoreId): Unit = {
     val task = TaskContext.get()
     if (task != null) {

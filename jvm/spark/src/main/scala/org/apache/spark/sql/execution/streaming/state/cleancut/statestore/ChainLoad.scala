@@ -15,25 +15,26 @@ import io.cleancut.format.frame.{FamilySchema, FrameReader, FrameRequest, LoadWa
 import io.cleancut.protocol.Chain
 
 /**
- * Puts the frames of a store's chain into a log. Where the chain begins with a base that refers to
- * others, these are read in its place: one that has all rows of one store as that store would be
- * read, and of several, or where not all rows are wanted, one after the other in a log of its own.
+ * Loads the frames of a store's chain into a log. If the chain begins with a base that references
+ * other frames, these are read instead. A single source whose rows are all required is loaded like
+ * the source store. Several sources, or filtered ones, are loaded one after the other into separate
+ * logs.
  */
 final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch) {
   import ChainLoad._
 
   /**
    * @param log
-   *   empty
-   * @param told
-   *   of each frame of the chain itself
+   *   an empty log
+   * @param onFrame
+   *   called for each frame of the chain itself
    * @param whenAtHand
-   *   what to do when a base that was left on file can be read at once
+   *   called when a base that was left on file can be read immediately
    */
-  def apply(log: StateLog, chain: Chain, told: Told, whenAtHand: () => Unit): Unit =
-    load(log, context.files, chain, told, whenAtHand)
+  def apply(log: StateLog, chain: Chain, onFrame: FrameListener, whenAtHand: () => Unit): Unit =
+    load(log, context.files, chain, onFrame, whenAtHand)
 
-  /** The column families that there are after the last of some frames of the store. */
+  /** The column families after the last of some frames of the store. */
   def familiesAfter(frames: Seq[(StateVersion, FrameKind)]): Seq[FamilySchema] =
     familiesAfter(context.files, frames)
 
@@ -41,41 +42,41 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       log: StateLog,
       files: FrameFiles,
       chain: Chain,
-      told: Told,
+      onFrame: FrameListener,
       whenAtHand: () => Unit
   ): Unit = {
-    chain.base.foreach(loadBase(log, files, _, told, whenAtHand))
+    chain.base.foreach(loadBase(log, files, _, onFrame, whenAtHand))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
       files.read(version, FrameKind.Delta, watch) { (reader, scratch) =>
         checkParent(files, reader, version, before)
         log.load(reader, scratch)
-        told(version, FrameKind.Delta, reader.sizeBytes)
+        onFrame(version, FrameKind.Delta, reader.sizeBytes)
       }
       Some(version)
     }
     ()
   }
 
-  /** Leaves the base on file if it can be, and has it read as its rows are asked for. */
+  /** Leaves the base on file if possible, and reads its rows on request. */
   private def loadBase(
       log: StateLog,
       files: FrameFiles,
       version: StateVersion,
-      told: Told,
+      onFrame: FrameListener,
       whenAtHand: () => Unit
   ): Unit = {
     val opened = if (context.settings.lazyRestore) files.openBase(version, watch) else None
     opened match {
       case Some(base) =>
         log.attach(base)
-        told(version, FrameKind.Base, base.sizeBytes)
+        onFrame(version, FrameKind.Base, base.sizeBytes)
         base.whenAtHand(() => whenAtHand())
       case None =>
         val reference = files.read(version, FrameKind.Base, watch) { (reader, scratch) =>
-          val found = referenceIn(reader)
-          if (found.isEmpty) log.load(reader, scratch)
-          told(version, FrameKind.Base, reader.sizeBytes)
-          found
+          val reference = referenceIn(reader)
+          if (reference.isEmpty) log.load(reader, scratch)
+          onFrame(version, FrameKind.Base, reader.sizeBytes)
+          reference
         }
         reference.foreach(follow(log, files, version, _, whenAtHand))
     }
@@ -92,11 +93,11 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       load(log, files.of(only), chainOf(only), count, whenAtHand)
     case Reference(store, sources, spread) =>
       val keys = sources.map { source =>
-        val own = context.newLog()
+        val loaded = context.newLog()
         try {
-          load(own, files.of(source), chainOf(source), count, () => ())
-          log.absorb(own, wanted(files, store, version, spread, _))
-        } finally own.release()
+          load(loaded, files.of(source), chainOf(source), count, () => ())
+          log.absorb(loaded, wanted(files, store, version, spread, _))
+        } finally loaded.release()
       }
       if (keys.sum != log.allKeys) {
         throw damaged(files, store, version, "two of its sources have the same key")
@@ -104,8 +105,8 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
   }
 
   /**
-   * Which keys of a family the store is to have. A key that is left out must belong to another
-   * store with the same source.
+   * The keys of a family that belong to the store. Other keys must belong to another store with the
+   * same source.
    */
   private def wanted(
       files: FrameFiles,
@@ -115,27 +116,28 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       family: FamilySchema
   ): Option[Long => Boolean] =
     spread match {
-      case None     => Some(_ => true)
-      case Some(of) =>
-        of.keys.get(family.name).map { columns =>
+      case None         => Some(_ => true)
+      case Some(spread) =>
+        spread.keys.get(family.name).map { columns =>
           val handle = context.handle(family, table = null, Record.NoBound)
           val key = SparkKeyOrder.structOf(family.keySchema)
-          val partition = KeyColumns.partitionOf(key, columns, of.partitions)
+          val partition = KeyColumns.partitionOf(key, columns, spread.partitions)
           val row = new UnsafeRow(handle.keyFields)
           address => {
-            val own = partition(handle.keyAt(row, address))
-            if (!of.shareSource(own, store.partition)) {
-              val detail = s"a key of partition $own of ${of.partitions} is in a source that " +
-                s"has rows of partition ${store.partition}: no store would have it"
+            val target = partition(handle.keyAt(row, address))
+            if (!spread.shareSource(target, store.partition)) {
+              val detail =
+                s"a key of partition $target of ${spread.partitions} is in a source that " +
+                  s"has rows of partition ${store.partition}: no store would contain it"
               throw damaged(files, store, version, detail)
             }
-            own == store.partition
+            target == store.partition
           }
         }
     }
 
-  // Of the store's own chain alone it matters how large its frames are.
-  private val count: Told = (_, _, sizeBytes) => {
+  // Only the frame sizes of the store's own chain matter.
+  private val count: FrameListener = (_, _, sizeBytes) => {
     context.metrics.loadedFrames.incrementAndGet()
     context.metrics.loadedBytes.addAndGet(sizeBytes)
     ()
@@ -155,10 +157,10 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       version: StateVersion,
       kind: FrameKind
   ): Seq[FamilySchema] = {
-    val (own, reference) =
+    val (listed, reference) =
       files.read(version, kind)((reader, _) => (reader.identity.families, referenceIn(reader)))
-    reference.fold(own) { case Reference(_, sources, spread) =>
-      // As a log has them that they are put into.
+    reference.fold(listed) { case Reference(_, sources, spread) =>
+      // In the form that they have in the log into which they are loaded.
       val log = context.newLog()
       try {
         sources.foreach { source =>
@@ -166,7 +168,7 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
             files.of(source),
             source.frames.map { case (kind, version, _) => (version, kind) }
           )
-          log.join(families.filter(of => spread.forall(_.keys.contains(of.name))))
+          log.join(families.filter(family => spread.forall(_.keys.contains(family.name))))
         }
         log.families.map(_.schema)
       } finally log.release()
@@ -180,17 +182,17 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       before: Option[StateVersion]
   ): Unit = {
     val expected = before.fold(Parent(0L, None))(b => Parent(b.number, Some(b.id)))
-    val found = reader.identity.parent.get
-    if (found != expected) {
+    val parent = reader.identity.parent.get
+    if (parent != expected) {
       val store = reader.identity.store
       throw Errors.frameMissing(
         files.location,
         store.operator,
         store.partition,
         store.name,
-        found.version,
+        parent.version,
         s"version ${version.number} cannot be built: the delta $version applies to " +
-          s"${describe(found)}, found is ${describe(expected)}"
+          s"${describe(parent)}, but the chain has ${describe(expected)}"
       )
     }
   }
@@ -208,10 +210,10 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
 
 private[cleancut] object ChainLoad {
 
-  /** What is done for each frame: its version, its kind, and its size in bytes. */
-  type Told = (StateVersion, FrameKind, Long) => Unit
+  /** Called for each frame with its version, kind, and size in bytes. */
+  type FrameListener = (StateVersion, FrameKind, Long) => Unit
 
-  /** What a base has in the place of rows. */
+  /** The references of a base that has no rows. */
   final private case class Reference(
       store: StoreId,
       sources: Seq[StoreCut],

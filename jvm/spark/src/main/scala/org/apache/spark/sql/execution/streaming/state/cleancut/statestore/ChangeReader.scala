@@ -14,14 +14,14 @@ import io.cleancut.format.FrameKind
 import io.cleancut.format.frame.FamilySchema
 
 /**
- * The changes of one column family, version by version, as the deltas hold them. A key that an
- * epoch changed several times comes with the last of these changes, or with all if the query ran
- * with `changeFeed` at `all`.
+ * The changes of one column family, version by version, from the deltas. If an epoch changed a key
+ * several times, only the last change is returned, or all changes if the query ran with
+ * `changeFeed=all`.
  *
  * @param deltas
- *   the versions, oldest first; their deltas are on one chain
+ *   versions, oldest first; their deltas are on one chain
  * @param before
- *   the family before the first of them, if there was one
+ *   the family before the first of them, if it existed
  */
 final private[cleancut] class ChangeReader(
     context: StoreContext,
@@ -36,7 +36,7 @@ final private[cleancut] class ChangeReader(
   private val memory = Memory.access
   private var rest = deltas
   private var changes = Iterator.empty[Change]
-  // The families of a frame that brings none are those of the frames before it.
+  // A frame without families has those of the previous frames.
   private var family = before
 
   override def getNext(): Change = {
@@ -53,16 +53,19 @@ final private[cleancut] class ChangeReader(
 
   override def close(): Unit = ()
 
-  /** A delta is small, being what one epoch changed: it is read whole, and its file closed. */
+  /**
+   * Reads a delta completely and closes its file: a delta has the changes of one epoch and is
+   * small.
+   */
   private def read(version: StateVersion): Iterator[Change] =
     context.files.read(version, FrameKind.Delta) { (reader, scratch) =>
       val schemas = reader.identity.families
       if (schemas.nonEmpty) family = schemas.find(_.name == familyName)
-      val found = Vector.newBuilder[Change]
+      val changes = Vector.newBuilder[Change]
       val records = new FrameRecords(reader, scratch)
       while (records.advance())
-        family.filter(_.id == records.family).foreach(f => found += change(f, records, version))
-      found.result().iterator
+        family.filter(_.id == records.family).foreach(f => changes += change(f, records, version))
+      changes.result().iterator
     }
 
   private def change(f: FamilySchema, records: FrameRecords, version: StateVersion): Change = {
@@ -79,7 +82,7 @@ final private[cleancut] class ChangeReader(
     (kind, key, value, version.number - 1)
   }
 
-  /** The bytes are copied, since they hold no longer than the record. */
+  /** Copies the bytes, which are only valid until the next record. */
   private def row(bytes: Bytes, schema: String)(
       read: (AnyRef, Long, Int, UnsafeRow) => UnsafeRow
   ): UnsafeRow = {

@@ -11,20 +11,20 @@ import io.cleancut.base.DaemonThreads
 import io.cleancut.engine.{Compaction, StateLog}
 
 /**
- * Compacts logs, one at a time in each JVM, so that at most one copy is under way and takes memory.
- * The copy is made beside the running tasks, and follows what they do; it takes the old log's place
- * when the store is free and the copy has caught up: at once, when the task that is in the store
- * leaves it, or as soon as the copy is that far.
+ * Compacts logs, one at a time in each JVM, so that at most one copy exists and takes memory. The
+ * copy is made concurrently with running tasks, and follows their changes. It replaces the old log
+ * when the store is free and the copy has caught up: immediately, when the task in the store
+ * leaves, or as soon as the copy has caught up.
  */
 private[cleancut] object Compactor extends Logging {
   private val queue =
     Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-compaction"))
 
-  // Beside the copies, which may take seconds.
+  // Separate from the copies, which may take seconds.
   private val followers =
     Executors.newSingleThreadExecutor(DaemonThreads.named("cleancut-follow"))
 
-  /** Queues the store's log if it has become worth it. Called after each commit. */
+  /** Queues the store's log if it is worth compacting. Called after each commit. */
   def consider(context: StoreContext, versions: StoreVersions): Unit =
     if (versions.mayCompact()) {
       queue.execute { () =>
@@ -56,7 +56,7 @@ private[cleancut] object Compactor extends Logging {
   def follow(context: StoreContext, versions: StoreVersions): Unit =
     if (versions.isFollowed.compareAndSet(false, true)) {
       followers.execute { () =>
-        // What comes from here on asks again.
+        // Later records queue it again.
         versions.isFollowed.set(false)
         try {
           versions.followUp()

@@ -7,12 +7,12 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.SparkCal
 
 import io.cleancut.error.{CleancutException, Errors}
 
-/** What the provider throws where a version cannot be had. */
+/** Errors of the provider if a version cannot be loaded. */
 private[statestore] object LoadFailures {
   def beforeInit(provider: String): Throwable =
     Errors.storeClosed(provider, "getStore before init")
 
-  /** What Spark's own providers throw; the cause says what lacks where. */
+  /** The error that Spark's providers throw; the cause has the missing object. */
   def ofSpark(location: => String, version: Long, failure: Throwable): Throwable =
     failure match {
       case e: CleancutException if isMissing(version, e) =>
@@ -20,7 +20,7 @@ private[statestore] object LoadFailures {
       case e => SparkCalls.cannotLoad(e)
     }
 
-  /** Whether the version itself is not there, rather than one that it is built on. */
+  /** Whether the version itself is missing, and not an earlier one in its chain. */
   private def isMissing(version: Long, e: CleancutException): Boolean = e.errorId match {
     case "CLEANCUT_CHECKPOINT_NOT_FOUND" => true
     case "CLEANCUT_FRAME_MISSING"        => e.params.contains("version" -> version.toString)

@@ -8,9 +8,7 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.engine.StateLog
 import io.cleancut.error.Errors
 
-/**
- * A version of a store that a task only reads. It shows that version whatever is written meanwhile.
- */
+/** A version of a store for a task that only reads. Later writes are not visible. */
 final private[cleancut] class LogReadStateStore(
     context: StoreContext,
     lease: StoreLease,
@@ -46,7 +44,7 @@ final private[cleancut] class LogReadStateStore(
   override def mergeList(key: UnsafeRow, values: Array[UnsafeRow], colFamilyName: String): Unit =
     throw readOnly("mergeList")
 
-  /** Spark creates the families of a processor also where it only reads. */
+  /** Spark creates the families of a processor even if it only reads. */
   override def createColFamilyIfAbsent(
       colFamilyName: String,
       keySchema: StructType,

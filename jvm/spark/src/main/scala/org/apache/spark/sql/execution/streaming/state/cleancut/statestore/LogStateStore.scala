@@ -26,11 +26,11 @@ import io.cleancut.format.frame.{FamilySchema, FrameWriter, Parent}
 final private[cleancut] case class WriteRequest(
     version: Long,
     baseId: Option[String],
-    // A full snapshot is written with the commit, as Spark asks of a store that lags behind.
+    // Whether to write a full snapshot with the commit, which Spark requests for lagging stores.
     withBase: Boolean,
-    // The state is written anew: there is no version to apply a delta to.
+    // Whether the complete state is written, so that there is no version to apply a delta to.
     withoutDelta: Boolean,
-    // The epoch is finished from its seal: this version counts, and not the one that is made.
+    // The version that counts instead of the created one, if the epoch is finished from its seal.
     sealedAs: Option[StateVersion] = None
 ) {
   def hasDelta: Boolean = !withoutDelta && sealedAs.isEmpty
@@ -39,7 +39,7 @@ final private[cleancut] case class WriteRequest(
 /**
  * A store that a task writes: version `v` and the changes that lead to `v + 1`. The changes are
  * appended to the store's log; [[commit]] writes them as one delta and seals them, [[abort]] undoes
- * them. In an epoch that is finished from its seal [[commit]] loads what is sealed in their place.
+ * them. In an epoch that is finished from its seal, [[commit]] loads the sealed version instead.
  */
 final private[cleancut] class LogStateStore(
     context: StoreContext,
@@ -54,7 +54,7 @@ final private[cleancut] class LogStateStore(
   private val target = StateVersion(request.version + 1, StateVersion.newId(context.clock))
   private val delta: Option[Delta] = Option.when(request.hasDelta)(new Delta)
   @volatile private var state: State = Updating
-  // An error in the middle of a change leaves the log in doubt; it is not used again.
+  // An error within a change leaves the log in an undefined state; it is not used again.
   @volatile private var isLogSound = true
 
   log.declare(context.families.default)
@@ -70,7 +70,7 @@ final private[cleancut] class LogStateStore(
       try {
         family.table.put(family.pointKey(key), family.pointValue(value))
         if (family.cursor != null) family.cursor.keepUp()
-      } catch { case e: Throwable => throw inDoubt(e) }
+      } catch { case e: Throwable => throw discardLog(e) }
     } finally spinLock.leave()
   }
 
@@ -118,7 +118,7 @@ final private[cleancut] class LogStateStore(
       try
         if (family.table.remove(family.pointKey(key)) && family.cursor != null)
           family.cursor.keepUp()
-      catch { case e: Throwable => throw inDoubt(e) }
+      catch { case e: Throwable => throw discardLog(e) }
     } finally spinLock.leave()
   }
 
@@ -138,8 +138,8 @@ final private[cleancut] class LogStateStore(
     val rows = family.scan(stretch)
     val row = new UnsafeRow(family.keyFields)
     while (rows.advance()) {
-      val found = family.keyAt(row, rows.address)
-      if (stretch.accepts(found)) changing(family)(family.table.remove(family.pointKey(found)))
+      val key = family.keyAt(row, rows.address)
+      if (stretch.accepts(key)) changing(family)(family.table.remove(family.pointKey(key)))
     }
   }
 
@@ -168,7 +168,7 @@ final private[cleancut] class LogStateStore(
     context.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
     val isDropped =
       try log.drop(colFamilyName)
-      catch { case e: Throwable => throw inDoubt(e) }
+      catch { case e: Throwable => throw discardLog(e) }
     if (isDropped) {
       context.families.remove(colFamilyName)
       forget(colFamilyName)
@@ -229,7 +229,7 @@ final private[cleancut] class LogStateStore(
 
   override def hasCommitted: Boolean = state == Committed
 
-  /** While the store is open, its sizes alone: what is counted is reported once, at the end. */
+  /** While the store is open, only its sizes: counters are reported once, at the end. */
   override def metrics: StateStoreMetrics = spinLock {
     val counted = state match {
       case Updating            => Map.empty[StateStoreCustomMetric, Long]
@@ -260,26 +260,28 @@ final private[cleancut] class LogStateStore(
   override private[cleancut] def verifyOpen(operation: String): Unit =
     if (state != Updating) throw outOfOrder(operation)
 
-  /** Runs a change, and lets the delta keep up with it. */
+  /** Runs a change, and lets the delta keep up. */
   private def changing(family: FamilyHandle)(change: => Any): Unit =
     try {
       change
       if (family.cursor != null) family.cursor.keepUp()
-    } catch { case e: Throwable => throw inDoubt(e) }
+    } catch { case e: Throwable => throw discardLog(e) }
 
   private def requireValues(values: Array[UnsafeRow], operation: String): Unit = {
     require(values != null, s"Cannot $operation a null value")
     require(!values.contains(null), s"Cannot $operation a null value in the array")
   }
 
-  private def inDoubt(cause: Throwable): Throwable = {
+  private def discardLog(cause: Throwable): Throwable = {
     isLogSound = false
     explained(cause)
   }
 
-  /** A large delta is written while the task works, so a full disk may show at any change. */
+  /**
+   * A large delta is written while the task runs, so a full disk may cause an error in any change.
+   */
   private def explained(cause: Throwable): Throwable = cause match {
-    // Hadoop's local file system reports a full disk by an error of its own.
+    // Hadoop's local file system reports a full disk with an error of its own.
     case _: IOException | _: FSError =>
       val kind = if (request.withoutDelta) FrameKind.Base else FrameKind.Delta
       Errors.commitFailed(context.files.path(target, kind), target.number, cause)
@@ -289,7 +291,7 @@ final private[cleancut] class LogStateStore(
   private def verifyEnded(operation: String): Unit =
     if (state != Committed && state != Aborted) throw outOfOrder(operation)
 
-  /** The file of this commit, and what writes it while the task works. */
+  /** The frame of this commit, and its writer, which runs while the task works. */
   final private class Delta extends DeltaWriter.Frames {
     var file: PendingFrame = context.files.create(target, FrameKind.Delta)
     val writer: DeltaWriter = log.deltaTo(this, context.settings.keepsReplaced)

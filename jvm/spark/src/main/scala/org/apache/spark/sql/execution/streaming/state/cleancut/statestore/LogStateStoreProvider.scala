@@ -14,20 +14,20 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.protocol.BasePlan
 
 /**
- * Spark's contract for a state store provider, over a [[io.cleancut.engine.StateLog]] for each
+ * Spark's interface of a state store provider, with a [[io.cleancut.engine.StateLog]] for each
  * store and frames below the checkpoint location.
  *
- * It is a subclass of Spark's RocksDB provider because Spark 4.3 gives the newer state formats of
- * stream-stream joins to that class and its subclasses only, and falls back to an older format
- * without a word for any other. Nothing of it is used: every method is overridden, and RocksDB is
- * never loaded.
+ * It extends Spark's RocksDB provider because Spark 4.3 uses the newer state formats of
+ * stream-stream joins only for that class and its subclasses, and silently falls back to an older
+ * format for other classes. Nothing of it is used: every method is overridden, and RocksDB is never
+ * loaded.
  *
  * Order of calls: `init` once; then any number of times `getStore` or `getReadStore`, each followed
- * by `commit` or `abort`, or `release`; `do…Maintenance` at any time, in other threads; `close`
- * once, possibly while a handle is still open, which then keeps its memory until it is done.
+ * by `commit`, `abort` or `release`; `do…Maintenance` at any time, in other threads; `close` once,
+ * possibly while a handle is open, which then keeps its memory until it is done.
  *
- * What the JVM needs to verify this class lies in the jar of this line: where the one that all
- * lines share is missing, it must come as far as the check that says so.
+ * The classes that the JVM needs to verify this class are in the jar of the Spark version. Without
+ * the jar that all versions share, the check that reports the missing jar must still run.
  */
 class LogStateStoreProvider
     extends RocksDBStateStoreProvider
@@ -87,7 +87,7 @@ class LogStateStoreProvider
       StoreLease.open(context, versions, version)(openForRead(version, uniqueId, _))(_.release())
     }
 
-  /** The read store stays open beside the write store; both belong to one task. */
+  /** The read store stays open together with the write store; both belong to one task. */
   override def upgradeReadStoreToWriteStore(
       readStore: ReadStateStore,
       version: Long,
@@ -157,7 +157,7 @@ class LogStateStoreProvider
 
   override def latestVersion: Long = versions.position.fold(0L)(_.latest)
 
-  override protected def writeDueBase(): Unit = maintaining("writing a base") {
+  override protected def writeDueBase(): Unit = runMaintenance("writing a base") {
     if (versions.position.exists(BasePlan.isDue)) {
       versions.retainCurrent().foreach { log =>
         try
@@ -167,7 +167,7 @@ class LogStateStoreProvider
     }
   }
 
-  override protected def deleteOldFrames(): Unit = maintaining("deleting old frames") {
+  override protected def deleteOldFrames(): Unit = runMaintenance("deleting old frames") {
     val conf = context.request.conf
     versions.position.foreach { position =>
       val keepFrom = position.latest - conf.minVersionsToRetain
@@ -196,12 +196,12 @@ class LogStateStoreProvider
       if (request.withoutDelta) versions.openEmpty(request.version, opened.accepted)
       else versions.openForWrite(request.version, opened.accepted)
     lease.keep(log)
-    // A run that is over before its first maintenance would never write one.
+    // A run that ends before its first maintenance would never write one.
     val isOverdue = isFirstWrite.getAndSet(false) && versions.position.exists(BasePlan.isOverdue)
     val withBase = request.withBase || opened.needsBase || isOverdue
     val sealedAs = opened.sealedAs.map(_.version)
-    val asked = request.copy(withBase = withBase, sealedAs = sealedAs)
-    new LogStateStore(context, versions, lease, log, asked)
+    val adjusted = request.copy(withBase = withBase, sealedAs = sealedAs)
+    new LogStateStore(context, versions, lease, log, adjusted)
   }
 
   private def openForRead(
@@ -223,13 +223,13 @@ class LogStateStoreProvider
     }
   }
 
-  // After an exception out of maintenance Spark closes the provider and loads it again. What
-  // failed here is only put off: the next round tries again, and the state in memory is sound.
-  private def maintaining(what: String)(body: => Unit): Unit =
+  // Spark closes the provider after an exception of maintenance and loads it again. The failed work
+  // is only postponed: the next round repeats it, and the state in memory is intact.
+  private def runMaintenance(what: String)(body: => Unit): Unit =
     try body
     catch {
       case NonFatal(e) =>
-        logWarning(s"Maintenance of $context ($what) failed, to be tried again", e)
+        logWarning(s"Maintenance of $context ($what) failed and will be retried", e)
     }
 
   override def toString: String = if (context == null) "CleancutStateStore[]" else context.toString

@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.streaming.state.KeyStateEncoderSpec
 import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.RestartableScan
 import org.apache.spark.sql.types.StructType
 
-/** Of what `SparkStoreApi` makes the operations that one line of Spark has and another one not. */
+/** Common parts of operations that differ between Spark versions, for `SparkStoreApi`. */
 private[cleancut] trait OwnOperations {
 
   /** All rows of a family, in its order if it has one. */

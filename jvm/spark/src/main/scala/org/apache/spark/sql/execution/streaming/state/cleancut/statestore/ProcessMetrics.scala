@@ -8,7 +8,7 @@ import org.apache.spark.metrics.source.Source
 import io.cleancut.engine.memory.MemoryAccount
 import io.cleancut.metrics.{MetricCatalog, MetricSource}
 
-/** What Spark's metrics system tells of a process that keeps state, driver or executor. */
+/** Metrics of a process with state, driver or executor, in Spark's metrics system. */
 final private class ProcessMetrics extends Source {
   override val sourceName: String = "cleancut"
   override val metricRegistry: MetricRegistry = new MetricRegistry
@@ -27,15 +27,15 @@ private[statestore] object ProcessMetrics {
     "memory_limit_bytes" -> (_.boundBytes)
   )
 
-  @volatile private var toldIn = Option.empty[SparkEnv]
+  @volatile private var registeredIn = Option.empty[SparkEnv]
 
-  /** Tells of this process from now on, also where another application follows in it. */
+  /** Registers the metrics of this process, also for a later application in it. */
   def begin(): Unit = {
     val env = Option(SparkEnv.get)
-    if (env.exists(of => !toldIn.exists(_ eq of))) synchronized {
-      env.filter(of => !toldIn.exists(_ eq of)).foreach { of =>
-        toldIn = env
-        of.metricsSystem.registerSource(new ProcessMetrics)
+    if (env.exists(current => !registeredIn.exists(_ eq current))) synchronized {
+      env.filter(current => !registeredIn.exists(_ eq current)).foreach { current =>
+        registeredIn = env
+        current.metricsSystem.registerSource(new ProcessMetrics)
       }
     }
   }

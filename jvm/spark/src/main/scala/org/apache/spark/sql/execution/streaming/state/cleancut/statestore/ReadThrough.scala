@@ -10,23 +10,23 @@ import io.cleancut.engine.StateLog
 import io.cleancut.engine.memory.MemoryAccount
 
 /**
- * Reads what is left of the bases that stores were opened with, while no task is in them: a block
- * at a time, so that a task that comes waits for a block at most. What would not fit into the
- * memory that rows may take stays on file until somebody asks for it.
+ * Reads the rest of the bases with which stores were opened, while no task uses them: one block at
+ * a time, so that a task waits for at most one block. Rows beyond the memory limit stay on file
+ * until they are requested.
  */
 private[cleancut] object ReadThrough extends Logging {
   private val threads = DaemonThreads.pool("cleancut-read-through", max = 1)
 
-  /** Blocks of one store after which another one has its turn. */
+  /** Blocks of one store before the next store is processed. */
   private val Turn = 16
 
   /** Blocks that are read while a task may have to wait for the store. */
   private val BlocksPerHold = 4
 
-  /** Of the bound on memory, up to which a base is read before its rows are asked for. */
+  /** Share of the memory limit up to which a base is read before its rows are requested. */
   private val Share = 0.7
 
-  /** Queues the store if there is something to read. Called when a user has left it. */
+  /** Queues the store if it has unread blocks. Called when a user has left it. */
   def consider(context: StoreContext, versions: StoreVersions): Unit =
     if (versions.isReadable && versions.isReadThrough.compareAndSet(false, true)) {
       threads.execute { () =>
@@ -34,24 +34,24 @@ private[cleancut] object ReadThrough extends Logging {
         try
           if (readSome(context, versions)) consider(context, versions)
         catch {
-          // Whoever asks for the rows meets the same, and says so.
+          // A request for the rows causes the same error and reports it.
           case NonFatal(e) => logWarning(s"Reading the base of $context failed", e)
         }
       }
     }
 
   /**
-   * Reads all of a log for maintenance, in short holds of the store between which tasks enter.
+   * Reads the complete log for maintenance, in short steps between which tasks can enter the store.
    * False if a task is in the store; it then reads the rest when it commits.
    */
   def complete(context: StoreContext, versions: StoreVersions, log: StateLog): Boolean = {
     var isMore = !log.isComplete
-    while (isMore && alone(context, versions) { isMore = log.takeInNext(BlocksPerHold) }) {}
+    while (isMore && alone(context, versions) { isMore = log.readNext(BlocksPerHold) }) {}
     if (isMore) log.wantWhole()
     !isMore
   }
 
-  /** Reads some blocks; whether it is worth to go on. */
+  /** Reads some blocks; returns whether to continue. */
   private def readSome(context: StoreContext, versions: StoreVersions): Boolean =
     versions.retainCurrent().exists { log =>
       try (0 until Turn).forall(_ => readOne(context, versions, log))
@@ -60,7 +60,7 @@ private[cleancut] object ReadThrough extends Logging {
 
   private def readOne(context: StoreContext, versions: StoreVersions, log: StateLog): Boolean = {
     var isMore = false
-    hasRoom(log) && alone(context, versions) { isMore = log.takeInNext(1) } && isMore
+    hasRoom(log) && alone(context, versions) { isMore = log.readNext(1) } && isMore
   }
 
   private def hasRoom(log: StateLog): Boolean = {
@@ -69,8 +69,8 @@ private[cleancut] object ReadThrough extends Logging {
   }
 
   /**
-   * Runs `body` as the one user of the store. False if a task is in it; another reader of the base
-   * is waited for.
+   * Runs `body` as the only user of the store. False if a task is in it; waits for another reader
+   * of the base.
    */
   private def alone(context: StoreContext, versions: StoreVersions)(body: => Unit): Boolean = {
     versions.baseReading.lock()

@@ -36,7 +36,7 @@ import io.cleancut.format.FrameKind
 import io.cleancut.format.frame.{FamilySchema, FrameIdentity, FrameWriter, Parent}
 import io.cleancut.objectstore.ObjectStore
 
-/** What Spark hands to `StateStoreProvider.init`. */
+/** The arguments of `StateStoreProvider.init`. */
 final private[cleancut] case class InitRequest(
     id: StateStoreId,
     keySchema: StructType,
@@ -49,7 +49,7 @@ final private[cleancut] case class InitRequest(
     schemas: Option[StateSchemaProvider]
 )
 
-/** What all parts of one provider share. */
+/** The shared objects of one provider. */
 final private[cleancut] class StoreContext(
     val request: InitRequest,
     val clock: Clock,
@@ -66,7 +66,7 @@ final private[cleancut] class StoreContext(
   val store: StoreId =
     StoreId(request.id.operatorId, request.id.partitionId, request.id.storeName)
 
-  /** Found out when it is first asked for: Spark holds a lock of the whole process in `init`. */
+  /** Computed on first use: Spark holds a process-wide lock in `init`. */
   lazy val files: FrameFiles = {
     val checkpoint = StoreFiles.checkpointOf(request.id.checkpointRootLocation)
     val sparkDirectory = request.id.storeCheckpointLocation()
@@ -85,7 +85,7 @@ final private[cleancut] class StoreContext(
     }
   }
 
-  /** Where the frames of a query lie whose epochs are committed by cuts. */
+  /** The location of the frames of a query whose epochs are committed by cuts. */
   private def rootOfCuts(checkpoint: Path, ofStore: StoreFiles): Option[ObjectStore] =
     if (SharedStores.isInBucket(checkpoint)) {
       SharedStores.rootInBucket(checkpoint, settings.objectStore)
@@ -102,14 +102,14 @@ final private[cleancut] class StoreContext(
 
   val storeLock = new StoreLock(store, settings.lockAcquireTimeoutMs, clock)
 
-  /** How many of the latest versions stay in memory: the one to write on, at least. */
+  /** Number of latest versions in memory: at least the one to write on. */
   val versionsInMemory: Int = Math.max(request.conf.maxVersionsToRetainInMemory, 1)
 
   val families = new StoreFamilies(request)
 
   def newLog(): StateLog = new StateLog(store, orderOf, memory)
 
-  /** A new one at each call: an order is used by one thread at a time. */
+  /** A new instance at each call: an order is used by one thread at a time. */
   def orderOf(schema: FamilySchema): Option[KeyOrder] =
     SparkKeyOrder.of(schema, memory, request.schemas)
 
@@ -134,7 +134,7 @@ final private[cleancut] class StoreContext(
     SparkStoreReports.base(this, version)
   }
 
-  /** What a store tells Spark of itself, with what was counted since the last time. */
+  /** The metrics that a store reports to Spark, with the counts since the last report. */
   def metricsOf(
       log: StateLog,
       keys: Long,
@@ -149,9 +149,9 @@ final private[cleancut] class StoreContext(
     )
 
   /**
-   * Spark's check that rows fit their schemas, for a row of a log as it was loaded. What a running
-   * query puts is not checked: some of Spark's operators store wider values than their schema says.
-   * Column families have schemas of their own, which Spark does not check.
+   * Spark's check that rows match their schemas, for one row of a loaded log. Rows that a running
+   * query puts are not checked: some of Spark's operators store wider values than their schema
+   * states. Column families have separate schemas, which Spark does not check.
    */
   def validateLoaded(log: StateLog): Unit =
     if (!request.usesFamilies) {
@@ -174,7 +174,7 @@ final private[cleancut] class StoreContext(
 private[cleancut] object StoreContext {
   def of(request: InitRequest): StoreContext = new StoreContext(request, Clock.System)
 
-  /** Refuses what this release cannot do, before anything is touched. */
+  /** Refuses unsupported features before anything is changed. */
   def check(usesFamilies: Boolean, isMultiValued: Boolean): Unit = {
     if (ByteOrder.nativeOrder != ByteOrder.LITTLE_ENDIAN) {
       throw Errors.platformUnsupported("the processor is big-endian")

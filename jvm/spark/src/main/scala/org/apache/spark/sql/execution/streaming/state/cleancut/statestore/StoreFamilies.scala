@@ -13,8 +13,8 @@ import io.cleancut.engine.memory.Memory
 import io.cleancut.format.frame.FamilySchema
 
 /**
- * The column families that Spark has declared to this provider, by name. Which of them a version
- * has is in its log.
+ * The column families that Spark has declared to this provider, by name. The families of a version
+ * are in its log.
  */
 final private[cleancut] class StoreFamilies(request: InitRequest) {
   import StoreFamilies._
@@ -27,7 +27,7 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
     request.encoder,
     request.valueSchema,
     request.isMultiValued,
-    // Where Spark uses families it keeps nothing in the default one.
+    // If Spark uses families, its default family is empty.
     isInternal = false
   )
 
@@ -36,7 +36,7 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
 
   def get(name: String): Option[FamilySchema] = Option(declared.get(name))
 
-  /** The schema under which the family goes from now on; the first declaration holds. */
+  /** The schema of the family from now on; the first declaration counts. */
   def create(
       name: String,
       spec: KeyStateEncoderSpec,
@@ -45,7 +45,8 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
       isInternal: Boolean
   ): FamilySchema = {
     checkChange("create_col_family", name, isInternal)
-    // Every task declares all its families, in each epoch: schemas are written out only once.
+    // Every task declares all its families in each epoch, so schemas are converted to JSON only
+    // once.
     get(name).getOrElse(declare(name, spec, valueSchema, isMultiValued, isInternal))
   }
 
@@ -54,7 +55,7 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
     ()
   }
 
-  /** Throws Spark's own errors for a family that can be neither created nor removed. */
+  /** Throws Spark's errors for a family that cannot be created or removed. */
   def checkChange(operation: String, name: String, isInternal: Boolean): Unit = {
     checkUse(operation)
     val isDefault = name == StateStore.DEFAULT_COL_FAMILY_NAME
@@ -66,7 +67,7 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
     }
   }
 
-  /** Throws Spark's own errors for a name that no family can have. */
+  /** Throws Spark's errors for an invalid family name. */
   def checkName(operation: String, name: String): Unit =
     if (name != StateStore.DEFAULT_COL_FAMILY_NAME) {
       checkUse(operation)
@@ -92,7 +93,8 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
         RangeOrder.check(range.keySchema, range.orderingOrdinals)
       case _ => ()
     }
-    // The spec's schema is that of the rows: with a timestamp it has a column more than Spark's.
+    // The schema of the spec is that of the rows: with a timestamp it has one column more than
+    // Spark's.
     val schema = FamilySchema(
       id = 0,
       name,
@@ -104,7 +106,7 @@ final private[cleancut] class StoreFamilies(request: InitRequest) {
       request.conf.stateStoreEncodingFormat
     )
     request.schemas.foreach {
-      // Queries of Spark's own tests of state variables keep their schemas nowhere else.
+      // Spark's tests of state variables have no other source of the schemas.
       case tested: TestStateSchemaProvider =>
         tested.captureSchema(name, spec.keySchema, valueSchema)
       case _ => ()

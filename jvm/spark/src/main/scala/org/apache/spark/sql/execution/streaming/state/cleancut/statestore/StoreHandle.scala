@@ -18,9 +18,8 @@ import io.cleancut.engine.StateLog
 import io.cleancut.engine.memory.Memory
 
 /**
- * The reading half of a store that was opened for a task. A row that [[get]] returns stays as it is
- * until the task ends. Those of a scan are pointed at the next row by its next step, as with
- * Spark's own providers.
+ * The read operations of a store that was opened for a task. A row that [[get]] returns stays valid
+ * until the task ends. Rows of a scan are reused by its next step, as with Spark's providers.
  */
 abstract private[cleancut] class StoreHandle(context: StoreContext, protected val log: StateLog)
     extends StateStore
@@ -29,7 +28,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
 
   protected val memory: Memory = Memory.access
   protected val spinLock: SpinLock = context.spinLock
-  // Kept, since operators in Python read the store in another thread.
+  // Cached, because Python operators read the store in another thread.
   private val attempt = Option(TaskContext.get()).map(_.taskAttemptId())
   private val families = new HashMap[String, FamilyHandle]
   private var lastUsed: FamilyHandle = _
@@ -37,12 +36,14 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   override def id: StateStoreId = context.request.id
 
   /**
-   * Throws if the handle is not open any more. It is called under the spin lock, as is every change
-   * of that state: so no thread of the task can still be at the memory when another ends its use.
+   * Throws if the handle is not open. It is called under the spin lock, as is every change of that
+   * state, so no thread of the task accesses memory after another one has ended its use.
    */
   private[cleancut] def verifyOpen(operation: String): Unit
 
-  /** The family in the version that is open; none if it has nothing of it and none was declared. */
+  /**
+   * The family in the open version; None if it has no rows of it and the family was not declared.
+   */
   protected def openFamily(name: String): Option[FamilyHandle]
 
   private[cleancut] def guarded[A](operation: String)(body: => A): A = spinLock {
@@ -55,8 +56,8 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     try {
       val family = use("get", colFamilyName)
       requireKey(key)
-      val found = family.find(key)
-      if (found == 0L) null else family.valueAt(found)
+      val address = family.find(key)
+      if (address == 0L) null else family.valueAt(address)
     } finally spinLock.leave()
   }
 
@@ -80,11 +81,11 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     spinLock {
       val family = useMultiValued("valuesIterator", colFamilyName)
       requireKey(key)
-      val found = family.find(key)
-      if (found == 0L) Iterator.empty
+      val newest = family.find(key)
+      if (newest == 0L) Iterator.empty
       else {
         val value = new UnsafeRow(family.valueFields)
-        family.valuesAt(found).iterator.map { address =>
+        family.valuesAt(newest).iterator.map { address =>
           guarded("valuesIterator")(family.pointAt(value, address))
         }
       }
@@ -157,7 +158,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
   override def allColumnFamilyNames: Set[String] =
     log.families.map(_.schema.name).toSet + StateStore.DEFAULT_COL_FAMILY_NAME
 
-  /** The family for an operation under the spin lock, or Spark's own error. */
+  /** The family for an operation under the spin lock, or Spark's error. */
   final protected def use(operation: String, name: String): FamilyHandle = {
     verifyOpen(operation)
     if (lastUsed != null && (lastUsed.name eq name)) lastUsed
@@ -181,7 +182,7 @@ abstract private[cleancut] class StoreHandle(context: StoreContext, protected va
     family
   }
 
-  /** Forgets what was found for a family, because it was declared anew or dropped. */
+  /** Forgets the cached handle of a family, because it was declared again or dropped. */
   final protected def forget(name: String): Unit = {
     families.remove(name)
     lastUsed = null

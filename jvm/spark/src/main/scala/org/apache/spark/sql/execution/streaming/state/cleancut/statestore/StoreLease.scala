@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.locks.
 import io.cleancut.engine.StateLog
 
 /**
- * The right of one handle to use a store. In a task it lasts until the task has ended, since rows
- * that the task passed on point into the store; elsewhere until the handle is done.
+ * The right of one handle to use a store. In a task it lasts until the end of the task, because
+ * rows that the task emitted point into the store; elsewhere until the handle is done.
  */
 final private[cleancut] class StoreLease(
     context: StoreContext,
@@ -21,13 +21,13 @@ final private[cleancut] class StoreLease(
   private var held: Option[StateLog] = None
   private var isOver = false
 
-  /** Takes over a log that is held for the caller, for as long as the lease lasts. */
+  /** Takes over a log that is held for the caller, until the lease ends. */
   def keep(log: StateLog): Unit = held = Some(log)
 
   /** The handle was committed, aborted or released. */
   def done(): Unit = if (!isInTask) end()
 
-  /** Ends the lease; does nothing the second time. */
+  /** Ends the lease; the second call has no effect. */
   def end(): Unit = {
     val isFirst = synchronized {
       val first = !isOver
@@ -41,7 +41,7 @@ final private[cleancut] class StoreLease(
     }
   }
 
-  // The task has done its work; that a copy of its log cannot be had is no reason to fail it.
+  // The task has done its work; a failure of the compaction must not fail it.
   private def adoptCompaction(): Unit =
     try if (!versions.adoptCompaction()) Compactor.follow(context, versions)
     catch { case NonFatal(e) => logWarning(s"Compaction of $context failed", e) }
@@ -49,24 +49,25 @@ final private[cleancut] class StoreLease(
 
 private[cleancut] object StoreLease {
 
-  /** Of a task that has failed. */
+  /** The failure of a task, if it has failed. */
   private def failureOf(task: TaskContext): Option[Throwable] = {
-    var found = Option.empty[Throwable]
-    // A listener that comes too late is called at once.
-    task.addTaskFailureListener((_: TaskContext, failure: Throwable) => found = Some(failure))
-    found
+    var latest = Option.empty[Throwable]
+    // Spark calls a listener immediately if the task has already failed.
+    task.addTaskFailureListener((_: TaskContext, failure: Throwable) => latest = Some(failure))
+    latest
   }
 
   /**
-   * Enters the store, waiting for another user to leave, and opens a handle there. `atTaskEnd`
-   * closes the handle if the task ends and has not done it.
+   * Enters the store, waiting for another user to leave, and opens a handle. `atTaskEnd` closes the
+   * handle if the task ends without doing so.
    */
   def open[A](context: StoreContext, versions: StoreVersions, version: Long)(
       opening: StoreLease => A
   )(atTaskEnd: A => Unit): A = {
     val user = StoreLock.User.current()
     val task = Option(TaskContext.get())
-    // Another thread of such a task, as one that writes to Python, would work on for nobody.
+    // Another thread of such a task, for example one that writes to Python, would continue
+    // needlessly.
     task.filter(_.isFailed()).flatMap(failureOf).foreach(failure => throw failure)
     context.metrics.waitNs.addAndGet(context.storeLock.enter(user, version))
     val lease = new StoreLease(context, versions, user, task.isDefined)

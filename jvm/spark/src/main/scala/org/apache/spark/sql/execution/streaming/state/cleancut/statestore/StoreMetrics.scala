@@ -15,9 +15,8 @@ import io.cleancut.engine.StateLog
 import io.cleancut.format.frame.{LoadPhase, LoadWatch}
 
 /**
- * What a provider counts. Spark sums each metric over the partitions of an operator and shows it in
- * the query's progress. Counts and times cover what happened since the last report; sizes are those
- * of the moment.
+ * Counters of a provider. Spark sums each metric over the partitions of an operator and shows it in
+ * the query's progress. Counts and times cover the time since the last report; sizes are current.
  */
 final private[cleancut] class StoreMetrics {
   import StoreMetrics._
@@ -51,7 +50,7 @@ final private[cleancut] class StoreMetrics {
     ()
   }
 
-  /** The version of the last base, which Spark shows of those stores that lag most. */
+  /** The version of the last base, which Spark shows for the stores that lag most. */
   def newestBase: Long = lastBase.get()
 
   /** A version was loaded into this log. */
@@ -80,7 +79,7 @@ final private[cleancut] class StoreMetrics {
     ()
   }
 
-  /** Takes what was counted since the last call. */
+  /** Returns and resets the counts since the last call. */
   def drain(): Map[StateStoreCustomMetric, Long] =
     counters.iterator.map(each => each.metric -> each.drain()).toMap
 
@@ -94,11 +93,11 @@ final private[cleancut] class StoreMetrics {
 private[cleancut] object StoreMetrics {
   private val NsPerMs = 1000000L
 
-  /** What was counted since the last report; a time is counted in ns. */
+  /** A count since the last report; times are counted in nanoseconds. */
   final private class Counter(val metric: StateStoreCustomMetric) extends AtomicLong {
     def drain(): Long = metric match {
       case _: StateStoreCustomTimingMetric =>
-        // The remainder stays: otherwise each of many short waits would count as 0.
+        // The remainder stays, otherwise many short waits would count as 0.
         val ms = get() / NsPerMs
         addAndGet(-ms * NsPerMs)
         ms
@@ -107,16 +106,16 @@ private[cleancut] object StoreMetrics {
   }
 
   val LiveBytes: StateStoreCustomMetric =
-    StateStoreCustomSizeMetric("cleancutLiveBytes", "bytes of rows that the state holds")
+    StateStoreCustomSizeMetric("cleancutLiveBytes", "bytes of live rows in the state")
   val DeadBytes: StateStoreCustomMetric = StateStoreCustomSizeMetric(
     "cleancutDeadBytes",
-    "bytes of replaced and removed rows that wait for compaction"
+    "bytes of replaced and removed rows before compaction"
   )
 
   val MappedBytes: StateStoreCustomMetric =
     StateStoreCustomSizeMetric("cleancutMappedBytes", "bytes of state in memory-mapped files")
 
-  /** Sizes of the moment. */
+  /** Current sizes. */
   def sizes(log: StateLog): Map[StateStoreCustomMetric, Long] =
     Map(
       LiveBytes -> log.liveBytes,
@@ -135,7 +134,7 @@ private[cleancut] object StoreMetrics {
     StateStoreCustomSumMetric("cleancutLoads", "versions loaded from the checkpoint")
   private val LocalCacheHits = StateStoreCustomSumMetric(
     "cleancutLocalCacheHits",
-    "snapshots that loads from a bucket found in the cache of the local disk"
+    "loads from a bucket whose snapshot was in the local cache"
   )
   private val LoadTime = StateStoreCustomTimingMetric("cleancutLoadMs", "time to load versions")
   private val FindTime = StateStoreCustomTimingMetric(
@@ -143,7 +142,7 @@ private[cleancut] object StoreMetrics {
     "time to find the frames of versions to load"
   )
   private val FindBytes =
-    StateStoreCustomSizeMetric("cleancutFindBytes", "bytes of cuts read to find frames")
+    StateStoreCustomSizeMetric("cleancutFindBytes", "bytes of cuts that were read to find frames")
   private val DownloadTime = StateStoreCustomTimingMetric(
     "cleancutDownloadMs",
     "time that loads waited for bytes of frames"
@@ -153,7 +152,10 @@ private[cleancut] object StoreMetrics {
   private val DecodedBytes =
     StateStoreCustomSizeMetric("cleancutDecodedBytes", "bytes of records in loaded frames")
   private val IndexTime =
-    StateStoreCustomTimingMetric("cleancutIndexMs", "time to put loaded records in their place")
+    StateStoreCustomTimingMetric(
+      "cleancutIndexMs",
+      "time to insert loaded records into the indexes"
+    )
   private val IndexedBytes =
     StateStoreCustomSizeMetric("cleancutIndexedBytes", "bytes of loaded rows in memory")
   private val LoadedFrames = StateStoreCustomSumMetric("cleancutLoadedFrames", "frames loaded")

@@ -11,10 +11,10 @@ import io.cleancut.engine.{Record, RecordScan}
 import io.cleancut.engine.memory.Memory
 
 /**
- * Walks the rows of a scan; the pair and its rows are reused from one row to the next.
+ * Iterates over the rows of a scan; the pair and its rows are reused.
  *
  * @param eachValue
- *   whether a key with a list of values comes once for each of them, or once with the first
+ *   whether a key with a list of values is returned once for each value, or once with the first
  */
 final private[cleancut] class StoreRows(
     handle: StoreHandle,
@@ -34,7 +34,7 @@ final private[cleancut] class StoreRows(
   private var values = NoValues
   private var at = 0
 
-  // Where the next row lies, or the row itself if it is a copy.
+  // The location of the next row, or the row itself if it is a copy.
   private var keyAddress = 0L
   private var keyLength = 0
   private var valueAddress = 0L
@@ -42,15 +42,15 @@ final private[cleancut] class StoreRows(
   private var copiedKey: UnsafeRow = _
   private var copiedValue: UnsafeRow = _
 
-  // Rows are pointed at only in next(): the previous pair stays readable until then.
+  // Rows are set only in next(): the previous pair stays readable until then.
   override def hasNext: Boolean = {
     if (state == Unknown) {
       handle.guarded("iterator") {
         if (at < values.length) prepare()
         else {
-          var found = scan.advance()
-          while (found && !isAccepted) found = scan.advance()
-          if (found) take() else state = Ended
+          var hasNextRecord = scan.advance()
+          while (hasNextRecord && !isAccepted) hasNextRecord = scan.advance()
+          if (hasNextRecord) take() else state = Ended
         }
       }
     }
@@ -59,7 +59,7 @@ final private[cleancut] class StoreRows(
 
   override def next(): UnsafeRowPair = {
     if (!hasNext) throw new NoSuchElementException("no more rows")
-    // The handle may have ended since hasNext, and the row with it.
+    // The handle may have ended since hasNext, which invalidates the row.
     handle.verifyOpen("iterator")
     state = Unknown
     if (family.copies) pair.withRows(copiedKey, copiedValue)
@@ -76,7 +76,7 @@ final private[cleancut] class StoreRows(
     at = 0
   }
 
-  /** Goes on with another scan. */
+  /** Continues with another scan. */
   def restart(other: RecordScan, others: UnsafeRow => Boolean): Unit = {
     close()
     scan = other
@@ -101,9 +101,7 @@ final private[cleancut] class StoreRows(
     prepare()
   }
 
-  /**
-   * Looks up where the next value lies; here, because the log may only be read under the spin lock.
-   */
+  /** Locates the next value under the spin lock, because the log may only be read there. */
   private def prepare(): Unit = {
     val record = values(at)
     at += 1

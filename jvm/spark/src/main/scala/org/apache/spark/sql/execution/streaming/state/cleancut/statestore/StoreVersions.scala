@@ -12,13 +12,12 @@ import io.cleancut.format.frame.{FamilySchema, FrameIdentity, LoadPhase, LoadWat
 
 /**
  * The versions of one store: those in memory, in the current log, and those on file. A version that
- * the current log does not serve is loaded into a new log; the old one lives on until its last user
- * lets go of it.
+ * the current log does not serve is loaded into a new log; the old log is freed after its last user
+ * has released it.
  *
  * `open…`, `drop` and `adoptCompaction` belong to the one user that is in the store
- * ([[StoreLock]]); the rest may be called from any thread. Since [[close]] is one of them, a log
- * that is opened is held for the caller before the lock is given up, and the caller must release
- * it.
+ * ([[StoreLock]]); other methods may be called from any thread. [[close]] is one of them, so an
+ * opened log is retained for the caller under the lock, and the caller must release it.
  */
 final private[cleancut] class StoreVersions(context: StoreContext) {
   import StoreVersions._
@@ -28,27 +27,27 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private var isClosed = false
   private var isCompacting = false
 
-  /** Whether the following of a copy has been asked for and has not begun. */
+  /** Whether a copy's follow step is requested and has not begun. */
   val isFollowed = new AtomicBoolean
 
-  /** Held by the one maintenance user that reads the base, so that others wait and do not spin. */
+  /** Held by the maintenance user that reads the base, so that others wait instead of spinning. */
   val baseReading = new ReentrantLock
 
-  /** Likewise, the reading of what is left of a base. */
+  /** Held while the rest of a base is read. */
   val isReadThrough = new AtomicBoolean
 
-  // Where the files stand, for the decision on the next base.
+  // Sizes of the frames, for the decision on the next base.
   private var baseVersion = 0L
   private var baseSizeBytes = 0L
   private var deltaSizeBytes = 0L
 
-  /** The log, rewound to this very version so that it can be written on. */
+  /** The log, rewound to exactly this version for writing. */
   def openForWrite(number: Long, id: Option[String]): StateLog = {
     val open = inMemory(number, id).flatMap { case (open, version) => rewound(open, version) }
     open.getOrElse(load(number, id))
   }
 
-  /** Goes on from a version that is on file, whatever has been made of its number here. */
+  /** Continues from a version on file, regardless of versions with its number in memory. */
   def takeOver(version: StateVersion): Unit = load(version.number, Some(version.id)).release()
 
   /** A log that serves this version, and the version in it. */
@@ -58,7 +57,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
       (loaded, loaded.latest)
     }
 
-  /** An empty log that stands at this version, for a state that is written anew. */
+  /** An empty log at this version, for a state that is completely rewritten. */
   def openEmpty(number: Long, id: Option[String]): StateLog = {
     val log = context.newLog()
     log.startAt(number, id)
@@ -66,8 +65,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   }
 
   /**
-   * A log at version `number` that was made from the base of just this version, for one who wants
-   * to see the way from there.
+   * A log at version `number` that was loaded from the base of exactly this version, to replay
+   * later deltas.
    */
   def openReplay(
       base: Long,
@@ -85,7 +84,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     become(log)
   }
 
-  /** The deltas of these versions, and the family of this name as the first of them found it. */
+  /** The deltas of these versions, and the family of this name before the first of them. */
   def changes(
       first: Long,
       number: Long,
@@ -131,15 +130,15 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     }
   }
 
-  /** Whether part of the current log is on file only, in a base that can be read at once. */
+  /** Whether part of the current log is only on file, in a base that can be read immediately. */
   def isReadable: Boolean =
     synchronized(current.exists(_.unreadBase.exists(_.isAtHand)))
 
-  /** The current log, held for the caller, who must release it. */
+  /** The current log, retained for the caller, who must release it. */
   def retainCurrent(): Option[StateLog] =
     synchronized(current.filter(_.retain()))
 
-  /** Forgets the log: its content is not known to be right any more. */
+  /** Discards the log, because its content may be wrong. */
   def drop(log: StateLog): Unit = synchronized {
     current.filter(_ eq log).foreach { open =>
       open.release()
@@ -147,7 +146,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     }
   }
 
-  /** Whether a compaction is due and none is under way; if so, one is taken to be under way now. */
+  /** Whether a compaction is due and none is running; if true, one counts as running now. */
   def mayCompact(): Boolean = synchronized {
     val may = !isClosed && !isCompacting && pending.isEmpty &&
       current.exists(log => log.isComplete && Compaction.isDue(log))
@@ -162,8 +161,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   def isCurrent(log: StateLog): Boolean = synchronized(!isClosed && current.exists(_ eq log))
 
   /**
-   * Leaves a finished copy for a moment at which nobody uses the store. `follow` is called when
-   * there is more for it to replay.
+   * Keeps a finished copy until no task uses the store. `follow` is called when there are more
+   * records to replay.
    */
   def offer(old: StateLog, compaction: Compaction, follow: () => Unit): Unit = synchronized {
     pending.foreach(_._2.abandon())
@@ -175,9 +174,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   }
 
   /**
-   * Puts a finished copy in the place of the log that it was made from, if there is little left to
-   * replay; false if the copy has to follow first. No task waits for it but where garbage has
-   * outgrown everything else.
+   * Replaces the log by its finished copy, if there is little left to replay; false if the copy
+   * must follow first. A task waits for it only if garbage exceeds a limit.
    */
   def adoptCompaction(): Boolean = synchronized {
     pending.forall { case (old, compaction) =>
@@ -202,11 +200,11 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     current = Some(fresh)
   }
 
-  /** Has a copy that waits to be adopted follow its log as far as it goes. */
+  /** Lets a pending copy follow its log. */
   def followUp(): Unit = retainPending().foreach { case (old, compaction) =>
     try while (isCurrent(old) && !compaction.follow()) {}
     catch {
-      // A record that was half replayed leaves the copy in doubt.
+      // A record that was half replayed leaves the copy in an undefined state.
       case e: Throwable =>
         discard(compaction)
         throw e
@@ -231,15 +229,15 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
   private def inMemory(number: Long, id: Option[String]): Option[(StateLog, StateLog.Version)] =
     synchronized {
-      val found = current.flatMap(open => open.find(number, id).map(open -> _))
-      found.foreach { case (open, _) =>
+      val served = current.flatMap(open => open.find(number, id).map(open -> _))
+      served.foreach { case (open, _) =>
         hold(open)
         context.metrics.memoryHits.incrementAndGet()
       }
-      found
+      served
     }
 
-  /** The log at this version, or None if another thread reads what came after it. */
+  /** The log at this version, or None if another thread reads later records. */
   private def rewound(open: StateLog, version: StateLog.Version): Option[StateLog] = {
     var isRewound = false
     try isRewound = open.tryRewindTo(version)
@@ -279,7 +277,7 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
     become(log)
   }
 
-  /** Frees the log if what fills it fails. */
+  /** Frees the log if `body` fails. */
   private def releasing(log: StateLog)(body: => Unit): Unit =
     try body
     catch {
@@ -291,10 +289,10 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private def loadInto(
       log: StateLog,
       number: Long,
-      found: Either[Chain.Broken, Chain],
+      listed: Either[Chain.Broken, Chain],
       watch: LoadWatch.Running
   ): Unit = {
-    val chain = orMissing(number, found)
+    val chain = orMissing(number, listed)
     watch.enter(LoadPhase.Index)
     synchronized {
       baseVersion = 0L
@@ -328,8 +326,8 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
   private def identityOf(version: StateVersion, kind: FrameKind): FrameIdentity =
     context.files.read(version, kind)((reader, _) => reader.identity)
 
-  private def orMissing[A](number: Long, found: Either[Chain.Broken, A]): A =
-    found.fold(broken => throw missing(number, broken), identity)
+  private def orMissing[A](number: Long, result: Either[Chain.Broken, A]): A =
+    result.fold(broken => throw missing(number, broken), identity)
 
   private def missing(number: Long, broken: Chain.Broken) = Errors.frameMissing(
     context.files.location,
@@ -344,6 +342,6 @@ final private[cleancut] class StoreVersions(context: StoreContext) {
 
 private[cleancut] object StoreVersions {
 
-  /** What a task that leaves may replay, in a millisecond or so. */
+  /** Limit of the bytes that a leaving task may replay, about a millisecond. */
   private val MaxRestBytes = 256L << 10
 }

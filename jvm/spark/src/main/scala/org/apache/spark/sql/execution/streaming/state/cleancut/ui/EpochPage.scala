@@ -52,7 +52,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
   }
 
   private def facts(record: EpochRecord): NodeSeq = {
-    val weather = record.weather
+    val health = record.health
     val shown = Seq(
       Some("committed" -> Figures.moment(record.writtenMs)),
       Some("run" -> s"${record.run.runId}, generation ${record.run.generation}"),
@@ -63,12 +63,12 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
           Figures.bytes(record.bytesInFlight))
       ),
       record.barrierToCaptureMs.map("barrier to capture" -> Figures.millis(_)),
-      Option.when(weather.pauseMs > 0)("driver stood still" -> Figures.millis(weather.pauseMs)),
-      Option.when(weather.repeatedTasks > 0)(
-        "task attempts made again" -> weather.repeatedTasks.toString
+      Option.when(health.pauseMs > 0)("driver stood still" -> Figures.millis(health.pauseMs)),
+      Option.when(health.repeatedTasks > 0)(
+        "task attempts made again" -> health.repeatedTasks.toString
       ),
-      Option.when(weather.executorsLost.nonEmpty)(
-        "executors lost" -> weather.executorsLost
+      Option.when(health.executorsLost.nonEmpty)(
+        "executors lost" -> health.executorsLost
           .map { case (id, reason) => s"$id ($reason)" }
           .mkString("; ")
       )

@@ -215,12 +215,12 @@ abstract class FileCheckpointContract
   test("an entry is written when its epoch is committed, and by whomever, once") {
     val plain = manager(new Path(checkpoint, "other"), "false")
     val cutting = new Committing(epoch => cut(epoch, s"v1 of $epoch"))
-    val files = new GatedCommits(commits, plain, cutting)
+    val files = new CutCommits(commits, plain, cutting)
     files.mkdirs(commits)
     write(files, 0, "v1 of 0")
     assert(read(0).contains("v1 of 0") && archive.cuts.epochs() == Seq(0L))
     // Another driver's roll-forward comes between the cut and its entry.
-    val overtaken = new GatedCommits(
+    val overtaken = new CutCommits(
       commits,
       plain,
       new Committing({ epoch =>
@@ -230,7 +230,7 @@ abstract class FileCheckpointContract
     )
     write(overtaken, 1, "v1 of 1")
     assert(read(1).contains("v1 of 1"))
-    val foreign = new GatedCommits(
+    val foreign = new CutCommits(
       commits,
       plain,
       new Committing(epoch => fileSystem.create(entry(epoch)).close())

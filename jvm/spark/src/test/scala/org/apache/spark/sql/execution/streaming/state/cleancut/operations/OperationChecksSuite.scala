@@ -159,7 +159,10 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
       val toRocksDb = OfflineOperation
         .copy(OfflineSource.Last, CloneTarget(at(into), true, isWithCuts = Some(true)))
         .copy(providerClass = OfflineOperation.ToRocksDb.providerClass)
-      assert(refusal(toRocksDb.plan(session, at(query))).contains("cuts commit Cleancut's state"))
+      assert(
+        refusal(toRocksDb.plan(session, at(query)))
+          .contains("cuts can only commit state of Cleancut")
+      )
     }
   }
 

@@ -3,8 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Spark 4.1 and earlier know maintenance as a whole only, and open a store in fewer ways: they
- * never begin one anew in the middle, and want no snapshot with a commit.
+ * Provider methods of Spark 4.1 and earlier, which only know combined maintenance and fewer ways to
+ * open a store: they never open an empty version and never request a snapshot with a commit.
  */
 private[cleancut] trait RocksDbTypedProvider extends RocksDBStateStoreProvider {
   protected def writeDueBase(): Unit

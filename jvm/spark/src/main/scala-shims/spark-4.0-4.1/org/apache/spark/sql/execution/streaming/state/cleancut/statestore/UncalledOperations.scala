@@ -5,7 +5,7 @@ import scala.annotation.unused
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state.{StateStoreIterator, UnsafeRowPair}
 
-/** Operations of a store that Spark calls from 4.2 on only. */
+/** Store operations that Spark calls only in 4.2 and later. */
 private[cleancut] trait UncalledOperations {
   def keyExists(key: UnsafeRow, colFamilyName: String): Boolean
 

@@ -6,7 +6,10 @@ import org.apache.hadoop.mapreduce.TaskAttemptContext
 
 import org.apache.spark.internal.io.{FileCommitProtocol, FileNameSpec}
 
-/** Spark's writers ask for files by a prefix and a suffix; its older names for that are left. */
+/**
+ * Spark's writers request files by a prefix and a suffix; older methods of this Spark version are
+ * unused.
+ */
 abstract private[sinks] class NamedBySpec extends FileCommitProtocol {
   override def newTaskTempFile(
       task: TaskAttemptContext,

@@ -3,8 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 import org.apache.spark.sql.execution.streaming.state._
 
 /**
- * Spark 4.0 never opens a store a second time in a task, beside what [[RocksDbTypedProvider]] says,
- * and knows versions by their numbers where it replays them.
+ * Provider methods of Spark 4.0. In addition to [[RocksDbTypedProvider]], it never opens a store
+ * twice in a task, and replays versions by their numbers.
  */
 private[cleancut] trait SparkProviderApi extends RocksDbTypedProvider {
   def replayStateFromSnapshot(

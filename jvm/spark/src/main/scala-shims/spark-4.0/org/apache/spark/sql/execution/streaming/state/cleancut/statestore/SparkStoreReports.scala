@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.StoreC
 
 import io.cleancut.base.StateVersion
 
-/** What a store tells Spark 4.0, which knows nothing of single stores' snapshots and commits. */
+/** Reports of a store to Spark 4.0, which does not track snapshots and commits of single stores. */
 private[cleancut] object SparkStoreReports {
   val NoBase: Long = -1L
 

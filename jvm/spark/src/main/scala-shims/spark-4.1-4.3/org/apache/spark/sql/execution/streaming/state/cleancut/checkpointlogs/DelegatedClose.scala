@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-/** Closes the file manager behind another one with it. */
+/** Closes the wrapped file manager. */
 trait DelegatedClose extends CheckpointFileManager {
   protected def delegate: CheckpointFileManager
 

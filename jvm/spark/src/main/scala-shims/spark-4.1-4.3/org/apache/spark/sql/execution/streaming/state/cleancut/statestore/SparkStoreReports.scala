@@ -8,10 +8,10 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.StoreC
 
 import io.cleancut.base.StateVersion
 
-/** What a store tells Spark beside its results. */
+/** Reports of a store to Spark. */
 private[cleancut] object SparkStoreReports {
 
-  /** Spark's own, under its own name: a base is what it calls a snapshot. */
+  /** Spark's metric, under its name: Spark calls a base a snapshot. */
   val LastBase: StateStoreSnapshotLastUploadInstanceMetric =
     StateStoreSnapshotLastUploadInstanceMetric()
 
@@ -28,7 +28,7 @@ private[cleancut] object SparkStoreReports {
     StateStoreMetrics(keys, bytes, custom, Map(ofInstance -> lastBase))
   }
 
-  /** Tells the driver that a base is there, so that it does not take the store for a laggard. */
+  /** Reports a base to the driver, so that the store does not count as lagging. */
   def base(context: StoreContext, version: Long): Unit =
     if (context.request.conf.reportSnapshotUploadLag) {
       val runId = UUID.fromString(StateStoreProvider.getRunId(context.request.hadoopConf))
@@ -45,7 +45,7 @@ private[cleancut] object SparkStoreReports {
       context.request.hadoopConf
     )
 
-  /** Spark's check that a row fits its schemas. */
+  /** Spark's check that a row matches its schemas. */
   def checkFormat(context: StoreContext, key: UnsafeRow, value: UnsafeRow): Unit = {
     val request = context.request
     StateStoreProvider.validateStateRowFormat(

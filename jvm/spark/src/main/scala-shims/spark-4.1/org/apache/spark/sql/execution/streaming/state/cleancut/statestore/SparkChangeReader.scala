@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreChangeDataReader
 
 import io.cleancut.format.FrameKind
 
-/** Spark's reader of its own changelogs, of which nothing is used but its type. */
+/** Spark's reader of its changelogs, of which only the type is used. */
 abstract private[cleancut] class SparkChangeReader(
     context: StoreContext,
     familyName: String,

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.execution.streaming.state._
 
-/** Spark 4.1 has what [[RocksDbTypedProvider]] says, and opens a store a second time in a task. */
+/** Provider methods of Spark 4.1: [[RocksDbTypedProvider]], and opening a store twice in a task. */
 private[cleancut] trait SparkProviderApi extends RocksDbTypedProvider {
   override def upgradeReadStoreToWriteStore(
       readStore: ReadStateStore,

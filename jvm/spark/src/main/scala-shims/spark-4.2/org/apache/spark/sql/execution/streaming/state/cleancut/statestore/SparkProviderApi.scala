@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
-/** Spark 4.2 knows maintenance as a whole only. */
+/** Spark 4.2 only knows combined maintenance. */
 private[cleancut] trait SparkProviderApi {
   protected def writeDueBase(): Unit
 

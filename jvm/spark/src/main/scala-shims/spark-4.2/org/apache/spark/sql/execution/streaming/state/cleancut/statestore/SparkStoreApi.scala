@@ -1,4 +1,4 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
-/** Spark 4.2 asks no more of a store than its own `StateStore` says. */
+/** Spark 4.2 requires only the methods of its `StateStore`. */
 private[cleancut] trait SparkStoreApi extends OwnOperations

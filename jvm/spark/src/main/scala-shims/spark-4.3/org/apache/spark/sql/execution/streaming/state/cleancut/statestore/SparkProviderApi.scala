@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.statestore
 
 import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 
-/** Spark 4.3 calls the two halves of maintenance one by one. */
+/** Spark 4.3 calls snapshot and cleanup maintenance separately. */
 private[cleancut] trait SparkProviderApi extends StateStoreProvider {
   protected def writeDueBase(): Unit
 

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
-/** What Spark 4.3 asks of a store beyond what 4.2 does. */
+/** Store methods that Spark 4.3 requires in addition to 4.2. */
 private[cleancut] trait SparkStoreApi extends SupportsReusableIterator with OwnOperations {
   this: StateStore =>
 

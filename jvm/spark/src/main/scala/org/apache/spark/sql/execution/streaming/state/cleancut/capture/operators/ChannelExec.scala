@@ -42,28 +42,29 @@ import io.cleancut.format.cut.{ChannelReading, ChannelReport}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}
 
 /**
- * The channel between an exchange and the stateful operator that asked for it. It hands on the rows
- * that the last cut holds for it, and then those of the exchange; once its task is overtaken, it
- * keeps what is left for the next epoch.
+ * Capture operator between an exchange and the stateful operator that requires it. It emits the
+ * in-flight rows of the last cut, then the rows of the exchange. Once its task is overtaken, it
+ * keeps the remaining rows for the next epoch.
  *
- * Where the operator wants its input sorted, the channel is above the sort, which reads everything
- * before it hands on a row. Rows of earlier epochs then come with the others of their key, see
- * [[RowsInTurn]]; elsewhere they come first.
+ * If the operator requires sorted input, this operator is above the sort, which reads all rows
+ * before it emits one. Rows of earlier epochs are then merged with the others of their key, see
+ * [[RowsInTurn]]; otherwise they come first.
  *
  * @param operator
- *   whose input it is
+ *   ID of the stateful operator
  * @param input
- *   which of them
+ *   index of this input of the operator
  * @param all
- *   the inputs of the operator that have a channel
+ *   the captured inputs of the operator
  * @param late
  *   true for rows that the operator would drop as late in the next epoch
  * @param hashed
- *   by which the exchange divides the rows
+ *   partitioning expressions of the exchange
  * @param settings
- *   of this epoch: in mode aligned none stay in flight, and those of earlier ones are handed on
+ *   settings of this epoch: in mode aligned no rows stay in flight, and in-flight rows of earlier
+ *   epochs are emitted
  * @param groups
- *   of an operator that wants its rows by key
+ *   grouping of the rows, if the operator requires rows grouped by key
  */
 case class ChannelExec(
     operator: StatefulOperatorStateInfo,
@@ -82,8 +83,8 @@ case class ChannelExec(
 
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "replayedRows" -> SQLMetrics.createMetric(sparkContext, "rows of earlier epochs"),
-    "inFlightRows" -> SQLMetrics.createMetric(sparkContext, "rows that stay in flight"),
-    "inFlightBytes" -> SQLMetrics.createSizeMetric(sparkContext, "size of rows in flight"),
+    "inFlightRows" -> SQLMetrics.createMetric(sparkContext, "in-flight rows"),
+    "inFlightBytes" -> SQLMetrics.createSizeMetric(sparkContext, "size of in-flight rows"),
     "tasksOvertaken" -> SQLMetrics.createMetric(sparkContext, "tasks that were overtaken")
   )
 
@@ -110,16 +111,16 @@ case class ChannelExec(
 }
 
 /**
- * Rows that come together by key.
+ * Rows that are grouped by key.
  *
  * @param keyOrder
  *   grouping columns, in the order that the operator requires
  * @param rowOrder
  *   sort order of the input: the grouping columns, then columns that sort the rows of a key
  * @param worker
- *   whether the function that they are for runs in Python
+ *   whether their function runs in Python
  * @param dropped
- *   true for rows that the operator drops as late before they come to the worker
+ *   true for rows that the operator drops as late before the worker receives them
  * @param hasProcessingTime
  *   whether the function has timeouts or timers in processing time
  */
@@ -131,7 +132,7 @@ case class GroupedInput(
     hasProcessingTime: Boolean
 )
 
-/** What each task of a [[ChannelExec]] does. */
+/** The work of one task of a [[ChannelExec]]. */
 final private class ChannelProgram(
     operator: StatefulOperatorStateInfo,
     input: Int,
@@ -151,7 +152,7 @@ final private class ChannelProgram(
     val port = new TaskPort(partition)
     val opened = port.open()
     if (opened.isFinished) {
-      // Read, so that what is damaged is found before it is committed.
+      // Read, so that corruption is detected before the commit.
       opened.decided.flatMap(_._2).foreach(port.frames.read)
       Iterator.empty
     } else read(port, opened, rows.asInstanceOf[Iterator[UnsafeRow]])
@@ -163,8 +164,8 @@ final private class ChannelProgram(
       exchanged: Iterator[UnsafeRow]
   ): Iterator[UnsafeRow] = {
     val stored = opened.stored.map(port.frames.read)
-    stored.foreach(of => port.replays(of.size))
-    val source = stored.fold(exchanged)(of => joined(of, exchanged, port.newBuffer()))
+    stored.foreach(rows => port.replays(rows.size))
+    val source = stored.fold(exchanged)(rows => joined(rows, exchanged, port.newBuffer()))
     opened.decided match {
       case Some((decided, staying)) =>
         val left = staying.fold(port.newBuffer())(port.frames.read)
@@ -177,13 +178,13 @@ final private class ChannelProgram(
     }
   }
 
-  /** The operator can ask which of its keys have in-flight rows. */
+  /** Registers the keys with in-flight rows for the operator. */
   private def published(channel: CapturingChannel): Iterator[UnsafeRow] = {
-    groups.foreach { of =>
-      val hash = ChannelProgram.keyHash(hashed, of.keyOrder.map(_.child))
+    groups.foreach { grouping =>
+      val hash = ChannelProgram.keyHash(hashed, grouping.keyOrder.map(_.child))
       val keys = new InFlightKeys(
-        of.keyOrder.size,
-        of.hasProcessingTime,
+        grouping.keyOrder.size,
+        grouping.hasProcessingTime,
         key => channel.hasInFlight(hash(key))
       )
       InFlightKeys.register(operator.operatorId, keys)
@@ -191,7 +192,7 @@ final private class ChannelProgram(
     channel
   }
 
-  /** An operator that does not get its rows by key has no groups. */
+  /** An operator whose rows are not grouped by key has no groups to split. */
   private def splitsGroups: Boolean = settings.splitsGroups || groups.isEmpty
 
   private def joined(
@@ -199,17 +200,17 @@ final private class ChannelProgram(
       exchanged: Iterator[UnsafeRow],
       buffer: RowBuffer
   ): Iterator[UnsafeRow] = groups match {
-    case Some(of) =>
+    case Some(grouping) =>
       val order = GroupedOrder(
-        new LazilyGeneratedOrdering(of.keyOrder, output),
-        new LazilyGeneratedOrdering(of.rowOrder, output)
+        new LazilyGeneratedOrdering(grouping.keyOrder, output),
+        new LazilyGeneratedOrdering(grouping.rowOrder, output)
       )
       RowsInTurn(earlier, exchanged, order, splitsGroups, buffer)
     case None => earlier.iterator ++ exchanged
   }
 
   private def rowSchema: ChannelSchema = new ChannelSchema {
-    // Compiled only where rows may be left.
+    // Compiled only if rows may stay in flight.
     private lazy val isLate = predicate(late)
     private lazy val isLateNow = predicate(groups.flatMap(_.dropped))
     private lazy val keyOf = ChannelProgram.keyHash(hashed, output)
@@ -223,14 +224,14 @@ final private class ChannelProgram(
 
     override def isDropped(row: UnsafeRow): Boolean = isLateNow.exists(_.eval(row))
 
-    private def predicate(of: Option[Expression]) = {
-      val made = of.map(Predicate.create(_, output))
+    private def predicate(condition: Option[Expression]) = {
+      val made = condition.map(Predicate.create(_, output))
       made.foreach(_.initialize(0))
       made
     }
   }
 
-  /** The coordinator and the frames, for one task. */
+  /** Connects one task with the coordinator and its frames. */
   final private class TaskPort(partition: Int) extends ChannelPort {
     private val attempt = TaskContext.get().taskAttemptId()
     private val id = StateStoreId(
@@ -242,13 +243,13 @@ final private class ChannelProgram(
     private val checkpoint = StoreFiles.checkpointOf(id.checkpointRootLocation).toString
     private val runId = operator.queryRunId.toString
 
-    // Most tasks neither have rows in flight nor leave any, and are not to pay for it.
+    // Created on demand: most tasks neither have nor leave in-flight rows.
     lazy val frames: ChannelFrames = {
-      val own = new org.apache.hadoop.conf.Configuration(hadoopConf.value.value)
-      own.set(StreamExecution.RUN_ID_KEY, runId)
-      new ChannelFrames(id, schema, conf, own)
+      val taskConf = new org.apache.hadoop.conf.Configuration(hadoopConf.value.value)
+      taskConf.set(StreamExecution.RUN_ID_KEY, runId)
+      new ChannelFrames(id, schema, conf, taskConf)
     }
-    // Registered before the driver hears of the task, so that no news is missed.
+    // Registered before the driver knows the task, so that no notification is missed.
     private val flag: OvertakeFlag =
       if (settings.capture == Capture.Off) new OvertakeFlag
       else {
@@ -319,11 +320,11 @@ final private class ChannelProgram(
       val reading = ChannelReading(replayed, keptBytes, beyondBound, captureNs)
       val arrival = Arrival(report, reading)
       link.arrived(arrival)
-      // For those that wait for it; it counts with the frames of the task.
+      // Early notification of waiting executors; it counts with the frames of the task.
       CutsClient.tell(Arrived(checkpoint, runId, attempt, arrival), settings.requestTimeoutMs)
     }
 
-    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
+    override def differs(decided: ChannelReport, actual: ChannelReport): Throwable = {
       val epoch = operator.storeVersion
       val seal = s"$checkpoint/${StoreLayout.RootName}/${CutLayout.sealsOf(epoch)}"
       Errors.inFlightInputMismatch(
@@ -332,7 +333,7 @@ final private class ChannelProgram(
         seal,
         decided.channel,
         decided.input.rows,
-        found.input.rows
+        actual.input.rows
       )
     }
 
@@ -343,7 +344,9 @@ final private class ChannelProgram(
 
 private object ChannelProgram {
 
-  /** The rows of an exchange as a table; partial aggregates may have columns of one name. */
+  /**
+   * The schema of the rows of an exchange; partial aggregates may have columns with equal names.
+   */
   def schemaOf(output: Seq[Attribute]): StructType = {
     val seen = collection.mutable.Map.empty[String, Int]
     StructType(output.map { attribute =>
@@ -355,10 +358,10 @@ private object ChannelProgram {
   }
 
   /**
-   * Hash of the columns by which the exchange divides its rows.
+   * Hash of the columns by which the exchange partitions its rows.
    *
    * @param input
-   *   columns of the rows to hash: those of the exchange, or the grouping columns alone
+   *   columns of the rows to hash: those of the exchange, or only the grouping columns
    */
   def keyHash(hashed: Seq[Expression], input: Seq[Expression]): InternalRow => Int =
     if (hashed.isEmpty) _ => 0

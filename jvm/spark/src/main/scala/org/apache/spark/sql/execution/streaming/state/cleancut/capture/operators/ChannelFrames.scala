@@ -28,9 +28,9 @@ import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest, FrameW
 import io.cleancut.protocol.ChannelRows
 
 /**
- * The frames of one channel of one task. A frame holds all rows that are in flight, so that it
- * needs none before it: their number in the order in which they come, with the hash by which the
- * exchange divided them, and the row as the exchange made it.
+ * The frames of one shuffle input of one task. A frame has all in-flight rows, so it requires no
+ * earlier frame. Its keys are the indexes of the rows, with the hash by which the exchange
+ * partitioned them; its values are the rows as the exchange created them.
  */
 final private[cleancut] class ChannelFrames(
     id: StateStoreId,
@@ -62,7 +62,7 @@ final private[cleancut] class ChannelFrames(
       throw Errors.coordinatorMissing(checkpoint.toString)
   }
 
-  /** All rows of a frame, in their order. */
+  /** All rows of a frame, in order. */
   def read(rows: ChannelRows): RowBuffer = rows match {
     case ChannelRows.Placed(version, place) =>
       files.place(version, FrameKind.Base, place)
@@ -77,7 +77,7 @@ final private[cleancut] class ChannelFrames(
       finally scratch.giveBack()
   }
 
-  /** Makes rows outlive their executor, as those of the state version that this task makes. */
+  /** Makes rows outlive their executor, with the state version that this task creates. */
   def write(epoch: Long, rows: RowBuffer, hash: UnsafeRow => Int): Unit = {
     val version = StateVersion(epoch + 1, StateVersion.newId(context.clock))
     val file = files.create(version, FrameKind.Base)
@@ -109,11 +109,11 @@ final private[cleancut] class ChannelFrames(
   }
 
   /**
-   * Columns in which a row of the frame may have a null, and none of this query has. Spark looks at
-   * what a changed query keeps as state, and not at what comes to it.
+   * Columns in which a row of the frame may be null, but not in this query. Spark checks the state
+   * schema of a changed query, but not the schema of its input.
    */
   private def columnsWithoutNull(stored: StructType): Seq[Int] = {
-    // Of two columns of one type that change places only the names tell.
+    // If two columns of one type are swapped, only the names differ.
     if (!DataType.equalsIgnoreNullability(stored, schema)) throw changed(stored)
     schema.indices.filter(i => stored(i).nullable && !schema(i).nullable)
   }
@@ -157,7 +157,7 @@ final private[cleancut] class ChannelFrames(
 
 private[cleancut] object ChannelFrames {
 
-  /** The number of the row, and its hash. */
+  /** Key schema: the index of the row, and its hash. */
   val KeySchema: StructType = new StructType()
     .add("number", LongType, nullable = false)
     .add("hash", IntegerType, nullable = false)

@@ -21,9 +21,10 @@ import io.cleancut.coordinator.state.CutsStatus
 import io.cleancut.format.cut.{ChannelCourse, ChannelReport}
 
 /**
- * Speaks to Spark for all channels of a plan: asks for another epoch while rows are in flight, and
- * reports them as the last entry of `stateOperators`. Only a stateful operator can do either, so it
- * is one, with an id of its own, and without a store. Rows go through it untouched.
+ * Represents all captured inputs of a plan towards Spark: requests another epoch while there are
+ * in-flight rows, and reports them as the last entry of `stateOperators`. Only a stateful operator
+ * can do this, so it is one, with a separate ID and without a store. Rows pass through it
+ * unchanged.
  */
 case class ChannelProgressExec(
     stateInfo: Option[StatefulOperatorStateInfo],
@@ -50,7 +51,7 @@ case class ChannelProgressExec(
   override def shouldRunAnotherBatch(newInputWatermark: Long): Boolean =
     status.exists(_.channels.exists(_.deferred.rows > 0))
 
-  /** Of the last cut, which is that of this plan once it has run. */
+  /** The status after the last cut, which belongs to this plan once it has run. */
   private def status: Option[CutsStatus] = {
     val checkpoint = StoreFiles.checkpointOf(getStateInfo.checkpointLocation).toString
     DriverCuts.of(checkpoint).map(_.status)
@@ -58,18 +59,20 @@ case class ChannelProgressExec(
 
   override def getProgress(): StateOperatorProgress = {
     val known = status
-    val found = known.fold(Seq.empty[ChannelReport])(_.channels)
+    val reports = known.fold(Seq.empty[ChannelReport])(_.channels)
     val courses = known.fold(Map.empty[StoreId, ChannelCourse])(_.courses)
-    val byOperator = found.groupBy(_.channel.operator).flatMap { case (operator, of) =>
-      figures(of, courses).map { case (figure, number) => s"$figure.operator$operator" -> number }
+    val byOperator = reports.groupBy(_.channel.operator).flatMap { case (operator, inputs) =>
+      figures(inputs, courses).map { case (figure, number) =>
+        s"$figure.operator$operator" -> number
+      }
     }
     val whole = Map(
-      "partitionsInFlight" -> found.count(_.deferred.rows > 0).toLong,
+      "partitionsInFlight" -> reports.count(_.deferred.rows > 0).toLong,
       "barrierToCaptureMs" -> courses.values.flatMap(_.barrierToCaptureMs).maxOption.getOrElse(0L)
     )
     new StateOperatorProgress(
       operatorName = ShortName,
-      numRowsTotal = found.map(_.deferred.rows).sum,
+      numRowsTotal = reports.map(_.deferred.rows).sum,
       numRowsUpdated = 0L,
       allUpdatesTimeMs = 0L,
       numRowsRemoved = 0L,
@@ -93,17 +96,17 @@ case class ChannelProgressExec(
 
 object ChannelProgressExec {
 
-  /** Of the channels of one operator. */
+  /** The figures of the inputs of one operator. */
   private def figures(
-      of: Seq[ChannelReport],
+      reports: Seq[ChannelReport],
       courses: Map[StoreId, ChannelCourse]
   ): Map[String, Long] = {
-    val measured = of.flatMap(report => courses.get(report.channel))
-    val overtaken = of.map(_.channel).filter(courses.get(_).exists(_.overtakenMs.isDefined))
+    val measured = reports.flatMap(report => courses.get(report.channel))
+    val overtaken = reports.map(_.channel).filter(courses.get(_).exists(_.overtakenMs.isDefined))
     Map(
-      // As `mode` of the cut, for metrics are numbers.
-      "isUnaligned" -> (if (of.exists(_.deferred.rows > 0)) 1L else 0L),
-      "inFlightRows" -> of.map(_.deferred.rows).sum,
+      // The `mode` of the cut as a number, because metrics are numbers.
+      "isUnaligned" -> (if (reports.exists(_.deferred.rows > 0)) 1L else 0L),
+      "inFlightRows" -> reports.map(_.deferred.rows).sum,
       "inFlightBytes" -> measured.map(_.bytesInFlight).sum,
       "replayedRows" -> measured.map(_.rowsReplayed).sum,
       "overLimitRows" -> measured.map(_.rowsBeyondBound).sum,
@@ -115,8 +118,8 @@ object ChannelProgressExec {
   }
 
   /**
-   * When partitions were overtaken, in milliseconds of their epochs; of many those that were last,
-   * since a progress report is no place for thousands.
+   * When partitions were overtaken, in milliseconds of their epochs. If there are many, only the
+   * latest, because a progress report must not have thousands.
    */
   private def longest(courses: Map[StoreId, ChannelCourse]): Map[String, Long] = {
     val overtaken = for {
@@ -135,9 +138,9 @@ object ChannelProgressExec {
 
   private val MaxPartitions = 20
 
-  /** As `lastProgress` names it. */
+  /** The name in `lastProgress`. */
   val ShortName = "cleancutInFlight"
 
-  /** Far above those that Spark counts from 0. */
+  /** Far above the operator IDs of Spark, which begin at 0. */
   val OperatorId: Long = 1000000L
 }

@@ -42,40 +42,39 @@ import io.cleancut.conf.{CaptureMode, Settings}
 import io.cleancut.coordinator.QueryCoordinator
 
 /**
- * Puts a [[ChannelExec]] behind each exchange that a stateful operator has asked for, where rows
- * may stay in flight or some are from earlier epochs. Other plans stay as they are, and cost
- * nothing.
+ * Adds a [[ChannelExec]] above each exchange that a stateful operator requires, if rows may stay in
+ * flight or in-flight rows of earlier epochs exist. Other plans are unchanged.
  */
 object ChannelRule extends Rule[SparkPlan] {
 
-  /** The rule at the place where exchanges and sorts are in the plan, and stages are not. */
+  /** Applies the rule when the plan has exchanges and sorts, and no stages yet. */
   val injection: ColumnarRule = new ColumnarRule {
     override def postColumnarTransitions: Rule[SparkPlan] = ChannelRule
   }
 
   override def apply(plan: SparkPlan): SparkPlan = {
     val operators = plan.collect { case writer: StateStoreWriter => writer }
-    val found = for {
+    val capturing = for {
       first <- operators.headOption
       info <- first.stateInfo
-      // In a batch it has no checkpoint.
+      // In a batch query the operator has no checkpoint.
       if info.checkpointLocation.nonEmpty
       if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
       location = StoreFiles.checkpointOf(info.checkpointLocation).toString
       if location != Explained
       cuts <- DriverCuts.of(location)
     } yield new ChannelPlan(plan, operators, info, cuts).result
-    found.getOrElse(plan)
+    capturing.getOrElse(plan)
   }
 
-  // Where Spark says that a query is which it plans only to explain it; some lines do in each run.
+  // Spark marks plans that it only creates for an explain; some versions mark each run.
   private val Explained = "<unknown>"
 
   private def isDone(plan: SparkPlan): Boolean =
     plan.exists(node => node.isInstanceOf[ChannelExec] || node.isInstanceOf[ChannelProgressExec])
 }
 
-/** The channels of one epoch's plan. */
+/** The captured inputs in one epoch's plan. */
 final private class ChannelPlan(
     plan: SparkPlan,
     operators: Seq[StateStoreWriter],
@@ -86,10 +85,10 @@ final private class ChannelPlan(
   private val runId = info.queryRunId.toString
   private val trigger = RunningQueries.byRun(runId).map(_.trigger)
   private val settings = {
-    val asked = Settings.from(new StateStoreConf(conf).sqlConfs).channels
-    // Spark looks for new input at the next trigger and not before.
+    val configured = Settings.from(new StateStoreConf(conf).sqlConfs).channels
+    // Spark checks for new input only at the next trigger.
     val intervalMs = trigger.collect { case ProcessingTimeTrigger(ms) => ms }.getOrElse(0L)
-    asked.copy(drainMs = Option.when(hasNoInput)(intervalMs))
+    configured.copy(drainMs = Option.when(hasNoInput)(intervalMs))
   }
   private val inFlight = cuts.inFlight(runId).getOrElse(Nil).map(_.store)
   private val isDecided = cuts.isDecidedBefore(runId, info.storeVersion)
@@ -100,26 +99,26 @@ final private class ChannelPlan(
       val decided = operators.map(operator => operator -> captured(operator))
       val refused = for {
         (operator, (Some(why), _)) <- decided
-        of <- operator.stateInfo
-      } yield of.operatorId -> why
+        info <- operator.stateInfo
+      } yield info.operatorId -> why
       cuts.alignedBecause(runId, refused.toMap)
-      val channels = decided.flatMap { case (_, (_, of)) => of }
+      val channels = decided.flatMap { case (_, (_, inputs)) => inputs }
       withProgress(recalling(atWatermark(channels.foldLeft(plan)(insert))))
     }
 
   /**
-   * While rows are in flight to them, joins and functions with timeouts or timers in event time run
-   * at the watermark of the epoch before, behind which all of these rows are. A join does not take
-   * rows into its state that it would evict in the same epoch, so that two that were in flight
-   * until then would not meet; and a function may set no timeout before its watermark.
+   * While they have in-flight rows, joins and functions with event-time timeouts or timers run at
+   * the watermark of the previous epoch, which none of these rows has passed. A join does not store
+   * rows that it would evict in the same epoch, so two in-flight rows would not be joined; and a
+   * function must not set a timeout before its watermark.
    *
-   * State with TTL expires at the timestamp of the epoch before, too: rows that were in flight find
-   * the state that they would have found in that epoch.
+   * State with TTL also expires at the timestamp of the previous epoch, so in-flight rows find the
+   * state that they would have found in that epoch.
    */
   private def atWatermark(plan: SparkPlan): SparkPlan = plan.transformUp {
     case join: StreamingSymmetricHashJoinExec if isFed(join) =>
       JoinEviction.at(join, join.eventTimeWatermarkForLateEvents)
-    // Spark 4.3 looks only for what one epoch adds, and an epoch before may have evicted less.
+    // Spark 4.3 only scans the range of one epoch, but an earlier epoch may have evicted less.
     case join: StreamingSymmetricHashJoinExec =>
       JoinEviction.at(join, join.eventTimeWatermarkForEviction)
     case groups: FlatMapGroupsWithStateExec if isFed(groups) =>
@@ -144,7 +143,7 @@ final private class ChannelPlan(
     if (isFed(groups)) groups.eventTimeWatermarkForLateEvents
     else groups.eventTimeWatermarkForEviction
 
-  /** Timestamp at which an operator runs, given that of the epoch. */
+  /** Timestamp at which an operator runs, given the timestamp of the epoch. */
   private def timestampOf(groups: StateStoreWriter, ofEpoch: Option[Long]): Option[Long] =
     if (isFed(groups)) ofEpoch.map(ms => cuts.lastTimestampMs(runId).fold(ms)(Math.min(_, ms)))
     else ofEpoch
@@ -153,7 +152,7 @@ final private class ChannelPlan(
     case node if node eq channel.child => channel
   }
 
-  /** Rows that are on their way to a Python worker may stay as well. */
+  /** Rows that were sent to a Python worker may stay in flight as well. */
   private def recalling(plan: SparkPlan): SparkPlan = plan.transformUp {
     case operator if PythonOperator.is(operator) =>
       operator.children.head match {
@@ -163,30 +162,34 @@ final private class ChannelPlan(
       }
   }
 
-  /** Below the channel that Spark meets last, so that the entries before it keep their places. */
+  /**
+   * Inserted below the capture operator that Spark visits last, so that entries before it keep
+   * their positions.
+   */
   private def withProgress(plan: SparkPlan): SparkPlan =
     plan.collect { case channel: ChannelExec => channel }.lastOption.fold(plan) { last =>
-      val own = info.copy(operatorId = ChannelProgressExec.OperatorId, stateStoreCkptIds = None)
+      val progressInfo =
+        info.copy(operatorId = ChannelProgressExec.OperatorId, stateStoreCkptIds = None)
       plan.transformUp {
         case channel: ChannelExec if channel eq last =>
-          channel.copy(child = ChannelProgressExec(Some(own), channel.child))
+          channel.copy(child = ChannelProgressExec(Some(progressInfo), channel.child))
       }
     }
 
   /**
-   * Why an operator is aligned in this epoch, if it is, and its channels. One that is aligned has
-   * them where rows are in flight to it, or may have been in an earlier attempt.
+   * The reason why an operator is aligned in this epoch, if any, and its captured inputs. An
+   * aligned operator has them if it has in-flight rows, or may have had them in an earlier attempt.
    */
   private def captured(operator: StateStoreWriter): (Option[String], Seq[ChannelExec]) = {
     val reason = wholePlan.orElse(refusal(operator))
     val inputs = inputsOf(operator).map { case (input, child, onSort) =>
       channelOf(operator, input, child, onSort)
     }
-    val found = inputs.collect { case Right(channel) => channel }
-    val channels = found.map(_.copy(all = found.map(_.input)))
-    val none = Option.when(channels.isEmpty)("it has no input that Spark divides by keys")
+    val capturable = inputs.collect { case Right(channel) => channel }
+    val channels = capturable.map(_.copy(all = capturable.map(_.input)))
+    val none = Option.when(channels.isEmpty)("none of its inputs is partitioned by key")
     val why = reason.orElse(inputs.collectFirst { case Left(problem) => problem }).orElse(none)
-    // What is in flight comes first in any case.
+    // In-flight rows always come first.
     val needed =
       if (why.isEmpty) channels.map(_.copy(settings = settings))
       else if (isDecided || isFed(operator)) channels
@@ -199,10 +202,10 @@ final private class ChannelPlan(
     inFlight.exists(_.operator == id)
   }
 
-  /** Why nothing can be captured in this epoch. */
+  /** The reason why no operator can be captured in this epoch. */
   private lazy val wholePlan: Option[String] =
     if (settings.mode == CaptureMode.Aligned) Some("mode is aligned")
-    // Its rows are given to the sink as they come, and not when an epoch ends.
+    // The sink receives rows continuously, and not at the end of an epoch.
     else if (trigger.exists(RealTime.is)) Some("it runs in real-time mode")
     else if (!conf.getConf(SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED))
       Some(s"${SQLConf.STREAMING_NO_DATA_MICRO_BATCHES_ENABLED.key} is false")
@@ -211,41 +214,43 @@ final private class ChannelPlan(
     else if (isLastEpoch) Some("the query ends with this epoch")
     else None
 
-  /** A query that ends with its data drains its channels before. */
+  /** A query that ends with its data processes its in-flight rows before. */
   private def isLastEpoch: Boolean = trigger.exists {
     case OneTimeTrigger      => true
     case AvailableNowTrigger => hasNoInput
     case _                   => false
   }
 
-  /** Spark puts empty tables in the place of sources that have nothing new. */
+  /** Spark replaces sources without new data by empty tables. */
   private def hasNoInput: Boolean = plan.collectLeaves().forall {
     case _: LocalTableScanExec => true
-    // An initial state that is not given is never planned.
-    case PlanLater(of) => !of.isStreaming
-    case leaf          => leaf.logicalLink.exists(!_.isStreaming)
+    // A missing initial state is never planned.
+    case PlanLater(source) => !source.isStreaming
+    case leaf              => leaf.logicalLink.exists(!_.isStreaming)
   }
 
   private def refusal(operator: StateStoreWriter): Option[String] = operator match {
     case _: StateStoreSaveExec | _: SessionWindowStateStoreSaveExec | _: StreamingDeduplicateExec |
         _: StreamingDeduplicateWithinWatermarkExec | _: StreamingSymmetricHashJoinExec |
         _: FlatMapGroupsWithStateExec | _: TransformWithStateExec =>
-      lateBehind(operator)
+      lateDownstream(operator)
     case python if PythonOperator.is(python) =>
-      PythonOperator.refusal(python).orElse(lateBehind(python))
+      PythonOperator.refusal(python).orElse(lateDownstream(python))
     case other => Some(s"${other.shortName} is not captured yet")
   }
 
-  private def lateBehind(operator: StateStoreWriter): Option[String] =
+  private def lateDownstream(operator: StateStoreWriter): Option[String] =
     Option.when(
-      hasEventTimeBehind(operator) && !NoneLateBehind.of(operator, plan)
-    )("an operator behind it drops late rows, and Cleancut cannot prove that none would be late")
+      hasEventTimeDownstream(operator) && !LatenessProof.of(operator, plan)
+    )("a downstream operator drops late rows, and it is unknown whether its rows would be late")
 
-  private def hasEventTimeBehind(operator: StateStoreWriter): Boolean =
+  private def hasEventTimeDownstream(operator: StateStoreWriter): Boolean =
     plan.exists(_.isInstanceOf[EventTimeWatermarkExec]) &&
       operators.exists(other => (other ne operator) && other.exists(_ eq operator))
 
-  /** Number and root of each input that may be captured, and whether above its sort. */
+  /**
+   * Index and root of each input that may be captured, and whether it is captured above its sort.
+   */
   private def inputsOf(operator: StateStoreWriter): Seq[(Int, SparkPlan, Boolean)] =
     operator match {
       case join: StreamingSymmetricHashJoinExec =>
@@ -302,12 +307,12 @@ final private class ChannelPlan(
     case restore: StateStoreRestoreExec              => exchangeBelow(restore.child)
     case restore: SessionWindowStateStoreRestoreExec => exchangeBelow(restore.child)
     case aggregate: BaseAggregateExec                => exchangeBelow(aggregate.child)
-    case _ => Left("its input is divided by its keys already, so there is no exchange")
+    case _ => Left("its input is already partitioned by its keys, so there is no exchange")
   }
 
   /**
-   * What the operator will drop as late in the next epoch: rows at or below the watermark by which
-   * it evicts state in this one.
+   * The rows that the operator will drop as late in the next epoch: rows at or below the watermark
+   * by which it evicts state in this epoch.
    */
   private def lateness(
       operator: StateStoreWriter,
@@ -326,12 +331,13 @@ final private class ChannelPlan(
       case _                                         => None
     }
     if (late.forall(_.references.subsetOf(exchange.outputSet))) Right(late)
-    else Left("its event time is computed behind the exchange")
+    else Left("its event time is computed after the exchange")
   }
 
   /**
-   * A session that begins at or before the watermark may be the continuation of one that is evicted
-   * in this epoch, which without it ends too early. One that begins behind it is not late either.
+   * A session that begins at or before the watermark may continue a session that is evicted in this
+   * epoch, which would end too early without it. A session that begins after the watermark is not
+   * late either.
    */
   private def mayMergeWithEvicted(sessions: SessionWindowStateStoreSaveExec): Option[Expression] =
     sessions.eventTimeWatermarkForEviction.map { watermarkMs =>

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{
 
 import io.cleancut.base.{Clock, DaemonThreads}
 
-/** Whether an attempt is overtaken. Raised from any thread, and once. */
+/** Whether an attempt is overtaken. Set from any thread, and once. */
 final private[cleancut] class OvertakeFlag {
   @volatile private var raised = false
   private var raisedNs = 0L
@@ -22,7 +22,7 @@ final private[cleancut] class OvertakeFlag {
 
   def isRaised: Boolean = raised
 
-  /** By the monotonic clock of this process; None if it is not raised. */
+  /** Time by the monotonic clock of this process; None if it is not set. */
   def sinceNs: Option[Long] = synchronized(Option.when(raised)(raisedNs))
 
   def raise(): Unit = synchronized {
@@ -33,7 +33,7 @@ final private[cleancut] class OvertakeFlag {
     }
   }
 
-  /** Calls once it is raised, at once if it is. For one listener. */
+  /** Calls `action` once it is set, immediately if it already is. For one listener. */
   def onRaise(action: () => Unit): Unit = synchronized {
     listener = action
     if (raised) action()
@@ -41,15 +41,15 @@ final private[cleancut] class OvertakeFlag {
 }
 
 /**
- * What this process knows of its task attempts that are overtaken. It keeps one question open at
- * the driver for each run of a query that has tasks here.
+ * The overtaken task attempts of this process. It has one open request at the driver for each query
+ * run with tasks here.
  */
 private[cleancut] object OvertakeWatch extends Logging {
   private val watches = new ConcurrentHashMap[(String, String), Watch]
 
   def executor: String = SparkEnv.get.executorId
 
-  /** The flag of an attempt, which is raised when it is overtaken. To be closed with the task. */
+  /** The flag of an attempt, which is set when it is overtaken. Closed with the task. */
   def register(
       location: String,
       runId: String,
@@ -98,22 +98,22 @@ private[cleancut] object OvertakeWatch extends Logging {
           }
         }
       } catch {
-        case NonFatal(e) => logWarning(s"Tasks of $location are not overtaken any more", e)
+        case NonFatal(e) => logWarning(s"Tasks of $location can no longer be overtaken", e)
       } finally hasEnded = true
 
-    /** Ends with the last task; one that comes later gets another watch. */
+    /** Ends with the last task; a later task gets another watch. */
     private def retire(): Boolean = {
       val key = (location, runId)
-      val left = watches.computeIfPresent(key, (_, own) => if (flags.isEmpty) null else own)
+      val left = watches.computeIfPresent(key, (_, watch) => if (flags.isEmpty) null else watch)
       left ne this
     }
   }
 
   /**
    * The attempts that the driver need not report again, each with the time of its report. The
-   * driver drops attempts when their epoch commits, which an executor does not hear of. An attempt
-   * that has ended is removed after [[RetainNs]] only: the driver answers at once with an attempt
-   * of the current epoch that is missing here.
+   * driver drops attempts when their epoch commits, without notifying executors. An attempt that
+   * has ended is therefore only removed after [[RetainNs]]: the driver answers immediately with
+   * attempts of the current epoch that are missing here.
    */
   private[operators] def retain(
       known: Map[Long, Long],

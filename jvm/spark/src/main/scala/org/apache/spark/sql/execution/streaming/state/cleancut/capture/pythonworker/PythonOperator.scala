@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.python.streaming.{
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.streaming.TimeMode
 
-/** What channel capture has to know of a stateful operator whose function runs in Python. */
+/** Properties of a stateful operator with a Python function that capture requires. */
 private[cleancut] object PythonOperator {
 
   def is(operator: SparkPlan): Boolean = operator match {
@@ -19,18 +19,18 @@ private[cleancut] object PythonOperator {
     case _                                                                          => false
   }
 
-  /** Why rows cannot be recalled from its worker. */
+  /** The reason why rows cannot be recalled from its worker, if any. */
   def refusal(operator: StateStoreWriter): Option[String] =
     if (operator.session.sparkContext.conf.getBoolean(Pipelined, defaultValue = false))
       Some(s"$Pipelined is true")
     else
       operator match {
         case transform: TransformWithStateInPySparkExec if transform.hasInitialState =>
-          Some("it takes its initial state in")
+          Some("it processes its initial state")
         case _ => None
       }
 
-  /** The rows that it drops as late before they come to its function. */
+  /** The rows that it drops as late before its function receives them. */
   def dropped(operator: SparkPlan): Option[Expression] = operator match {
     case groups: FlatMapGroupsInPandasWithStateExec if groups.timeoutConf == EventTimeTimeout =>
       groups.watermarkExpressionForLateEvents
@@ -46,21 +46,21 @@ private[cleancut] object PythonOperator {
       case _                                          => WorkerCommand.Groups
     }
     operator.transformExpressions { case udf: PythonUDF =>
-      val of = udf.func
-      val command = WorkerCommand.around(of.command.toArray, kind)
+      val original = udf.func
+      val command = WorkerCommand.around(original.command.toArray, kind)
       val function = new SimplePythonFunction(
         command,
-        of.envVars,
-        of.pythonIncludes,
-        of.pythonExec,
-        of.pythonVer,
-        of.broadcastVars,
-        of.accumulator
+        original.envVars,
+        original.pythonIncludes,
+        original.pythonExec,
+        original.pythonVer,
+        original.broadcastVars,
+        original.accumulator
       )
       udf.copy(func = function)
     }
   }
 
-  // Its worker reads ahead in a thread of its own.
+  // Its worker reads ahead in a separate thread.
   private val Pipelined = "spark.python.udf.pipelined.enabled"
 }

@@ -16,23 +16,22 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
 import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 
 /**
- * The rows of a channel that leads to a Python worker, in an attempt that decides for itself. Rows
- * run far ahead of what the function has seen: through Arrow batches, buffers and a socket. So once
- * the task is overtaken, the worker leaves those that the function has not been given, and they
- * stay in flight with what has not been handed on at all. For that the channel keeps a copy of the
- * rows on their way.
+ * The rows of a shuffle input that feeds a Python worker, in an attempt that decides. Rows are far
+ * ahead of the function, in Arrow batches, buffers and a socket. Once the task is overtaken, the
+ * worker discards rows that the function has not received, and they stay in flight together with
+ * rows that were not emitted. For that purpose the iterator keeps a copy of the emitted rows.
  *
- * The function sees in any case the first row, so that no number of epochs that are cut at once can
- * stop the query; rows that would be late in the next epoch; and what comes before those of their
- * keys, so that no key sees its rows out of order. Of the rows on their way it sees all that come
- * before such a one, as the worker leaves only the last of them.
+ * The function always receives the first row, so that repeatedly overtaken epochs make progress;
+ * rows that would be late in the next epoch; and the rows before those of their keys, so that the
+ * order within a key is kept. Of the emitted rows, it receives all rows before such a row, because
+ * the worker only discards the last ones.
  *
  * @param maxBytes
- *   what stays in flight at most. Of rows that have not been handed on, the first are, until the
- *   rest may stay; then rows on their way are for the function.
+ *   limit of in-flight rows. Above it, rows that were not emitted are emitted until the rest fits;
+ *   then emitted rows are processed
  * @param splitsGroups
- *   whether the function may see some rows of a key and others not. If not, the worker leaves whole
- *   groups only.
+ *   whether the function may receive some rows of a key and others not. If not, the worker only
+ *   discards complete groups
  */
 final private[cleancut] class WorkerChannel(
     input: Iterator[UnsafeRow],
@@ -47,20 +46,20 @@ final private[cleancut] class WorkerChannel(
   private val source = input.buffered
   private val read = new RowsDigest.Builder
   private val group = new OpenGroup(schema, splitsGroups)
-  // Rows that the worker gets, and the last of them.
-  private var handed = 0L
+  // Rows sent to the worker, and the last of them.
+  private var emitted = 0L
   private val onTheirWay = new ArrayDeque[UnsafeRow]
   private var onTheirWayBytes = 0L
-  // What comes behind the decision; until then the source.
+  // The source after the decision; before it the original source.
   private var rest: Iterator[UnsafeRow] = _
-  // The task may be overtaken between the answer that there is a row and the row.
+  // The task may be overtaken between hasNext and next.
   private var isPromised = false
   private val kept = port.newBuffer()
   private var beyondBound = 0L
 
   override def hasNext: Boolean = {
     if (rest == null && !isPromised) {
-      if (handed > 0 && port.isOvertaken && !isInGroup) cut()
+      if (emitted > 0 && port.isOvertaken && !isInGroup) cut()
       else if (source.hasNext) isPromised = true
       else {
         decide(_ => false)
@@ -76,7 +75,7 @@ final private[cleancut] class WorkerChannel(
     else {
       isPromised = false
       val row = take()
-      if (!schema.isDropped(row)) hand(row)
+      if (!schema.isDropped(row)) emit(row)
       row
     }
 
@@ -89,7 +88,9 @@ final private[cleancut] class WorkerChannel(
     keys.toSet
   }
 
-  /** The worker is done: what it has left stays in flight, and then what was not handed on. */
+  /**
+   * The worker is done: rows that it discarded stay in flight, and then rows that were not emitted.
+   */
   def finish(): Unit = {
     val staying = port.newBuffer()
     val deferred = new RowsDigest.Builder
@@ -104,7 +105,7 @@ final private[cleancut] class WorkerChannel(
 
   private def foreachInFlight(use: UnsafeRow => Unit): Unit = {
     worker.skipped.foreach { first =>
-      val known = handed - onTheirWay.size
+      val known = emitted - onTheirWay.size
       val rows = onTheirWay.iterator
       (known until first).foreach(_ => rows.next())
       rows.forEachRemaining(row => use(row))
@@ -112,7 +113,7 @@ final private[cleancut] class WorkerChannel(
     kept.iterator.foreach(use)
   }
 
-  private def isInGroup: Boolean = !splitsGroups && source.hasNext && group.goesOn(source.head)
+  private def isInGroup: Boolean = !splitsGroups && source.hasNext && group.continues(source.head)
 
   private def take(): UnsafeRow = {
     val row = source.next()
@@ -120,23 +121,23 @@ final private[cleancut] class WorkerChannel(
     row
   }
 
-  private def hand(row: UnsafeRow): Unit = {
-    handed += 1
-    group.handed(row)
+  private def emit(row: UnsafeRow): Unit = {
+    emitted += 1
+    group.emitted(row)
     onTheirWay.add(row.copy())
     onTheirWayBytes += row.getSizeInBytes
-    if (handed % ForgetEvery == 0) forget(worker.taken)
-    while (onTheirWayBytes > maxBytes) forget(handed - onTheirWay.size + 1)
+    if (emitted % ForgetEvery == 0) forget(worker.taken)
+    while (onTheirWayBytes > maxBytes) forget(emitted - onTheirWay.size + 1)
   }
 
-  /** The function has been given the first rows, or is to be. */
+  /** The function has received the first rows, or will receive them. */
   private def forget(rows: Long): Unit =
-    while (handed - onTheirWay.size < rows && !onTheirWay.isEmpty)
+    while (emitted - onTheirWay.size < rows && !onTheirWay.isEmpty)
       onTheirWayBytes -= onTheirWay.poll().getSizeInBytes
 
   private def cut(): Unit = {
     val left = port.newBuffer()
-    // By key, the last row that may not stay.
+    // By key, the last row that must not stay.
     val forbidden = mutable.Map.empty[Int, Long]
     while (source.hasNext) {
       val row = take()
@@ -144,25 +145,25 @@ final private[cleancut] class WorkerChannel(
       left.add(row)
     }
     def rows = left.iterator.zipWithIndex.map { case (row, number) =>
-      val of = schema.keyHash(row)
-      (row, of, forbidden.get(of).exists(!splitsGroups || number <= _))
+      val hash = schema.keyHash(row)
+      (row, hash, forbidden.get(hash).exists(!splitsGroups || number <= _))
     }
-    // Looked at a second time only where some are handed on for it.
+    // Iterated a second time only if some rows are emitted.
     var bytes =
       if (left.sizeBytes <= maxBytes) left.sizeBytes
       else rows.collect { case (row, _, false) => row.getSizeInBytes.toLong }.sum
     val on = port.newBuffer()
     val behind = mutable.Set.empty[Int]
-    rows.foreach { case (row, of, isForbidden) =>
-      val isBeyond = !isForbidden && (bytes > maxBytes || group.goesOn(row))
+    rows.foreach { case (row, hash, isForbidden) =>
+      val isBeyond = !isForbidden && (bytes > maxBytes || group.continues(row))
       if (isBeyond) {
         bytes -= row.getSizeInBytes
         beyondBound += 1
-        group.handed(row)
+        group.emitted(row)
       }
       if (isBeyond || isForbidden) {
         on.add(row)
-        behind += of
+        behind += hash
       } else kept.add(row)
     }
     decide(behind)
@@ -171,11 +172,11 @@ final private[cleancut] class WorkerChannel(
 
   /**
    * @param isBehind
-   *   whether rows of a key are handed on behind the decision
+   *   whether rows of a key are emitted after the decision
    */
   private def decide(isBehind: Int => Boolean): Unit = {
     var bytes = kept.sizeBytes
-    var stop, at = handed
+    var stop, at = emitted
     val rows = onTheirWay.descendingIterator.asScala.buffered
     var mayStay = true
     while (mayStay && rows.hasNext) {
@@ -184,12 +185,12 @@ final private[cleancut] class WorkerChannel(
       mayStay = bytes <= maxBytes && schema.isDeferrable(row) && !isBehind(schema.keyHash(row))
       if (mayStay) {
         at -= 1
-        // The rows before those that are known are for the function.
+        // The function receives the rows before the known ones.
         val isFirst = rows.headOption.exists(schema.keyHash(_) != schema.keyHash(row))
         if (splitsGroups || isFirst) stop = at
       }
     }
-    worker.decide(math.max(stop, 1), handed)
+    worker.decide(math.max(stop, 1), emitted)
   }
 }
 

@@ -8,9 +8,9 @@ import java.util.zip.CRC32
 import scala.util.Using
 
 /**
- * Puts `worker/recall.py` around the function in the command of a Python operator. A command is a
+ * Wraps the function in the command of a Python operator with `worker/recall.py`. A command is a
  * pickle, which is a program: this one calls `load` of that text with the original command. So an
- * executor's Python needs nothing of ours beforehand.
+ * executor's Python requires no additional package.
  */
 private[cleancut] object WorkerCommand {
 
@@ -25,7 +25,7 @@ private[cleancut] object WorkerCommand {
       new String(in.readAllBytes(), UTF_8)
     )
 
-  // A worker that serves many tasks compiles the text once.
+  // A worker that runs many tasks compiles the text once.
   private val module: String = {
     val sum = new CRC32
     sum.update(text.getBytes(UTF_8))

@@ -9,28 +9,30 @@ import java.nio.file.StandardOpenOption._
 
 import org.apache.spark.SparkEnv
 
-/** What a task learns of the Python worker that it feeds, and tells it. */
+/** The shared state of a task and its Python worker. */
 private[cleancut] trait WorkerShare {
 
-  /** Rows that the function has been given, from the first; it may be behind. */
+  /** Rows that the function has received, from the first; the value may lag. */
   def taken: Long
 
   /**
-   * Once the worker is done: number of rows before the first that the function has not been given.
+   * After the end of the worker: number of rows before the first that the function has not
+   * received.
    */
   def skipped: Option[Long]
 
   /**
-   * Once and for all: the function sees the first `stop` rows and those behind the first `resume`,
-   * whether the task is overtaken or not. Of those between, the worker may leave the last ones.
+   * Sets once that the function receives the first `stop` rows and those after the first `resume`,
+   * whether the task is overtaken or not. Of the rows in between, the worker may discard the last
+   * ones.
    */
   def decide(stop: Long, resume: Long): Unit
 }
 
 /**
- * Memory that a task shares with its Python worker, by a file in a local directory of the executor.
- * Its layout stands in `worker/recall.py`. Any thread may raise [[overtake]]; the rest is for the
- * thread of the task.
+ * Memory that a task shares with its Python worker, through a file in a local directory of the
+ * executor. `worker/recall.py` defines its layout. Any thread may call [[overtake]]; other methods
+ * are for the task thread.
  */
 final private[cleancut] class WorkerPage(attempt: Long, splitsGroups: Boolean) extends WorkerShare {
   import WorkerPage._
@@ -57,7 +59,7 @@ final private[cleancut] class WorkerPage(attempt: Long, splitsGroups: Boolean) e
     write(Decided, 1)
   }
 
-  /** The worker may have it open still; the memory goes with the last that has. */
+  /** The worker may still have the file open; the memory is freed with the last mapping. */
   def close(): Unit = {
     Files.deleteIfExists(file)
     ()
@@ -68,7 +70,7 @@ final private[cleancut] class WorkerPage(attempt: Long, splitsGroups: Boolean) e
     numbers.get(field)
   }
 
-  // The worker must find what was written before, once it finds this.
+  // The worker must see earlier writes once it sees this one.
   private def write(field: Int, value: Long): Unit = {
     VarHandle.fullFence()
     numbers.put(field, value)
@@ -86,7 +88,7 @@ private[cleancut] object WorkerPage {
   private val Skipped = 6
   private val Whole = 7
 
-  /** Where the worker looks for it: Spark tells workers the directories of their executor. */
+  /** The file that the worker opens: Spark passes the directories of the executor to workers. */
   private def fileOf(attempt: Long): Path = {
     val directory = SparkEnv.get.blockManager.diskBlockManager.localDirs.head
     Paths.get(directory.getPath, s"cleancut-recall-$attempt")

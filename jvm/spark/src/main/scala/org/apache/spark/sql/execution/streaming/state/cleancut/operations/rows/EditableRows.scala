@@ -22,46 +22,46 @@ import org.apache.spark.sql.functions.{col, count, exists, size}
 import org.apache.spark.sql.types.{ArrayType, DataType, StringType, StructType}
 
 /**
- * Rows of a query's state as they are shown and put back, and what is stored for them. One family
- * has the rows. Others, counts and indexes, are made of the rows, so that all agree whatever was
- * changed.
+ * Rows of a query's state in the form in which they are shown and replaced, and their stored
+ * entries. One column family has the rows. Others, such as counts and indexes, are derived from the
+ * rows, so that all families agree after any change.
  */
 private[operations] trait EditableRows extends Serializable {
   import EditableRows._
 
   def operator: StoredOperator
 
-  /** That of the rows, and those which are made of them. */
+  /** The family of the rows, and the families derived from them. */
   def families: Seq[FamilyAt]
 
-  /** With the columns `key` and `value` first. */
+  /** Has the columns `key` and `value` first. */
   def schema: StructType
 
-  /** What is shown of one key of the first family. */
+  /** The shown rows of one key of the first family. */
   def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow]
 
-  /** All rows that are stored together as one. */
+  /** Groups rows that are stored together into one row. */
   def grouped(rows: DataFrame): DataFrame = rows
 
-  /** What is stored for a row of `grouped`; what is given is for one task. */
+  /** The entries to store for a row of `grouped`; the function is for one task. */
   def entries(): InternalRow => Seq[(FamilyAt, Entry)]
 
-  /** With what only the rows tell that are stored. */
-  def knowing(
+  /** The same rows, refined by facts that only the stored rows show. */
+  def refine(
       stored: FamilyAt => RDD[(UnsafeRow, Seq[UnsafeRow])],
       refused: String => Nothing
   ): EditableRows = this
 
-  /** Whether a row cannot be in any state. */
+  /** Whether no state can contain a row. */
   protected def isNone: Column = col(Key).isNull || col(Value).isNull
 
-  /** Refuses what no state can hold. */
+  /** Refuses rows that no state can contain. */
   final def checkRows(rows: DataFrame, query: StoredQuery, refused: String => Nothing): Unit = {
     if (!rows.where(isNone).isEmpty) refused("a row has no key, or no value")
     checkOthers(rows, query, refused)
   }
 
-  /** Likewise, of rows that are whole. */
+  /** Further checks of rows that have a key and a value. */
   protected def checkOthers(
       rows: DataFrame,
       query: StoredQuery,
@@ -70,19 +70,19 @@ private[operations] trait EditableRows extends Serializable {
 
   def first: StoredFamily = operator.familyAt(families.head)
 
-  /** In the query, by their names. */
+  /** The column families in the query, by name. */
   def places: Seq[StateRows] = families.map { at =>
     StateRows(operator.id, operator.stores(at.store).name, operator.familyAt(at).name)
   }
 
-  /** Refuses others than rows of this kind; nullability aside. */
+  /** Refuses rows with another schema; nullability is ignored. */
   def check(rows: DataFrame, refused: String => Nothing): Unit = {
-    val found = rows.schema
-    val isAlike = found.fieldNames.toSeq == schema.fieldNames.toSeq &&
-      DataType.equalsIgnoreNullability(found, schema)
+    val actual = rows.schema
+    val isAlike = actual.fieldNames.toSeq == schema.fieldNames.toSeq &&
+      DataType.equalsIgnoreNullability(actual, schema)
     if (!isAlike) {
       refused(
-        s"the rows are to have the columns ${schema.toDDL}, and have ${found.toDDL}; Spark would " +
+        s"the rows must have the columns ${schema.toDDL}, and have ${actual.toDDL}; Spark would " +
           "refuse the query with other columns in its state"
       )
     }
@@ -124,7 +124,7 @@ private[operations] trait EditableRows extends Serializable {
 
   protected def checkOnce(rows: DataFrame, refused: String => Nothing): Unit =
     if (first.schema.keySchema.nonEmpty) {
-      // A grouping normalizes keys. Their texts are different where those of the state may be.
+      // A grouping normalizes keys. Texts differ where keys of the state may differ.
       val keys = if (operator.normalizesKeys) Seq(Key) else Seq(Key, TextOfKey)
       val twice = rows
         .select(col(Key), col(Key).cast(StringType).as(TextOfKey))
@@ -136,10 +136,10 @@ private[operations] trait EditableRows extends Serializable {
       twice.foreach(row => refused(s"the rows have the key ${row.get(0)} ${row.get(1)} times"))
     }
 
-  /** The family that Spark names after another one, in the same store, if it has that. */
+  /** The family in the same store that Spark names after another one, if it exists. */
   protected def namedAfter(at: FamilyAt, name: String => String): Option[FamilyAt] = {
-    val found = name(operator.familyAt(at).name)
-    Some(operator.stores(at.store).families.indexWhere(_.name == found))
+    val related = name(operator.familyAt(at).name)
+    Some(operator.stores(at.store).families.indexWhere(_.name == related))
       .filter(_ >= 0)
       .map(FamilyAt(at.store, _))
   }
@@ -150,7 +150,7 @@ private[operations] object EditableRows {
   val Value = "value"
   private val TextOfKey = "text"
 
-  /** The rows as they are stored. */
+  /** The rows in Spark's internal format. */
   def internal(rows: DataFrame): RDD[InternalRow] =
     rows.asInstanceOf[Dataset[_]].queryExecution.toRdd
 
@@ -158,9 +158,9 @@ private[operations] object EditableRows {
     .add(Key, key, nullable = false)
     .add(Value, value, nullable = false)
 
-  /** Makes rows of their fields, each a copy. */
+  /** Creates copied rows from their fields. */
   def projection(schema: StructType): Seq[Any] => UnsafeRow = {
-    // Whatever is said of nulls: those that are there must not be read as values.
+    // All fields are nullable here, because nulls must not be read as values.
     val project = UnsafeProjection.create(schema.asNullable)
     fields => project(InternalRow.fromSeq(fields)).copy()
   }
@@ -200,7 +200,7 @@ final private[operations] case class SingleRows(operator: StoredOperator, family
   ): Unit = checkOnce(rows, refused)
 }
 
-/** Rows of a state variable that is a list: all values of a key, in their order. */
+/** Rows of a list state variable: all values of a key, in their order. */
 final private[operations] case class ListRows(operator: StoredOperator, family: FamilyAt)
     extends EditableRows {
   import EditableRows._

@@ -12,13 +12,13 @@ import org.apache.spark.util.Utils
  */
 private[operations] object ExecutorTasks {
 
-  /** A partition for each value. The values are part of the task, and none is sent as a row. */
+  /** One partition for each value. The values are part of the task, and none is sent as a row. */
   def each[A: ClassTag](context: SparkContext, values: Seq[A]): RDD[A] = {
     val all = values.toIndexedSeq
     context.parallelize(all.indices, Math.max(all.size, 1)).map(all(_))
   }
 
-  /** The results of all partitions, in their order. */
+  /** The results of all partitions, in order. */
   def collect[A](rows: RDD[A]): Seq[A] = perPartition(rows)(_.toVector).flatten
 
   /** The sum of all rows. */

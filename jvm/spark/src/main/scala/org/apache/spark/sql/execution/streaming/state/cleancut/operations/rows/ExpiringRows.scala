@@ -16,9 +16,8 @@ import org.apache.spark.sql.functions.{col, exists, lit, size}
 import org.apache.spark.sql.types.{ArrayType, StructType, TimestampType}
 
 /**
- * Rows of a state variable with a time to live, each with the moment of its expiry, to the
- * millisecond. Spark finds those that have expired in an index by that moment, from the time of the
- * epoch before on.
+ * Rows of a state variable with a time to live, each with its expiry time in milliseconds. Spark
+ * finds expired rows in an index by expiry time, beginning at the time of the previous epoch.
  */
 sealed private[operations] trait Expiring extends EditableRows {
   import EditableRows._
@@ -28,19 +27,19 @@ sealed private[operations] trait Expiring extends EditableRows {
 
   protected def keyWidth: Int = first.schema.keySchema.length
 
-  /** The value as the processor has it, and beside it, when it expires. */
+  /** The value that the processor uses; the expiry time is stored next to it. */
   protected def valueSchema: StructType = first.schema.valueSchema.head.dataType match {
-    case own: StructType => own
-    case other           => throw new IllegalStateException(s"values with an expiry in $other")
+    case struct: StructType => struct
+    case other              => throw new IllegalStateException(s"values with an expiry in $other")
   }
 
-  protected def index: FamilyAt = own(FamilyName.Expiry + _)
+  protected def index: FamilyAt = namedFamily(FamilyName.Expiry + _)
 
-  protected def own(name: String => String): FamilyAt = namedAfter(family, name).getOrElse {
+  protected def namedFamily(name: String => String): FamilyAt = namedAfter(family, name).getOrElse {
     throw new IllegalStateException(s"$family of operator ${operator.id} has no index")
   }
 
-  /** Of the value as it is stored. */
+  /** Expiry time of a stored value. */
   protected def expiryOf(value: UnsafeRow): Long =
     DateTimeUtils.millisToMicros(value.getLong(Ordinal))
 
@@ -49,14 +48,14 @@ sealed private[operations] trait Expiring extends EditableRows {
     (value, expiryUs) => project(Seq(value, DateTimeUtils.microsToMillis(expiryUs)))
   }
 
-  /** That a key expires at a moment, in milliseconds. */
+  /** The index entry of a key and its expiry time in milliseconds. */
   protected def indexEntry(): (Long, UnsafeRow) => Entry = {
     val schema = operator.familyAt(index).schema
     val (key, empty) = (projection(schema.keySchema), projection(schema.valueSchema)(Seq(null)))
-    (expiryMs, of) => Entry(key(Seq(expiryMs, of)), Seq(empty))
+    (expiryMs, grouping) => Entry(key(Seq(expiryMs, grouping)), Seq(empty))
   }
 
-  /** Whether a row expires at or before a moment. */
+  /** Whether a row expires at or before a time. */
   protected def isOver(moment: Column): Column
 
   override protected def checkOthers(
@@ -66,11 +65,11 @@ sealed private[operations] trait Expiring extends EditableRows {
   ): Unit = {
     checkOnce(rows, refused)
     val last = Instant.ofEpochMilli(query.recorded.batchTimestampMs)
-    // Less than a millisecond after it is stored as the same moment.
+    // Times that differ by less than a millisecond are stored as the same time.
     if (!rows.where(isOver(lit(last.plusNanos(999999)))).isEmpty) {
       refused(
-        s"a row expires at $last or before, the time of the last epoch, and Spark does not look " +
-          "for such any more; leave it out"
+        s"a row expires at $last or before, the time of the last epoch, and Spark does not scan " +
+          "for such rows again; remove the row"
       )
     }
   }
@@ -79,11 +78,11 @@ sealed private[operations] trait Expiring extends EditableRows {
 private[operations] object Expiring {
   val Expiry = "expiry"
 
-  /** Of the expiry, beside the value. */
+  /** Column of the expiry time. */
   val Ordinal = 1
 }
 
-/** Those with one value for each key: of a single value, and of a map. */
+/** Rows with one value for each key: of a value state or a map state. */
 final private[operations] case class ExpiringRows(operator: StoredOperator, family: FamilyAt)
     extends Expiring {
   import EditableRows._
@@ -115,16 +114,16 @@ final private[operations] case class ExpiringRows(operator: StoredOperator, fami
 }
 
 /**
- * Those of a list, whose elements expire one by one. Spark keeps of each key the first moment that
- * one of them does, and how many there are.
+ * Rows of a list state, whose elements expire one by one. For each key, Spark stores the first
+ * expiry time of its elements and their number.
  */
 final private[operations] case class ExpiringLists(operator: StoredOperator, family: FamilyAt)
     extends Expiring {
   import EditableRows._
   import Expiring._
 
-  private def minimum = own(FamilyName.FirstExpiry + _)
-  private def counts = own(FamilyName.Count + _)
+  private def minimum = namedFamily(FamilyName.FirstExpiry + _)
+  private def counts = namedFamily(FamilyName.Count + _)
 
   override def families: Seq[FamilyAt] = Seq(family, index, minimum, counts)
 
@@ -137,7 +136,7 @@ final private[operations] case class ExpiringLists(operator: StoredOperator, fam
 
   override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
     val width = valueSchema.length
-    val elements = values.map(of => InternalRow(of.getStruct(0, width), expiryOf(of)))
+    val elements = values.map(value => InternalRow(value.getStruct(0, width), expiryOf(value)))
     Iterator(InternalRow(key, new GenericArrayData(elements.toArray[Any])))
   }
 
@@ -150,7 +149,7 @@ final private[operations] case class ExpiringLists(operator: StoredOperator, fam
     row => {
       val key = unsafe(row.getStruct(0, keys))
       val values = structs(row, 1, elementSchema.length)
-        .map(of => stored(of.getStruct(0, width), of.getLong(1)))
+        .map(element => stored(element.getStruct(0, width), element.getLong(1)))
       val firstMs = values.map(_.getLong(Ordinal)).min
       Seq(
         family -> Entry(key, values),
@@ -164,7 +163,9 @@ final private[operations] case class ExpiringLists(operator: StoredOperator, fam
   private def anyElement(is: Column => Column): Column = exists(col(Value), is)
 
   override protected def isNone: Column = super.isNone || size(col(Value)) === 0 ||
-    anyElement(of => of.isNull || of.getField(Value).isNull || of.getField(Expiry).isNull)
+    anyElement(element =>
+      element.isNull || element.getField(Value).isNull || element.getField(Expiry).isNull
+    )
 
   override protected def isOver(moment: Column): Column =
     anyElement(_.getField(Expiry) <= moment)

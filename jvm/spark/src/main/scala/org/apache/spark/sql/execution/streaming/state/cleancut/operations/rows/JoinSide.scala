@@ -16,17 +16,17 @@ import org.apache.spark.sql.functions.{col, collect_list, struct}
 import org.apache.spark.sql.types.{BooleanType, StructType}
 
 /**
- * The rows of one side of a join of two streams: what they are joined by as `key`, the row as
- * `value`, and from state format 2 on whether it has been `matched`. A key may have many rows.
+ * The rows of one side of a stream-stream join: the join key as `key`, the row as `value`, and from
+ * state format 2 on whether it was `matched`. A key may have many rows.
  */
 private[operations] trait JoinSide extends EditableRows {
   import EditableRows._
   import JoinSide._
 
-  /** Whether it says of each row that it has been matched. */
+  /** Whether the state records for each row that it was matched. */
   protected def isMatchKept: Boolean = operator.joinFormat.exists(_ > 1)
 
-  // After the key comes the place of the row, and after the row, whether it was matched.
+  // The key is followed by the index of the row, and the row by whether it was matched.
   protected def keySchema: StructType = StructType(first.schema.keySchema.init)
   protected def valueSchema: StructType =
     if (isMatchKept) StructType(first.schema.valueSchema.init) else first.schema.valueSchema
@@ -37,12 +37,12 @@ private[operations] trait JoinSide extends EditableRows {
   }
 
   override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
-    val own = InternalRow.fromSeq(key.toSeq(first.schema.keySchema).init)
+    val joinKey = InternalRow.fromSeq(key.toSeq(first.schema.keySchema).init)
     values.iterator.map { value =>
-      if (!isMatchKept) InternalRow(own, value)
+      if (!isMatchKept) InternalRow(joinKey, value)
       else {
         val fields = value.toSeq(first.schema.valueSchema)
-        InternalRow(own, InternalRow.fromSeq(fields.init), fields.last)
+        InternalRow(joinKey, InternalRow.fromSeq(fields.init), fields.last)
       }
     }
   }
@@ -51,28 +51,28 @@ private[operations] trait JoinSide extends EditableRows {
     if (isMatchKept) super.isNone || col(Matched).isNull else super.isNone
 
   override def grouped(rows: DataFrame): DataFrame = {
-    val own = schema.fieldNames.tail.map(col(_)).toSeq
-    rows.groupBy(col(Key)).agg(collect_list(struct(own: _*)).as(Rows))
+    val columns = schema.fieldNames.tail.map(col(_)).toSeq
+    rows.groupBy(col(Key)).agg(collect_list(struct(columns: _*)).as(Rows))
   }
 
-  /** Key and rows, as they are stored. */
+  /** Key and rows in their stored form. */
   protected def keyAndRows(): InternalRow => (UnsafeRow, Seq[UnsafeRow]) = {
     val (keys, width, isKept) = (keySchema.length, valueSchema.length, isMatchKept)
-    val (own, columns) = (valueSchema, schema.length - 1)
+    val (rowSchema, columns) = (valueSchema, schema.length - 1)
     val stored = projection(first.schema.valueSchema)
     row => {
-      val values = structs(row, 1, columns).map { of =>
-        val value = of.getStruct(0, width)
-        if (isKept) stored(value.toSeq(own) :+ of.getBoolean(1)) else unsafe(value)
+      val values = structs(row, 1, columns).map { struct =>
+        val value = struct.getStruct(0, width)
+        if (isKept) stored(value.toSeq(rowSchema) :+ struct.getBoolean(1)) else unsafe(value)
       }
       (unsafe(row.getStruct(0, keys)), values)
     }
   }
 
-  /** Makes a key of the first family of what is joined by, and the place of a row. */
+  /** Creates a key of the first family from the join key and the index of a row. */
   protected def placedKey(): (UnsafeRow, Long) => UnsafeRow = {
-    val (own, project) = (keySchema, projection(first.schema.keySchema))
-    (key, place) => project(key.toSeq(own) :+ place)
+    val (joinSchema, project) = (keySchema, projection(first.schema.keySchema))
+    (key, place) => project(key.toSeq(joinSchema) :+ place)
   }
 }
 
@@ -81,22 +81,22 @@ private[operations] object JoinSide {
   private val Rows = "rows"
   private val Sides = Set("left", "right")
 
-  /** None if no side is asked for. */
-  def of(operator: StoredOperator, asked: StateRows): Option[JoinSide] = {
-    def at(kind: String, side: String = asked.family) = familyOf(operator, s"$side-$kind")
-    Option.when(Sides(asked.family) && asked.store == StateStoreId.DEFAULT_STORE_NAME) {
+  /** None if the rows are not those of a join side. */
+  def of(operator: StoredOperator, requested: StateRows): Option[JoinSide] = {
+    def at(kind: String, side: String = requested.family) = familyOf(operator, s"$side-$kind")
+    Option.when(Sides(requested.family) && requested.store == StateStoreId.DEFAULT_STORE_NAME) {
       if (operator.joinFormat.exists(_ >= TimedFormat)) {
         val rows = at("keyWithTsToValues")
-        val other = at("keyWithTsToValues", (Sides - asked.family).head)
+        val other = at("keyWithTsToValues", (Sides - requested.family).head)
         TimedSide(operator, rows, at("tsWithKey"), JoinTimes.of(operator, rows, other))
       } else IndexedSide(operator, at("keyWithIndexToValue"), at("keyToNumValues"))
     }
   }
 
-  // The first with another layout than rows by number.
+  // The first format that does not number the rows.
   private val TimedFormat = 4
 
-  /** Up to format 2 the four are stores, and after that families of one. */
+  /** Up to format 2 the four are stores, and after that families of one store. */
   private def familyOf(operator: StoredOperator, name: String): FamilyAt = {
     val store = operator.stores.indexWhere(_.name == name)
     if (store >= 0) FamilyAt(store, 0)
@@ -104,9 +104,7 @@ private[operations] object JoinSide {
   }
 }
 
-/**
- * Formats 1 to 3: the rows of a key have the numbers from 0 on, and beside is how many there are.
- */
+/** Formats 1 to 3: the rows of a key are numbered from 0, and another family has their count. */
 final private[operations] case class IndexedSide(
     operator: StoredOperator,
     rows: FamilyAt,
@@ -136,11 +134,11 @@ final private[operations] case class IndexedSide(
 }
 
 /**
- * Format 4: the rows of a key and a time are one list. An index has an entry for each of them, time
- * first, where the side has times.
+ * Format 4: the rows of a key and a time are one list. If the side has times, an index has an entry
+ * for each list, with the time first.
  *
  * @param earliestUs
- *   the first time of the rows that are stored
+ *   first time of the stored rows
  */
 final private[operations] case class TimedSide(
     operator: StoredOperator,
@@ -161,15 +159,16 @@ final private[operations] case class TimedSide(
       val byPlace = values.zipWithIndex.groupMap { case (value, number) =>
         times.of(key, value).headOption.getOrElse(JoinTimes.without(number))
       }(_._1)
-      byPlace.toSeq.flatMap { case (place, own) =>
-        val entry = Entry(placed(key, place), own)
-        val indexed = Option.when(times.areThere)(index -> Entry(entry.key, own.map(_ => empty)))
+      byPlace.toSeq.flatMap { case (place, values) =>
+        val entry = Entry(placed(key, place), values)
+        val indexed =
+          Option.when(times.isDefined)(index -> Entry(entry.key, values.map(_ => empty)))
         (rows -> entry) +: indexed.toSeq
       }
     }
   }
 
-  override def knowing(
+  override def refine(
       stored: FamilyAt => RDD[(UnsafeRow, Seq[UnsafeRow])],
       refused: String => Nothing
   ): EditableRows = {
@@ -177,14 +176,14 @@ final private[operations] case class TimedSide(
     val all = stored(rows)
       .map { case (key, values) => from.seen(key, values, key.getLong(placeAt)) }
     val seen = ExecutorTasks.fold(all)(from.nothing)(_.and(_))
-    copy(times = times.knowing(seen, refused), earliestUs = seen.earliestUs)
+    copy(times = times.refine(seen, refused), earliestUs = seen.earliestUs)
   }
 
   override protected def checkOthers(
       rows: DataFrame,
       query: StoredQuery,
       refused: String => Nothing
-  ): Unit = if (times.areThere) checkTimes(rows, query, refused)
+  ): Unit = if (times.isDefined) checkTimes(rows, query, refused)
 
   private def checkTimes(
       rows: DataFrame,
@@ -192,14 +191,14 @@ final private[operations] case class TimedSide(
       refused: String => Nothing
   ): Unit = {
     val (from, keys, width) = (times, keySchema.length, valueSchema.length)
-    val found = internal(rows)
+    val converted = internal(rows)
       .map(row => from.of(row.getStruct(0, keys), row.getStruct(1, width)))
       .map(all => (all.min, all.distinct.size > 1))
-    val (earliest, isDivided) = ExecutorTasks.fold(found)((Long.MaxValue, false)) { (a, b) =>
+    val (earliest, isDivided) = ExecutorTasks.fold(converted)((Long.MaxValue, false)) { (a, b) =>
       (Math.min(a._1, b._1), a._2 || b._2)
     }
     if (isDivided) refused("a row has one time in its key, and another one in its value")
-    // Spark evicts from where it has evicted until on, and sees no row before that again.
+    // Spark evicts from the time of its last eviction on, and does not scan earlier rows again.
     val watermarkMs = query.recorded.batchWatermarkMs
     if (earliest < earliestUs && earliest <= DateTimeUtils.millisToMicros(watermarkMs)) {
       val time = DateTimeUtils.microsToInstant(earliest)

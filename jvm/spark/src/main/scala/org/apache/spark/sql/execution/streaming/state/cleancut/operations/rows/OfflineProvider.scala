@@ -17,10 +17,10 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.CompletionIterator
 
 /**
- * What a store holds, whatever the order in which it is read.
+ * The rows of a store, independent of the order in which they are read.
  *
  * @param digest
- *   the sum of a 64-bit hash of each row: family, key, value, and place among the values of its key
+ *   sum of a 64-bit hash of each row: family, key, value, and index among the values of its key
  */
 final private[operations] case class RowsOfStore(rows: Long, digest: Long) {
   def +(other: RowsOfStore): RowsOfStore = RowsOfStore(rows + other.rows, digest + other.digest)
@@ -31,16 +31,16 @@ private[operations] object RowsOfStore {
 }
 
 /**
- * A store, and how the files of its schemas are reached, which lie where the query was that is
- * stored.
+ * A store, and the access settings of its schema files, which are in the location of the stored
+ * query.
  */
 final private[operations] case class StoredSchemas(store: StoredStore, access: PlaceAccess)
 
 /**
- * The provider of one store, opened outside of a query.
+ * The provider of one store, opened outside a query.
  *
  * @param runId
- *   that of the act, so that its stores are no query's
+ *   run ID of the operation, so that its stores belong to no query
  */
 final private[operations] class OfflineProvider(
     stateRoot: String,
@@ -75,14 +75,17 @@ final private[operations] class OfflineProvider(
     )
   )
 
-  /** Calls for each key of each family. */
+  /** Calls `each` for each key of each family. */
   def read(version: Long, id: Option[String])(each: (StoredFamily, Entry) => Unit): Unit = {
     val from = StoredReads.open(provider, version, id)
     try store.families.foreach(family => reading(from, family)(_.foreach(each(family, _))))
     finally StoredReads.close(from)
   }
 
-  /** The keys of families, one by one. What is open is closed with the last, or by the task. */
+  /**
+   * The keys of families, one by one. Open iterators are closed after the last key, or by the end
+   * of the task.
+   */
   def entries(
       version: Long,
       id: Option[String],
@@ -121,7 +124,7 @@ final private[operations] class OfflineProvider(
   private def register(from: ReadStateStore, family: StoredFamily): Unit =
     if (!family.isDefault) StoredReads.register(from, family)
 
-  /** Makes the version after one, of nothing but what `fill` puts. */
+  /** Writes the next version, which contains only the rows that `fill` puts. */
   def write(version: Long)(fill: StateStore => Unit): StateStoreCheckpointInfo = {
     val to = StoreOperations.openEmpty(provider, version)
     try {
@@ -144,7 +147,7 @@ final private[operations] class OfflineProvider(
   override def close(): Unit = provider.close()
 }
 
-/** The rows of a family, key by key. Rows are valid until the next is asked for. */
+/** The rows of a key in a family. Rows are valid until the next entry is read. */
 final private[operations] case class Entry(key: UnsafeRow, values: collection.Seq[UnsafeRow]) {
 
   def putTo(store: StateStore, family: StoredFamily): Unit =
@@ -158,7 +161,7 @@ private[operations] object Entry {
     if (family.holdsLists) lists(rows)
     else rows.map(pair => Entry(pair.key, ArraySeq(pair.value)))
 
-  /** The values of a key are one after the other. */
+  /** The values of a key are consecutive. */
   private def lists(rows: Iterator[UnsafeRowPair]): Iterator[Entry] = new Iterator[Entry] {
     private var ahead: (UnsafeRow, UnsafeRow) = read()
 
@@ -183,9 +186,9 @@ private[operations] object Entry {
   }
 }
 
-/** Adds up what a store holds, whatever the order. */
-final private[operations] class SumOfRows {
-  import SumOfRows.Seed
+/** Computes the digest of a store, independent of the order of rows. */
+final private[operations] class RowsDigester {
+  import RowsDigester.Seed
 
   private var rows = 0L
   private var digest = 0L
@@ -213,6 +216,6 @@ final private[operations] class SumOfRows {
     XXH64.hashUnsafeBytes(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes, seed)
 }
 
-private object SumOfRows {
+private object RowsDigester {
   private val Seed = 42L
 }

@@ -11,20 +11,20 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.KeyColumns
 
 /**
- * To which partition a key of the state belongs, as Spark's exchange before the operator has it:
- * the hash of the columns that the operator groups or joins by, which the key begins with, or has
- * in a row within it.
+ * The partition of a state key, as in Spark's exchange before the operator: the hash of the columns
+ * that the operator groups or joins by. The key begins with these columns, or contains them in a
+ * nested row.
  */
 private[operations] object PartitionOfKey {
 
-  /** The operator is one whose keys are [[isKnown known]]. */
+  /** Requires an operator whose keys are [[isKnown known]]. */
   def of(
       operator: StoredOperator,
       store: StoredStore,
       family: StoredFamily,
       partitions: Int
   ): UnsafeRow => Int =
-    // All state is in the first partition: of an aggregation without keys, or a limit.
+    // All state is in the first partition: the operator is an aggregation without keys, or a limit.
     if (!operator.isSpread) _ => 0
     else {
       val places = columnsOf(operator, store, family).getOrElse {
@@ -33,15 +33,15 @@ private[operations] object PartitionOfKey {
       KeyColumns.partitionOf(family.schema.keySchema, places, partitions)
     }
 
-  /** Whether it is known to which partitions its keys belong. */
+  /** Whether the partitions of its keys are known. */
   def isKnown(operator: StoredOperator): Boolean = !operator.isSpread || (for {
     store <- operator.stores
     family <- store.families
   } yield columnsOf(operator, store, family)).forall(_.isDefined)
 
   /**
-   * Where the columns are in a key that the rows of a spread operator are divided by, each by its
-   * place in the key, then in the row that is there, and so on. None where that is not known.
+   * The partitioning columns in a key of a partitioned operator, each as a path: its index in the
+   * key, then in the nested row, and so on. None if they are not known.
    */
   def columnsOf(
       operator: StoredOperator,
@@ -51,10 +51,10 @@ private[operations] object PartitionOfKey {
     val columns = family.schema.keySchema.length
     operator.name match {
       case StoredOperator.Join =>
-        val of = if (family.isDefault) store.name else family.name
-        if (family.isTimed || of.endsWith("keyWithIndexToValue")) Some(firstColumns(columns - 1))
-        else Option.when(of.endsWith("keyToNumValues"))(firstColumns(columns))
-      // The last column is where the session begins.
+        val name = if (family.isDefault) store.name else family.name
+        if (family.isTimed || name.endsWith("keyWithIndexToValue")) Some(firstColumns(columns - 1))
+        else Option.when(name.endsWith("keyToNumValues"))(firstColumns(columns))
+      // The last column is the start of the session.
       case StoredOperator.SessionWindow                    => Some(firstColumns(columns - 1))
       case name if StoredOperator.ByGroup(name)            => Some(firstColumns(columns))
       case name if StoredOperator.TransformWithState(name) => placeInState(operator, family)
@@ -62,7 +62,7 @@ private[operations] object PartitionOfKey {
     }
   }
 
-  /** Families of timers, and indexes beside those of variables, are known by their names. */
+  /** Families of timers, and indexes of variables, are known by their names. */
   private def placeInState(
       operator: StoredOperator,
       family: StoredFamily
@@ -73,7 +73,7 @@ private[operations] object PartitionOfKey {
     family.name match {
       case name if FamilyName.Timers.exists(name.startsWith(_)) =>
         Some(Seq(Seq(if (name.endsWith(FamilyName.TimersByTime)) 1 else 0)))
-      // A moment, and the key of what expires then.
+      // An expiry time, and the key that expires then.
       case name if name.startsWith(FamilyName.Expiry) =>
         Some(Seq(if (isMap) Seq(1, 0) else Seq(1)))
       case _ if isMap => Some(Seq(Seq(0)))

@@ -16,16 +16,16 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import io.cleancut.error.Errors
 
 /**
- * A checkpoint of a query that has not run in this form: its first epoch took no input, and has the
- * state that is given, and what is carried over from another checkpoint. The query goes on after
+ * A checkpoint of a query that has not run in this form: its first epoch has no input, and has the
+ * given rows and the rows that are carried over from another checkpoint. The query continues after
  * it.
  *
  * @param rows
- *   at most once for each family
+ *   rows of each column family, at most once
  * @param isWithCuts
- *   whether cuts are to commit its epochs
+ *   whether cuts commit its epochs
  * @param fileSink
- *   as of [[OfflineOperation]]
+ *   see [[OfflineOperation]]
  */
 final private[operations] class FirstState(
     session: SparkSession,
@@ -35,7 +35,7 @@ final private[operations] class FirstState(
     rows: Seq[OfflineEdit],
     isWithCuts: Boolean,
     fileSink: Option[String],
-    beginning: OfflinePlace => Beginning
+    beginning: OfflinePlace => CheckpointOrigin
 ) {
   private val place = OfflinePlace.to(session, location, act, isWithCuts)
   private val begins = beginning(place)
@@ -43,63 +43,67 @@ final private[operations] class FirstState(
 
   def plan(): OfflinePlan = {
     check()
-    val of = stored(described)
-    of.checkPartitioning(refused)
-    val own = edits(of)
-    begins.carried(of.operators, filled(own), refused)
-    planOf(of, own)
+    val planned = stored(described)
+    planned.checkPartitioning(refused)
+    val edited = edits(planned)
+    begins.carried(planned.operators, filled(edited), refused)
+    planOf(planned, edited)
   }
 
   /**
-   * Killed at any moment it can be begun again. Meanwhile a query that is started there stops with
-   * an error, and does not begin anew: the epoch has been begun, and there is no state before it.
+   * Creates the checkpoint. If it is killed, it can be run again. Until then a query that is
+   * started there stops with an error, and does not start from the beginning, because the epoch has
+   * begun and has no state before it.
    */
   def run(): OfflinePlan = {
     check()
-    // Before anything is there, whatever there is to refuse.
+    // All refusals come before anything is written.
     val planned = stored(described)
     planned.checkPartitioning(refused)
-    val own = edits(planned)
-    own.foreach { case (of, df) => of.checkRows(df, planned, refused) }
-    begins.carried(planned.operators, filled(own), refused)
+    val edited = edits(planned)
+    edited.foreach { case (rows, df) => rows.checkRows(df, planned, refused) }
+    begins.carried(planned.operators, filled(edited), refused)
     begins.keeping(from => made(from, begin()))
   }
 
   private def made(from: Option[StoresAt], begun: StoredQuery): OfflinePlan =
-    OfflineRun.using(target, begins.act, OfflinePlace.newId()) { run =>
-      run(s"cleancut: ${begins.act} ${place.location}") {
+    OfflineRun.using(target, begins.operation, OfflinePlace.newId()) { run =>
+      run(s"cleancut: ${begins.operation} ${place.location}") {
         run.replace(target, begun, None, place, begins.sinks)
         val to = place.stores(begins.conf)
         val rewrite =
           new StateRewrite(place.session, begun, target, from.getOrElse(to), to, run)
-        val own = edits(begun)
-        val edited = own.map { case (of, df) => StateRewrite.Edited.of(of, df) }
+        val changes = edits(begun)
+        val edited = changes.map { case (of, df) => StateRewrite.Edited.of(of, df) }
         val written =
-          rewrite.fill(edited, begins.carried(begun.operators, filled(own), refused))
-        OfflineEpoch.commit(target, begun, run, begins.act, Map.empty, written)
+          rewrite.fill(edited, begins.carried(begun.operators, filled(changes), refused))
+        OfflineEpoch.commit(target, begun, run, begins.operation, Map.empty, written)
         sinkOfFiles.foreach(_.follow(begins.source, begins.epoch))
-        planOf(begun, own).done(written)
+        planOf(begun, changes).done(written)
       }
     }
 
   private def sinkOfFiles = fileSink.map(new SparkFileSink(place.session, _))
 
-  /** What is stored for rows that are given. */
-  private def filled(own: Seq[(EditableRows, DataFrame)]): Set[StateRows] =
-    own.flatMap(_._1.places).toSet
+  /** The column families of the given rows. */
+  private def filled(edited: Seq[(EditableRows, DataFrame)]): Set[StateRows] =
+    edited.flatMap(_._1.places).toSet
 
-  /** What stands before the state: an entry of the epoch, the query's id, and its descriptions. */
+  /**
+   * Writes the parts that precede the state: an entry of the epoch, the query's ID, and its
+   * descriptions.
+   */
   private def begin(): StoredQuery = {
     val nothing = stored(Nil)
-    OfflineEpoch.takeBack(target, nothing)
+    OfflineEpoch.revertIncomplete(target, nothing)
     place.files.createCheckpointDirectory()
-    // Another query may have been begun here, and killed.
+    // An incomplete operation of another query may have written here.
     place.files.delete(new Path(place.stateRoot))
-    OfflineEpoch.announce(target, nothing, begins.act, Map.empty)
-    OfflineEpoch.precede(target, nothing, begins.act, Map.empty)
+    OfflineEpoch.announce(target, nothing, begins.operation, Map.empty)
+    OfflineEpoch.precede(target, nothing, begins.operation, Map.empty)
     begins.identify(place)
     query.run(place, epoch = 0L, begins.recorded, begins.conf)
-    // Of descriptions Spark counts only those whose epochs have an entry.
+    // Spark reads only descriptions whose epochs have an entry.
     NewCheckpoint.redescribe(place, 0L, begins.epoch - 1)
     stored(
       StoredQuery.operators(place.location, begins.epoch, begins.recorded, place.hadoopConf)
@@ -107,34 +111,35 @@ final private[operations] class FirstState(
   }
 
   private def check(): Unit = {
-    if (!query.isStreaming) refused("the DataFrame is not a streaming one")
+    if (!query.isStreaming) refused("the DataFrame is not streaming")
     begins.check(query, refused)
     target.check(stored(Nil).providerClass, begins.from, refused)
     sinkOfFiles.foreach { sink =>
-      // What another query has written would not be seen any more.
+      // Output of another query would become invisible.
       if (begins.from.isEmpty && sink.isWritten) refused(s"${fileSink.mkString} was written to")
       if (begins.from.nonEmpty) sink.problem(begins.source).foreach(refused)
     }
   }
 
   private def described: Seq[StoredOperator] = {
-    val found =
+    val operators =
       try query.operators(session, begins.recorded, begins.conf)
       catch { case NonFatal(e) => refused(s"Spark does not plan the query: ${e.getMessage}") }
-    if (found.isEmpty) refused("the query has no stateful operator")
-    found
+    if (operators.isEmpty) refused("the query has no stateful operator")
+    operators
   }
 
-  private def edits(of: StoredQuery): Seq[(EditableRows, DataFrame)] = {
-    rows.groupBy(_.of).collectFirst { case (family, all) if all.size > 1 => family }.foreach { of =>
-      refused(s"the rows of $of are given twice")
+  private def edits(begun: StoredQuery): Seq[(EditableRows, DataFrame)] = {
+    rows.groupBy(_.target).collectFirst { case (family, all) if all.size > 1 => family }.foreach {
+      twice =>
+        refused(s"the rows of $twice are given twice")
     }
     rows.map { one =>
-      val own = OfflineEdit
-        .rowsOf(of, one.of, refused)
-        .knowing(_ => session.sparkContext.emptyRDD, refused)
-      own.check(one.rows, refused)
-      own -> one.rows
+      val editable = OfflineEdit
+        .rowsOf(begun, one.target, refused)
+        .refine(_ => session.sparkContext.emptyRDD, refused)
+      editable.check(one.rows, refused)
+      editable -> one.rows
     }
   }
 
@@ -153,34 +158,34 @@ final private[operations] class FirstState(
     place.access
   )
 
-  private def planOf(of: StoredQuery, own: Seq[(EditableRows, DataFrame)]) = OfflinePlan(
-    begins.act,
+  private def planOf(begun: StoredQuery, edited: Seq[(EditableRows, DataFrame)]) = OfflinePlan(
+    begins.operation,
     begins.from.getOrElse(place.location),
     begins.from.map(_ => place.location),
     begins.epoch,
     begins.source,
     begins.source,
-    of.providerClass,
-    of.providerClass,
-    of.partitions,
-    of.partitions,
-    of.operators.map(one => OfflinePlan.Operator.of(one, one.partitions.size)),
-    begins.notes(of.operators, filled(own))
+    begun.providerClass,
+    begun.providerClass,
+    begun.partitions,
+    begun.partitions,
+    begun.operators.map(one => OfflinePlan.Operator.of(one, one.partitions.size)),
+    begins.notes(begun.operators, filled(edited))
   )
 
   private def refused(reason: String): Nothing =
-    throw Errors.operationRefused(begins.act, begins.from.getOrElse(place.location), reason)
+    throw Errors.operationRefused(begins.operation, begins.from.getOrElse(place.location), reason)
 }
 
 object FirstState {
 
   /**
-   * Of a query that has not run.
+   * Bootstraps a query that has not run.
    *
    * @param mode
-   *   the output mode, in Spark's words
+   *   output mode as in Spark's API
    * @param isApplied
-   *   whether it is done, and not only planned
+   *   whether the operation runs, and is not only planned
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_OPERATION_REFUSED, CLEANCUT_REWRITE_MISMATCH
    */
@@ -202,20 +207,20 @@ object FirstState {
       rows,
       isWithCuts,
       fileSink,
-      new Anew(_)
+      new NewQueryOrigin(_)
     ),
     isApplied
   )
 
   /**
-   * Of a query that goes on in another form, in another place.
+   * Creates a checkpoint for a query that continues in another form, in another location.
    *
    * @param from
-   *   where it has run until now; that stays as it is
+   *   location in which it has run until now; it stays unchanged
    * @param isWithCuts
-   *   None for as it is there
+   *   None as in the source checkpoint
    * @param isOtherQuery
-   *   whether it is to be a query of its own
+   *   whether the new checkpoint belongs to a new query
    * @param planned
    *   the plan that is executed; None to plan
    * @throws io.cleancut.error.CleancutException
@@ -233,31 +238,32 @@ object FirstState {
       fileSink: Option[String],
       planned: Option[PlannedEpochs]
   ): OfflinePlan = {
-    val old = OfflinePlace.of(session, from, Migrated.Act)
+    val old = OfflinePlace.of(session, from, MigratedOrigin.Act)
     planned.foreach {
       _.checkLast(
         old,
         reason => {
           val command = s"cleancut.migrate('${old.location}', '$into', …)"
-          throw Errors.planOutdated(Migrated.Act, old.location, reason, command)
+          throw Errors.planOutdated(MigratedOrigin.Act, old.location, reason, command)
         }
       )
     }
-    val stored = StoredQuery.read(old, Migrated.Act, OfflineSource.Last, isCopied = true)
+    val stored = StoredQuery.read(old, MigratedOrigin.Act, OfflineSource.Last, isCopied = true)
     done(
       new FirstState(
         session,
         into,
-        Migrated.Act,
+        MigratedOrigin.Act,
         new PlannedStart(query, mode),
         rows,
         isWithCuts.getOrElse(old.isWithCuts),
         fileSink,
-        place => new Migrated(old, stored, place, isOtherQuery)
+        place => new MigratedOrigin(old, stored, place, isOtherQuery)
       ),
       planned.isDefined
     )
   }
 
-  private def done(of: FirstState, isApplied: Boolean) = if (isApplied) of.run() else of.plan()
+  private def done(state: FirstState, isApplied: Boolean) =
+    if (isApplied) state.run() else state.plan()
 }

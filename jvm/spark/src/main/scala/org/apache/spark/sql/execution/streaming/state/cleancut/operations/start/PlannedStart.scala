@@ -22,8 +22,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
 /**
- * A query that is not started, planned as Spark plans the first epoch of a run: its sources give no
- * rows, and nobody executes the plan.
+ * A query that is not started, planned as Spark plans the first epoch of a run. Its sources return
+ * no rows, and the plan is not executed.
  *
  * @param mode
  *   Spark's name of the output mode
@@ -37,7 +37,7 @@ final private[operations] class PlannedStart(query: DataFrame, mode: String) {
   private val names: Seq[Option[String]] =
     analyzed.collect { case PlannedStart.Source(source) => source }.distinct.map(SourceNames.of)
 
-  /** The names of its sources, or their numbers. Spark keeps an offset of each. */
+  /** The names of its sources, or their indexes. Spark records an offset for each. */
   def sources: Seq[String] =
     names.zipWithIndex.map { case (name, number) => name.getOrElse(number.toString) }
 
@@ -47,10 +47,10 @@ final private[operations] class PlannedStart(query: DataFrame, mode: String) {
   def hasWatermark: Boolean = analyzed.exists(_.isInstanceOf[EventTimeWatermark])
 
   /**
-   * What its operators would be described to be in a checkpoint of its own.
+   * The descriptions that its operators would have in a new checkpoint.
    *
    * @throws Throwable
-   *   whatever Spark refuses it with
+   *   the error with which Spark refuses the query
    */
   def operators(
       session: SparkSession,
@@ -62,14 +62,14 @@ final private[operations] class PlannedStart(query: DataFrame, mode: String) {
   }
 
   /**
-   * Plans it, with all that Spark checks then, and writes how its operators are described.
+   * Plans the query with all checks of Spark, and writes the descriptions of its operators.
    *
    * @param place
-   *   a checkpoint with the descriptions of the epochs before, which gets those of this one
+   *   checkpoint with the descriptions of earlier epochs, to which the new ones are added
    * @param recorded
-   *   the settings that Spark keeps for the query
+   *   settings that Spark records for the query
    * @throws Throwable
-   *   whatever Spark refuses it with
+   *   the error with which Spark refuses the query
    */
   def run(
       place: OfflinePlace,
@@ -78,13 +78,13 @@ final private[operations] class PlannedStart(query: DataFrame, mode: String) {
       conf: SQLConf
   ): Unit = {
     val session = place.session
-    val own = session.sessionState.conf
-    conf.getAllConfs.foreach { case (key, value) => own.setConfString(key, value) }
-    // As for each run of a query.
-    own.setConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED, false)
-    own.setConf(SQLConf.CBO_ENABLED, false)
-    val plan = analyzed.transform { case PlannedStart.Source(of) =>
-      LocalRelation(of.output, Nil, isStreaming = true)
+    val sessionConf = session.sessionState.conf
+    conf.getAllConfs.foreach { case (key, value) => sessionConf.setConfString(key, value) }
+    // The same as for each run of a query.
+    sessionConf.setConf(SQLConf.ADAPTIVE_EXECUTION_ENABLED, false)
+    sessionConf.setConf(SQLConf.CBO_ENABLED, false)
+    val plan = analyzed.transform { case PlannedStart.Source(source) =>
+      LocalRelation(source.output, Nil, isStreaming = true)
     }
     UnsupportedOperationChecker.checkForStreaming(plan, outputMode)
     val planned = new IncrementalExecution(
@@ -107,22 +107,22 @@ final private[operations] class PlannedStart(query: DataFrame, mode: String) {
 
 private[operations] object PlannedStart {
 
-  /** A checkpoint on the driver's disk that is gone after `use`, with entries of these epochs. */
+  /** Runs `use` on a temporary checkpoint on the driver's disk with entries of these epochs. */
   def inScratch[A](session: SparkSession, epochs: Seq[String])(use: OfflinePlace => A): A = {
     val directory = Files.createTempDirectory("cleancut-start")
     try {
-      // Of descriptions Spark counts only those whose epochs have an entry there.
+      // Spark reads only descriptions whose epochs have an entry there.
       val entries = Files.createDirectory(directory.resolve("offsets"))
-      epochs.foreach(of => Files.createFile(entries.resolve(of)))
+      epochs.foreach(epoch => Files.createFile(entries.resolve(epoch)))
       use(OfflinePlace.to(session, directory.toUri.toString, "plan", isWithCuts = false))
     } finally Utils.deleteRecursively(directory.toFile)
   }
 
   private object Source {
     def unapply(plan: LogicalPlan): Option[LogicalPlan] = plan match {
-      case of: StreamingRelation   => Some(of)
-      case of: StreamingRelationV2 => Some(of)
-      case _                       => None
+      case relation: StreamingRelation   => Some(relation)
+      case relation: StreamingRelationV2 => Some(relation)
+      case _                             => None
     }
   }
 }

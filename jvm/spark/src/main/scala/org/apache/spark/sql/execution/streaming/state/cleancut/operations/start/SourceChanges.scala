@@ -4,7 +4,7 @@ import StartFinding._
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.EpochLogs
 
-/** Differences between the sources that a checkpoint has offsets of and those of a query. */
+/** Differences between the sources in a checkpoint's offsets and the sources of a query. */
 private[operations] object SourceChanges {
   def between(stored: EpochLogs.Offsets, query: PlannedStart): Seq[StartFinding] = {
     val (before, now) = (EpochLogs.bySource(stored).map(_._1), query.sources)
@@ -15,7 +15,7 @@ private[operations] object SourceChanges {
     else numbered(before.size, now.size).toSeq
   }
 
-  /** Spark finds named sources wherever they are in the query. */
+  /** Spark finds named sources anywhere in the query. */
   private def named(before: Seq[String], now: Seq[String]): Seq[StartFinding] = {
     val removed = before.diff(now).map { name =>
       val what = s"the checkpoint has offsets of source '$name', and the query does not read it"

@@ -10,14 +10,14 @@ import org.apache.spark.sql.internal.SQLConf
 import io.cleancut.error.Errors
 
 /**
- * What differs between a query and the checkpoint that it is to be started on.
+ * A difference between a query and the checkpoint on which it would start.
  *
  * @param kind
  *   one of [[StartFinding.Refused]], [[StartFinding.Kept]], [[StartFinding.Changed]]
  * @param subject
  *   an operator, the sources, or a setting
  * @param advice
- *   what can be done about it; empty where nothing needs to be
+ *   the action to take; empty if none is required
  */
 final case class StartFinding(kind: String, subject: String, what: String, advice: String)
 
@@ -26,18 +26,20 @@ object StartFinding {
   /** Spark does not start the query. */
   val Refused = "refused"
 
-  /** It starts, and goes by the checkpoint. */
+  /** Spark starts the query and uses the value of the checkpoint. */
   val Kept = "kept"
 
-  /** It starts, and what it does is other than before. */
+  /** Spark starts the query, and it behaves differently than before. */
   val Changed = "changed"
 }
 
 /**
+ * The result of a check.
+ *
  * @param epoch
- *   the last that is committed there
+ *   last committed epoch of the checkpoint
  * @param operators
- *   ids and names of the query's stateful operators; none where Spark cannot plan it at all
+ *   ids and names of the query's stateful operators; empty if Spark cannot plan the query
  */
 final case class StartVerdict(
     location: String,
@@ -49,10 +51,10 @@ final case class StartVerdict(
 }
 
 /**
- * Finds what would become of a query on a checkpoint, and starts nothing: Spark plans its first
- * epoch beside copies of the checkpoint's own descriptions of operators and schemas, with all the
- * checks that it makes then. It names the first thing only that it does not like; so the query is
- * planned on nothing as well, and what it would have is compared with what is there.
+ * Checks what happens if a query starts on a checkpoint, without starting it. Spark plans its first
+ * epoch on copies of the checkpoint's descriptions of operators and schemas, with all checks of a
+ * start. Spark reports only the first problem, so the query is also planned without a checkpoint,
+ * and the result is compared with the descriptions.
  */
 final private[operations] class StartCheck(session: SparkSession, query: PlannedStart, at: String) {
   import StartCheck._
@@ -61,11 +63,11 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
   private val from = OfflinePlace.of(session, at, Act)
 
   private val stored =
-    StoredQuery.read(from, Act, OfflineSource.Last, isCopied = false, isLookedAt = true)
+    StoredQuery.read(from, Act, OfflineSource.Last, isCopied = false, isInspection = true)
 
   def run(): StartVerdict = {
     if (!query.isStreaming) {
-      throw Errors.operationRefused(Act, from.location, "the DataFrame is not a streaming one")
+      throw Errors.operationRefused(Act, from.location, "the DataFrame is not streaming")
     }
     val anew = planned
     val now = anew.getOrElse(Nil)
@@ -80,16 +82,16 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
     StartVerdict(
       from.location,
       stored.last,
-      now.map(of => of.id -> of.name),
+      now.map(operator => operator.id -> operator.name),
       compared ++ sources ++ said ++ settings ++ watermark
     )
   }
 
-  /** What its operators would be by themselves, or with what Spark refuses it. */
+  /** The operators that the query has by itself, or Spark's reason to refuse it. */
   private def planned: Either[String, Seq[StoredOperator]] =
     refusable(query.operators(session, stored.recorded, stored.confOf(session)))
 
-  /** With what Spark refuses it after the epochs that there are. */
+  /** Spark's reason to refuse the query after the epochs of the checkpoint. */
   private def refusal: Option[String] = refusable {
     val epoch = stored.last + 1
     val epochs = (epoch.toString +: NewCheckpoint.namesIn(from, "offsets")).distinct
@@ -109,14 +111,14 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
   private def settings: Seq[StartFinding] = {
     val conf = session.sessionState.conf
     for {
-      (key, own) <- stored.recorded.conf.toSeq.sorted
+      (key, recorded) <- stored.recorded.conf.toSeq.sorted
       if SQLConf.containsConfigKey(key)
-      here = conf.getConfString(key, own)
-      if here != own
+      here = conf.getConfString(key, recorded)
+      if here != recorded
     } yield StartFinding(
       Kept,
       key,
-      s"it is $own for this query, and $here in this session",
+      s"it is $recorded for this query, and $here in this session",
       adviceOn(key, here)
     )
   }
@@ -136,8 +138,8 @@ final private[operations] class StartCheck(session: SparkSession, query: Planned
         StartFinding(
           Changed,
           "watermark",
-          s"it stands at ${stored.recorded.batchWatermarkMs} ms, and the query has none any more",
-          "State that was to be dropped by it stays; call withWatermark again to have it dropped."
+          s"it is at ${stored.recorded.batchWatermarkMs} ms, and the query has no watermark",
+          "State that the watermark would remove stays; call withWatermark to remove it."
         )
       )
 }
@@ -147,35 +149,39 @@ object StartCheck {
 
   /**
    * @param mode
-   *   the output mode, in Spark's words
+   *   output mode as in Spark's API
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED: it is no streaming query, or there
-   *   is no epoch that one could go on from
+   *   CLEANCUT_CHECKPOINT_NOT_FOUND; CLEANCUT_OPERATION_REFUSED if it is not a streaming query, or
+   *   if there is no epoch that it could resume from
    */
   def run(session: SparkSession, location: String, query: DataFrame, mode: String): StartVerdict =
     new StartCheck(session, new PlannedStart(query, mode), location).run()
 }
 
-/** Where the operators of a query are other than those that a checkpoint describes. */
+/** Differences between the operators of a query and those that a checkpoint describes. */
 private[operations] object OperatorChanges {
   import StartFinding._
 
   /**
    * @param isRefused
-   *   whether Spark refuses the query; it lets some schemas change, as those of state variables
+   *   whether Spark refuses the query; it allows changes of some schemas, such as those of state
+   *   variables
    */
   def between(
       before: Seq[StoredOperator],
       now: Seq[StoredOperator],
       isRefused: Boolean
   ): Seq[StartFinding] = {
-    val (old, own) = (before.map(of => of.id -> of).toMap, now.map(of => of.id -> of).toMap)
-    (old.keySet ++ own.keySet).toSeq.sorted.flatMap { id =>
-      (old.get(id), own.get(id)) match {
-        case (Some(of), None) =>
-          Seq(other(id, s"it is a ${of.name} in the checkpoint, and the query has none"))
-        case (None, Some(of)) =>
-          Seq(other(id, s"it is a ${of.name}, of which the checkpoint has no state"))
+    val (old, current) = (
+      before.map(operator => operator.id -> operator).toMap,
+      now.map(operator => operator.id -> operator).toMap
+    )
+    (old.keySet ++ current.keySet).toSeq.sorted.flatMap { id =>
+      (old.get(id), current.get(id)) match {
+        case (Some(operator), None) =>
+          Seq(other(id, s"it is a ${operator.name} in the checkpoint, and the query has none"))
+        case (None, Some(operator)) =>
+          Seq(other(id, s"it is a ${operator.name}, of which the checkpoint has no state"))
         case (Some(a), Some(b)) if a.name != b.name =>
           Seq(other(id, s"it is a ${a.name} in the checkpoint, and a ${b.name} in the query"))
         case (Some(a), Some(b)) => stores(a, b, if (isRefused) Refused else Changed)
@@ -188,17 +194,17 @@ private[operations] object OperatorChanges {
     Refused,
     s"operator $id",
     what,
-    "Spark knows stateful operators by their numbers, from the sink back to the sources; have " +
-      "them in that order again, or go on in another checkpoint: migrate(location, target, query)."
+    "Spark identifies stateful operators by their numbers, from the sink back to the sources; " +
+      "restore that order, or use another checkpoint: migrate(location, target, query)."
   )
 
   private def stores(before: StoredOperator, now: StoredOperator, kind: String) = {
-    val (old, own) = (before.families, now.families)
-    val gone = old.map(_._1).diff(own.map(_._1)).map(_ -> "is gone from the query")
-    val fresh = own.map(_._1).diff(old.map(_._1)).map(_ -> "is new in the query")
+    val (old, current) = (before.families, now.families)
+    val gone = old.map(_._1).diff(current.map(_._1)).map(_ -> "is missing in the query")
+    val fresh = current.map(_._1).diff(old.map(_._1)).map(_ -> "is new in the query")
     val changed = for {
       (rows, a) <- old
-      b <- own.toMap.get(rows).toSeq
+      b <- current.toMap.get(rows).toSeq
       (which, one, another) <- a.differences(b)
     } yield rows -> s"has the $which ${one.toDDL} in the checkpoint, and ${another.toDDL} now"
     (changed ++ gone ++ fresh).map { case (StateRows(_, store, family), what) =>
@@ -210,6 +216,6 @@ private[operations] object OperatorChanges {
   private def adviceOn(kind: String) =
     if (kind != Refused) ""
     else
-      "Keep what the state is made of as it was, or go on in another checkpoint: " +
+      "Restore the original definition of the state, or use another checkpoint: " +
         "migrate(location, target, query, state)."
 }

@@ -10,42 +10,46 @@ import io.cleancut.conf.Keys
 import io.cleancut.error.{CleancutException, Errors}
 
 /**
- * Compares a query with its checkpoint when it is started, where its session asks for that. Spark
- * analyses what is to be written, sink and checkpoint included, in `start()` itself: so it is
- * refused there, in the thread of whoever starts it, and nothing has begun.
+ * Compares a query with its checkpoint when it starts, if its session is configured to. Spark
+ * analyzes the plan, including sink and checkpoint, in `start()` itself. So `start()` throws in the
+ * caller's thread before the query has begun.
  */
 object StartCheckRule extends Logging {
 
-  /** Called with every plan that a session analyses. */
+  /** Called with every plan that a session analyzes. */
   def check(session: AnySession)(plan: LogicalPlan): Unit = (session, plan) match {
-    case (classic: SparkSession, start: WriteToStream) if isAsked(classic) => run(classic, start)
-    case _                                                                 =>
+    case (classic: SparkSession, start: WriteToStream) if isEnabled(classic) => run(classic, start)
+    case _                                                                   =>
   }
 
-  private def isAsked(session: SparkSession): Boolean =
+  private def isEnabled(session: SparkSession): Boolean =
     Keys.CheckCompatibility.read(session.conf.getAll) match {
-      case Right(asked)  => asked
-      case Left(problem) => throw Errors.confInvalid(Seq(problem))
+      case Right(isRequested) => isRequested
+      case Left(problem)      => throw Errors.confInvalid(Seq(problem))
     }
 
-  /** A checkpoint that is new, or has no state, is one that any query may be started on. */
+  /** Any query may start on a checkpoint that is new or has no state. */
   private def run(session: SparkSession, start: WriteToStream): Unit =
     try {
       val query = Dataset.ofRows(session, start.inputQuery)
       val location = start.resolvedCheckpointLocation
-      val found = StartCheck.run(session, location, query, start.outputMode.toString)
-      val (refused, others) = found.findings.partition(_.kind == StartFinding.Refused)
-      others.foreach(of => logWarning(s"${of.subject}: ${of.what}. ${of.advice}"))
+      val verdict = StartCheck.run(session, location, query, start.outputMode.toString)
+      val (refused, others) = verdict.findings.partition(_.kind == StartFinding.Refused)
+      others.foreach(finding =>
+        logWarning(s"${finding.subject}: ${finding.what}. ${finding.advice}")
+      )
       if (refused.nonEmpty) {
-        val all = refused.map(of => s"${of.subject}: ${of.what.stripSuffix(".")}${advice(of)}")
-        throw Errors.queryIncompatible(found.location, found.epoch, all.mkString("; "))
+        val all = refused.map(finding =>
+          s"${finding.subject}: ${finding.what.stripSuffix(".")}${advice(finding)}"
+        )
+        throw Errors.queryIncompatible(verdict.location, verdict.epoch, all.mkString("; "))
       }
     } catch {
       case e: CleancutException if NoState(e.getErrorId) => logDebug("There is no state yet", e)
     }
 
-  private def advice(of: StartFinding) =
-    if (of.advice.isEmpty) "" else s" (${of.advice.stripSuffix(".")})"
+  private def advice(finding: StartFinding) =
+    if (finding.advice.isEmpty) "" else s" (${finding.advice.stripSuffix(".")})"
 
   private val NoState = Set("CLEANCUT_CHECKPOINT_NOT_FOUND", "CLEANCUT_OPERATION_REFUSED")
 }

@@ -15,15 +15,15 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import io.cleancut.conf.Settings
 import io.cleancut.error.CleancutException
 
-/** Spreads the state of a query over as many partitions as its session says, when it is started. */
+/** Rescales the state of a query to the configured number of partitions when it starts. */
 object StartRescale extends Logging {
 
   /**
-   * Before Spark reads anything of the checkpoint: it then goes on behind the epoch that has been
-   * made, as behind any other. What cannot be done now is left to the next start.
+   * Runs before Spark reads the checkpoint: Spark then resumes from the epoch of the rescale as
+   * from any other. A rescale that is not possible now is postponed to the next start.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_REWRITE_MISMATCH; the checkpoint is as it was
+   *   CLEANCUT_REWRITE_MISMATCH; the checkpoint is unchanged
    */
   def run(checkpoint: Path, settings: Settings): Unit =
     for (partitions <- settings.statePartitions; session <- sessionOf()) {
@@ -35,7 +35,7 @@ object StartRescale extends Logging {
           ()
         } catch {
           case e: CleancutException if e.getErrorId == Refused =>
-            logWarning(s"The query starts with $now partitions, and not $partitions", e)
+            logWarning(s"The query starts with $now instead of $partitions partitions", e)
         }
     }
 
@@ -44,7 +44,7 @@ object StartRescale extends Logging {
       case session: classic.SparkSession => session
     }
 
-  /** None where nothing is committed yet. */
+  /** None if no epoch is committed yet. */
   private def partitionsOf(place: OfflinePlace): Option[Int] = {
     val logs = place.logs
     for {

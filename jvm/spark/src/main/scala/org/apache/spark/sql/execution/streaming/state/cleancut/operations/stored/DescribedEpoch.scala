@@ -17,14 +17,14 @@ import io.cleancut.format.frame.{BlockScratch, FamilySchema, FrameReader, FrameR
 import io.cleancut.objectstore.{ObjectKey, RangeResult}
 
 /**
- * The epoch whose description of a query's operators is that of another one. Spark describes them
- * at each start of the query, and deletes descriptions from before the oldest entry of its commit
- * log, also where cuts and savepoints are older than that. What is left then is the description of
- * a later start, which is as good if it has all that the cut has.
+ * Finds the epoch whose operator descriptions apply to another epoch. Spark writes descriptions at
+ * each start of the query, and deletes those from before the oldest entry of its commit log, even
+ * if cuts and savepoints are older. The remaining description of a later start is equivalent if it
+ * matches the contents of the cut.
  */
 private[operations] object DescribedEpoch {
 
-  /** The epoch itself, unless all that is left of some operator is of a later one. */
+  /** The epoch itself, unless an operator has only descriptions of later epochs. */
   def of(location: String, epoch: Long, hadoopConf: Configuration): Long = {
     val state = new Path(StoredQuery.stateRoot(location))
     val files = CheckpointFileManager.create(state, hadoopConf)
@@ -38,10 +38,10 @@ private[operations] object DescribedEpoch {
   }
 
   /**
-   * Refuses operators that are described otherwise than what a cut has of them.
+   * Refuses operator descriptions that differ from the contents of a cut.
    *
    * @param described
-   *   the epoch whose description it is
+   *   epoch of the descriptions
    */
   def check(
       archive: CutArchive,
@@ -51,14 +51,15 @@ private[operations] object DescribedEpoch {
       refused: String => Nothing
   ): Unit = {
     def differs(what: String) = refused(
-      s"Spark has deleted how its operators were described at epoch ${cut.head.epoch}, and the " +
-        s"description of epoch $described differs: $what; go back to an epoch from $described on"
+      s"Spark has deleted the operator descriptions of epoch ${cut.head.epoch}, and the " +
+        s"description of epoch $described differs: $what; roll back to epoch $described or later"
     )
     val first = cut.whole.stores
-      .filterNot(of => Channels.isChannel(of.store))
-      .groupBy(of => (of.store.operator, of.store.name))
+      .filterNot(chain => Channels.isChannel(chain.store))
+      .groupBy(chain => (chain.store.operator, chain.store.name))
       .map { case (name, all) => name -> all.minBy(_.store.partition) }
-    val known = for (of <- operators; store <- of.stores) yield (of.id, store.name)
+    val known =
+      for (operator <- operators; store <- operator.stores) yield (operator.id, store.name)
     (first.keySet -- known).headOption.foreach { case (operator, name) =>
       differs(s"it has no store $name of operator $operator")
     }
@@ -66,15 +67,18 @@ private[operations] object DescribedEpoch {
       differs(s"the cut has no store $name of operator $operator")
     }
     for (operator <- operators; store <- operator.stores) {
-      val families = store.families.map(of => of.name -> of.schema).toMap
-      // Of a store that has others the default one is empty, and not among those described.
+      val families = store.families.map(family => family.name -> family.schema).toMap
+      // If a store has other families, its default family is empty and not described.
       val stored = familiesOf(archive, first((operator.id, store.name)))
-        .filterNot(of => store.hasFamilies && of.name == StateStore.DEFAULT_COL_FAMILY_NAME)
-      stored.foreach { of =>
-        val isSame = families.get(of.name).exists { now =>
-          isAlike(of.keySchema, now.keySchema) && isAlike(of.valueSchema, now.valueSchema)
+        .filterNot(family => store.hasFamilies && family.name == StateStore.DEFAULT_COL_FAMILY_NAME)
+      stored.foreach { family =>
+        val isSame = families.get(family.name).exists { now =>
+          isAlike(family.keySchema, now.keySchema) && isAlike(family.valueSchema, now.valueSchema)
         }
-        if (!isSame) differs(s"it has no such family ${of.name} of operator ${operator.id}")
+        if (!isSame)
+          differs(
+            s"family ${family.name} of operator ${operator.id} is missing or has another schema"
+          )
       }
     }
   }
@@ -83,7 +87,8 @@ private[operations] object DescribedEpoch {
     DataType.equalsIgnoreNameAndCompatibleNullability(SparkKeyOrder.structOf(stored), now)
 
   /**
-   * Those that the last frame has that says which there are; of a base that refers, its sources'.
+   * The families in the last frame that lists them; for a base that references others, the families
+   * of its sources.
    */
   private def familiesOf(archive: CutArchive, chain: StoreCut): Seq[FamilySchema] =
     chain.frames.reverseIterator
@@ -101,15 +106,15 @@ private[operations] object DescribedEpoch {
     val request = FrameRequest(archive.pathOf(at.segment), store, version, kind)
     val bytes = archive.store.getRange(ObjectKey(at.segment), at.offset, at.length.toInt) match {
       case RangeResult.Found(bytes) => bytes
-      case other => throw request.damaged(s"its segment does not have it: $other")
+      case other => throw request.damaged(s"the segment does not contain it: $other")
     }
     val scratch = BlockScratch.borrow()
     try {
       val reader = new FrameReader(request, new ByteArrayInputStream(bytes), scratch)
-      val own = reader.identity.families
+      val listed = reader.identity.families
       if (reader.isReferring)
         reader.sources().flatMap(familiesOf(archive, _)).distinctBy(_.name)
-      else own
+      else listed
     } finally scratch.giveBack()
   }
 }

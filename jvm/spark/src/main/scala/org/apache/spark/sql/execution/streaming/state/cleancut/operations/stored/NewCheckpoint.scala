@@ -12,7 +12,7 @@ import io.cleancut.error.Errors
 import io.cleancut.format.StoreLayout
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.AtomicFile
 
-/** What Spark keeps beside state and logs of epochs, in the place of a checkpoint that is made. */
+/** The files of a new checkpoint that Spark keeps in addition to state and epoch logs. */
 private[operations] object NewCheckpoint {
   val Metadata = "metadata"
   val Sources = "sources"
@@ -22,28 +22,28 @@ private[operations] object NewCheckpoint {
   private val LogOffset = "\"logOffset\"\\s*:\\s*(\\d+)".r.unanchored
 
   /**
-   * Refuses a place where a checkpoint is, whole or not, but for what a killed act has left; and
-   * that of what it is made of.
+   * Refuses a location that contains a checkpoint, complete or not, except for the remains of a
+   * killed operation. Also refuses the location of the source.
    */
   def check(place: OfflinePlace, from: Option[String], refused: String => Nothing): Unit = {
     checkEmpty(place, refused)
     from.foreach { other =>
-      if (place.location == other) refused("it cannot be made where it is")
+      if (place.location == other) refused("the target must be another location")
       if (place.location.startsWith(s"$other/") || other.startsWith(s"${place.location}/")) {
-        refused(s"${place.location} lies within it, or around it")
+        refused(s"${place.location} is inside the source location or contains it")
       }
     }
-    val there = s"there is a checkpoint at ${place.location}"
-    if (place.logs.commitLog.getLatest().isDefined) refused(s"$there already")
+    val exists = s"there is a checkpoint at ${place.location}"
+    if (place.logs.commitLog.getLatest().isDefined) refused(s"$exists already")
     place.logs.offsetLog.getLatest() match {
       case Some((_, offsets)) =>
-        if (!OfflineMarks.isOne(offsets)) refused(s"$there, which has begun its first epoch")
+        if (!OfflineMarks.isOne(offsets)) refused(s"$exists, which has begun its first epoch")
       case None =>
-        if (place.files.exists(new Path(place.location, Metadata))) refused(s"$there already")
+        if (place.files.exists(new Path(place.location, Metadata))) refused(s"$exists already")
     }
   }
 
-  /** Refuses a file, and a directory with files of anything but a checkpoint. */
+  /** Refuses a file, and a directory with files that do not belong to a checkpoint. */
   private def checkEmpty(place: OfflinePlace, refused: String => Nothing): Unit = {
     val root = new Path(place.location)
     if (place.files.exists(root)) place.files.list(root).toSeq.map(_.getPath).foreach { path =>
@@ -54,8 +54,11 @@ private[operations] object NewCheckpoint {
     }
   }
 
-  /** Which query it is of: the same, or one of its own, which no sink takes for the other. */
-  def identify(place: OfflinePlace, from: OfflinePlace, act: String, isOwn: Boolean): Unit = {
+  /**
+   * Writes the query ID: the ID of the source query, or a new one, which no sink takes for the
+   * source.
+   */
+  def identify(place: OfflinePlace, from: OfflinePlace, operation: String, isOwn: Boolean): Unit = {
     val query =
       if (isOwn) OfflinePlace.newId().toString
       else
@@ -63,12 +66,12 @@ private[operations] object NewCheckpoint {
           .read(new Path(from.location, Metadata), from.hadoopConf)
           .fold {
             val reason = "its file `metadata` with the id of the query is missing"
-            throw Errors.operationRefused(act, from.location, reason)
+            throw Errors.operationRefused(operation, from.location, reason)
           }(_.id)
     identify(place, query)
   }
 
-  /** It is of the query with this id. */
+  /** Writes the query ID. */
   def identify(place: OfflinePlace, query: String): Unit = {
     val path = new Path(place.location, Metadata)
     place.files.delete(path)
@@ -76,17 +79,17 @@ private[operations] object NewCheckpoint {
   }
 
   /**
-   * Copies the logs of sources. The entries of a file source that come after the epoch are left out
-   * where they can be, so that it finds these files again by itself, a few at a time.
+   * Copies the logs of sources. Entries of a file source after the epoch are left out if possible,
+   * so that the source discovers these files again, a few at a time.
    */
   def copySources(place: OfflinePlace, from: OfflinePlace, offsets: EpochLogs.Offsets): Unit =
     for (source <- namesIn(from, Sources)) {
       val log = s"$Sources/$source"
       val names = namesIn(from, log)
       val last = EpochLogs.bySource(offsets).toMap.get(source).flatten.flatMap(logEntryOf)
-      val (later, own) = names.partition(name => last.exists(isAfter(name, _)))
-      // Such an entry stands for those before it, too.
-      val copied = if (later.exists(_.endsWith(Compacted))) names else own
+      val (later, earlier) = names.partition(name => last.exists(isAfter(name, _)))
+      // A compacted entry includes the entries before it.
+      val copied = if (later.exists(_.endsWith(Compacted))) names else earlier
       copied.foreach(name => copy(place, from, s"$log/$name"))
     }
 
@@ -99,31 +102,35 @@ private[operations] object NewCheckpoint {
   def logEntryOf(offset: Offset): Option[Long] =
     Some(offset.json).collect { case LogOffset(number) => number.toLong }
 
-  /** Copies the schemas of state that operators are described with. */
+  /** Copies the state schemas that operator descriptions reference. */
   def copySchemas(place: OfflinePlace, from: OfflinePlace, query: StoredQuery): Unit =
     for (operator <- query.operators; store <- operator.stores) {
-      val own = s"state/${operator.id}/${StateStore.PARTITION_ID_TO_CHECK_SCHEMA}"
+      val directory = s"state/${operator.id}/${StateStore.PARTITION_ID_TO_CHECK_SCHEMA}"
       val ofStore =
-        if (store.name == StateStoreId.DEFAULT_STORE_NAME) own else s"$own/${store.name}"
+        if (store.name == StateStoreId.DEFAULT_STORE_NAME) directory
+        else s"$directory/${store.name}"
       if (store.schemaFiles.isEmpty) copy(place, from, s"$ofStore/_metadata/schema")
       else store.schemaFiles.foreach(path => copy(place, from, relative(from.location, path)))
     }
 
-  /** Copies what says of which kind operators are, as it is: schemas are named where they were. */
+  /** Copies the operator descriptions unchanged: they name schemas at their original location. */
   def copyDescriptions(place: OfflinePlace, from: OfflinePlace, query: StoredQuery): Unit =
     for (operator <- query.operators) {
-      val own = s"state/${operator.id}/_metadata"
-      for (directory <- Seq(own, s"$own/v2"); name <- namesIn(from, directory) if name != "v2")
+      val metadata = s"state/${operator.id}/_metadata"
+      for (
+        directory <- Seq(metadata, s"$metadata/v2"); name <- namesIn(from, directory)
+        if name != "v2"
+      )
         copy(place, from, s"$directory/$name")
     }
 
-  /** Has descriptions in the second form, of which each is of an epoch, be those of another one. */
+  /** Assigns descriptions of the second form, which belong to an epoch each, to another epoch. */
   def redescribe(place: OfflinePlace, epoch: Long, as: Long): Unit = if (epoch != as) {
     for (operator <- directoriesIn(place, "state")) {
-      val own = s"state/$operator/_metadata/v2"
-      if (namesIn(place, own).contains(epoch.toString)) {
-        copy(place, place, s"$own/$epoch", s"$own/$as")
-        place.files.delete(new Path(place.location, s"$own/$epoch"))
+      val directory = s"state/$operator/_metadata/v2"
+      if (namesIn(place, directory).contains(epoch.toString)) {
+        copy(place, place, s"$directory/$epoch", s"$directory/$as")
+        place.files.delete(new Path(place.location, s"$directory/$epoch"))
       }
     }
   }
@@ -135,23 +142,23 @@ private[operations] object NewCheckpoint {
     else Nil
   }
 
-  /** Where the copy of a file of a checkpoint lies. */
+  /** The path of the copy of a checkpoint file. */
   def pathIn(place: OfflinePlace, home: String, path: String): String =
     s"${place.location}/${relative(home, path)}"
 
-  /** The path of a file of a checkpoint by the scheme of its location: `s3:` and not `s3a:`. */
+  /** The path of a checkpoint file in the scheme of its location: `s3:` and not `s3a:`. */
   def pathBelow(location: String, path: String): String = {
     val home = s"${plain(location)}/"
     if (plain(path).startsWith(home)) s"$location/${plain(path).stripPrefix(home)}" else path
   }
 
-  /** Spark may have written the same location with another number of slashes. */
+  /** Spark may write the same location with a different number of slashes. */
   private def relative(home: String, path: String): String =
     plain(path).stripPrefix(plain(home)).stripPrefix("/")
 
   private def plain(path: String): String = new Path(path).toUri.getPath
 
-  /** The files of a directory of a checkpoint, if it is there. */
+  /** The files in a directory of a checkpoint; empty if it does not exist. */
   def namesIn(place: OfflinePlace, directory: String): Seq[String] = {
     val path = new Path(place.location, directory)
     val files = place.files

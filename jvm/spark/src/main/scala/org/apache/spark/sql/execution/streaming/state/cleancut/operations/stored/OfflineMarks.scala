@@ -7,7 +7,7 @@ private[operations] object OfflineMarks {
 
   def isOne(offsets: EpochLogs.Offsets): Boolean = markIn(offsets, OffsetEntry.Act).isDefined
 
-  /** The epoch whose result this one has, if it is that of an act. */
+  /** The epoch whose state this epoch has, if it is that of an operation. */
   def sourceOf(offsets: EpochLogs.Offsets): Option[Long] =
     markIn(offsets, OffsetEntry.SourceOfAct).map(_.toLong)
 

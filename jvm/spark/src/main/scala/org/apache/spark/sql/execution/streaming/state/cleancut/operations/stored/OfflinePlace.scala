@@ -11,7 +11,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
-  CutsAtRest,
+  StoppedQueryCuts,
   SharedStores
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.BuiltFor
@@ -25,14 +25,14 @@ import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.objectstore.BucketPath
 
 /**
- * A checkpoint location that an act reads or writes.
+ * A checkpoint location that an operation reads or writes.
  *
  * @param location
- *   as Spark resolves it
+ *   location as Spark resolves it
  * @param isWithCuts
- *   whether epochs are committed by cuts there
+ *   whether cuts commit epochs there
  * @param said
- *   how it is reached, where that is not as the session has it
+ *   access settings that differ from those of the session
  */
 final private[operations] class OfflinePlace private (
     outer: SparkSession,
@@ -41,12 +41,15 @@ final private[operations] class OfflinePlace private (
     said: Option[PlaceAccess] = None
 ) {
 
-  /** What is set of cuts in the session that was given is for the queries that it starts. */
+  /**
+   * A session with the cut settings of this location; the given session's settings apply to queries
+   * that it starts.
+   */
   val session: SparkSession = {
-    val own = outer.cloneSession()
-    own.sessionState.conf.setConfString(Keys.Cuts.name, isWithCuts.toString)
-    said.foreach(_.setIn(own.sessionState.conf))
-    own
+    val session = outer.cloneSession()
+    session.sessionState.conf.setConfString(Keys.Cuts.name, isWithCuts.toString)
+    said.foreach(_.setIn(session.sessionState.conf))
+    session
   }
 
   val access: PlaceAccess = PlaceAccess.of(session.sessionState.conf)
@@ -57,24 +60,24 @@ final private[operations] class OfflinePlace private (
 
   def logs: EpochLogs = new EpochLogs(session, location, isNew = false)
 
-  /** The same of a checkpoint that is to be made. */
+  /** The same for a checkpoint that is created. */
   def newLogs: EpochLogs = new EpochLogs(session, location, isNew = true)
 
   def files: CheckpointFileManager = CheckpointFileManager.create(new Path(location), hadoopConf)
 
-  /** None where there are no cuts. */
+  /** None if there are no cuts. */
   def cuts: Option[(CutArchive, SparkLogs)] =
-    if (isWithCuts) CutsAtRest.parts(location, hadoopConf) else None
+    if (isWithCuts) StoppedQueryCuts.parts(location, hadoopConf) else None
 
   /**
-   * Keeps the cut of an epoch, where there are cuts: a query that runs meanwhile sweeps what it
-   * does not need any more.
+   * Keeps the cut of an epoch while `body` runs, if there are cuts: a running query deletes
+   * unreferenced objects.
    */
   def pinned[A](epoch: Long)(body: Option[String] => A): A = cuts match {
     case None               => body(None)
     case Some((archive, _)) =>
       val name = s"copy-${OfflinePlace.newId()}"
-      // Without the right to write, the cut is read as it is, and a sweep ends the operation.
+      // Without write access, the cut is read as it is, and garbage collection ends the operation.
       val isPinned =
         try {
           archive.savepoints.pin(name, epoch)
@@ -95,7 +98,7 @@ final private[operations] class OfflinePlace private (
     StoresAt(stateRoot, StateStoreConf(conf), savepoint, access)
   }
 
-  /** Whether an entry of its commit log comes behind a cut, where there are to be some. */
+  /** Whether a cut precedes each entry of its commit log, if cuts are enabled. */
   def isGated: Boolean = !isWithCuts ||
     session.sessionState.conf.getConfString(OfflinePlace.FileManagerKey, "") ==
     ClassNames.CheckpointFileManager
@@ -105,65 +108,65 @@ private[operations] object OfflinePlace {
   private[operations] val HdfsBacked =
     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
-  /** No query and no run has it. */
+  /** An ID that no query and no run has. */
   private[operations] def newId(): UUID = UUID.nameUUIDFromBytes(Clock.System.randomBytes(16))
 
   private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
   /**
-   * One that is there, as it is.
+   * An existing checkpoint location.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OPERATION_REFUSED if no file system has such a location
+   *   CLEANCUT_OPERATION_REFUSED if no file system supports the location
    */
-  def of(session: SparkSession, location: String, act: String): OfflinePlace = {
-    val resolved = resolve(session, location, act)
+  def of(session: SparkSession, location: String, operation: String): OfflinePlace = {
+    val resolved = resolve(session, location, operation)
     val conf = session.sessionState.newHadoopConf()
-    // Whatever the session says: it is a matter of what is there.
+    // The existing objects decide, and not the session's setting.
     conf.unset(Keys.Cuts.name)
-    val parts = CutsAtRest.parts(resolved, conf)
+    val parts = StoppedQueryCuts.parts(resolved, conf)
     new OfflinePlace(session, resolved, parts.exists(_._1.cuts.last().isDefined))
   }
 
-  /** One that is to be made. In a bucket epochs are always committed by cuts. */
+  /** The location of a new checkpoint. In a bucket, epochs are always committed by cuts. */
   def to(
       session: SparkSession,
       location: String,
-      act: String,
+      operation: String,
       isWithCuts: Boolean,
       said: Option[PlaceAccess] = None
   ): OfflinePlace = {
-    val resolved = resolve(session, location, act)
+    val resolved = resolve(session, location, operation)
     new OfflinePlace(session, resolved, isWithCuts || isInBucket(resolved), said)
   }
 
   def isInBucket(location: String): Boolean = SharedStores.isInBucket(new Path(location))
 
-  /** As tasks name it, who know it from their stores. */
-  private def resolve(session: SparkSession, location: String, act: String): String =
+  /** The location as tasks name it in their stores. */
+  private def resolve(session: SparkSession, location: String, operation: String): String =
     try {
       val path = new Path(location)
-      // Spark asks Hadoop for the file system, which is there only where queries may run.
+      // Spark requests the file system from Hadoop, which is installed only where queries may run.
       if (SharedStores.isInBucket(path)) path.toString
       else path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path).toString
     } catch {
       case e: CleancutException => throw e
       case NonFatal(e)          =>
-        val advice = BucketPath.ofS3a(location).fold("")(own => s"; use $own without hadoop-aws")
+        val advice = BucketPath.ofS3a(location).fold("")(url => s"; use $url without hadoop-aws")
         val reason = s"no file system is available for this location ($e)$advice"
-        throw Errors.operationRefused(act, location, reason)
+        throw Errors.operationRefused(operation, location, reason)
     }
 }
 
 /**
- * Where the epoch of an act goes.
+ * The target epoch of an operation.
  *
  * @param last
- *   the last epoch there; -1 in a new place
+ *   last epoch there; -1 in a new location
  * @param epoch
- *   that of the act
+ *   epoch of the operation
  * @param isNew
- *   whether nothing is there yet
+ *   whether the location is empty
  */
 final private[operations] case class OfflineTarget(
     place: OfflinePlace,
@@ -172,23 +175,26 @@ final private[operations] case class OfflineTarget(
     isNew: Boolean
 ) {
 
-  /** Whether the epoch before it is planned and never run. */
-  def isBehindUnused: Boolean = epoch != last + 1
+  /** Whether the epoch before it is planned and never runs. */
+  def hasUnusedBefore: Boolean = epoch != last + 1
 
   /**
-   * Refuses what cannot be made there.
+   * Refuses checkpoints that cannot be created there.
    *
    * @param provider
-   *   whose the state is to be
+   *   provider of the new state
    * @param from
-   *   the location of what it is made of; none for a query that has not run
+   *   location of the source checkpoint; None for a query that has not run
    */
   def check(provider: String, from: Option[String], refused: String => Nothing): Unit = {
     if (provider == OfflinePlace.HdfsBacked) {
-      val first = from.fold("configure the session with another one")(_ => "convert it first")
+      val advice =
+        from.fold("configure the session with another provider")(_ =>
+          "convert the checkpoint first"
+        )
       refused(
-        "its state is that of the HDFS-backed provider, which cannot make a version of its own " +
-          s"choosing; $first"
+        "its provider is the HDFS-backed one, which cannot create a version with a given number; " +
+          advice
       )
     }
     if (!place.isGated) {
@@ -202,8 +208,8 @@ final private[operations] case class OfflineTarget(
     }
     if (provider != ClassNames.StateStoreProvider && !StoreOperations.CanWriteForSpark) {
       refused(
-        s"its state is to be that of $provider, which cannot make a version of its own choosing " +
-          s"on Spark ${BuiltFor.Spark}; do this on Spark 4.2 or later, or have it in Cleancut's"
+        s"its provider would be $provider, which cannot create a version with a given number on " +
+          s"Spark ${BuiltFor.Spark}; use Spark 4.2 or later, or Cleancut's provider"
       )
     }
   }

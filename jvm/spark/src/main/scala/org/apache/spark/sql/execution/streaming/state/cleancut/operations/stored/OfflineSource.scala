@@ -1,27 +1,27 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 
-/** Of which of a query's states an act makes its epoch. */
+/** The state from which an operation makes its epoch. */
 sealed trait OfflineSource
 
 object OfflineSource {
 
-  /** That after the last epoch. */
+  /** The state after the last epoch. */
   case object Last extends OfflineSource
 
-  /** That after an epoch which can still be gone back to. */
+  /** The state after an epoch to which a rollback is possible. */
   final case class Epoch(number: Long) extends OfflineSource
 
-  /** That which a savepoint keeps. */
+  /** The state that a savepoint keeps. */
   final case class Savepoint(name: String) extends OfflineSource
 
   /**
-   * That after the last epoch which was committed then.
+   * The state after the last epoch that was committed by a time.
    *
    * @param wallMs
-   *   since 1970, in UTC
+   *   milliseconds since 1970-01-01 UTC
    */
   final case class Time(wallMs: Long) extends OfflineSource
 
-  /** That which the last rollback has left behind. */
+  /** The state before the last rollback. */
   case object BeforeRollback extends OfflineSource
 }

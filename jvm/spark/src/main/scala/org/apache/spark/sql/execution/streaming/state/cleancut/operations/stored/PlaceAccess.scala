@@ -7,26 +7,26 @@ import org.apache.spark.sql.internal.SQLConf
 import io.cleancut.conf.Keys
 
 /**
- * How the store of a location is reached, and as whom. An act may work on two places at once, each
- * with another access: whatever a configuration says of it, this is what counts.
+ * Access settings of a location's object store. An operation may work on two locations at the same
+ * time, each with other settings. These settings override any configuration.
  *
  * @param settings
- *   by the names of their keys; None where nothing is set
+ *   values by key; None if a key is not set
  */
 final private[operations] case class PlaceAccess(settings: Map[String, Option[String]]) {
 
-  /** The same configuration with this access. */
+  /** The same configuration with these settings. */
   def in(conf: Configuration): Configuration = {
-    val own = new Configuration(conf)
-    settings.foreach { case (name, value) => value.fold(own.unset(name))(own.set(name, _)) }
-    own
+    val result = new Configuration(conf)
+    settings.foreach { case (name, value) => value.fold(result.unset(name))(result.set(name, _)) }
+    result
   }
 
   def setIn(conf: SQLConf): Unit = settings.foreach { case (name, value) =>
     value.fold(conf.unsetConf(name))(conf.setConfString(name, _))
   }
 
-  /** For messages: it names a profile, and no secret. */
+  /** Text for messages: it names a profile, and no secret. */
   override def toString: String =
     settings.toSeq.sorted.collect { case (name, Some(value)) => s"$name=$value" }.mkString(", ")
 }
@@ -37,7 +37,7 @@ private[operations] object PlaceAccess {
   def of(conf: SQLConf): PlaceAccess =
     PlaceAccess(names.map(name => name -> Option(conf.getConfString(name, null))).toMap)
 
-  /** Of what is said alone: what says where one store is is of no use for another one. */
+  /** Only the given settings: settings of one store do not apply to another one. */
   def only(said: Map[String, String]): PlaceAccess =
     PlaceAccess(names.map(_ -> None).toMap ++ said.view.mapValues(Some(_)))
 }

@@ -1,13 +1,13 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 
 /**
- * Which rows of a query's state are meant.
+ * Identifies rows of a query's state.
  *
  * @param operator
- *   Spark's id of it
+ *   Spark's operator ID
  * @param family
- *   the column family; `default` where the operator has no others. Of a join the side, `left` or
- *   `right`, in the `default` store, whatever stores it has
+ *   column family; `default` if the operator has no others. For a join the side, `left` or `right`,
+ *   in the `default` store, regardless of its stores
  */
 final case class StateRows(operator: Long, store: String, family: String) {
   override def toString: String = s"operator $operator, store '$store', family '$family'"

@@ -10,10 +10,10 @@ import io.cleancut.cutstore.{CutArchive, StoredCut}
 import io.cleancut.format.CutLayout
 
 /**
- * An epoch that was committed, as the logs or its cut have it.
+ * A committed epoch, from the logs or from its cut.
  *
  * @param cut
- *   where epochs are committed by cuts, and this is not the last one
+ *   its cut, if epochs are committed by cuts and this is not the last one
  */
 final private[operations] case class StoredEpoch(
     number: Long,
@@ -23,16 +23,16 @@ final private[operations] case class StoredEpoch(
 )
 
 /**
- * The epochs of a query whose states are there. A cut holds what Spark's logs say of its epoch, so
- * that a savepoint may be older than these.
+ * The epochs of a query whose states are stored. A cut contains the log entries of its epoch, so a
+ * savepoint may be older than the logs.
  *
  * @param last
- *   the last one
+ *   the last epoch
  * @param isOneOfThem
- *   whether that is as good as any other: for a copy, and where something has been begun after it
- *   that is to be left behind
+ *   whether the last epoch can be selected: for a copy, or if an incomplete later epoch exists that
+ *   a rollback discards
  * @param refused
- *   ends the act for a reason
+ *   ends the operation with a reason
  */
 final private[operations] class StoredEpochs(
     place: OfflinePlace,
@@ -59,33 +59,33 @@ final private[operations] class StoredEpochs(
     archive.fold(logs.commitLog.listBatchesOnDisk.toSeq)(_.cuts.epochs()).sorted.toIndexedSeq
 
   private def epoch(number: Long): StoredEpoch = {
-    if (number == last.number && !isOneOfThem) refused(s"epoch $number is its last one already")
-    val found = archive match {
+    if (number == last.number && !isOneOfThem) refused(s"epoch $number is already the last one")
+    val stored = archive match {
       case Some(cuts) => cuts.cuts.open(number).map(ofCut)
       case None       =>
         for (offsets <- logs.offsetLog.get(number); commit <- logs.commitLog.get(number))
           yield StoredEpoch(number, offsets, commit)
     }
-    found.getOrElse(refused(s"there is no epoch $number to go back to; $there"))
+    stored.getOrElse(refused(s"epoch $number is not stored; $storedRange"))
   }
 
-  private def there: String =
-    if (committed.isEmpty) "there is none at all"
-    else s"there are those from ${committed.head} to ${committed.last} that were committed"
+  private def storedRange: String =
+    if (committed.isEmpty) "no epoch is stored"
+    else s"committed epochs ${committed.head} to ${committed.last} are stored"
 
   private def savepoint(name: String): StoredEpoch = {
     if (!CutLayout.isSavepoint(name)) refused(s"'$name' cannot be the name of a savepoint")
     val cuts = archive.getOrElse(refused("its epochs are committed without cuts"))
-    val found = cuts.savepoints.open(name).getOrElse(refused(s"it has no savepoint '$name'"))
-    if (found.head.epoch == last.number && !isOneOfThem) {
-      refused(s"the savepoint '$name' is of epoch ${last.number}, which is its last one already")
+    val savepoint = cuts.savepoints.open(name).getOrElse(refused(s"it has no savepoint '$name'"))
+    if (savepoint.head.epoch == last.number && !isOneOfThem) {
+      refused(s"savepoint '$name' is epoch ${last.number}, which is already the last one")
     }
-    ofCut(found)
+    ofCut(savepoint)
   }
 
   private def ofCut(cut: StoredCut) = StoredEpochs.of(cut, offsets, commits)
 
-  /** Times ascend with epochs, so that few are looked at. */
+  /** Times ascend with epochs, so a binary search reads few entries. */
   private def lastUntil(wallMs: Long): Long = {
     var (low, high) = (0, committed.size)
     while (low < high) {
@@ -93,8 +93,8 @@ final private[operations] class StoredEpochs(
       if (timeOf(committed(middle)) <= wallMs) low = middle + 1 else high = middle
     }
     if (low == 0) {
-      val first = committed.headOption.fold("")(of => s", the first at ${asTime(timeOf(of))}")
-      refused(s"no epoch was committed by ${asTime(wallMs)} that can be gone back to$first")
+      val first = committed.headOption.fold("")(first => s", the first at ${asTime(timeOf(first))}")
+      refused(s"no stored epoch was committed by ${asTime(wallMs)}$first")
     }
     committed(low - 1)
   }
@@ -106,7 +106,7 @@ final private[operations] class StoredEpochs(
 
   private def asTime(wallMs: Long) = Instant.ofEpochMilli(wallMs).toString
 
-  /** Cuts may be older than what Spark keeps of its log. */
+  /** Cuts may be older than Spark's offset log. */
   private def entryOf(epoch: Long): Option[EpochLogs.Offsets] = logs.offsetLog
     .get(epoch)
     .orElse(archive.flatMap(_.cuts.head(epoch)).map(cut => offsets.parse(cut.offsets)))
@@ -114,22 +114,24 @@ final private[operations] class StoredEpochs(
   private def beforeRollback: Long = committed.reverseIterator
     .flatMap(entryOf(_).flatMap(OfflineMarks.rolledBackFrom))
     .nextOption()
-    .getOrElse(refused("its logs have no rollback that could be undone"))
+    .getOrElse(refused("its logs contain no rollback to undo"))
 }
 
-/** Reads entries of the offset log that lie elsewhere. */
-final private class StoredOffsets(of: OfflinePlace) extends OffsetsAtRest(of.session, of.location) {
+/** Parses entries of the offset log that are stored elsewhere. */
+final private class StoredOffsets(place: OfflinePlace)
+    extends ReadOnlyOffsetLog(place.session, place.location) {
   def parse(text: String): EpochLogs.Offsets = deserialize(StoredEpochs.stream(text))
 }
 
-/** The same of the commit log, and tells when its own were written. */
-final private class StoredCommits(of: OfflinePlace) extends CommitsAtRest(of.session, of.location) {
+/** The same for the commit log; also returns when its entries were written. */
+final private class StoredCommits(place: OfflinePlace)
+    extends ReadOnlyCommitLog(place.session, place.location) {
   def parse(text: String): EpochLogs.Commit = deserialize(StoredEpochs.stream(text))
 
   def writtenMs(epoch: Long): Long = {
     val path = batchIdToPath(epoch)
     fileManager
-      .list(metadataPath, (of: Path) => of.getName == path.getName)
+      .list(metadataPath, (file: Path) => file.getName == path.getName)
       .headOption
       .fold(Long.MaxValue)(_.getModificationTime)
   }
@@ -137,7 +139,7 @@ final private class StoredCommits(of: OfflinePlace) extends CommitsAtRest(of.ses
 
 private[operations] object StoredEpochs {
 
-  /** The epoch of a cut, which has the entries of both logs. */
+  /** The epoch of a cut, which contains the entries of both logs. */
   def of(place: OfflinePlace, cut: StoredCut): StoredEpoch =
     of(cut, new StoredOffsets(place), new StoredCommits(place))
 

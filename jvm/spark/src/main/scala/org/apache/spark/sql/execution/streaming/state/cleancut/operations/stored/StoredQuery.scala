@@ -38,18 +38,21 @@ final private[cleancut] case class StoredFamily(
   def name: String = schema.colFamilyName
   def isDefault: Boolean = name == StateStore.DEFAULT_COL_FAMILY_NAME
 
-  /** Whether Spark keeps it beside what a function keeps: timers, and indexes of times. */
+  /**
+   * Whether Spark maintains it in addition to the families of a function: timers, and time indexes.
+   */
   def isInternal: Boolean = name.startsWith("$")
 
-  /** The variable of a function that it is of, or an index of. */
+  /** The variable of a function that it stores or indexes. */
   def variable: String =
     FamilyName.Indexes.find(name.startsWith(_)).fold(name)(name.stripPrefix(_))
 
-  /** Whether keys have a time beside their columns. */
+  /** Whether keys have a time in addition to their columns. */
   def isTimed: Boolean = schema.keyStateEncoderSpec.exists(TimedKeys.is)
 
   /**
-   * Its keys and its values, each beside those of another one, where Spark takes neither for it.
+   * Key and value schemas that differ from those of another family, if Spark refuses the
+   * difference.
    */
   def differences(now: StoredFamily): Seq[(String, StructType, StructType)] = Seq(
     ("key", schema.keySchema, now.schema.keySchema),
@@ -59,20 +62,20 @@ final private[cleancut] case class StoredFamily(
   }
 }
 
-/** Where a column family is in an operator. */
+/** The index of a column family in an operator. */
 final private[operations] case class FamilyAt(store: Int, family: Int)
 
-/** How Spark names the column families that it keeps beside those of variables that expire. */
+/** Spark's names of the column families that it maintains for variables with a time to live. */
 private[operations] object FamilyName {
   val Expiry = "$ttl_"
   val FirstExpiry = "$min_"
   val Count = "$count_"
   val Indexes: Seq[String] = Seq(Expiry, FirstExpiry, Count)
 
-  /** Those of processing time and of event time. */
+  /** Timers of processing time and of event time. */
   val Timers: Seq[String] = Seq("$procTimers", "$eventTimers")
 
-  /** With which the name of that one of the two ends which is ordered by time. */
+  /** Suffix of the timer family that is ordered by time. */
   val TimersByTime = "_timestampToKey"
 }
 
@@ -80,7 +83,8 @@ private[operations] object FamilyName {
  * A store of each partition of an operator.
  *
  * @param schemaFiles
- *   of which Spark's readers of Avro rows need all; none where the schema has a place of its own
+ *   schema files, all of which Spark's readers of Avro rows require; empty if the schema has a
+ *   fixed location
  */
 final private[cleancut] case class StoredStore(
     name: String,
@@ -88,13 +92,15 @@ final private[cleancut] case class StoredStore(
     schemaFiles: Seq[String]
 ) {
 
-  /** Spark's own rule: whatever has families has one that is not the default one. */
+  /** Spark's rule: a store with column families has one that is not the default family. */
   def hasFamilies: Boolean = families.exists(!_.isDefault)
 }
 
 /**
+ * A stateful operator of a stored query.
+ *
  * @param count
- *   over how many partitions its state is spread, if it is
+ *   number of partitions of its state
  * @param aggregationFormat
  *   Spark's state format of an aggregation without sessions
  */
@@ -111,7 +117,7 @@ final private[cleancut] case class StoredOperator(
   /** Whether Spark normalizes floating-point numbers of its keys. */
   def normalizesKeys: Boolean = StoredOperator.Normalizing(name)
 
-  /** Whether the values of its state begin with the columns that it groups by. */
+  /** Whether the values of its state begin with the grouping columns. */
   def repeatsKeys: Boolean = name == StoredOperator.SessionWindow || aggregationFormat.contains(1)
 
   def families: Seq[(StateRows, StoredFamily)] =
@@ -123,22 +129,22 @@ final private[cleancut] case class StoredOperator(
   def hasSchemaIds: Boolean = StoredOperator.TransformWithState(name)
 
   /**
-   * Whether its state is spread over partitions by a hash. That of a limit, and of an aggregation
-   * without keys, is in the first one, whatever they are described to have.
+   * Whether its state is partitioned by a hash. The state of a limit, and of an aggregation without
+   * keys, is in the first partition, regardless of its description.
    */
   def isSpread: Boolean = name != StoredOperator.Limit &&
     stores.exists(_.families.exists(_.schema.keySchema.nonEmpty))
 
-  /** Those that have stores, all of which are there whatever the state is. */
+  /** The partitions that have stores. All of them have stores, even if the state is empty. */
   def partitions: Seq[Int] = partitionsOf(count)
 
-  /** Those that would have if it were spread over so many. */
+  /** The partitions that would have stores with another number of partitions. */
   def partitionsOf(count: Int): Seq[Int] = 0 until (if (isSpread) count else 1)
 }
 
 private[operations] object StoredOperator {
 
-  // What Spark calls operators in the description of a query.
+  // Spark's operator names in the description of a query.
   private val Limit = "globalLimit"
   val Join = "symmetricHashJoin"
   val Aggregation = "stateStoreSave"
@@ -146,7 +152,7 @@ private[operations] object StoredOperator {
 
   private val Duplicates = Set("dedupe", "dedupeWithinWatermark")
 
-  /** Other operators keep the keys of their rows as they are. */
+  /** Other operators do not change the keys of their rows. */
   private val Normalizing = Set(Aggregation, SessionWindow, Join) ++
     Duplicates.filter(_ => DuplicateKeys.AreNormalized)
 
@@ -156,34 +162,33 @@ private[operations] object StoredOperator {
     "transformWithStateInPySparkExec"
   )
 
-  /** Those that keep state under the very columns that they group by. */
+  /** Operators that store state under the grouping columns. */
   val ByGroup: Set[String] =
     Duplicates ++ Set(Aggregation, "flatMapGroupsWithState", "applyInPandasWithState")
 }
 
 /**
- * What Spark has written of a query that is stopped: where an epoch of it ended, the last one or an
- * earlier one, and what state it had then.
+ * The stored parts of a stopped query: the end of one of its epochs, the last one or an earlier
+ * one, and its state then.
  *
  * @param location
- *   as Spark resolves it
+ *   location as Spark resolves it
  * @param epoch
- *   whose result this is; it is committed
+ *   the committed epoch whose state this is
  * @param last
- *   the last one that is committed
+ *   last committed epoch
  * @param begun
- *   the last one that the query has planned: that, or the next
+ *   last epoch that the query has planned: `last` or the next one
  * @param planned
- *   the last one that the query or an act has planned
+ *   last epoch that the query or an operation has planned
  * @param isHalfDone
- *   whether an act that was killed has begun the epoch after that; its state is there, and nothing
- *   has been made of it
+ *   whether a killed operation has begun the epoch after it; its state is unused
  * @param isBack
- *   whether it is gone back to that epoch, which leaves behind what has come or begun since
+ *   whether the query is rolled back to `epoch`, which discards later epochs
  * @param cut
- *   of `epoch`, where there are cuts and it is not the last one, or is gone back to
+ *   cut of `epoch`, if there are cuts and it is not the last one, or a rollback uses it
  * @param access
- *   how its location is reached
+ *   access settings of its location
  */
 final private[operations] case class StoredQuery(
     location: String,
@@ -200,15 +205,15 @@ final private[operations] case class StoredQuery(
     access: PlaceAccess
 ) {
 
-  /** The cut of its epoch, but for its chains, where there are cuts. */
+  /** The cut of its epoch without chains, if there are cuts. */
   def cutIn(place: OfflinePlace): Option[Cut] =
     cut.map(_.head).orElse(place.cuts.flatMap(_._1.cuts.head(epoch)))
 
   /**
-   * Refuses rows in flight that come with its epoch.
+   * Refuses in-flight rows in the cut of its epoch.
    *
    * @param why
-   *   what is wrong with so many bytes of them, if anything is
+   *   the problem with this number of bytes, if any
    */
   def checkInFlight(place: OfflinePlace, refused: String => Nothing)(
       why: Long => Option[String]
@@ -218,18 +223,18 @@ final private[operations] case class StoredQuery(
     val bytes = cut.fold(0L)(_.inFlight.flatMap(_.frames).map(_._3.length).sum)
     if (rows > 0) why(bytes).foreach { what =>
       refused(
-        s"the cut of epoch $epoch holds $rows rows in flight, $what; run the query as it is with " +
-          "trigger(availableNow=True) first, which takes them up"
+        s"the cut of epoch $epoch has $rows in-flight rows, $what; run the query unchanged with " +
+          "trigger(availableNow=True) first, which processes them"
       )
     }
   }
 
-  /** The settings that Spark keeps for the query. */
+  /** The settings that Spark records for the query. */
   def recorded: EpochLogs.Recorded = EpochLogs.recorded(offsets).get
 
   def stateRoot: String = StoredQuery.stateRoot(location)
 
-  /** In how many partitions state is that is spread by its keys. */
+  /** Number of partitions of state that is partitioned by key. */
   def partitions: Int = StoredQuery.partitionsIn(recorded)
 
   /**
@@ -251,17 +256,17 @@ final private[operations] case class StoredQuery(
       )
     }
 
-  /** The class whose state this is. */
+  /** The provider class of the state. */
   def providerClass: String =
     RecordedConf
       .get(recorded, SQLConf.STATE_STORE_PROVIDER_CLASS)
       .getOrElse(SQLConf.STATE_STORE_PROVIDER_CLASS.defaultValueString)
 
-  /** The id under which a version of a store is kept, in checkpoints that have such. */
+  /** The ID of a store's version, in checkpoints that have version IDs. */
   def uniqueId(operator: Long, partition: Int, store: Int): Option[String] =
     commit.stateUniqueIds.flatMap(_.get(operator)).map(_(partition)(store))
 
-  /** The settings under which the query would run on from its last epoch. */
+  /** The settings under which the query would continue from its last epoch. */
   def confOf(session: SparkSession): SQLConf = {
     val conf = session.sessionState.conf.clone()
     OffsetSeqMetadata.setSessionConf(recorded, conf)
@@ -276,28 +281,28 @@ private[operations] object StoredQuery {
   def stateRoot(location: String): String = new Path(location, "state").toString
 
   /**
-   * Reads what is there.
+   * Reads a stored query.
    *
    * @param isCopied
-   *   whether it stays as it is, and may even run where it has cuts
-   * @param isLookedAt
-   *   whether nothing is made of what is read
+   *   whether the checkpoint stays unchanged; with cuts, the query may even run
+   * @param isInspection
+   *   whether the result is only inspected
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED
    */
   def read(
       place: OfflinePlace,
-      act: String,
+      operation: String,
       source: OfflineSource,
       isCopied: Boolean,
-      isLookedAt: Boolean = false
+      isInspection: Boolean = false
   ): StoredQuery = {
     val location = place.location
-    def refused(reason: String) = throw Errors.operationRefused(act, location, reason)
+    def refused(reason: String) = throw Errors.operationRefused(operation, location, reason)
     val logs = place.logs
-    // A cut stands for itself, whatever goes on after it; and who goes back leaves that behind.
+    // A cut is complete without the epochs after it, and a rollback discards these.
     val isBack = source != OfflineSource.Last
-    val ofCut = if (isBack || isLookedAt) lastCut(place) else None
+    val ofCut = if (isBack || isInspection) lastCut(place) else None
     val latest =
       logs.offsetLog.getLatest().filter { case (epoch, _) => ofCut.forall(_.number <= epoch) }
     val (latestEntry, offsets) = latest
@@ -309,14 +314,14 @@ private[operations] object StoredQuery {
       .getOrElse(refused("it has no committed epoch"))
     val isHalfDone = latestEntry > last && OfflineMarks.isOne(offsets)
     val begun = (latestEntry until last by -1L)
-      .find(of => logs.offsetLog.get(of).exists(!OfflineMarks.isOne(_)))
+      .find(number => logs.offsetLog.get(number).exists(!OfflineMarks.isOne(_)))
       .getOrElse(last)
-    val isLeft = isLookedAt || isBack || (isCopied && place.isWithCuts)
+    val isLeft = isInspection || isBack || (isCopied && place.isWithCuts)
     if (begun != last && !isLeft) {
       val what =
-        if (isHalfDone) "an act that goes back was broken off after that; go back first"
-        else "start the query as it is, let it end the epoch, and stop it"
-      refused(s"epoch $begun has been begun and not committed; $what")
+        if (isHalfDone) "a rollback was interrupted after that; roll back first"
+        else "start the query unchanged, let it complete the epoch, and stop it"
+      refused(s"epoch $begun has begun and is not committed; $what")
     }
     val ended =
       if (latestEntry == last) offsets
@@ -326,32 +331,31 @@ private[operations] object StoredQuery {
           .getOrElse(refused(s"its offset log has no entry of epoch $last"))
     val atEnd = StoredEpoch(last, ended, commit)
     val isOneOfThem = isCopied || latestEntry != last || latest.isEmpty
-    val of =
-      new StoredEpochs(place, logs, atEnd, isOneOfThem, refused).find(source)
+    val selected = new StoredEpochs(place, logs, atEnd, isOneOfThem, refused).find(source)
     val recorded = EpochLogs
-      .recorded(of.offsets)
-      .getOrElse(refused("its offset log does not hold the query's settings"))
-    val described = DescribedEpoch.of(location, of.number, place.hadoopConf)
-    val found = describedOperators(place, described, recorded, refused)
-    // A query that keeps no state can go back and be copied all the same; there is less to do.
-    val maySpare = isBack || isCopied || isLookedAt
-    if (found.isEmpty && !(maySpare && hasNoState(location, place.hadoopConf)))
-      refused("it has no stateful operator, or an early Spark wrote it that did not describe them")
-    if (!isLookedAt) StoredParts.check(place, of, found, refused)
-    for ((archive, _) <- place.cuts; cut <- of.cut if described != of.number)
-      DescribedEpoch.check(archive, cut, found, described, refused)
+      .recorded(selected.offsets)
+      .getOrElse(refused("its offset log does not contain the query's settings"))
+    val described = DescribedEpoch.of(location, selected.number, place.hadoopConf)
+    val operators = describedOperators(place, described, recorded, refused)
+    // A query without state can also be rolled back and copied.
+    val mayHaveNoState = isBack || isCopied || isInspection
+    if (operators.isEmpty && !(mayHaveNoState && hasNoState(location, place.hadoopConf)))
+      refused("it has no stateful operator, or an early Spark version wrote no descriptions")
+    if (!isInspection) StoredParts.check(place, selected, operators, refused)
+    for ((archive, _) <- place.cuts; cut <- selected.cut if described != selected.number)
+      DescribedEpoch.check(archive, cut, operators, described, refused)
     StoredQuery(
       location,
-      of.number,
+      selected.number,
       last,
       begun,
       latestEntry,
-      of.offsets,
-      of.commit,
-      found,
+      selected.offsets,
+      selected.commit,
+      operators,
       isHalfDone,
       isBack,
-      of.cut,
+      selected.cut,
       place.access
     )
   }
@@ -371,11 +375,11 @@ private[operations] object StoredQuery {
         )
     }
 
-  /** Entries of the logs may have been deleted, and the cut has both. */
+  /** Log entries may have been deleted; the cut contains both. */
   private def lastCut(place: OfflinePlace): Option[StoredEpoch] =
     place.cuts.flatMap(_._1.cuts.last()).map(StoredEpochs.of(place, _))
 
-  /** Each stateful operator leaves something there, also one that nobody has described. */
+  /** Each stateful operator leaves files there, even without a description. */
   private def hasNoState(location: String, hadoopConf: Configuration): Boolean = {
     val root = new Path(stateRoot(location))
     !root.getFileSystem(hadoopConf).exists(root)
@@ -387,7 +391,7 @@ private[operations] object StoredQuery {
   private def valueIn(recorded: EpochLogs.Recorded, entry: ConfigEntry[_]): String =
     RecordedConf.get(recorded, entry).getOrElse(entry.defaultValueString)
 
-  /** Those that are described at an epoch, under the settings of the query. */
+  /** The operators that are described at an epoch, under the settings of the query. */
   def operators(
       location: String,
       epoch: Long,
@@ -414,7 +418,8 @@ private[operations] object StoredQuery {
           case _ => Nil
         }
         val schemas = schemasOf(stateRoot(location), info.operatorId, store, files, hadoopConf)
-        val families = schemas.map(of => StoredFamily(of, holdsLists(info.operatorName, of, lists)))
+        val families =
+          schemas.map(schema => StoredFamily(schema, holdsLists(info.operatorName, schema, lists)))
         // `transformWithState` describes a default family that its stores do not have.
         val isOwn =
           !StoredOperator.TransformWithState(info.operatorName)
@@ -439,7 +444,7 @@ private[operations] object StoredQuery {
     case other => throw new IllegalArgumentException(s"operators of version ${other.version}")
   }
 
-  /** Those of `transformWithState`. */
+  /** The state variables of `transformWithState`. */
   private def variablesOf(
       metadata: OperatorStateMetadata
   ): Map[String, TransformWithStateVariableInfo] = metadata match {
@@ -448,12 +453,12 @@ private[operations] object StoredQuery {
       TransformWithStateOperatorProperties
         .fromJson(v2.operatorPropertiesJson)
         .stateVariables
-        .map(of => of.stateName -> of)
+        .map(variable => variable.stateName -> variable)
         .toMap
     case _ => Map.empty
   }
 
-  /** Joins of state format 4 keep the rows of a key and a time together. */
+  /** Joins of state format 4 store the rows of a key and a time together. */
   private def holdsLists(
       operator: String,
       schema: StateStoreColFamilySchema,
@@ -476,7 +481,7 @@ private[operations] object StoredQuery {
       oldSchemaFilePaths = files.map(new Path(_)).toList
     )
     checker.readSchemaFile().map { schema =>
-      // Where operators are described in the first form, so are keys.
+      // Descriptions of the first form also describe keys.
       val spec = schema.keyStateEncoderSpec.getOrElse(
         if (store.numColsPrefixKey > 0)
           PrefixKeyScanStateEncoderSpec(schema.keySchema, store.numColsPrefixKey)

@@ -6,7 +6,10 @@ import org.apache.hadoop.security.AccessControlException
 
 import io.cleancut.error.CleancutException
 
-/** An error of a location that must not be written: what the file system or the store says. */
+/**
+ * An error of a location that must not be written: the message of the file system or the object
+ * store.
+ */
 private[operations] object WriteDenied {
   private val Texts = Seq("Permission denied", "Read-only file system")
 
@@ -16,7 +19,7 @@ private[operations] object WriteDenied {
   private def isDenied(e: Throwable): Boolean = e match {
     case _: AccessDeniedException | _: ReadOnlyFileSystemException | _: AccessControlException =>
       true
-    case of: CleancutException => of.getErrorId == "CLEANCUT_OBJECT_STORE_REFUSED"
-    case of => Option(of.getMessage).exists(text => Texts.exists(text.contains(_)))
+    case cause: CleancutException => cause.getErrorId == "CLEANCUT_OBJECT_STORE_REFUSED"
+    case cause => Option(cause.getMessage).exists(text => Texts.exists(text.contains(_)))
   }
 }

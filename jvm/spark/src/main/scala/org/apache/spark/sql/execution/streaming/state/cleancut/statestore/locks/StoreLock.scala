@@ -9,11 +9,11 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.error.Errors
 
 /**
- * Lets one user at a time at a store. A user may enter several times, once for each handle it
- * opens, and is through when it has left as often. Others wait in turn, at most `timeoutMs`.
+ * Allows one user at a time in a store. A user may enter several times, once for each handle, and
+ * must leave as often. Others wait in order, at most `timeoutMs`.
  *
- * A task stays in until it ends, not just until its commit, since rows that it handed on point into
- * the store's memory.
+ * A task stays in until it ends, and not only until its commit, because rows that it emitted point
+ * into the store's memory.
  */
 final private[cleancut] class StoreLock(store: StoreId, timeoutMs: Long, clock: Clock) {
   import StoreLock.User
@@ -39,7 +39,7 @@ final private[cleancut] class StoreLock(store: StoreId, timeoutMs: Long, clock: 
     clock.monotonicNs() - start
   }
 
-  /** Enters if nobody else is in. */
+  /** Enters if no other user is in the store. */
   def tryEnter(by: User): Boolean = {
     lock.lock()
     try {
@@ -53,12 +53,15 @@ final private[cleancut] class StoreLock(store: StoreId, timeoutMs: Long, clock: 
   }
 
   /**
-   * Leaves; `beforeLast` runs first if the store is free afterwards, while nobody else is in yet.
+   * Leaves. If the store is free afterwards, `beforeLast` runs first, while other users still wait.
    */
   def leave(by: User)(beforeLast: => Unit): Unit = {
     lock.lock()
     try {
-      require(user.exists(_.key == by.key), s"${by.description} leaves $store and is not in it")
+      require(
+        user.exists(_.key == by.key),
+        s"${by.description} left $store without having entered it"
+      )
       if (entries == 1) beforeLast
     } finally {
       entries -= 1
@@ -82,7 +85,7 @@ final private[cleancut] class StoreLock(store: StoreId, timeoutMs: Long, clock: 
 
 private[cleancut] object StoreLock {
 
-  /** Who uses a store: a task attempt or, outside a task, a thread. */
+  /** The user of a store: a task attempt or, outside a task, a thread. */
   final case class User(key: Any, description: String)
 
   object User {

@@ -8,11 +8,11 @@ import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.format.frame.FamilySchema
 
 /**
- * What follows from the schemas of a family. It takes far longer to make than a task takes to open
- * a store, so a provider makes it once; like the store it serves one user at a time.
+ * Objects derived from the schemas of a family. Creating them takes far longer than opening a
+ * store, so a provider creates them once. Like the store, they have one user at a time.
  *
  * @param schemas
- *   where Spark keeps the older schemas of the family
+ *   source of the older schemas of the family
  */
 final private[cleancut] class FamilyKind(
     val schema: FamilySchema,
@@ -26,12 +26,12 @@ final private[cleancut] class FamilyKind(
 }
 
 /**
- * One column family as an opened store uses it.
+ * One column family of an opened store.
  *
  * @param table
- *   null if the version has nothing of this family yet
+ *   null if the version has no rows of this family yet
  * @param bound
- *   the end of the version that is read, or [[Record.NoBound]] to read one's own writes
+ *   end of the version that is read, or [[Record.NoBound]] to read uncommitted writes
  */
 final private[cleancut] class FamilyHandle(
     kind: FamilyKind,
@@ -50,10 +50,10 @@ final private[cleancut] class FamilyHandle(
   private val keyBytes = new Bytes
   private val valueBytes = new Bytes
 
-  /** For places in scans; the table has one of its own for what is put. */
+  /** Computes places of scans; the table has a separate instance for rows that are put. */
   def order: Option[SparkKeyOrder] = kind.order
 
-  /** What writes this family's changes into the delta; null if nothing does. */
+  /** The writer of this family's changes to the delta; null if there is none. */
   var cursor: DeltaWriter#Cursor = _
 
   /** Address of the key's newest record, or 0. */
@@ -61,8 +61,8 @@ final private[cleancut] class FamilyHandle(
     if (table == null) 0L else table.find(pointKey(key), bound)
 
   /**
-   * The value at a record; of a list of values the first one. Each time in a row of its own: joins
-   * of state format 1 hold on to one value while they read the next.
+   * The value at a record; for a list of values the first one. Returns a new row each time: joins
+   * of state format 1 keep one value while they read the next.
    */
   def valueAt(newest: Long): UnsafeRow = {
     val address = if (isMultiValued) table.valuesAt(newest)(0) else newest
@@ -73,17 +73,20 @@ final private[cleancut] class FamilyHandle(
   def valuesAt(newest: Long): Array[Long] =
     if (isMultiValued) table.valuesAt(newest) else Array(newest)
 
-  /** The value of a record; `row` is reused where the encoding allows it. */
+  /** The value of a record; `row` is reused if the encoding allows it. */
   def pointAt(row: UnsafeRow, address: Long): UnsafeRow = {
     val at = Record.valueAddress(address, Record.keyLength(memory, address))
     codec.valueAt(null, at, Record.valueLength(memory, address), row)
   }
 
-  /** The key of a record; likewise. */
+  /** The key of a record; `row` is reused if the encoding allows it. */
   def keyAt(row: UnsafeRow, address: Long): UnsafeRow =
     codec.keyAt(null, Record.keyAddress(address), Record.keyLength(memory, address), row)
 
-  /** All rows: in the order of their keys if Spark relies on one, else as they were written. */
+  /**
+   * All rows: in key order if Spark relies on one, otherwise in the order in which they were
+   * written.
+   */
   def scanAll(): RecordScan =
     if (table == null) RecordScan.Empty
     else if (order.exists(_.isRanged)) table.scan(Place.first, null, bound)
@@ -92,9 +95,9 @@ final private[cleancut] class FamilyHandle(
   def scan(stretch: SparkKeyOrder.Stretch): RecordScan =
     if (table == null) RecordScan.Empty else table.scan(stretch.from, stretch.to, bound)
 
-  /** The bytes of a key, until the next one. */
+  /** The bytes of a key, valid until the next call. */
   def pointKey(row: UnsafeRow): Bytes = codec.keyBytes(row, keyBytes)
 
-  /** The bytes of a value, until the next one. */
+  /** The bytes of a value, valid until the next call. */
   def pointValue(row: UnsafeRow): Bytes = codec.valueBytes(row, valueBytes)
 }

@@ -30,16 +30,19 @@ final private[cleancut] class InFlightKeys(
    */
   def skipped(family: String): Option[UnsafeRow => Boolean] =
     if (!hasProcessingTime) None
-    // (flat)MapGroupsWithState scans its state for timeouts only.
+    // (flat)MapGroupsWithState scans its state only for timeouts.
     else if (family == StateStore.DEFAULT_COL_FAMILY_NAME) Some(contains(_))
     // The key is the second column, after the time of the timer.
     else if (family == InFlightKeys.Timers) Some(row => contains(row.getStruct(1, keyFields)))
     else None
 }
 
-/** In-flight keys of running tasks, by which an operator learns what its channel has captured. */
+/**
+ * In-flight keys of running tasks. An operator reads from it which keys its shuffle input has
+ * captured.
+ */
 private[cleancut] object InFlightKeys {
-  // As in Spark's TimerStateUtils, which is in another package in Spark 4.0.
+  // The same as in Spark's TimerStateUtils, which is in another package in Spark 4.0.
   private val Timers = "$procTimers_timestampToKey"
 
   private val registered = new ConcurrentHashMap[(Long, Long), InFlightKeys]

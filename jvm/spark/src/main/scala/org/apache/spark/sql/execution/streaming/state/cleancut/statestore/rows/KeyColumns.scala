@@ -10,16 +10,15 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.types.StructType
 
-/** The columns of a family's keys that rows are divided by. */
+/** The partitioning columns of a family's keys. */
 private[cleancut] object KeyColumns {
 
   /**
-   * The partition of a key, as Spark's exchange before the operator has it. For one thread at a
-   * time.
+   * The partition of a key, as in Spark's exchange before the operator. For one thread at a time.
    *
    * @param places
-   *   of each column, in the key, then in the row that is there, and so on; a row counts with all
-   *   of its columns
+   *   path of each column: its index in the key, then in the nested row, and so on; a row counts
+   *   with all of its columns
    */
   def partitionOf(key: StructType, places: Seq[Seq[Int]], partitions: Int): UnsafeRow => Int = {
     val id = HashPartitioning(places.map(columnAt(key, _)), partitions).partitionIdExpression

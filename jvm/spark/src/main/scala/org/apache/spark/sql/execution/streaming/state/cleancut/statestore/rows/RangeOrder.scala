@@ -8,10 +8,9 @@ import io.cleancut.engine.Place
 import io.cleancut.engine.memory.{Bytes, Memory}
 
 /**
- * Keys in the order of some of their columns: ascending, null after all else, floating numbers from
- * negative infinity to NaN. The columns become a string of bits whose first 128 are the place; what
- * the columns leave of them is filled with the hash of the key. Columns that need more bits are
- * compared one by one.
+ * Orders keys by some of their columns: ascending, nulls last, floating-point numbers from negative
+ * infinity to NaN. The columns are encoded as bits, of which the first 128 are the place; unused
+ * bits are filled with the hash of the key. Columns that need more bits are compared one by one.
  */
 final private[cleancut] class RangeOrder(
     keySchema: StructType,
@@ -22,7 +21,7 @@ final private[cleancut] class RangeOrder(
   import RangeOrder._
 
   private val inKey = ordinals.map(i => Column(i, keySchema(i))).toArray
-  // A prefix has the ordering columns only.
+  // A prefix has only the ordering columns.
   private val inPrefix = ordinals.zipWithIndex.map { case (i, at) =>
     Column(at, keySchema(i))
   }.toArray
@@ -62,13 +61,13 @@ final private[cleancut] class RangeOrder(
     val to = end.map(new End(_))
     SparkKeyOrder.Stretch(
       from.fold(new Place(0L, 0L))(_.place),
-      // Keys at the place of the end may come before it.
+      // Keys at the place of the end may precede it.
       to.map(end => next(end.place)).orNull,
       key => from.forall(_.compare(key) <= 0) && to.forall(_.compare(key) > 0)
     )
   }
 
-  /** One end of a range scan: a key that need not be there. */
+  /** One end of a range scan: a key that need not exist. */
   final private class End(row: UnsafeRow) {
     private val columns = row.copy()
     private val rest = restOf(row).copy()
@@ -108,7 +107,7 @@ final private[cleancut] class RangeOrder(
     }
   }
 
-  /** Appends the lower `width` bits of `value`; what goes past the end of a place is cut off. */
+  /** Appends the lower `width` bits of `value`; bits beyond the end of a place are dropped. */
   private def append(value: Long, width: Int): Unit = {
     val clean = if (width == 64) value else value & ((1L << width) - 1)
     val end = used + width
@@ -121,7 +120,7 @@ final private[cleancut] class RangeOrder(
     used = end
   }
 
-  /** The first place behind all keys whose ordering columns are those of this place. */
+  /** The first place after all keys with these ordering columns. */
   private def next(place: Place): Place = {
     val rest = Math.max(PlaceBits - bits, 0)
     if (rest >= 64) {
@@ -140,7 +139,7 @@ final private[cleancut] class RangeOrder(
 private[cleancut] object RangeOrder {
   private val PlaceBits = 128
 
-  /** Throws Spark's own errors for columns that cannot be ordered. */
+  /** Throws Spark's errors for columns that cannot be ordered. */
   def check(keySchema: StructType, ordinals: Seq[Int]): Unit =
     ordinals.foreach { ordinal =>
       val field = keySchema(ordinal)
@@ -181,7 +180,7 @@ private[cleancut] object RangeOrder {
     result
   }
 
-  /** An ordering column, and where a row has it. */
+  /** An ordering column and its ordinal. */
   final private case class Column(ordinal: Int, field: StructField) {
     val width: Int = widthOf(field.dataType).get
     val isNullable: Boolean = field.nullable

@@ -6,10 +6,10 @@ import org.apache.spark.sql.execution.streaming.state._
 import io.cleancut.engine.memory.{Bytes, Memory}
 import io.cleancut.format.frame.FamilySchema
 
-/** How the rows of a family become bytes in the log, and rows again. For one thread at a time. */
+/** Encodes the rows of a family as bytes in the log, and decodes them. For one thread at a time. */
 abstract private[cleancut] class RowCodec {
 
-  /** Whether rows that are read are copies, so that they need the log's memory no more. */
+  /** Whether returned rows are copies, so that they do not require the log's memory. */
   def copies: Boolean
 
   /** Points `into` at the bytes of a key. */
@@ -17,7 +17,7 @@ abstract private[cleancut] class RowCodec {
 
   def valueBytes(row: UnsafeRow, into: Bytes): Bytes
 
-  /** The key at a place. `reused` may be what is returned. */
+  /** The key at an address. `reused` may be returned. */
   def keyAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow
 
   def valueAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow
@@ -25,11 +25,11 @@ abstract private[cleancut] class RowCodec {
 
 private[cleancut] object RowCodec {
 
-  /** `schemas`: where Spark keeps the older schemas of a family, by their ids. */
+  /** `schemas`: source of the older schemas of a family, by ID. */
   def of(schema: FamilySchema, schemas: Option[StateSchemaProvider]): RowCodec =
     if (schema.encoding == FamilySchema.UnsafeRow) RawRows else new AvroRows(schema, schemas)
 
-  /** Spark's own row format, not copied when it is read. */
+  /** Spark's row format, not copied on read. */
   object RawRows extends RowCodec {
     override def copies: Boolean = false
 
@@ -48,8 +48,8 @@ private[cleancut] object RowCodec {
   }
 
   /**
-   * Spark's Avro encoding, by its own encoders: values carry the id of the schema that they were
-   * written with, and are read as rows of the newest.
+   * Spark's Avro encoding with Spark's encoders: values have the ID of the schema that they were
+   * written with, and are read as rows of the newest schema.
    */
   final private class AvroRows(schema: FamilySchema, schemas: Option[StateSchemaProvider])
       extends RowCodec {
@@ -68,7 +68,7 @@ private[cleancut] object RowCodec {
     override def valueBytes(row: UnsafeRow, into: Bytes): Bytes =
       pointTo(into, values.encodeValue(row))
 
-    // Spark's decoders reuse their rows, also when they are asked for the place of another key.
+    // Spark's decoders reuse their rows, also for another key.
     override def keyAt(base: AnyRef, offset: Long, length: Int, reused: UnsafeRow): UnsafeRow =
       keys.decodeKey(bytes.pointTo(base, offset, length).toArray(Memory.access)).copy()
 

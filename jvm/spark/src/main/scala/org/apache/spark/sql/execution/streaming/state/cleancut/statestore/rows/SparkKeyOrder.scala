@@ -11,9 +11,9 @@ import io.cleancut.engine.memory.{Bytes, KeyHash, Memory}
 import io.cleancut.format.frame.FamilySchema
 
 /**
- * The order that one of Spark's key encoder specs asks for, over the keys as rows. Places are what
- * RocksDB's order of encoded keys comes to in the columns that count; keys that are equal there lie
- * in the order of their hashes. Not thread-safe: it reuses its rows.
+ * The order of a Spark key encoder spec over keys as rows. Places follow RocksDB's order of encoded
+ * keys in the ordering columns; keys with equal ordering columns are ordered by their hashes. Not
+ * thread-safe: it reuses its rows.
  */
 abstract private[cleancut] class SparkKeyOrder(
     keySchema: StructType,
@@ -32,17 +32,17 @@ abstract private[cleancut] class SparkKeyOrder(
   override def major: Long = first
   override def minor: Long = second
 
-  /** Where the rows lie that a prefix scan has to look at. */
+  /** The range of rows that a prefix scan visits. */
   def prefixStretch(prefix: UnsafeRow): Stretch = throw new IllegalArgumentException(NoPrefix)
 
-  /** Where the rows lie that a range scan has to look at. */
+  /** The range of rows that a range scan visits. */
   def rangeStretch(start: Option[UnsafeRow], end: Option[UnsafeRow]): Stretch =
     throw new IllegalArgumentException(NoRange)
 
-  /** From the first row that has this prefix, or would have it, to the end of the family. */
+  /** The range from the first row with this prefix, or its position, to the end of the family. */
   def from(prefix: UnsafeRow): Stretch = throw new IllegalArgumentException(NoRange)
 
-  /** Whether Spark relies on the order also where it walks through all keys. */
+  /** Whether Spark relies on the order in full scans. */
   def isRanged: Boolean = false
 
   protected def locate(key: UnsafeRow): Unit
@@ -58,7 +58,10 @@ abstract private[cleancut] class SparkKeyOrder(
       BoundReference(i, keySchema(i).dataType, keySchema(i).nullable)
     })
 
-  /** The keys with a prefix, in an order by the hash of the columns that `prefixOf` returns. */
+  /**
+   * The range of keys with a prefix, in an order by the hash of the columns that `prefixOf`
+   * returns.
+   */
   final protected def stretchOfHash(prefix: UnsafeRow, prefixOf: UnsafeProjection): Stretch = {
     // The caller may reuse its row while the scan is open.
     val wanted = prefix.copy()
@@ -67,7 +70,7 @@ abstract private[cleancut] class SparkKeyOrder(
     Stretch(new Place(place, 0L), after(place), has(wanted, prefixOf))
   }
 
-  /** Whether a key begins with these columns, which `prefixOf` would cut off. */
+  /** Whether a key begins with these columns, which `prefixOf` extracts. */
   private def has(wanted: UnsafeRow, prefixOf: UnsafeProjection): UnsafeRow => Boolean = {
     val count = wanted.numFields
     val areWords = keySchema.length <= 64 &&
@@ -82,16 +85,16 @@ private[cleancut] object SparkKeyOrder {
   private val NoPrefix = "Prefix scan requires setting prefix key!"
   private val NoRange = "Range scan requires an encoder that supports range scanning!"
 
-  /** A stretch of the order, and which of its rows belong to a scan. `to` is null for the end. */
+  /** A range of the order, and a filter of its rows. `to` is null for the end. */
   final case class Stretch(from: Place, to: Place, accepts: UnsafeRow => Boolean)
 
   val All: UnsafeRow => Boolean = _ => true
 
   /**
-   * The order of a family's keys; none where they are only looked up one by one.
+   * The order of a family's keys; None if they are only looked up.
    *
    * @param schemas
-   *   where Spark keeps the older schemas of a family
+   *   source of the older schemas of a family
    */
   def of(
       schema: FamilySchema,
@@ -116,7 +119,7 @@ private[cleancut] object SparkKeyOrder {
 
   def structOf(json: String): StructType = DataType.fromJson(json).asInstanceOf[StructType]
 
-  /** Whether the first columns, each in a word of its own, are those of the other row. */
+  /** Whether the first columns, each in a separate word, are those of the other row. */
   private def beginsWith(key: UnsafeRow, wanted: UnsafeRow, count: Int): Boolean = {
     var i = 0
     while (
@@ -126,15 +129,15 @@ private[cleancut] object SparkKeyOrder {
     i == count
   }
 
-  /** The order of the bytes of two rows, by which RocksDB orders what no column decides. */
+  /** The order of the bytes of two rows, by which RocksDB orders equal columns. */
   def compareBytes(a: UnsafeRow, b: UnsafeRow): Int =
     java.util.Arrays.compareUnsigned(a.getBytes, b.getBytes)
 
-  /** The place after all those that have this major number. */
+  /** The place after all places with this major number. */
   def after(major: Long): Place = if (major == -1L) null else new Place(major + 1, 0L)
 }
 
-/** Keys with one prefix lie together. */
+/** Keys with the same prefix are adjacent. */
 final private[cleancut] class PrefixOrder(
     keySchema: StructType,
     prefixColumns: Int,
@@ -152,7 +155,7 @@ final private[cleancut] class PrefixOrder(
     stretchOfHash(prefix, prefixOf)
 }
 
-/** Keys in the order of a timestamp, their last column. */
+/** Keys ordered by a timestamp, their last column. */
 final private[cleancut] class TimestampFirstOrder(
     keySchema: StructType,
     memory: Memory,
@@ -188,7 +191,7 @@ final private[cleancut] class TimestampFirstOrder(
   private def timeOf(key: UnsafeRow): Long = key.getLong(column) ^ Long.MinValue
 }
 
-/** Keys that differ in nothing but their last column, a timestamp, lie together in its order. */
+/** Keys that differ only in their last column, a timestamp, are adjacent in its order. */
 final private[cleancut] class TimestampLastOrder(
     keySchema: StructType,
     memory: Memory,

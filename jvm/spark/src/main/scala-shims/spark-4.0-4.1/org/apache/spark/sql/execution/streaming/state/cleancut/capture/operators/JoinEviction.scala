@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.{
   StreamingSymmetricHashJoinHelper
 }
 
-/** A join that evicts its state at a watermark, and all of it that is there. */
+/** A join that evicts its state at a watermark, including all earlier state. */
 private[cleancut] object JoinEviction {
 
   def at(

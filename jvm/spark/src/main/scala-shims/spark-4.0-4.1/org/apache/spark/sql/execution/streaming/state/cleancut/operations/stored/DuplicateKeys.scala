@@ -3,6 +3,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.store
 /** How `dropDuplicates` of this Spark version compares floating-point numbers of its keys. */
 private[operations] object DuplicateKeys {
 
-  /** Whether -0.0 is 0.0, and there is one NaN. */
+  /** Whether -0.0 equals 0.0, and all NaN values are equal. */
   val AreNormalized: Boolean = false
 }

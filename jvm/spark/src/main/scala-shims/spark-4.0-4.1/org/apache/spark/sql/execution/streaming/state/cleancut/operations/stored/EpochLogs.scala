@@ -13,17 +13,17 @@ import org.apache.spark.sql.connector.read.streaming.Offset
 import org.apache.spark.sql.execution.streaming.checkpointing._
 
 /**
- * Spark's logs of a query's epochs. This line of Spark has one form of their entries.
+ * Spark's logs of a query's epochs. Entries have one form in this Spark version.
  *
  * @param isNew
- *   whether they are begun where they are not there
+ *   whether missing logs are created
  */
 final private[cleancut] class EpochLogs(session: SparkSession, location: String, isNew: Boolean) {
   private val leftovers = if (isNew) Nil else EpochLogs.missingIn(session, location)
-  val offsetLog: OffsetSeqLog = new OffsetsThere(session, location)
-  val commitLog: CommitLog = new CommitsOfAnyForm(session, location)
+  val offsetLog: OffsetSeqLog = new OptionalOffsetLog(session, location)
+  val commitLog: CommitLog = new AnyFormCommitLog(session, location)
 
-  // These logs make their directories also for who only looks.
+  // Spark's logs create their directories even if they are only read.
   leftovers.foreach { path =>
     CheckpointFileManager.create(path, EpochLogs.conf(session)).delete(path)
   }
@@ -37,17 +37,17 @@ private[cleancut] object EpochLogs {
   def offsetsAt(location: String): String = new Path(location, "offsets").toString
   def commitsAt(location: String): String = new Path(location, "commits").toString
 
-  /** The settings that Spark keeps for the query. */
+  /** The settings that Spark records for the query. */
   def recorded(offsets: Offsets): Option[Recorded] = offsets.metadata
 
-  /** The offset of each source, by the number of the source. */
+  /** The offset of each source, by the index of the source. */
   def bySource(offsets: Offsets): Seq[(String, Option[Offset])] =
     offsets.offsets.zipWithIndex.map { case (offset, number) => number.toString -> offset }
 
   /** Whether Spark identifies sources by their names. */
   def areNamed(@unused offsets: Offsets): Boolean = false
 
-  /** The entry of a query that has read nothing. */
+  /** The entry of a query that has read no input. */
   def unread(
       sources: Seq[String],
       @unused areNamed: Boolean,
@@ -55,49 +55,51 @@ private[cleancut] object EpochLogs {
   ): Offsets = OffsetSeq(sources.map(_ => None), Some(recorded))
 
   def withConf(offsets: Offsets)(change: Map[String, String] => Map[String, String]): Offsets =
-    offsets.copy(metadata = offsets.metadata.map(of => of.copy(conf = change(of.conf))))
+    offsets.copy(metadata =
+      offsets.metadata.map(recorded => recorded.copy(conf = change(recorded.conf)))
+    )
 
-  /** Of the epoch with which a query begins. */
+  /** The commit of a query's first epoch. */
   def firstCommit(withIds: Boolean): Commit =
     CommitMetadata(0L, Option.when(withIds)(Map.empty[Long, Array[Array[String]]]))
 
   def withIds(commit: Commit, ids: Map[Long, Array[Array[String]]]): Commit =
     commit.copy(stateUniqueIds = Some(ids))
 
-  /** The directories that are not there yet, the innermost first. */
+  /** The missing directories, the innermost first. */
   private def missingIn(session: SparkSession, location: String): Seq[Path] = {
     val logs = Seq(offsetsAt(location), commitsAt(location)).map(new Path(_))
     val outer = Iterator.iterate(new Path(location))(_.getParent).takeWhile(_ != null)
-    // A bucket is there, and has no name below itself to be asked for.
-    def isThere(path: Path) =
+    // A bucket always exists, and a request for its root has no key.
+    def exists(path: Path) =
       path.isRoot || CheckpointFileManager.create(path, conf(session)).exists(path)
-    logs.filterNot(isThere) ++ outer.takeWhile(!isThere(_))
+    logs.filterNot(exists) ++ outer.takeWhile(!exists(_))
   }
 
   private def conf(session: SparkSession) = session.sessionState.newHadoopConf()
 }
 
-/** Logs that are only read. */
-abstract private[operations] class OffsetsAtRest(session: SparkSession, location: String)
-    extends OffsetsThere(session, location)
+/** An offset log that is only read. */
+abstract private[operations] class ReadOnlyOffsetLog(session: SparkSession, location: String)
+    extends OptionalOffsetLog(session, location)
 
-/** None where there is no log. */
-private[operations] class OffsetsThere(session: SparkSession, location: String)
+/** Returns no entries if there is no log. */
+private[operations] class OptionalOffsetLog(session: SparkSession, location: String)
     extends OffsetSeqLog(session, EpochLogs.offsetsAt(location)) {
   override protected def listBatches: Array[Long] =
     if (fileManager.exists(metadataPath)) super.listBatches else Array.empty
 }
 
-abstract private[operations] class CommitsAtRest(session: SparkSession, location: String)
-    extends CommitsOfAnyForm(session, location)
+abstract private[operations] class ReadOnlyCommitLog(session: SparkSession, location: String)
+    extends AnyFormCommitLog(session, location)
 
 /**
- * Entries with ids of stores, and without: Spark's own log takes only those that the session would
- * write, whatever the query has written.
+ * Entries with and without store IDs. Spark's own log only reads entries of the form that the
+ * session would write, regardless of the form that the query has written.
  */
-private[operations] class CommitsOfAnyForm(session: SparkSession, location: String)
+private[operations] class AnyFormCommitLog(session: SparkSession, location: String)
     extends CommitLog(session, EpochLogs.commitsAt(location)) {
-  import CommitsOfAnyForm._
+  import AnyFormCommitLog._
 
   override protected def listBatches: Array[Long] =
     if (fileManager.exists(metadataPath)) super.listBatches else Array.empty
@@ -115,7 +117,7 @@ private[operations] class CommitsOfAnyForm(session: SparkSession, location: Stri
   }
 }
 
-private object CommitsOfAnyForm {
+private object AnyFormCommitLog {
   val WithoutIds = 1
   val WithIds = 2
 }

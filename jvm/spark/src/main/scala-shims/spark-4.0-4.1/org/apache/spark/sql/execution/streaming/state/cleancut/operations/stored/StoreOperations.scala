@@ -7,27 +7,27 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.{
   StoreHandle
 }
 
-/** What an act asks of stores of any provider, on lines of Spark whose own can do less of it. */
+/** Operations on stores of any provider, for Spark versions whose stores lack some of them. */
 private[operations] object StoreOperations {
 
-  /** Whether Spark's own providers make a version of nothing but what is put. */
+  /** Whether Spark's providers can create a version that contains only the rows that are put. */
   val CanWriteForSpark: Boolean = false
 
-  /** For the version after one, of nothing but what is put. Acts refuse other providers before. */
+  /** Opens the next version without rows. Operations refuse other providers earlier. */
   def openEmpty(provider: StateStoreProvider, version: Long): StateStore =
     provider
       .asInstanceOf[LogStateStoreProvider]
       .getStore(version, None, forceSnapshotOnCommit = false, loadEmpty = true)
 
-  /** A pair for each value, those of a key one after the other. */
+  /** One pair for each value; the values of a key are consecutive. */
   def eachValue(from: ReadStateStore, family: String): StateStoreIterator[UnsafeRowPair] =
     from match {
-      case own: StoreHandle => own.iteratorWithMultiValues(family)
-      case of               =>
-        val keys = of.iterator(family)
+      case handle: StoreHandle => handle.iteratorWithMultiValues(family)
+      case other               =>
+        val keys = other.iterator(family)
         val pair = new UnsafeRowPair
         val pairs = keys.map(_.key.copy()).flatMap { key =>
-          of.valuesIterator(key, family).map(pair.withRows(key, _))
+          other.valuesIterator(key, family).map(pair.withRows(key, _))
         }
         new StateStoreIterator(pairs, () => keys.close())
     }

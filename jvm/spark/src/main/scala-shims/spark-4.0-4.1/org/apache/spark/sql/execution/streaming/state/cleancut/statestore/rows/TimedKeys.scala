@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 
 import io.cleancut.engine.memory.Memory
 
-/** Keys with a time beside their columns, which no operator of this line of Spark has. */
+/** Keys with a time next to their columns, which no operator of these Spark versions has. */
 private[cleancut] object TimedKeys {
   def is(@unused spec: KeyStateEncoderSpec): Boolean = false
 

@@ -5,17 +5,17 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.LogStateStoreProvider
 
 /**
- * How a version is read with all its column families on these lines of Spark, where only a store
- * that might be written can be told of them; Spark's own reader of state does the same. Cleancut's
- * own stores can be told where they are only read, which is all that a version of an old cut
- * allows.
+ * Reads a version with all its column families. In these Spark versions, column families can only
+ * be registered with a store that may be written; Spark's own state reader does the same.
+ * Cleancut's stores also accept them in a read-only store, which is required for a version of an
+ * old cut.
  */
 private[operations] object StoredReads {
 
   def open(provider: StateStoreProvider, version: Long, id: Option[String]): ReadStateStore =
     provider match {
-      case own: LogStateStoreProvider => own.getReadStore(version, id)
-      case of                         => of.getStore(version, id)
+      case cleancut: LogStateStoreProvider => cleancut.getReadStore(version, id)
+      case other                           => other.getStore(version, id)
     }
 
   def register(from: ReadStateStore, family: StoredFamily): Unit =

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.start
 
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
 
-/** Descriptions of a query's operators, which these lines of Spark write while they plan. */
+/** Descriptions of a query's operators, which these Spark versions write during planning. */
 private[operations] object OperatorDescriptions {
   def write(planned: IncrementalExecution): Unit = ()
 }

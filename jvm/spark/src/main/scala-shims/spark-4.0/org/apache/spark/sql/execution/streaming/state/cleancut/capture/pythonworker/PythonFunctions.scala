@@ -4,7 +4,10 @@ import scala.annotation.unused
 
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 
-/** How PySpark calls the functions of `transformWithState`; here there is that of pandas alone. */
+/**
+ * How PySpark calls the functions of `transformWithState`; this Spark version only has the pandas
+ * variant.
+ */
 private[pythonworker] object PythonFunctions {
   def kindOf(@unused operator: TransformWithStateInPySparkExec): WorkerCommand.Kind =
     WorkerCommand.Frames

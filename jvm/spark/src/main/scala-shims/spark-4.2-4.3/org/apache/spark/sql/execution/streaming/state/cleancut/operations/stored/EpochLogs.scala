@@ -7,10 +7,10 @@ import org.apache.spark.sql.connector.read.streaming.Offset
 import org.apache.spark.sql.execution.streaming.checkpointing._
 
 /**
- * Spark's logs of a query's epochs. This line of Spark has several forms of their entries.
+ * Spark's logs of a query's epochs. Entries have several forms in this Spark version.
  *
  * @param isNew
- *   whether they are begun where they are not there
+ *   whether missing logs are created
  */
 final private[cleancut] class EpochLogs(session: SparkSession, location: String, isNew: Boolean) {
   val offsetLog = new OffsetSeqLog(session, EpochLogs.offsetsAt(location), !isNew)
@@ -25,10 +25,10 @@ private[cleancut] object EpochLogs {
   def offsetsAt(location: String): String = new Path(location, "offsets").toString
   def commitsAt(location: String): String = new Path(location, "commits").toString
 
-  /** The settings that Spark keeps for the query. */
+  /** The settings that Spark records for the query. */
   def recorded(offsets: Offsets): Option[Recorded] = offsets.metadataOpt
 
-  /** The offset of each source, by the name of the source, or by its number. */
+  /** The offset of each source, by the name or the index of the source. */
   def bySource(offsets: Offsets): Seq[(String, Option[Offset])] = offsets match {
     case seq: OffsetSeq =>
       seq.offsets.zipWithIndex.map { case (offset, number) => number.toString -> offset }
@@ -42,7 +42,7 @@ private[cleancut] object EpochLogs {
     case _              => false
   }
 
-  /** The entry of a query that has read nothing. */
+  /** The entry of a query that has read no input. */
   def unread(sources: Seq[String], areNamed: Boolean, recorded: OffsetSeqMetadata): Offsets =
     if (!areNamed) OffsetSeq(sources.map(_ => None), Some(recorded))
     else {
@@ -54,15 +54,15 @@ private[cleancut] object EpochLogs {
   def withConf(offsets: Offsets)(change: Map[String, String] => Map[String, String]): Offsets =
     offsets match {
       case seq: OffsetSeq =>
-        seq.copy(metadataOpt = seq.metadataOpt.map { case of: OffsetSeqMetadata =>
-          of.copy(conf = change(of.conf))
+        seq.copy(metadataOpt = seq.metadataOpt.map { case recorded: OffsetSeqMetadata =>
+          recorded.copy(conf = change(recorded.conf))
         })
       case map: OffsetMap =>
         map.copy(metadata = map.metadata.copy(conf = change(map.metadata.conf)))
       case other => throw new IllegalArgumentException(s"offsets of version ${other.version}")
     }
 
-  /** Of the epoch with which a query begins. */
+  /** The commit of a query's first epoch. */
   def firstCommit(withIds: Boolean): Commit =
     if (withIds) CommitMetadataV2(0L, Some(Map.empty[Long, Array[Array[String]]]))
     else CommitMetadata()
@@ -71,9 +71,9 @@ private[cleancut] object EpochLogs {
     commit.withStateUniqueIds(Some(ids))
 }
 
-/** Logs that are only read. */
-abstract private[operations] class OffsetsAtRest(session: SparkSession, location: String)
+/** An offset log that is only read. */
+abstract private[operations] class ReadOnlyOffsetLog(session: SparkSession, location: String)
     extends OffsetSeqLog(session, EpochLogs.offsetsAt(location), true)
 
-abstract private[operations] class CommitsAtRest(session: SparkSession, location: String)
+abstract private[operations] class ReadOnlyCommitLog(session: SparkSession, location: String)
     extends CommitLog(session, EpochLogs.commitsAt(location), true)

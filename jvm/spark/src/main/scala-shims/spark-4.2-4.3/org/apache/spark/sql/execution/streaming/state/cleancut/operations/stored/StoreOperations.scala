@@ -3,17 +3,17 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.store
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._
 
-/** What an act asks of stores of any provider. */
+/** Operations on stores of any provider. */
 private[operations] object StoreOperations {
 
-  /** Whether Spark's own providers make a version of nothing but what is put. */
+  /** Whether Spark's providers can create a version that contains only the rows that are put. */
   val CanWriteForSpark: Boolean = true
 
-  /** For the version after one, of nothing but what is put. */
+  /** Opens the next version without rows. */
   def openEmpty(provider: StateStoreProvider, version: Long): StateStore =
     provider.getStore(version, None, forceSnapshotOnCommit = false, loadEmpty = true)
 
-  /** A pair for each value, those of a key one after the other. */
+  /** One pair for each value; the values of a key are consecutive. */
   def eachValue(from: ReadStateStore, family: String): StateStoreIterator[UnsafeRowPair] =
     from.iteratorWithMultiValues(family)
 

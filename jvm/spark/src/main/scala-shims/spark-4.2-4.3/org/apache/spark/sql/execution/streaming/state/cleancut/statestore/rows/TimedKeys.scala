@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.rows.{
 
 import io.cleancut.engine.memory.Memory
 
-/** Keys with a time beside their columns, as the state of joins of format 4 has them. */
+/** Keys with a time next to their columns, as in the state of joins of format 4. */
 private[cleancut] object TimedKeys {
 
   def is(spec: KeyStateEncoderSpec): Boolean = spec match {

@@ -4,8 +4,8 @@ import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySpa
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 
 /**
- * Operators that scan all expired state. Spark 4.3 scans only what has expired since the timestamp
- * of the epoch before, and that epoch may have run at an earlier one.
+ * Operators that scan all expired state. Spark 4.3 only scans state that expired since the
+ * timestamp of the previous epoch, but that epoch may have run at an earlier timestamp.
  */
 private[cleancut] object WholeScans {
   def of(exec: TransformWithStateExec): TransformWithStateExec =

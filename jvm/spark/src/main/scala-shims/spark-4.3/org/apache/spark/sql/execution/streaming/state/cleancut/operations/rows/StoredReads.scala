@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.rows
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored.StoredFamily
 
-/** How a version is read with all its column families on this line of Spark. */
+/** Reads a version with all its column families in this Spark version. */
 private[operations] object StoredReads {
 
   def open(provider: StateStoreProvider, version: Long, id: Option[String]): ReadStateStore =

@@ -2,7 +2,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.operations.start
 
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
 
-/** Descriptions of a query's operators, which this line of Spark writes when it is told to. */
+/** Descriptions of a query's operators, which this Spark version writes on request. */
 private[operations] object OperatorDescriptions {
   def write(planned: IncrementalExecution): Unit = planned.writeRecordedStateMetadata()
 }

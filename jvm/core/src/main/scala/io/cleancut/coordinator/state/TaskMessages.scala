@@ -7,12 +7,12 @@ import io.cleancut.format.cut.{ChannelReading, ChannelReport, SealedFrame}
 import io.cleancut.protocol.{ChannelOpened, ChannelTask}
 
 /**
- * What a task attempt says when it begins: which channels it reads and which stores it opens for
- * writing, at a version. It opens what the last cut has beside these stores, too, so that it need
- * not say so of each.
+ * The first message of a task attempt: the shuffle inputs that it reads, and the stores that it
+ * opens for writing at a version. It also opens all its stores in the last cut, without naming
+ * them.
  *
  * @param at
- *   a place that errors name
+ *   location for error messages
  */
 final case class TaskStart(
     attempt: Long,
@@ -24,24 +24,24 @@ final case class TaskStart(
     at: Option[Place] = None
 )
 
-/** The answer, for what it has named and for what is beside that. */
+/** The answer for the named and the other stores. */
 final case class TaskStarted(
     stores: Map[StoreId, Opened],
     channels: Map[StoreId, ChannelOpened]
 )
 
-/** An attempt has read a channel to its end, and what it left in flight outlives its executor. */
+/** An attempt has read a shuffle input to its end, and its in-flight rows outlive its executor. */
 final case class Arrival(report: ChannelReport, reading: ChannelReading)
 
 /**
- * What a task attempt says when it is done.
+ * The last message of a task attempt.
  *
  * @param frames
- *   so small that they go with it
+ *   small frames, which are sent with the message
  * @param placed
- *   those that are durable already
+ *   frames that are already durable
  * @param rows
- *   that the attempt has read, where it is that of a task
+ *   number of rows that the attempt has read, if it is a task attempt
  */
 final case class Delivery(
     attempt: Long,
@@ -51,6 +51,6 @@ final case class Delivery(
     rows: Option[Long] = None
 ) {
 
-  /** In the order in which they are answered. */
+  /** The frames in the order of the answers. */
   def names: Seq[FrameName] = frames.map(_.name) ++ placed.map(_.name)
 }

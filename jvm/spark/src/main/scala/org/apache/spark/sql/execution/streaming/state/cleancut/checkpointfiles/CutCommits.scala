@@ -15,10 +15,11 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
 import io.cleancut.error.Errors
 
 /**
- * Spark's commit log on a file system of Hadoop, of a query whose epochs are committed by cuts: an
- * entry is written when its cut is. All else is as Spark has it, so that any reader finds the log.
+ * Spark's commit log on a Hadoop file system, for a query whose epochs are committed by cuts: the
+ * commit of an entry writes its cut first. Otherwise the log is unchanged, so that all readers can
+ * use it.
  */
-final class GatedCommits(
+final class CutCommits(
     directory: Path,
     files: CheckpointFileManager,
     gate: Gate
@@ -45,10 +46,10 @@ final class GatedCommits(
 }
 
 /**
- * The same log of a query that runs without cuts. It stops where another driver has begun to commit
- * by cuts since, which it would not know of by itself.
+ * The commit log of a query without cuts. It fails if another driver has begun to commit by cuts
+ * since, which the query would not notice otherwise.
  */
-final private class UngatedCommits(directory: Path, files: CheckpointFileManager)
+final private class PlainCommits(directory: Path, files: CheckpointFileManager)
     extends DelegatedFiles(files) {
   private val entries = new CommitEntries(directory, files)
 

@@ -6,13 +6,13 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerExecutorRemoved}
 
-import io.cleancut.history.EpochWeather
+import io.cleancut.history.EpochHealth
 
-/** What a driver lives through that epochs may be slow for, whatever query they are of. */
-private[cleancut] object DriverWeather extends SparkListener {
+/** Health of the driver that may slow down epochs of any query: executor losses and GC pauses. */
+private[cleancut] object DriverHealth extends SparkListener {
   private val MaxKept = 64
 
-  // With how many there have been before each.
+  // Each with the number of losses before it.
   @volatile private var lost = Vector.empty[(Long, String, String)]
   @volatile private var count = 0L
 
@@ -21,29 +21,30 @@ private[cleancut] object DriverWeather extends SparkListener {
     count += 1
   }
 
-  // Beans of collectors that work beside the program count what they take, and not what they stop.
+  // Beans of concurrent collectors count their work, and not pauses.
   private lazy val collectors = ManagementFactory.getGarbageCollectorMXBeans.asScala.filterNot {
-    of => of.getName.contains("Cycles") || of.getName.contains("Concurrent")
+    collector => collector.getName.contains("Cycles") || collector.getName.contains("Concurrent")
   }.toVector
 
-  private def pausedMs: Long = collectors.map(of => Math.max(0L, of.getCollectionTime)).sum
+  private def pausedMs: Long =
+    collectors.map(collector => Math.max(0L, collector.getCollectionTime)).sum
 
-  /** What is new since this was asked last; for one query. */
+  /** Returns the changes since its last call; for one query. */
   final class Watch {
     private var seenMs = pausedMs
     private var seen = count
 
-    def look(): EpochWeather = synchronized {
+    def look(): EpochHealth = synchronized {
       val (pausedNow, all) = (pausedMs, lost)
-      val found = all.filter(_._1 >= seen)
-      val weather = EpochWeather(
+      val recent = all.filter(_._1 >= seen)
+      val health = EpochHealth(
         pausedNow - seenMs,
-        found.map { case (_, id, reason) => id -> reason },
+        recent.map { case (_, id, reason) => id -> reason },
         repeatedTasks = 0
       )
       seenMs = pausedNow
-      seen = found.lastOption.fold(seen)(_._1 + 1)
-      weather
+      seen = recent.lastOption.fold(seen)(_._1 + 1)
+      health
     }
   }
 }

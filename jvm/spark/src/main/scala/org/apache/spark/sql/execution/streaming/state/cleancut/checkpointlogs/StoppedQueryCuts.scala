@@ -7,16 +7,18 @@ import io.cleancut.base.Clock
 import io.cleancut.coordinator.{QueryCoordinator, SparkLogs}
 import io.cleancut.cutstore.CutArchive
 
-/** What the store knows of a query that does not run here, or has not begun yet. */
-object CutsAtRest {
+/** Opens the cuts of a query that does not run here, or has not begun yet. */
+object StoppedQueryCuts {
 
-  /** A coordinator without a run, if the epochs there are committed by cuts. Costs a listing. */
+  /**
+   * A coordinator without a run, if the epochs there are committed by cuts. Makes one list request.
+   */
   def of(location: String, hadoopConf: Configuration): Option[QueryCoordinator] =
     parts(location, hadoopConf).map { case (archive, logs) =>
       new QueryCoordinator(archive, logs, host = "", Clock.System)
     }
 
-  /** What a coordinator there works on. */
+  /** The archive and logs of such a coordinator. */
   def parts(location: String, hadoopConf: Configuration): Option[(CutArchive, SparkLogs)] = {
     val checkpoint = new Path(location)
     if (SharedStores.isInBucket(checkpoint)) {

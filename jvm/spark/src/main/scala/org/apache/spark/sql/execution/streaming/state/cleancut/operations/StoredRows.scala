@@ -13,18 +13,18 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
   StoredOperator
 }
 
-/** What is stored of a query, for whoever looks into it before an act. */
-final private[operations] class RowsThere(
+/** Stored rows of a query, for checks before an operation. */
+final private[operations] class StoredRows(
     session: SparkSession,
     stores: OfflineStores,
     tasks: Seq[StateRewrite.Task]
 ) {
 
-  /** Keys and values of one family of an operator. */
+  /** Keys and values of one column family of an operator. */
   def of(operator: StoredOperator)(at: FamilyAt): RDD[(UnsafeRow, Seq[UnsafeRow])] = {
-    val own = tasks.filter(_.operator.id == operator.id)
+    val partitions = tasks.filter(_.operator.id == operator.id)
     val reader = stores
-    ExecutorTasks.each(session.sparkContext, own).flatMap(reader.rowsOf(_, at))
+    ExecutorTasks.each(session.sparkContext, partitions).flatMap(reader.rowsOf(_, at))
   }
 
   def frame(rows: EditableRows): DataFrame = {

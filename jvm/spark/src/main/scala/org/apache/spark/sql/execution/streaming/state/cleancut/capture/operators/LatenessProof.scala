@@ -7,34 +7,36 @@ import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join._
 
 /**
- * Of which operators it is known that what they hand on is not late for those behind them, although
- * rows stay in flight to them. Such a row is behind the watermark of its epoch, by which the next
- * operators drop rows in the epoch that follows; what they know of it comes through the operators
- * before them, see Spark's `WatermarkPropagator`.
+ * Operators whose output is known not to be late for downstream operators although they have
+ * in-flight rows. Such a row is below the watermark of its epoch, by which downstream operators
+ * drop rows in the following epoch. They receive the watermark through the upstream operators, see
+ * Spark's `WatermarkPropagator`.
  */
-private[cleancut] object NoneLateBehind {
+private[cleancut] object LatenessProof {
 
   def of(operator: StateStoreWriter, plan: SparkPlan): Boolean =
-    !hasOwnWatermarkBehind(operator, plan) && (operator match {
-      // It hands on what its watermark has passed, of which nothing stays in flight. So it hands on
-      // in each epoch what it would have without a cut.
+    !hasWatermarkDownstream(operator, plan) && (operator match {
+      // It emits groups that its watermark has passed, which have no in-flight rows. So in each
+      // epoch it emits the same rows as without a cut.
       case aggregate: StateStoreSaveExec =>
         aggregate.outputMode.contains(Append) && aggregate.watermarkExpressionForEviction.nonEmpty
       case sessions: SessionWindowStateStoreSaveExec =>
         sessions.outputMode.contains(Append) && sessions.eventTimeWatermarkForEviction.nonEmpty
-      // These hand on the row itself.
+      // These emit the row itself.
       case distinct: BaseStreamingDeduplicateExec =>
         distinct.watermarkExpressionForEviction.nonEmpty
-      // It meets rows that the join still kept at that watermark. An outer join also hands on rows
-      // that it evicts, which it does an epoch later while it is fed.
+      // The row is joined with rows that the join still stored at that watermark. An outer join
+      // also emits evicted rows, one epoch later while it has in-flight rows.
       case join: StreamingSymmetricHashJoinExec =>
         val kept = join.stateWatermarkPredicates
         join.joinType == Inner && kept.left.nonEmpty && kept.right.nonEmpty
       case _ => false
     })
 
-  /** Whether a watermark is made of what the operator hands on, which might run ahead of it. */
-  private def hasOwnWatermarkBehind(operator: SparkPlan, plan: SparkPlan): Boolean = plan.exists {
+  /**
+   * Whether a downstream operator derives another watermark from its output, which might be ahead.
+   */
+  private def hasWatermarkDownstream(operator: SparkPlan, plan: SparkPlan): Boolean = plan.exists {
     case watermark: EventTimeWatermarkExec => watermark.exists(_ eq operator)
     case _                                 => false
   }

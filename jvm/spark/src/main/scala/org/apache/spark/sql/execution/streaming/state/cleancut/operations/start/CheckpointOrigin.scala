@@ -13,68 +13,68 @@ import org.apache.spark.sql.internal.SQLConf
 import io.cleancut.base.Clock
 import io.cleancut.format.cut.SinkEpochs
 
-/** With what a checkpoint begins that is made for a query, beside the rows that are given. */
-private[operations] trait Beginning {
+/** The start of a checkpoint that is created for a query, in addition to the given rows. */
+private[operations] trait CheckpointOrigin {
 
-  /** For messages. */
-  def act: String
+  /** Name of the operation for messages. */
+  def operation: String
 
-  /** The location of the checkpoint that it goes on from, if it does. */
+  /** The location of the checkpoint that it continues, if any. */
   def from: Option[String]
 
-  /** The epoch that is made. */
+  /** The epoch that is created. */
   def epoch: Long
 
-  /** The epoch whose result is gone on from; -1 if there is none. */
+  /** The epoch whose state is continued; -1 if there is none. */
   def source: Long
 
-  /** The settings that Spark keeps for the query. */
+  /** The settings that Spark records for the query. */
   def recorded: EpochLogs.Recorded
 
-  /** Those under which it is planned, and its stores are written. */
+  /** The settings under which the query is planned and its stores are written. */
   def conf: SQLConf
 
   def offsets(query: PlannedStart): EpochLogs.Offsets
 
   def commit: EpochLogs.Commit
 
-  /** Has the stores that are carried over stay meanwhile, if there are any. */
+  /** Retains the stores that are carried over while `body` runs, if there are any. */
   def keeping[A](body: Option[StoresAt] => A): A
 
-  /** Which of them go where. */
+  /** The stores to carry over, with their targets. */
   def carried(
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
   ): Seq[StateRewrite.Way]
 
-  /** What one has to know before it is done. */
+  /** Facts that the user must know before the operation runs. */
   def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String]
 
-  /** Whether a query can begin with it. */
+  /** Checks whether a query can start with this origin. */
   def check(query: PlannedStart, refused: String => Nothing): Unit
 
-  /** The published epochs that count after it. */
+  /** The published epochs that count after the epoch. */
   def sinks: SinkEpochs
 
-  /** Writes whose checkpoint it is, and what its sources have noted. */
+  /** Writes the query ID of the checkpoint and the logs of its sources. */
   def identify(place: OfflinePlace): Unit
 }
 
-/** A query that has not run: it reads its sources from the beginning. */
-final private[operations] class Anew(place: OfflinePlace) extends Beginning {
-  override val act: String = "bootstrap"
+/** The origin of a query that has not run: it reads its sources from the beginning. */
+final private[operations] class NewQueryOrigin(place: OfflinePlace) extends CheckpointOrigin {
+  override val operation: String = "bootstrap"
   override val from: Option[String] = None
   override val epoch: Long = 1L
   override val source: Long = -1L
   override def keeping[A](body: Option[StoresAt] => A): A = body(None)
 
   override val recorded: OffsetSeqMetadata = {
-    val own = place.session
-    // As a run does, which keeps this number of partitions whatever is set later.
-    val partitions = own.sessionState.conf.numShufflePartitions
-    own.sessionState.conf.setConfString(SparkCalls.PartitionsKey, partitions.toString)
-    OffsetSeqMetadata(batchWatermarkMs = 0L, batchTimestampMs = Clock.System.wallMs(), own.conf)
+    val session = place.session
+    // A run does the same: it keeps this number of partitions after later changes of the setting.
+    val partitions = session.sessionState.conf.numShufflePartitions
+    session.sessionState.conf.setConfString(SparkCalls.PartitionsKey, partitions.toString)
+    OffsetSeqMetadata(batchWatermarkMs = 0L, batchTimestampMs = Clock.System.wallMs(), session.conf)
   }
 
   override def conf: SQLConf = place.session.sessionState.conf.clone()
@@ -84,7 +84,8 @@ final private[operations] class Anew(place: OfflinePlace) extends Beginning {
 
   override def commit: EpochLogs.Commit =
     EpochLogs.firstCommit(
-      withIds = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION) >= Anew.WithIds
+      withIds =
+        conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION) >= NewQueryOrigin.WithIds
     )
 
   override def carried(
@@ -103,24 +104,24 @@ final private[operations] class Anew(place: OfflinePlace) extends Beginning {
     NewCheckpoint.identify(place, OfflinePlace.newId().toString)
 }
 
-private object Anew {
+private object NewQueryOrigin {
   private val WithIds = 2
 }
 
 /**
- * A query that has run in another form: it goes on with the source offsets, the watermark and the
- * settings that it had, and with the state of what is as it was.
+ * The origin of a query that has run in another form: it continues with its source offsets,
+ * watermark and settings, and with the state of unchanged operators.
  */
-final private[operations] class Migrated(
+final private[operations] class MigratedOrigin(
     old: OfflinePlace,
     stored: StoredQuery,
     place: OfflinePlace,
     isOtherQuery: Boolean
-) extends Beginning {
-  override val act: String = Migrated.Act
+) extends CheckpointOrigin {
+  override val operation: String = MigratedOrigin.Act
   override val from: Option[String] = Some(old.location)
 
-  // After all that sinks may have seen of the query.
+  // After all epochs that sinks may have received from the query.
   override val epoch: Long = stored.begun + 2
   override val source: Long = stored.epoch
   override val recorded: EpochLogs.Recorded = stored.recorded
@@ -137,22 +138,22 @@ final private[operations] class Migrated(
       filled: Set[StateRows],
       refused: String => Nothing
   ): Seq[StateRewrite.Way] = for {
-    of <- operators
-    before <- stored.operators.filter(old => old.id == of.id && old.name == of.name)
-    left = leftOf(before, of, filled, refused)
-    task <- StateRewrite.tasksOf(stored).filter(_.operator.id == of.id)
-  } yield StateRewrite.Way(task, of, left)
+    operator <- operators
+    before <- stored.operators.filter(old => old.id == operator.id && old.name == operator.name)
+    left = leftOf(before, operator, filled, refused)
+    task <- StateRewrite.tasksOf(stored).filter(_.operator.id == operator.id)
+  } yield StateRewrite.Way(task, operator, left)
 
-  /** The families of an operator that are not carried over. */
+  /** The column families of an operator that are not carried over. */
   private def leftOf(
       before: StoredOperator,
       now: StoredOperator,
       filled: Set[StateRows],
       refused: String => Nothing
   ): Set[StateRows] = {
-    val own = now.families.toMap
+    val currentFamilies = now.families.toMap
     val left = before.families.filterNot { case (rows, family) =>
-      own.get(rows).exists { now =>
+      currentFamilies.get(rows).exists { now =>
         val isGiven = filled(rows)
         if (!isGiven && !isAlike(family, now)) refused(difference(rows, family, now))
         !isGiven
@@ -162,14 +163,18 @@ final private[operations] class Migrated(
   }
 
   override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = {
-    val before = stored.operators.map(of => of.id -> of).toMap
-    val now = operators.map(of => of.id -> of).toMap
-    val gone = stored.operators.filterNot(of => now.get(of.id).exists(_.name == of.name))
-    val fresh = operators.filterNot(of => before.get(of.id).exists(_.name == of.name))
-    gone.map(of => s"The state of operator ${of.id} (${of.name}) is not carried over.") ++
+    val before = stored.operators.map(operator => operator.id -> operator).toMap
+    val now = operators.map(operator => operator.id -> operator).toMap
+    val gone =
+      stored.operators.filterNot(operator => now.get(operator.id).exists(_.name == operator.name))
+    val fresh =
+      operators.filterNot(operator => before.get(operator.id).exists(_.name == operator.name))
+    gone.map(operator =>
+      s"The state of operator ${operator.id} (${operator.name}) is not carried over."
+    ) ++
       fresh
-        .filterNot(of => filled.exists(_.operator == of.id))
-        .map(of => s"Operator ${of.id} (${of.name}) begins without state.")
+        .filterNot(operator => filled.exists(_.operator == operator.id))
+        .map(operator => s"Operator ${operator.id} (${operator.name}) begins without state.")
   }
 
   override def check(query: PlannedStart, refused: String => Nothing): Unit = {
@@ -177,7 +182,7 @@ final private[operations] class Migrated(
       .between(stored.offsets, query)
       .find(_.kind == StartFinding.Refused)
       .foreach(finding => refused(finding.what))
-    stored.checkInFlight(old, refused)(_ => Some("whose columns may be others now"))
+    stored.checkInFlight(old, refused)(_ => Some("whose columns may have changed"))
     if (!old.isWithCuts) OfflineOperation.checkStopped(old, refused)
   }
 
@@ -185,7 +190,7 @@ final private[operations] class Migrated(
     if (isOtherQuery) SinkEpochs.Empty else CarriedRecords.of(old, stored)
 
   override def identify(place: OfflinePlace): Unit = {
-    NewCheckpoint.identify(place, old, act, isOtherQuery)
+    NewCheckpoint.identify(place, old, operation, isOtherQuery)
     CarriedRecords.continue(place, old, stored, isOtherQuery)
     NewCheckpoint.copySources(place, old, stored.offsets)
   }
@@ -194,11 +199,13 @@ final private[operations] class Migrated(
     before.holdsLists == now.holdsLists && before.differences(now).isEmpty
 
   private def difference(place: StateRows, before: StoredFamily, now: StoredFamily): String = {
-    def ddl(of: StoredFamily) = s"${of.schema.keySchema.toDDL} -> ${of.schema.valueSchema.toDDL}"
-    s"the rows of $place have to be given: they are ${ddl(before)}, and are to be ${ddl(now)}"
+    def ddl(family: StoredFamily) =
+      s"${family.schema.keySchema.toDDL} -> ${family.schema.valueSchema.toDDL}"
+    s"rows are required for $place: its columns were ${ddl(before)}, and are ${ddl(now)} in the " +
+      "query"
   }
 }
 
-private[operations] object Migrated {
+private[operations] object MigratedOrigin {
   val Act = "migrate"
 }
