@@ -1,4 +1,4 @@
-"""What every tier shares: the session with the jar, and the figures shown after the run."""
+"""Shared by all tests: the session with the jar, and the figures printed after the run."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # The JVMs of these tests are short-lived, drivers and executors, and spend more on the second
-# compiler and on collecting garbage beside their work than they save. Without the second compiler
-# the JVM keeps little room for code, which all queries of a session together fill. Where Hadoop has
-# no native code it starts processes for each file; the option for these has them start at once.
-# With the archive of tests/support/share_classes.py, if there is one, they load their classes in
-# half of the time; what a JVM says of one that is not its own would be read as output of Spark's
-# launcher.
+# compiler and on concurrent garbage collection than they save. Without the second compiler the JVM
+# reserves little space for code, which the queries of a session fill. Without native code, Hadoop
+# starts processes for each file; the option for these makes them start faster. With the archive of
+# tests/support/share_classes.py, if it exists, they load their classes in half of the time. The
+# warning of a JVM about another archive would be read as output of Spark's launcher.
 _ARCHIVE = Path(__file__).parents[1] / ".cache" / "user-classes.jsa"
 _SHARED = f" '-XX:SharedArchiveFile={_ARCHIVE}' -Xlog:disable -Xlog:all=error:stderr"
 os.environ.setdefault(
@@ -31,10 +30,10 @@ _FIGURES = pytest.StashKey[list[str]]()
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """One session for all tests that need one: a JVM takes its class path once."""
-    # The tests without a JVM must not wait for this import.
+    # Tests without a JVM must not wait for this import.
     from tests.support.sessions import builder, take_out_defaults
 
-    # The second number: a task may fail twice, as on a cluster it may.
+    # The second number: a task may fail twice, like on a cluster.
     session = builder("local[2,3]").getOrCreate()
     take_out_defaults(session)
     yield session
@@ -43,18 +42,18 @@ def spark() -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="session")
 def figures(request: pytest.FixtureRequest) -> list[str]:
-    """Lines that stand at the end of the run."""
+    """The lines that are printed at the end of the run."""
     return request.config.stash.setdefault(_FIGURES, [])
 
 
 @pytest.fixture
 def show(request: pytest.FixtureRequest, figures: list[str]) -> Callable[[str], None]:
-    """Takes what a test counted; all of it stands at the end of the run, passed or failed."""
+    """Returns a function that prints a line at the end of the run, passed or failed."""
     return lambda text: figures.append(f"{request.node.name}: {text}")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker hands its figures to the process that started it."""
+    """Passes the figures of a worker to the process that started it."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["figures"] = session.config.stash.get(_FIGURES, [])
 

@@ -1,4 +1,4 @@
-"""Acts on a checkpoint, killed at random moments: what is there is the old state or the new."""
+"""Operations on a checkpoint, killed at random moments: it has either the old or the new state."""
 
 import json
 import random
@@ -32,17 +32,17 @@ SEED = hunting(4711)
 KILLS = 4 if chaos_runs() == 1 else 20
 KEYS = 60_000
 PARTITIONS = 3
-# A process says so when its session is there; what follows takes a few seconds.
-ACT = """
+# A process prints this when its session exists; the rest takes a few seconds.
+OPERATION = """
 import sys
 import cleancut
 from tests.support.sessions import builder
 
 from tests.chaos.test_act_killed import planned
 
-act, location = sys.argv[1:]
+operation, location = sys.argv[1:]
 spark = cleancut.configure(builder("local-cluster[2,1,1024]")).getOrCreate()
-plan = planned(act, location)
+plan = planned(operation, location)
 print("BEGIN", flush=True)
 plan.apply()
 print("END", flush=True)
@@ -64,24 +64,24 @@ CASES = {
     "edit-cuts": ("edit", CUTS),
     "bootstrap-cuts": ("bootstrap", CUTS),
 }
-# How long an act may go on before it is killed; those that copy no row take no longer.
+# The maximum time before a kill; operations without copied rows take no longer.
 LONGEST_S = {"double-cuts": 0.8, "rollback-cuts": 0.8}
-# Of the input, each an epoch, before an act.
+# The number of input files before an operation, one per epoch.
 FILES = 2
 
 
-def planned(act: str, location: str) -> Plan:
-    if act == "convert":
+def planned(operation: str, location: str) -> Plan:
+    if operation == "convert":
         return cleancut.convert(location)
-    if act == "rescale":
+    if operation == "rescale":
         return cleancut.rescale(location, 5)
-    if act == "double":
+    if operation == "double":
         return cleancut.rescale(location, 2 * PARTITIONS)
-    if act == "rollback":
+    if operation == "rollback":
         return cleancut.rollback(location, 0)
-    if act == "edit":
+    if operation == "edit":
         return cleancut.edit(location, 0, lambda state: state)
-    if act == "bootstrap":
+    if operation == "bootstrap":
         return bootstrapped(location)
     return cleancut.clone(location, clone_of(location), 0)
 
@@ -91,7 +91,7 @@ def clone_of(location: str) -> str:
 
 
 def bootstrapped(location: str) -> Plan:
-    """Every key is there, and has been counted not once."""
+    """Each key with a count."""
     running = SparkSession.getActiveSession()
     assert running is not None
     session = of_settings(running, CUTS)
@@ -112,7 +112,7 @@ def counted(session: SparkSession, source: Path) -> DataFrame:
 
 
 class Query:
-    """Counts rows by key; each run takes one file more."""
+    """Counts rows by key; each run reads one file more."""
 
     def __init__(self, spark: SparkSession, home: Path, settings: dict[str, str]) -> None:
         self.session = of_settings(spark, settings)
@@ -136,10 +136,10 @@ class Query:
         return counts
 
 
-def kill(act: str, checkpoint: Path, log: Path, delay_s: float) -> bool:
-    """Whether the act was hit, and had not ended."""
+def kill(operation: str, checkpoint: Path, log: Path, delay_s: float) -> bool:
+    """Kills the operation; returns whether it was running."""
     with ProcessTree(
-        [sys.executable, "-c", ACT, act, str(checkpoint)], env=environment(), log=log
+        [sys.executable, "-c", OPERATION, operation, str(checkpoint)], env=environment(), log=log
     ) as it:
         while "BEGIN" not in log.read_text():
             assert it.exit_code() is None, log.read_text()
@@ -148,13 +148,13 @@ def kill(act: str, checkpoint: Path, log: Path, delay_s: float) -> bool:
     return "END" not in log.read_text()
 
 
-def is_refused(act: str, location: str, first: int) -> bool:
-    """Whether an act is refused because it is done; nothing else may stand against it.
+def is_refused(operation: str, location: str, first: int) -> bool:
+    """Whether an operation is refused because it is done; any other error fails.
 
-    One that can be done again has another epoch then than it had at first.
+    A repeatable operation has another epoch then.
     """
     try:
-        epoch = planned(act, location).epoch
+        epoch = planned(operation, location).epoch
     except RequestError as refused:
         return "already" in str(refused)
     return epoch != first
@@ -167,40 +167,42 @@ def is_refused(act: str, location: str, first: int) -> bool:
         for case in CASES
     ],
 )
-def test_an_act_that_is_killed_leaves_the_old_state_or_the_new(
+def test_a_killed_operation_leaves_the_old_or_the_new_state(
     case: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    act, settings = CASES[case]
+    operation, settings = CASES[case]
     longest_s = LONGEST_S.get(case, 8)
     draw = random.Random(SEED)
     query = Query(spark, tmp_path, settings)
     begun = tmp_path / "begun"
     query.run(begun, files=FILES)
     untouched = tmp_path / "untouched"
-    if act != "bootstrap":
+    if operation != "bootstrap":
         copied(begun, untouched)
-    first = planned(act, str(untouched)).epoch
+    first = planned(operation, str(untouched)).epoch
     tally: Counter[str] = Counter()
     for number in range(KILLS):
         location = tmp_path / f"killed-{number}"
-        if act != "bootstrap":
+        if operation != "bootstrap":
             copied(begun, location)
-        struck = kill(act, location, tmp_path / f"{number}.log", draw.random() * longest_s)
+        struck = kill(operation, location, tmp_path / f"{number}.log", draw.random() * longest_s)
         tally["struck" if struck else "too late"] += 1
-        is_done = is_refused(act, str(location), first)
+        is_done = is_refused(operation, str(location), first)
         tally["done" if is_done else "not done"] += 1
-        if not is_done and (act == "clone" or draw.random() < 0.5):
+        if not is_done and (operation == "clone" or draw.random() < 0.5):
             tally["begun again"] += 1
-            planned(act, str(location)).apply()
-        goes_on = [location] if act != "clone" else [location, Path(clone_of(str(location)))]
+            planned(operation, str(location)).apply()
+        continued = (
+            [location] if operation != "clone" else [location, Path(clone_of(str(location)))]
+        )
         expected = Counter((7 * at + file) % KEYS for file in range(3) for at in range(KEYS))
-        for checkpoint in goes_on:
+        for checkpoint in continued:
             try:
                 counts = query.run(checkpoint, files=FILES + 1)
             except START_REFUSED:
-                # Between the two logs, so that it has to be begun again.
+                # Killed between the two logs, so that it has to be repeated.
                 tally["between"] += 1
-                planned(act, str(location)).apply()
+                planned(operation, str(location)).apply()
                 counts = query.run(checkpoint, files=FILES + 1)
             assert counts == {key: expected[key] for key in counts}
             assert len(counts) == KEYS

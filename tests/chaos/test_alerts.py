@@ -1,7 +1,7 @@
-"""Each alert fires at a real Prometheus when what it is for happens to a query.
+"""Each alert fires at a real Prometheus after its fault of a query.
 
 Prometheus scrapes the exporter, or the driver, each second. Its rules are those of `conf`, with
-shorter times, and of some the thresholds: each fault says which.
+shorter times and, for some faults, other thresholds.
 """
 
 import shutil
@@ -34,19 +34,19 @@ pytestmark = [
 ]
 
 PREFIX = "spark.sql.streaming.stateStore.cleancut."
-# What a checkpoint is told of that nobody has drilled.
+# The alert of a checkpoint without a restore test.
 UNPROVEN = {"CleancutRestoreNotTested"}
 
 
 class Watched:
-    """A Prometheus that scrapes one target, and the alerts that it is told of."""
+    """A Prometheus that scrapes one target, and its alerts."""
 
     def __init__(self, prometheus: Prometheus, location: str) -> None:
         self._prometheus = prometheus
         self._location = location
 
     def firing(self) -> set[str]:
-        """The names of alerts that fire for the checkpoint."""
+        """Returns the names of alerts that fire for the checkpoint."""
         return {
             alert["labels"]["alertname"]
             for alert in self._prometheus.alerts()
@@ -58,7 +58,7 @@ class Watched:
 
         Args:
             alert: its name.
-            meanwhile: is called again and again.
+            meanwhile: is called repeatedly.
         """
         until = time.monotonic() + PATIENCE_S
         while alert not in self.firing():
@@ -66,11 +66,11 @@ class Watched:
             meanwhile()
             time.sleep(0.2)
 
-    def stays_quiet(self, seconds: float, besides: set[str]) -> None:
-        """Looks for so long whether an alert fires that is none of these."""
+    def stays_quiet(self, seconds: float, expected: set[str]) -> None:
+        """Checks for some seconds that no other alert fires."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            assert self.firing() <= besides
+            assert self.firing() <= expected
             time.sleep(0.5)
 
 
@@ -81,7 +81,7 @@ def watched(
     *options: str,
     thresholds: Mapping[str, str] | None = None,
 ) -> Iterator[Watched]:
-    """An exporter of a checkpoint, which a Prometheus scrapes."""
+    """Runs an exporter of a checkpoint, which a Prometheus scrapes."""
     port = free_port()
     command = [sys.executable, "-m", "cleancut", "exporter", location, "--port", str(port)]
     command += ["--every", "0.5", "--sizes-every", "1", "--address", "127.0.0.1", *options]
@@ -103,7 +103,7 @@ def watched(
 def scraping(
     home: Path, port: int, location: str, thresholds: Mapping[str, str] | None = None
 ) -> Iterator[Watched]:
-    """A Prometheus that scrapes a port."""
+    """Runs a Prometheus that scrapes a port."""
     prometheus = Prometheus(home / "prometheus", port, thresholds or {})
     try:
         yield Watched(prometheus, location)
@@ -120,7 +120,7 @@ def it(spark: SparkSession, tmp_path: Path) -> Epochs:
     return query
 
 
-def test_a_sound_query_that_is_proven_is_told_of_by_no_alert(it: Epochs, tmp_path: Path) -> None:
+def test_an_intact_and_tested_query_fires_no_alert(it: Epochs, tmp_path: Path) -> None:
     Checkpoint(it.checkpoint).test_restore()
     query = it.start()
     try:
@@ -129,17 +129,17 @@ def test_a_sound_query_that_is_proven_is_told_of_by_no_alert(it: Epochs, tmp_pat
             while time.monotonic() < until:
                 it.add()
                 query.processAllAvailable()
-                by.stays_quiet(0.5, besides=set())
+                by.stays_quiet(0.5, expected=set())
     finally:
         query.stop()
 
 
-def test_a_damaged_cut_is_one_that_is_not_seen(it: Epochs, tmp_path: Path) -> None:
+def test_a_corrupted_cut_fails_the_scan(it: Epochs, tmp_path: Path) -> None:
     with watched(tmp_path, it.checkpoint) as by:
         it.add()
         (epoch,) = it.run()
         cut = Path(it.checkpoint) / "cleancut" / "cuts" / f"{epoch:020d}.cut"
-        by.stays_quiet(3, besides=UNPROVEN)
+        by.stays_quiet(3, expected=UNPROVEN)
         it.add()
         (epoch,) = it.run()
         cut = cut.with_name(f"{epoch:020d}.cut")
@@ -164,8 +164,8 @@ def test_a_query_that_fails_at_each_start(it: Epochs, tmp_path: Path) -> None:
         by.fires("CleancutCutsFail", start_again)
 
 
-def test_a_store_that_takes_no_pages_fails_requests(it: Epochs, tmp_path: Path) -> None:
-    """A file lies where their directory is to be: what is done beside epochs fails."""
+def test_a_store_without_pages_fails_requests(it: Epochs, tmp_path: Path) -> None:
+    """A file has the name of their directory, so background tasks fail."""
     (Path(it.checkpoint) / "cleancut" / "pages").write_text("in the way")
     query = it.start()
 
@@ -185,8 +185,8 @@ def test_a_store_that_takes_no_pages_fails_requests(it: Epochs, tmp_path: Path) 
     assert it.state() == it.expected(it.files)
 
 
-class Unaligned:
-    """A query of which one partition is slow, so that its rows stay in flight."""
+class UnalignedQuery:
+    """A query with one slow partition, whose rows stay in flight."""
 
     def __init__(self, spark: SparkSession, home: Path, bound: str, row_ms: int = 20) -> None:
         settings = {
@@ -200,7 +200,7 @@ class Unaligned:
         self.files = 1
         self.checkpoint = str(home / "checkpoint")
         rows = self.input.stream(session).dropDuplicates(["key", "number"])
-        # The first epoch of a run is not cut.
+        # The first epoch of a run is aligned.
         is_late = (f.spark_partition_id() == 0) & (f.col("number") >= self.input.rows)
         late = slow("value", per_row_ms=row_ms, when=is_late)
 
@@ -216,14 +216,14 @@ class Unaligned:
         )
 
     def more(self) -> None:
-        """One more file."""
+        """Writes one more file."""
         self.input.write(self.files)
         self.files += 1
         time.sleep(0.5)
 
 
-def test_rows_in_flight_that_grow(spark: SparkSession, tmp_path: Path) -> None:
-    it = Unaligned(spark, tmp_path, "64m")
+def test_growing_in_flight_rows(spark: SparkSession, tmp_path: Path) -> None:
+    it = UnalignedQuery(spark, tmp_path, "64m")
     try:
         wait_for_epoch(it.checkpoint)
         with watched(tmp_path, it.checkpoint, thresholds={"67108864": "2000"}) as by:
@@ -232,9 +232,9 @@ def test_rows_in_flight_that_grow(spark: SparkSession, tmp_path: Path) -> None:
         it.query.stop()
 
 
-def test_a_row_that_takes_long_makes_cuts_slow(spark: SparkSession, tmp_path: Path) -> None:
-    """A capture waits for the row that its task is at."""
-    it = Unaligned(spark, tmp_path, "64m", row_ms=2000)
+def test_a_slow_row_makes_cuts_slow(spark: SparkSession, tmp_path: Path) -> None:
+    """A capture waits for the row that its task processes."""
+    it = UnalignedQuery(spark, tmp_path, "64m", row_ms=2000)
     try:
         wait_for_epoch(it.checkpoint)
         with watched(tmp_path, it.checkpoint, thresholds={"60": "0.3"}) as by:
@@ -243,8 +243,8 @@ def test_a_row_that_takes_long_makes_cuts_slow(spark: SparkSession, tmp_path: Pa
         it.query.stop()
 
 
-def test_an_operator_that_gets_more_than_it_takes_in(spark: SparkSession, tmp_path: Path) -> None:
-    it = Unaligned(spark, tmp_path, "1k")
+def test_an_overloaded_operator(spark: SparkSession, tmp_path: Path) -> None:
+    it = UnalignedQuery(spark, tmp_path, "1k")
     try:
         wait_for_epoch(it.checkpoint)
         with watched(tmp_path, it.checkpoint) as by:
@@ -261,7 +261,7 @@ def wait_for_epoch(checkpoint: str) -> None:
         time.sleep(0.1)
 
 
-def test_maintenance_that_does_not_come_leaves_bases_old(tmp_path: Path) -> None:
+def test_missing_maintenance_leaves_snapshots_old(tmp_path: Path) -> None:
     answer = run_script(WITHOUT_MAINTENANCE, str(tmp_path))
     assert answer.returncode == 0, answer.stdout + answer.stderr
     with watched(tmp_path, str(tmp_path / "checkpoint"), thresholds={"200": "9"}) as by:
@@ -282,7 +282,7 @@ it.run()
 """
 
 
-def test_a_restore_that_nobody_has_proven_for_long(it: Epochs, tmp_path: Path) -> None:
+def test_a_restore_that_was_not_tested_for_long(it: Epochs, tmp_path: Path) -> None:
     with watched(tmp_path, it.checkpoint, thresholds={"604800": "10"}) as by:
         by.fires("CleancutRestoreNotTested")
         Checkpoint(it.checkpoint).test_restore()
@@ -290,11 +290,11 @@ def test_a_restore_that_nobody_has_proven_for_long(it: Epochs, tmp_path: Path) -
         while "CleancutRestoreNotTested" in by.firing():
             assert time.monotonic() < until
             time.sleep(0.2)
-        # And again, when the proof is old.
+        # And again, when the restore test is old.
         by.fires("CleancutRestoreNotTested")
 
 
-def test_a_copy_that_nobody_keeps_up(it: Epochs, tmp_path: Path) -> None:
+def test_a_replica_that_lags(it: Epochs, tmp_path: Path) -> None:
     Checkpoint(it.checkpoint).replicate(tmp_path / "copy")
     time.sleep(3)
     it.add(2)
@@ -303,15 +303,15 @@ def test_a_copy_that_nobody_keeps_up(it: Epochs, tmp_path: Path) -> None:
         by.fires("CleancutReplicaLag")
 
 
-def test_a_query_that_costs_more_than_it_may(it: Epochs, tmp_path: Path) -> None:
+def test_a_query_over_its_budget(it: Epochs, tmp_path: Path) -> None:
     it.add(5)
     it.run()
     with watched(tmp_path, it.checkpoint, "--budget", "0.000001") as by:
         by.fires("CleancutOverBudget")
 
 
-def test_two_hosts_that_take_the_query_from_each_other(tmp_path: Path) -> None:
-    """Two drivers, one of which is told another name of its host, are started in turn."""
+def test_two_hosts_that_fence_each_other(tmp_path: Path) -> None:
+    """Two drivers, one with another host name, are started in turn."""
     if shutil.which("unshare") is None or as_host("probe", ["true"]).wait() != 0:
         pytest.skip("no host can have another name here")
     source = tmp_path / "in"
@@ -335,7 +335,7 @@ def test_two_hosts_that_take_the_query_from_each_other(tmp_path: Path) -> None:
         wait_for_epoch(str(checkpoint))
         with watched(tmp_path, str(checkpoint)) as by:
             start("localhost")
-            by.stays_quiet(3, besides=UNPROVEN)
+            by.stays_quiet(3, expected=UNPROVEN)
             start(None)
             by.fires("CleancutTwoOwners")
     finally:
@@ -349,12 +349,12 @@ def owners(checkpoint: Path) -> int:
 
 
 def as_host(host: str | None, command: list[str]) -> "subprocess.Popen[bytes]":
-    """Starts a command, on a host that has another name if one is given."""
+    """Starts a command, on a host with another name if one is given."""
     quiet = subprocess.DEVNULL
     variables = environment() | {"SPARK_LOCAL_IP": "127.0.0.1"}
     if host is not None:
         command = ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *command]
-    # It ends with all of its group when nobody holds its input any more.
+    # The process group ends when its standard input is closed.
     return subprocess.Popen(
         command,
         env=variables,
@@ -365,15 +365,15 @@ def as_host(host: str | None, command: list[str]) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_each_alert_is_made_to_fire_here() -> None:
+def test_each_alert_fires_in_a_test() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     (group,) = rules({})["groups"]
     alerts = {alert["alert"] for alert in group["rules"]}
     assert {alert for alert in alerts if f'.fires("{alert}"' not in source} == set()
 
 
-def test_a_driver_is_told_of_too(it: Epochs, tmp_path: Path) -> None:
-    """`serve_metrics` has what the alerts are made of, but for what only the store knows."""
+def test_alerts_of_a_driver(it: Epochs, tmp_path: Path) -> None:
+    """`serve_metrics` has the metrics of the alerts, except those that only the store knows."""
     query = it.start()
     try:
         it.add()

@@ -1,7 +1,7 @@
-"""Random damage to the objects of a checkpoint in a bucket, Spark's own among them.
+"""Random corruption of the objects of a checkpoint in a bucket, including Spark's own.
 
-Each object keeps what the client has written beside its bytes, as it does where a disk flips a bit
-or somebody copies one object over another.
+Each object keeps its metadata, as after a bit flip on a disk or a manual copy of one object over
+another.
 """
 
 import random
@@ -39,7 +39,7 @@ def server(
 
 
 class Objects(Bucket):
-    """Those of a checkpoint, as whoever damages them sees them."""
+    """The objects of a checkpoint, with ways to corrupt them."""
 
     def copy_to(self, other: "Objects") -> None:
         for name in self.sizes():
@@ -75,7 +75,7 @@ class Objects(Bucket):
 
 
 class Query(CountedFiles):
-    """A count by key, and what its sink has seen last of each."""
+    """A count by key, and the latest rows of its sink."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(directory, keys=KEYS)
@@ -93,14 +93,14 @@ class Query(CountedFiles):
 
 
 def kind(name: str) -> str:
-    """What an object is, by the directory that it lies in."""
+    """Returns the kind of an object by its directory."""
     below = name.removeprefix("cleancut/")
     parts = below.split("/")
     return parts[0] if below == name or len(parts) > 1 else "notes"
 
 
-def harm(objects: Objects, draw: random.Random) -> str:
-    """Damages objects of a kind that is drawn first, so that few of them are met as often."""
+def corrupt(objects: Objects, draw: random.Random) -> str:
+    """Corrupts objects of a random kind, so that rare kinds are equally likely."""
     names = objects.sizes()
     damaged_kind = draw.choice(sorted({kind(name) for name in names}))
     chosen = sorted(name for name in names if kind(name) == damaged_kind)
@@ -120,8 +120,8 @@ def harm(objects: Objects, draw: random.Random) -> str:
     return f"{how} {victim}"
 
 
-def found_sound(place: Place, server: S3Server) -> bool:
-    """What verify says; it refuses to look at what another release may have written."""
+def is_verified(place: Place, server: S3Server) -> bool:
+    """Whether `verify` accepts the checkpoint; it refuses objects of other releases."""
     try:
         return Checkpoint(place.location, endpoint=server.endpoint).verify().ok
     except RequestError:
@@ -129,7 +129,7 @@ def found_sound(place: Place, server: S3Server) -> bool:
 
 
 def refusal(query: Query, place: Place) -> Exception | None:
-    """What a restart ends with, at its start or later, unless it takes all that there is."""
+    """Returns the error of a restart, at its start or later; None if it processes all input."""
     try:
         query.run(place)
     except (Py4JJavaError, StreamingQueryException) as error:
@@ -138,7 +138,7 @@ def refusal(query: Query, place: Place) -> Exception | None:
 
 
 @long
-def test_a_restart_on_a_damaged_bucket_fails_or_is_right(
+def test_a_restart_on_a_corrupted_bucket_fails_or_is_right(
     server: S3Server, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     query, intact = Query(spark, tmp_path), Objects(server.endpoint, "intact")
@@ -150,13 +150,15 @@ def test_a_restart_on_a_damaged_bucket_fails_or_is_right(
     for trial in range(TRIALS):
         draw, objects = random.Random(f"{SEED} {trial}"), Objects(server.endpoint, f"trial-{trial}")
         intact.copy_to(objects)
-        what = harm(objects, draw)
-        is_sound = found_sound(objects, server)
+        what = corrupt(objects, draw)
+        is_sound = is_verified(objects, server)
         trial_name = f"trial {trial} of seed {SEED}: {what}"
         query.counts.clear()
         error = refusal(query, objects)
         if error is not None:
-            assert not is_sound, f"{trial_name}: verify says sound, and the restart says {error}"
+            assert not is_sound, (
+                f"{trial_name}: verify found no problem, and the restart failed with {error}"
+            )
             outcomes["refused, and named by verify"] += 1
         else:
             assert query.counts == expected, trial_name

@@ -1,11 +1,11 @@
 """A dataflow of four queries in a diamond and a loop, whose drivers and coordinator are killed.
 
-Each query has a driver of its own, and a process beside them makes cuts of the whole; only a
-directory or a bucket joins them. One of the five dies by SIGKILL at a random moment and is started
-again, over and over. Verified: what comes out is the answer of a batch, no row is lost or doubled;
-each cut of the whole is consistent, row by row: what a query had received is what it has in its
-state or still in flight to it, and all of that had been sent; and cuts, cloned under other names
-and run on, come to the same answer. `SEED` replays, `CLEANCUT_CHAOS_RUNS` kills so many times ten.
+Each query has a separate driver, and another process creates cuts of the dataflow; only a directory
+or a bucket connects them. Repeatedly, one of the five is killed by SIGKILL at a random moment and
+restarted. Verified: the output is the answer of a batch, without lost or duplicated rows; each
+dataflow cut is consistent by row: all rows that a query has received are in its state or in flight
+to it, and had been sent; and clones of cuts, when continued, produce the same answer. `SEED`
+replays a run, and `CLEANCUT_CHAOS_RUNS` is the number of kills divided by ten.
 """
 
 import random
@@ -76,7 +76,7 @@ class Processes:
         self._start(name)
 
     def check(self) -> None:
-        """Nobody ends by itself."""
+        """Checks that no process ends by itself."""
         for name, life in self._lives.items():
             code = life.exit_code()
             assert code is None, f"{name} ended with {code}: {self._log(name)}"
@@ -102,7 +102,7 @@ def place(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Place]:
-    """On a disk, or in a bucket of each server that there is."""
+    """On a disk, or in a bucket of each available server."""
     if request.param == "disk":
         yield Place(tmp_path, str(tmp_path / "flow"))
         return
@@ -133,29 +133,29 @@ def test_a_diamond_and_a_loop_survive_the_kills_of_their_drivers_and_coordinator
             processes.check()
             assert time.monotonic() < deadline, f"{place.output(spark).total()} of {answer.total()}"
             time.sleep(1)
-        # What would be doubled would come now.
+        # Duplicates would be emitted now.
         time.sleep(3)
         processes.check()
         processes.end()
     actual = place.output(spark)
     show(
         f"seed {SEED}, {place.at}: killed {dict(processes.kills)}; of {answer.total()} rows "
-        f"{(answer - actual).total()} lost, {(actual - answer).total()} doubled"
+        f"{(answer - actual).total()} lost, {(actual - answer).total()} duplicated"
     )
     assert actual == answer
     cuts = flow.cuts()
     in_flight = [check_cut(flow, cut, place, spark) for cut in cuts]
-    show(f"{len(cuts)} cuts of the whole, with so many rows in flight between: {in_flight}")
+    show(f"{len(cuts)} dataflow cuts, with these in-flight rows: {in_flight}")
     assert cuts
     assert any(in_flight)
-    # All of them where it is a campaign.
+    # All of them in a campaign.
     chosen = cuts if chaos_runs() > 1 else [cuts[len(cuts) // 2]]
     for cut in chosen:
         check_clone(flow, cut, place, spark, answer)
 
 
 def check_cut(flow: Dataflow, cut: DataflowCut, place: Place, spark: SparkSession) -> int:
-    """Whether a cut is consistent; how many rows it has in flight between its queries."""
+    """Checks that a cut is consistent; returns the in-flight rows between its queries."""
     report = flow.verify(cut.number)
     assert report.ok, str(report)
     for member in cut.members:
@@ -169,7 +169,7 @@ def check_cut(flow: Dataflow, cut: DataflowCut, place: Place, spark: SparkSessio
 
 
 def _received(cut: DataflowCut, member: str, place: Place, spark: SparkSession) -> int:
-    """How many rows a member had read of its channels, by what was sent in those epochs."""
+    """Returns the rows that a member has read of its channels, by the sent epochs."""
     count = 0
     session = place.session(spark)
     for edge in cut.edges:
@@ -188,7 +188,7 @@ def _received(cut: DataflowCut, member: str, place: Place, spark: SparkSession) 
 def check_clone(
     flow: Dataflow, cut: DataflowCut, place: Place, spark: SparkSession, answer: Counter[Row]
 ) -> None:
-    """A cut, run on under other names, comes to the same."""
+    """A clone of a cut produces the same answer."""
     there = Place(place.work, f"{place.at}-of-{cut.number}", place.endpoint)
     plan = flow.clone(
         f"{there.at}/flow",

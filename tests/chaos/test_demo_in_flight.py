@@ -1,4 +1,4 @@
-"""The demo in mode unaligned: killed while rows are in flight, and every row compared."""
+"""The demo in mode unaligned, killed with rows in flight; each row is compared."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
 
 
 @pytest.mark.parametrize(("kills", "rows"), [(2, 4000), (20, 16000)])
-def test_a_reader_of_tables_sees_whole_epochs_while_drivers_of_the_demo_die(
+def test_a_reader_of_tables_sees_complete_epochs_during_kills_of_the_demo(
     kills: int, rows: int, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     seed = hunting(4711)
@@ -29,12 +29,12 @@ def test_a_reader_of_tables_sees_whole_epochs_while_drivers_of_the_demo_die(
     assert f"{kills} kills survived" in ended.stdout
     looked = re.search(r"a reader looked ([\d,]+) times and saw ([\d,]+) states", ended.stdout)
     assert looked is not None
-    show(f"seed {seed}: a reader looked {looked[1]} times and saw {looked[2]} states")
+    show(f"seed {seed}: a reader polled {looked[1]} times and saw {looked[2]} states")
     assert int(looked[2].replace(",", "")) > kills
 
 
 @pytest.mark.parametrize("place", [[], ["--s3"]], ids=["local disk", "S3"])
-def test_rows_in_flight_are_taken_up_by_the_restarts_of_the_demo(
+def test_in_flight_rows_are_replayed_by_restarts_of_the_demo(
     place: list[str], tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     seed = hunting(4711)

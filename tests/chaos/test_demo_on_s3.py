@@ -1,4 +1,4 @@
-"""The demo with its checkpoints in a bucket, which is all that a restart finds."""
+"""The demo with its checkpoints in a bucket, the only files that a restart finds."""
 
 import json
 import os
@@ -33,7 +33,7 @@ CLUSTER = "local-cluster[2,1,1024]"
 TIMEOUT_S = 900
 KILLS = 2
 EXECUTOR_KILLS = 1
-# Its last kill is halfway through: near the end one may come too late on a busy machine.
+# The last kill is halfway through: a later one may be too late on a busy machine.
 SEED = 16
 PREFIX = "runs/1"
 SERVERS = [
@@ -74,7 +74,7 @@ print("ROWS", json.dumps(sorted([row.tailnum, row.partition_id] for row in rows.
 
 
 def stored(server: S3Server, location: str, version: int) -> list[list[object]]:
-    """The keys of the state and their partitions, by Spark's reader in a process of its own."""
+    """Returns the state's keys and their partitions by Spark's reader in a separate process."""
     ended = subprocess.run(
         [sys.executable, "-c", READER, server.endpoint, location, str(version)],
         env={**os.environ, "PYTHONPATH": str(PYTHON)},
@@ -90,13 +90,13 @@ def stored(server: S3Server, location: str, version: int) -> list[list[object]]:
 
 
 def ours(server: S3Server, location: str, version: int) -> list[list[object]]:
-    """The same by the reader that needs no JVM."""
+    """Returns the same by the reader without a JVM."""
     table = cleancut.Checkpoint(location, endpoint=server.endpoint).state(0, version=version)
     keys, partitions = table["key"].to_pylist(), table["partition"].to_pylist()
     return sorted([key["tailnum"], at] for key, at in zip(keys, partitions, strict=True))
 
 
-def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
+def test_the_demo_survives_kills_with_only_the_bucket(
     server: S3Server, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     root = tmp_path / "demo"
@@ -113,7 +113,7 @@ def test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left(
         show(f"{query}: {verdict.actual} rows, {at.committed + 1} epochs")
         assert at.committed == at.planned >= job.epochs - 1 - KILLS
     assert len(list(root.glob("lives/*.log"))) == KILLS + 1
-    # Nothing of a checkpoint was ever on local disks, and what else was there is gone.
+    # No file of a checkpoint was ever on local disks, and all other files are deleted.
     assert {path.name for path in root.iterdir()} == {"input", "job.json", "lives", "results"}
     for location in (job.checkpoint(query) for query in QUERIES):
         assert location.names("offsets")

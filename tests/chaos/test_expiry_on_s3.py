@@ -1,4 +1,4 @@
-"""Cuts in a bucket that are given up by hand, on servers that speak S3, and after acts."""
+"""Expiry of cuts in a bucket, on S3 servers and after operations."""
 
 import json
 import os
@@ -14,22 +14,22 @@ from tests.support.s3_servers import VERSITYGW, S3Server, s3proxy, versitygw
 
 pytestmark = [pytest.mark.chaos, pytest.mark.long]
 
-# Runs all files that are there; then does what is asked for, which copies no row.
+# Processes all files, and then performs the operation, which copies no row.
 RUNS = """
 import sys
 import cleancut
 from tests.support.sessions import builder
 
-endpoint, location, source, act = sys.argv[1:]
+endpoint, location, source, operation = sys.argv[1:]
 made = cleancut.configure(builder("local[2]"), endpoint=endpoint)
 spark = made.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 stream = spark.readStream.schema("k string").option("maxFilesPerTrigger", 1).json(source)
 writer = stream.groupBy("k").count().writeStream.format("noop").outputMode("update")
 writer = writer.option("checkpointLocation", location).trigger(availableNow=True)
 writer.start().awaitTermination()
-if act == "rescale":
+if operation == "rescale":
     assert not cleancut.rescale(location, 4).apply().copies_rows
-if act == "back":
+if operation == "back":
     assert not cleancut.rollback(location, "early").apply().copies_rows
 """
 
@@ -43,7 +43,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[S3Server]
         yield started
 
 
-def test_a_query_goes_on_after_its_cuts_were_given_up(
+def test_a_query_continues_after_its_cuts_expired(
     server: S3Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -55,16 +55,16 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
         monkeypatch.setenv(name, value)
     files = 0
 
-    def run(act: str, more: int) -> None:
+    def run(operation: str, more: int) -> None:
         nonlocal files
         for number in range(files, files + more):
             lines = [json.dumps({"k": f"k{(7 * v + number) % 23}"}) for v in range(60)]
             path = source / f"{number}.json"
             path.write_text("\n".join(lines), encoding="utf-8")
-            # Spark takes files by their times, in whatever order where these are the same.
+            # Spark reads files by modification time, and equal times in any order.
             os.utime(path, (1_700_000_000 + number,) * 2)
         files += more
-        places = [server.endpoint, location, str(source), act]
+        places = [server.endpoint, location, str(source), operation]
         answer = run_script(RUNS, *places, **server.environment)
         assert answer.returncode == 0, answer.stderr
 
@@ -98,8 +98,8 @@ def test_a_query_goes_on_after_its_cuts_were_given_up(
     run("none", 5)
     there().create_savepoint("early", 1)
     expire()
-    # Of the cuts that went the last one's chains need segments, too; a base that came after it, and
-    # is in no cut, may go.
+    # The chains of the last cut also need segments of the expired cuts; a later base that is in no
+    # cut may be deleted.
     assert counts() == expected(5)
     run("rescale", 1)
     expire()

@@ -2,10 +2,9 @@
 
 One query writes its epochs to files, to tables of Delta and of Iceberg that keep every row, and to
 one of Delta that keeps the newest row of each partition. Its driver dies by SIGKILL at random
-moments. A reader takes all tables all the time, by the libraries that others read them with, each
-with the last epoch that its log has. Verified: each of its answers is that of all epochs up to that
-one, by the files; the end is the answer of a batch; and kills, rows in flight and answers in
-between were there at all.
+moments. A reader polls all tables with the usual libraries, each with the last epoch of its log.
+Verified: each of its answers has all epochs up to that one, by the files; the last answer is that
+of a batch; and kills, in-flight rows and intermediate answers have happened.
 """
 
 import json
@@ -45,7 +44,7 @@ def tuples_of(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def ask(root: Path) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
-    """The tables that are there, each at one version, with the last epoch that it has."""
+    """Yields the existing tables, each at one version, with the last epoch of that version."""
     metadata = root / "checkpoint" / "metadata"
     if not metadata.exists():
         return
@@ -69,7 +68,7 @@ def ask(root: Path) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
 
 @long
 @pytest.mark.parametrize(("files", "kills"), [(12, 4)], ids=["4 kills"])
-def test_a_reader_sees_whole_epochs_wherever_drivers_die(
+def test_a_reader_sees_complete_epochs_during_kills_of_drivers(
     files: int,
     kills: int,
     spark: SparkSession,
@@ -84,7 +83,7 @@ def test_a_reader_sees_whole_epochs_wherever_drivers_die(
     with Reader(lambda: ask(root)) as reader:
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
         campaign.run(progress=reader.last_epoch)
-        # No row stays in flight behind it.
+        # No row stays in flight after it.
         start(spark, source, root, sinks_at(root, LAKES), mode="aligned").awaitTermination()
         reader.look()
     modes = [cut.mode for cut in Checkpoint(str(root / "checkpoint")).cuts()]

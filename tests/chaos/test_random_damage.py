@@ -1,4 +1,6 @@
-"""Random damage to random files of a checkpoint: an error that names it, or the right result."""
+"""Random corruption of random files of a checkpoint: an error that names the file, or the right
+result.
+"""
 
 import random
 from collections import Counter
@@ -21,11 +23,11 @@ SEED = hunting(99)
 TRIALS = 10 * chaos_runs()
 
 
-def harm(draw: random.Random, files: list[Path]) -> tuple[str, Path]:
-    """Damages one of the files; tells how and which."""
+def corrupt(draw: random.Random, files: list[Path]) -> tuple[str, Path]:
+    """Corrupts one of the files; returns the way and the file."""
     victim = draw.choice(files)
     size = victim.stat().st_size
-    # At times the checksum file of the file system stays and finds the damage first.
+    # Sometimes the checksum file of the file system is kept, and finds the corruption first.
     if draw.random() < 0.7:
         without_checksum_file(victim)
     how = draw.choice(["flip", "cut", "append", "remove", "replace"])
@@ -43,7 +45,7 @@ def harm(draw: random.Random, files: list[Path]) -> tuple[str, Path]:
 
 
 @long
-def test_restart_after_random_damage_fails_by_name_or_is_right(
+def test_a_restart_after_random_corruption_names_it_or_is_right(
     spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     intact = stop_with_base_and_deltas(spark, tmp_path / "intact", seed=SEED)
@@ -52,7 +54,7 @@ def test_restart_after_random_damage_fails_by_name_or_is_right(
     for trial in range(TRIALS):
         draw = random.Random(f"{SEED} {trial}")
         query = intact.copy(tmp_path / str(trial))
-        how, victim = harm(draw, damageable(query))
+        how, victim = corrupt(draw, damageable(query))
         error = restart(spark, query)
         what = f"trial {trial} of seed {SEED}: {how} {victim.relative_to(query.root)}"
         if error is None:

@@ -1,10 +1,10 @@
-"""A change feed that is put in sequence, cut at random and killed while rows are in flight.
+"""A change feed in sequence, cut at random and killed while rows are in flight.
 
-Topology: one query in mode unaligned on two executors; of the feed 5 % are out of order within 300,
-1 % come twice and 2 % never. One partition is slow behind the operator. Drivers and executors die
-by SIGKILL at random moments at which rows are in flight. Verified: each row that was sent comes out
-once, in the order of its key, and behind a gap where numbers were never sent, and only there; kills
-and rows in flight were there at all.
+Topology: one query in mode unaligned on two executors; 5 % of the feed are out of order within 300
+positions, 1 % are duplicates and 2 % are missing. One partition is slow after the operator. Drivers
+and executors are killed by SIGKILL at random moments with in-flight rows. Verified: each sent row
+is emitted once, in the order of its key, and reports a gap exactly after missing numbers; kills and
+in-flight rows have happened.
 """
 
 import random
@@ -62,7 +62,7 @@ def test_a_change_feed_in_sequence_survives_the_kills_of_drivers_and_executors(
     compared = assert_same_rows(sink.read(), answer, key=["key"], order="number")
     show(
         f"seed {seed}: {campaign.drivers_killed} drivers and {campaign.executors_killed} executors "
-        f"killed with {met} rows in flight; {len(cuts)} epochs, {len(flying)} with rows in flight; "
+        f"killed with {met} in-flight rows; {len(cuts)} epochs, {len(flying)} with in-flight rows; "
         f"{len(feed.sent)} rows sent, {gaps} gaps; {compared}"
     )
     assert sink.changed() == []

@@ -1,11 +1,10 @@
 """A query in mode unaligned that is killed while it writes to three servers, and readers poll.
 
 One query writes its epochs to files, to a topic of Kafka, to a table of MariaDB and to keys of
-Redis. Its driver dies by SIGKILL at random moments. A reader takes each target all the time, the
-table and the keys with the number of the last epoch that is noted there, at one moment. Verified:
-each of its answers is that of all epochs up to that number, by the files, and the topic has each
-epoch whole or not at all; the end is the answer of a batch; and kills, rows in flight and answers
-in between were there at all.
+Redis. Its driver dies by SIGKILL at random moments. A reader polls each target, the table and the
+keys with their recorded last epoch at one moment. Verified: each of its answers has all epochs up
+to that one, by the files, and the topic has each epoch completely or not at all; the last answer is
+that of a batch; and kills, in-flight rows and intermediate answers have happened.
 """
 
 import contextlib
@@ -40,7 +39,7 @@ Servers = tuple[KafkaBroker, MariaDbServer, RedisProcess]
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Servers]:
     with kafka_broker() as kafka, mariadb_server() as mariadb, redis_server() as redis:
-        # Of several partitions a reader may come to the end of a transaction in one before another.
+        # With several partitions a reader may see the end of a transaction in one of them first.
         kafka.make_topic(TOPIC, partitions=1)
         yield kafka, mariadb, redis
 
@@ -51,10 +50,10 @@ def as_row(fields: dict[str, Any]) -> tuple[Any, ...]:
 
 
 class Polled:
-    """Asks the three targets.
+    """Polls the three targets.
 
     Attributes:
-        topics: what the topic had: the rows of each epoch.
+        topics: the rows of the topic by epoch.
     """
 
     def __init__(self, servers: Servers) -> None:
@@ -62,7 +61,7 @@ class Polled:
         self._kafka, self._mariadb, self._redis = servers
 
     def __call__(self) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
-        """The table and the keys, each at one moment, with the last epoch that is noted there."""
+        """Yields the table and the keys, each at one moment, with its recorded last epoch."""
         # One statement, hence one moment.
         rows = self._mariadb.rows(
             "SELECT (SELECT COALESCE(MAX(epoch), -1) FROM cleancut_epochs WHERE"
@@ -99,7 +98,7 @@ class Polled:
     [(12, 4, "local[2]"), (40, 20, CLUSTER)],
     ids=["4 kills", "20 kills"],
 )
-def test_readers_see_whole_epochs_wherever_drivers_die(
+def test_readers_see_complete_epochs_during_kills_of_drivers(
     files: int,
     kills: int,
     master: str,
@@ -119,7 +118,7 @@ def test_readers_see_whole_epochs_wherever_drivers_die(
     with Reader(polled) as reader:
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
         campaign.run(progress=reader.last_epoch)
-        # No row stays in flight behind it.
+        # No row stays in flight after it.
         start(spark, source, root, sinks_at(root, *places), mode="aligned").awaitTermination()
         reader.look()
     modes = [cut.mode for cut in Checkpoint(str(root / "checkpoint")).cuts()]
@@ -130,7 +129,7 @@ def test_readers_see_whole_epochs_wherever_drivers_die(
     fresh = {epoch: every[epoch] - every[before] for before, epoch in itertools.pairwise(epochs)}
     for seen in polled.topics:
         for epoch, counted in seen.items():
-            assert set(counted.values()) == {1}, f"epoch {epoch} is doubled"
+            assert set(counted.values()) == {1}, f"epoch {epoch} is duplicated"
             assert frozenset(counted) == fresh[epoch], f"epoch {epoch} is torn"
     batch = {as_row(row.asDict()) for row in QUERY.build(source.batch(spark)).collect()}
     last = epochs[-1]
@@ -145,7 +144,7 @@ def test_readers_see_whole_epochs_wherever_drivers_die(
 
 
 def forget_all(servers: Servers) -> None:
-    """Takes away what the test before has left."""
+    """Deletes the data of the previous test."""
     kafka, mariadb, redis = servers
     for table in (NEWEST, "cleancut_runs", "cleancut_epochs"):
         mariadb.rows(f"DROP TABLE IF EXISTS {table}")

@@ -1,4 +1,6 @@
-"""Queries on a cluster of two executors, killed at random moments, against a run left in peace."""
+"""Queries on a cluster of two executors, killed at random moments, compared with an undisturbed
+run.
+"""
 
 import random
 from collections.abc import Callable
@@ -33,7 +35,7 @@ DRIVER_KILLS, EXECUTOR_KILLS = (1, 1) if chaos_runs() == 1 else (4, 3)
 CLUSTER = "local-cluster[2,1,1024]"
 DRAWN = 4
 ALL = OPERATORS | PROCESSORS
-# All operators, in queries that run and are killed together; by parts of what a line of Spark has.
+# All operators, in queries that run and are killed together, by Spark's features.
 TOGETHER: dict[str, tuple[list[str], Ability]] = {
     "keyed": (
         [
@@ -62,10 +64,10 @@ TOGETHER: dict[str, tuple[list[str], Ability]] = {
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
-def test_nothing_is_lost_or_doubled_when_drivers_and_executors_are_killed(
+def test_no_row_is_lost_or_duplicated_by_kills_of_drivers_and_executors(
     seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    # By the seed alone, so that it replays the whole run.
+    # By the seed only, so that it replays the complete run.
     names = random.Random(seed).sample(RUNNABLE, DRAWN)
     _check(names, seed, spark, tmp_path, show)
 
@@ -86,7 +88,7 @@ def test_every_operator_survives_the_kills_of_drivers_and_executors(
 def _check(
     names: list[str], seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
-    """Kills them, and compares their rows and state with those of a run in peace."""
+    """Kills them, and compares their rows and state with those of an undisturbed run."""
     events, killed, peaceful = (tmp_path / name for name in ("events", "killed", "peaceful"))
     write_events(events, seed=seed, files=range(FILES))
     write_closing(events, FILES)
@@ -104,13 +106,13 @@ def _check(
         f"executors killed in {campaign.lives} lives"
     )
     # After a restart Spark runs no epoch without input. A kill between the last file and the epoch
-    # that would only have moved the watermark leaves that one out; one more file makes up for it.
+    # that only advances the watermark skips that epoch; one more file compensates for it.
     write_closing(events, FILES + 1)
     for name in names:
         operator = ALL[name]
         run(spark, operator, events=events, root=killed / name, provider=CLEANCUT)
         actual = results(killed / name)
-        expected = _in_peace(spark, name, killed / name / "checkpoint", peaceful / name)
+        expected = _undisturbed(spark, name, killed / name / "checkpoint", peaceful / name)
         difference = Difference.between(expected, actual)
         show(f"{name}: {len(actual)} epochs, {difference}")
         assert difference.expected > 0
@@ -123,8 +125,8 @@ def _check(
     assert campaign.lives == DRIVER_KILLS + 1
 
 
-def _in_peace(spark: SparkSession, name: str, killed: Path, root: Path) -> dict[int, list[str]]:
-    """The results of the same epochs, run by Spark's own provider in two runs without kills."""
+def _undisturbed(spark: SparkSession, name: str, killed: Path, root: Path) -> dict[int, list[str]]:
+    """Returns the results of the same epochs by Spark's own provider in two runs without kills."""
     epochs = taken(killed)
     for those in (epochs[:-1], epochs):
         write_taken(those, root / "events")

@@ -1,12 +1,11 @@
 """Queries on a cluster of two executors, cut at random and killed while rows are in flight.
 
-Topology: five drawn queries in mode unaligned on `local-cluster`, each with a hot key; one has a
-slow function in Python. Drivers and executors die by SIGKILL at random moments at which rows are in
-flight, those of the query in Python. Verified, against the answer
-that a batch gives of the same files: rows lost, doubled, and out of order; epochs that ran again
-behind their seal with other rows; and that kills and rows in flight were there at all. `SEED`
-replays a run, `CLEANCUT_CHAOS_RUNS` makes it a campaign, whose sums are a line for
-`docs/campaigns.md`.
+Topology: five random queries in mode unaligned on `local-cluster`, each with a hot key; one has a
+slow function in Python. Drivers and executors are killed by SIGKILL at random moments with
+in-flight rows of the query in Python. Verified against the answer of a batch over the same files:
+lost, duplicated and unordered rows; epochs that ran again with other rows after their seal; and
+that kills and in-flight rows have happened. `SEED` replays a run; `CLEANCUT_CHAOS_RUNS` makes it a
+campaign, whose sums are a line for `docs/campaigns.md`.
 """
 
 import random
@@ -30,9 +29,9 @@ SEED = hunting(4711)
 CLUSTER = "local-cluster[2,1,1024]"
 # Files of the input, kills of drivers, of executors. A kill of a driver costs the start of another.
 SIZES = [(6, 1, 1), (6, 1, 1), (10, 2, 1), (16, 3, 3)]
-# Columns of the table in docs/campaigns.md, behind the seeds. A run is that of one query.
+# Columns of the table in docs/campaigns.md, after the seeds. A run is that of one query.
 COUNTED = ["runs", "epochs", "held", "drivers", "executors", "met"]
-FAULTS = ["lost", "doubled", "disordered", "wrong"]
+FAULTS = ["lost", "duplicated", "disordered", "wrong"]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def tally(figures: list[str]) -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + chaos_runs()))
-def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
+def test_in_flight_rows_survive_kills_of_drivers_and_executors(
     seed: int, spark: SparkSession, tmp_path: Path, show: Callable[[str], None], tally: Counter[str]
 ) -> None:
     files, driver_kills, executor_kills = random.Random(seed).choice(SIZES)
@@ -53,7 +52,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
     source.write(*range(files))
     names = draw_queries(seed)
     checkpoints = {name: str(root / name / "checkpoint") for name in names}
-    # It has the most to wait for, so that others end before it.
+    # It waits for the most rows, so that others end before it.
     awaited = checkpoints[names[-1]]
     met: list[dict[str, int]] = []
     campaign = Campaign(
@@ -71,7 +70,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
     campaign.run(progress=lambda: len(list(root.glob("*/results/*.json"))))
     show(
         f"seed {seed}: {campaign.drivers_killed} drivers and {campaign.executors_killed} executors "
-        f"killed in {campaign.lives} lives, with so many rows in flight: {met}"
+        f"killed in {campaign.lives} lives, with these in-flight rows: {met}"
     )
     tally["drivers"] += campaign.drivers_killed
     tally["executors"] += campaign.executors_killed
@@ -89,7 +88,7 @@ def test_rows_in_flight_survive_the_kills_of_drivers_and_executors(
             epochs=len(query.modes),
             held=query.held,
             lost=compared.lost,
-            doubled=compared.duplicated,
+            duplicated=compared.duplicated,
             disordered=compared.out_of_order,
             wrong=not is_right,
         )

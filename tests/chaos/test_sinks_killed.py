@@ -1,11 +1,10 @@
 """Sinks next to polling readers, while drivers are killed or paused and servers are killed.
 
 Topology: a driver runs a query with state for each of some sinks, which writes to its real target;
-`tests.support.sink_campaign` describes what strikes. Verified for each sink: each answer of its
-reader is that of whole epochs by a batch over their files, never of fewer epochs than before, and
-the last one is that of all; a paused driver that continues is refused as fenced; after the loss
-of a server the query continues, or ends by an error that says to start it again; and all fates have
-happened.
+`tests.support.sink_campaign` describes the faults. Verified for each sink: each answer of its
+reader is that of complete epochs by a batch over their files, never of fewer epochs than before,
+and the last one is that of all; a paused driver that continues is fenced; after the loss of a
+server the query continues, or ends by a retryable error; and all faults have happened.
 """
 
 import os
@@ -27,9 +26,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.chaos]
 
 SEED = hunting(41)
 FAULTS = 3 if chaos_runs() == 1 else chaos_runs()
-# After so many minutes a campaign begins no other fate.
+# After this number of minutes a campaign begins no other fault.
 MINUTES = float(os.environ.get("CLEANCUT_CAMPAIGN_MINUTES", "inf"))
-# By name; a driver with fewer queries meets its fates sooner.
+# By name; a driver with fewer queries reaches its faults sooner.
 SINKS = os.environ.get("CLEANCUT_CAMPAIGN_SINKS", "").split(",")
 
 
@@ -41,7 +40,7 @@ SINKS = os.environ.get("CLEANCUT_CAMPAIGN_SINKS", "").split(",")
         pytest.param(SERVERS, id="servers", marks=[needs_kafka, needs_mariadb]),
     ],
 )
-def test_readers_see_whole_epochs_whatever_is_killed(
+def test_readers_see_complete_epochs_during_all_kills(
     names: Sequence[str], tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     chosen = [name for name in names if SINKS == [""] or name in SINKS]
@@ -74,7 +73,7 @@ def test_readers_see_whole_epochs_whatever_is_killed(
 
 
 @long
-def test_the_campaign_finds_what_a_sink_without_a_ledger_does(tmp_path: Path) -> None:
+def test_the_campaign_detects_a_sink_without_a_ledger(tmp_path: Path) -> None:
     with ExitStack() as stack:
         target = target_at(NAIVE, tmp_path / "target", stack)
         fates = [Fate(number, KILLED, NAIVE, PUBLISHED, 0, 0.0) for number in range(2)]

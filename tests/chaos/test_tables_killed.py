@@ -1,10 +1,10 @@
 """A query in mode unaligned that is killed while it writes to two tables, and a reader polls.
 
 One query writes its epochs to files, to a table that keeps every row, and to one that keeps the
-newest row of each partition. Its driver dies by SIGKILL at random moments. A reader takes both
-tables all the time, each with the number of the last epoch by its ledger, in one statement.
-Verified: each of its answers is that of all epochs up to that number, by the files; the end is the
-answer of a batch; and kills, rows in flight and answers in between were there at all.
+newest row of each partition. Its driver dies by SIGKILL at random moments. A reader polls both
+tables, each with the last epoch of its ledger, in one statement. Verified: each of its answers has
+all epochs up to that one, by the files; the last answer is that of a batch; and kills, in-flight
+rows and intermediate answers have happened.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 def ask(server: PostgresServer) -> Iterator[tuple[str, int, list[tuple[Any, ...]]]]:
-    """Both tables, each with its last epoch by the ledger."""
+    """Yields both tables, each with its last epoch by the ledger."""
     for table in (ALL, NEWEST):
         # One statement, hence one moment.
         rows = server.rows(
@@ -53,7 +53,7 @@ def ask(server: PostgresServer) -> Iterator[tuple[str, int, list[tuple[Any, ...]
     [(12, 4, "local[2]"), (40, 20, CLUSTER)],
     ids=["4 kills", "20 kills"],
 )
-def test_a_reader_sees_whole_epochs_wherever_drivers_die(
+def test_a_reader_sees_complete_epochs_during_kills_of_drivers(
     files: int,
     kills: int,
     master: str,
@@ -71,7 +71,7 @@ def test_a_reader_sees_whole_epochs_wherever_drivers_die(
     with Reader(lambda: ask(server)) as reader:
         campaign = Campaign(victim, work=tmp_path, seed=SEED, driver_kills=kills, executor_kills=0)
         campaign.run(progress=reader.last_epoch)
-        # No row stays in flight behind it.
+        # No row stays in flight after it.
         sink = sinks_at(root, server.dsn)
         start(spark, source, root, sink, mode="aligned").awaitTermination()
         reader.look()

@@ -1,4 +1,4 @@
-"""The image of docs/operations/kubernetes.md, built by its recipe, with a query killed in it.
+"""The image of docs/operations/kubernetes.md, built by its recipe; a query in it is killed.
 
 `make image` runs this. It needs Debian's `buildah`, `debootstrap` and `runc`, and root.
 The image to begin with is made here, of Debian's packages and of Spark as PySpark brings it, since
@@ -55,11 +55,11 @@ query = query.option("checkpointLocation", "/data/checkpoint").trigger(available
 query.awaitTermination()
 print("PYTHON PACKAGE", __import__("cleancut").__version__)
 """
-# What this machine asks its registries with.
+# Options for the registries of this machine.
 SHARED = [Path("/etc/pip.conf"), Path("/etc/ssl/certs/ca-certificates.crt")]
 
 
-# With a storage of its own, which needs no module of the kernel.
+# With separate storage, which needs no kernel module.
 BUILDAH = ["buildah", "--storage-driver", "vfs"]
 BUILDAH += ["--root", str(CACHE / "root"), "--runroot", str(CACHE / "run")]
 # Containers as processes of this machine, on its network.
@@ -78,7 +78,7 @@ def built(context: Path, tag: str, *arguments: str) -> "subprocess.CompletedProc
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An image with Spark, Java and Python in it, and nothing of ours."""
+    """An image with Spark, Java and Python, without Cleancut."""
     debian = CACHE / "debian.tar"
     if not debian.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the page says lies beside its recipe."""
+    """The files that the page expects next to its recipe."""
     directory = tmp_path_factory.mktemp("context")
     (wheel,) = WHEEL.glob("cleancut-*.whl")
     (directory / "dist").mkdir()
@@ -135,7 +135,7 @@ def test_another_line_than_that_of_the_image_ends_the_build(base: str, context: 
 
 
 def driver(container: str, work: Path, life: int) -> ProcessTree:
-    """A job in a container, with two executors in processes of their own."""
+    """Runs a job in a container, with two executors in separate processes."""
     settings = {
         "spark.sql.shuffle.partitions": 3,
         "spark.sql.streaming.stateStore.cleancut.cuts": "true",
@@ -145,7 +145,7 @@ def driver(container: str, work: Path, life: int) -> ProcessTree:
     submit += [
         part for setting in settings.items() for part in ("--conf", "=".join(map(str, setting)))
     ]
-    # A pod has a name that can be resolved.
+    # A pod has a resolvable name.
     command = [*BUILDAH, "run", *ISOLATED, "--env", "SPARK_LOCAL_IP=127.0.0.1"]
     command += ["--volume", f"{work}:/data", container, "--", *submit, "/data/job.py"]
     return ProcessTree(command, env=dict(os.environ), log=work / f"{life}.log")
@@ -164,7 +164,7 @@ def test_a_query_in_the_image_counts_every_row_once_through_kills(
         lines = "".join(json.dumps({"k": key}) + "\n" for key in keys)
         (tmp_path / "in" / f"{number:03}.json").write_text(lines)
     (tmp_path / "job.py").write_text(JOB)
-    # The image's user is not the one that runs this.
+    # The image's user differs from the user of the test.
     subprocess.run(["chmod", "-R", "a+rwX", tmp_path], check=True)
     first, second = sorted(draw.sample(range(5, FILES - 15), 2))
 
@@ -172,7 +172,7 @@ def test_a_query_in_the_image_counts_every_row_once_through_kills(
         return sum(1 for _ in tmp_path.glob("checkpoint/commits/[0-9]*"))
 
     def ended(tree: ProcessTree, until: int | None = None) -> bool:
-        """Waits for so many committed epochs, or for the end."""
+        """Waits for this number of committed epochs, or for the end."""
         limit = time.monotonic() + TIMEOUT_S
         while tree.exit_code() is None and (until is None or epochs() < until):
             assert time.monotonic() < limit
@@ -193,8 +193,8 @@ def test_a_query_in_the_image_counts_every_row_once_through_kills(
     assert checkpoint.verify().ok
     counts = {row["key"]["k"]: row["value"]["count"] for row in checkpoint.state(0).to_pylist()}
     lost = sum(max(0, expected[key] - counts.get(key, 0)) for key in expected)
-    doubled = sum(max(0, count - expected[key]) for key, count in counts.items())
-    show(f"seed {seed}: a driver and an executor killed, {lost} rows lost, {doubled} doubled")
+    duplicated = sum(max(0, count - expected[key]) for key, count in counts.items())
+    show(f"seed {seed}: a driver and an executor killed, {lost} rows lost, {duplicated} duplicated")
     assert counts == dict(expected)
     in_image = buildah(
         *("run", *ISOLATED, "--volume", f"{tmp_path}:/data", container, "--"),

@@ -1,6 +1,5 @@
-"""What holds on each line of Spark: a table of the documentation, made from tests that have run.
+"""Features by Spark version: a table of the documentation, generated from results of tests.
 
-`rows.py` says which tests stand for what, `<line>.json` what each of them came to when it was last
-run on that line, and `page.py` makes the table of both. `record.py` writes the first into the
-second, from the reports of pytest and sbt.
+`rows.py` lists the tests of each feature, and `<version>.json` their results on a Spark version.
+`page.py` renders the table. `record.py` writes the results from the reports of pytest and sbt.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.lines`: runs tests on the line of Spark that is installed, and keeps the result.
+"""`python -m tests.lines`: runs tests on the installed Spark version, and stores the results.
 
 `run` takes those that the table names, in both languages; `pytest` those that its arguments name,
 with what sbt has run last. Both write the table into the documentation. `page` does that alone.
@@ -25,19 +25,19 @@ _REPORT = ROOT / f"target/lines/{_LINE}.xml"
 
 
 def main(command: str, arguments: list[str]) -> int:
-    """Does what the command says; gives the exit status."""
+    """Runs the command; returns the exit status."""
     if command == "page":
         page.update()
         return 0
     if command == "pytest":
         return _pytest(arguments)
     assert command == "run", command
-    # One after the other, and the second also where the first has failed.
+    # One after the other; the second also if the first has failed.
     return max([_sbt(), _pytest([*_named(), "-p", "tests.lines.only", *arguments])])
 
 
 def _sbt() -> int:
-    """Runs the suites that the table names."""
+    """Runs the suites of the table."""
     suites = {
         test for row in ROWS if row.ability.has(_LINE) for test in row.tests if "::" not in test
     }
@@ -46,13 +46,13 @@ def _sbt() -> int:
 
 
 def _named() -> list[str]:
-    """The functions in Python that the table names."""
+    """Returns the functions in Python of the table."""
     named = {test.partition("[")[0] for row in ROWS for test in row.tests if "::" in test}
     return [f"tests/{test}" for test in sorted(named)]
 
 
 def _pytest(arguments: list[str]) -> int:
-    """Runs tests, and keeps what they and the last run of sbt came to."""
+    """Runs tests, and stores their results and those of the last run of sbt."""
     command = [sys.executable, "-m", "pytest", f"--junitxml={_REPORT}", *arguments]
     status = subprocess.run(command, cwd=ROOT).returncode
     reports = [_REPORT, *sorted(_REPORTS_OF_SBT.glob("*.xml"))]

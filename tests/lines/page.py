@@ -1,4 +1,4 @@
-"""The table of the documentation, made of the rows and of what their tests came to."""
+"""The table of the documentation, generated from the rows and the results of their tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ _Read = Callable[[str], Sequence[Result]]
 
 
 class ResultsDisagreeError(Exception):
-    """A row cannot be said to hold on a line, nor not to."""
+    """The results of a row contradict each other."""
 
 
 def cell(row: Row, line: str, results: Sequence[Result]) -> str:
-    """Whether a row holds on a line.
+    """Returns whether a row holds on a Spark version.
 
     Args:
         row: of the table.
@@ -44,7 +44,7 @@ def cell(row: Row, line: str, results: Sequence[Result]) -> str:
 
 
 def render(read: _Read = read, table: Mapping[str, Sequence[Row]] = TABLE) -> str:
-    """All tables, as they stand in the page."""
+    """Renders all tables of the page."""
     results = {line: read(line) for line in SPARK}
     parts = [_releases(results)]
     for title, rows in table.items():
@@ -60,7 +60,7 @@ def _row(row: Row, results: Mapping[str, Sequence[Result]]) -> str:
 
 
 def _releases(results: Mapping[str, Sequence[Result]]) -> str:
-    """What was run, and when."""
+    """Renders the releases and dates of the runs."""
     rows = ["| line | releases of Spark | tests passed | last run |", "|---|---|---|---|"]
     for line, results_of_line in results.items():
         passed = [one for one in results_of_line if one.outcome == "passed"]

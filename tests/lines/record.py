@@ -1,4 +1,4 @@
-"""What tests came to on a line of Spark, kept beside the tests."""
+"""Results of tests on a Spark version, stored next to the tests."""
 
 import ast
 import hashlib
@@ -21,14 +21,14 @@ _SUITES = ROOT / "jvm/spark/src/test/scala"
 
 @dataclass(frozen=True, order=True)
 class Result:
-    """What a test came to when it was last run on a line.
+    """The last result of a test on a Spark version.
 
     Attributes:
-        test: as rows name it; a suite in Scala with the name of the test.
+        test: the name in rows; a suite in Scala with the name of the test.
         outcome: passed, skipped or failed.
         spark: the release of Spark.
         cleancut: the release of Cleancut.
-        day: when it was.
+        day: the day of the run.
         source: a digest of the test's code.
     """
 
@@ -41,19 +41,19 @@ class Result:
 
 
 def matches(pattern: str, test: str) -> bool:
-    """Whether a row's `*` and the rest of it stand for a test; a name stands for all within."""
+    """Whether a row's pattern matches a test; a name matches all of its tests."""
     exact = ".*".join(map(re.escape, pattern.split("*")))
     return re.fullmatch(f"{exact}(\\[.*|: .*)?", test, re.DOTALL) is not None
 
 
 def wanted(test: str, patterns: Sequence[str] | None = None) -> bool:
-    """Whether a row names it."""
+    """Whether a row names the test."""
     known = patterns or [test for row in ROWS for test in row.tests]
     return any(matches(pattern, test) for pattern in known)
 
 
 def read(line: str, place: Path = HERE) -> list[Result]:
-    """What is kept of a line."""
+    """Reads the results of a Spark version."""
     path = place / f"{line}.json"
     if not path.exists():
         return []
@@ -61,13 +61,13 @@ def read(line: str, place: Path = HERE) -> list[Result]:
 
 
 def write(line: str, results: Iterable[Result], place: Path = HERE) -> None:
-    """Keeps them in place of what there is, one in each row of the file."""
+    """Replaces the stored results, one per line of the file."""
     rows = ",\n".join(json.dumps(asdict(result)) for result in sorted(results))
     (place / f"{line}.json").write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
 
 def add(line: str, results: Iterable[Result], place: Path = HERE) -> None:
-    """Keeps them beside the others; of those that no row names any more nothing stays."""
+    """Merges results with the stored ones; drops tests that no row names."""
     assert line in SPARK, line
     by_test = {result.test: result for result in read(line, place)} | {
         result.test: result for result in results
@@ -76,7 +76,7 @@ def add(line: str, results: Iterable[Result], place: Path = HERE) -> None:
 
 
 def outcomes(report: Path) -> Iterator[tuple[str, str]]:
-    """The tests of a report in JUnit's format, by pytest or by sbt, and what they came to."""
+    """Returns the tests of a report in JUnit's format, by pytest or by sbt, with their results."""
     for case in ET.parse(report).getroot().iter("testcase"):
         parts = {part.tag for part in case}
         failed = bool(parts & {"failure", "error"})
@@ -94,7 +94,7 @@ def _name(owner: str, name: str) -> str:
 def source_of(test: str) -> str | None:
     """A digest of a test's code, which is a function in Python or a suite in Scala; None if gone.
 
-    Of what they use nothing goes into it.
+    The code that they call is not included.
     """
     file, _, name = test.partition("::")
     if name:
@@ -108,13 +108,13 @@ def source_of(test: str) -> str | None:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """The code of a file."""
+    """Parses a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _function(path: Path, name: str) -> str | None:
     for node in parsed(path).body if path.exists() else []:
         if isinstance(node, ast.FunctionDef) and node.name == name:
-            # What it does, however it is laid out.
+            # The code without its layout.
             return ast.unparse(node)
     return None

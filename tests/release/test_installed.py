@@ -1,4 +1,4 @@
-"""The files of a release as users take them: into a fresh environment, and from a repository."""
+"""The files of a release for users: in a fresh environment, and from a repository."""
 
 import os
 import subprocess
@@ -38,20 +38,20 @@ builder = builder.config("spark.sql.shuffle.partitions", "3").config("spark.log.
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Without what points at the sources of this clone."""
+    """Returns the environment without paths to the sources."""
     named = ("SPARK_", "PYSPARK_", "PYTHONPATH")
     return {k: v for k, v in os.environ.items() if not k.startswith(named)} | variables
 
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """That of a fresh environment with the wheel, and with what it needs from this one."""
+    """Returns the Python of a fresh environment with the wheel and its requirements."""
     home = tmp_path_factory.mktemp("fresh")
     venv.create(home, with_pip=True)
     python = home / "bin" / "python"
     (site,) = home.glob("lib/python*/site-packages")
-    # Directories named in a .pth are searched; .pth files in them, as that of an editable install,
-    # are not read.
+    # Directories named in a .pth are searched; .pth files in them, like that of an editable
+    # install, are not read.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     install = [str(python), "-m", "pip", "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run(install, check=True, capture_output=True, timeout=TIMEOUT_S)
@@ -72,7 +72,7 @@ def run(python: Path, code: str, home: Path, *arguments: str) -> str:
 
 
 def expected() -> str:
-    """Of the one batch that `availableNow` takes."""
+    """Returns the result of the one batch with `availableNow`."""
     sums = [(k, sum(v for v in range(60) if v % 7 == k)) for k in range(7)]
     return f"STATE {sums}"
 
@@ -94,7 +94,7 @@ def test_the_installed_wheel_keeps_state_on_a_cluster(python: Path, tmp_path: Pa
 def test_spark_submit_takes_the_jars_from_a_repository(
     dist: Path, release: str, tmp_path: Path
 ) -> None:
-    """As docs/operations/releasing.md has it, with the class of the provider alone."""
+    """As in docs/operations/releasing.md, with only the class of the provider."""
     (command,) = commands(blocks("docs/operations/releasing.md", "sh")[3])
     there = {
         "/opt/cleancut/maven": f"{dist}/maven",
@@ -119,7 +119,7 @@ def test_spark_submit_takes_the_jars_from_a_repository(
 
 
 def test_spark_takes_the_jars_from_a_repository(dist: Path, release: str, tmp_path: Path) -> None:
-    """By the one coordinate of a line, and from nowhere else: every other host is out of reach."""
+    """By the one coordinate of a Spark version; every other host is unreachable."""
     coordinate = f"io.cleancut:cleancut-spark-{spark_line()}_2.13:{release}"
     settings = {
         "spark.master": "local-cluster[2,1,1024]",

@@ -1,4 +1,4 @@
-"""What a release says of the lines of Spark is what its tests came to on them."""
+"""The documented features by Spark version match the results of the tests."""
 
 import pytest
 
