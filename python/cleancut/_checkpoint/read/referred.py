@@ -1,6 +1,6 @@
 """Reads snapshots that reference chains of other stores, or a part of their rows.
 
-docs/FORMAT.md, *A base that refers to others*.
+docs/FORMAT.md, *Reference*.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """Restore tests: they read and decode everything that a restart from a cut would read.
 
-The format of the record is in docs/FORMAT.md, *Proofs*.
+The format of the record is in docs/FORMAT.md, *Restore test*.
 """
 
 import json

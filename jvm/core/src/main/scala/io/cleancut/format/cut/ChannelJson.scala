@@ -8,7 +8,7 @@ import io.cleancut.format.Json
 
 /**
  * What a task made of a channel, and how it came to the barrier, as both stand in a cut. See
- * `docs/FORMAT.md`, "Channels".
+ * `docs/FORMAT.md`, "Shuffle inputs".
  */
 object ChannelJson {
   import Json.required

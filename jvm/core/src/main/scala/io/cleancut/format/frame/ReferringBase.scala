@@ -84,7 +84,7 @@ object Spread {
 
 /**
  * A base without rows of its own: it has those that chains of other stores lead to. See
- * `docs/FORMAT.md`, "A base that refers to others".
+ * `docs/FORMAT.md`, "Reference".
  */
 object ReferringBase {
 
