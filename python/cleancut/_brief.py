@@ -1,4 +1,4 @@
-"""Values that show themselves in one line."""
+"""Dataclasses with a representation of one line."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -15,32 +15,32 @@ _VALUE_WIDTH = 34
 
 
 class Brief(DataclassInstance):
-    """Base of dataclasses whose `repr` fits a line, however much they hold.
+    """Base of dataclasses whose `repr` fits into a line, regardless of their content.
 
-    Such a class says `repr=False` to its decorator.
+    Pass `repr=False` to the decorator of such a class.
     """
 
     @classmethod
     def _chart_(cls, infos: Sequence[Any]) -> str:
-        """What a notebook shows above a table of such values, as HTML; here it is nothing."""
+        """HTML that a notebook shows above a table of such values; empty by default."""
         return ""
 
     def __repr__(self) -> str:
         return brief(
             type(self).__name__,
-            {of.name: getattr(self, of.name) for of in fields(self) if of.name[0] != "_"},
+            {item.name: getattr(self, item.name) for item in fields(self) if item.name[0] != "_"},
         )
 
 
 def plain(info: DataclassInstance) -> dict[str, Any]:
-    """The fields of a value that are for others, as plain values, for JSON."""
-    private: dict[str, Any] = {of.name: None for of in fields(info) if of.name[0] == "_"}
-    found = asdict(replace(info, **private))
-    return {name: value for name, value in found.items() if name not in private}
+    """The public fields of a value as plain values, for JSON."""
+    private: dict[str, Any] = {item.name: None for item in fields(info) if item.name[0] == "_"}
+    values = asdict(replace(info, **private))
+    return {name: value for name, value in values.items() if name not in private}
 
 
 def brief(name: str, values: dict[str, object]) -> str:
-    """`Name(field=value, …)`, without the fields that come when the line is full."""
+    """`Name(field=value, …)`, without the fields that do not fit into a line."""
     line = f"{name}("
     for at, (field, value) in enumerate(values.items()):
         part = f"{', ' if at else ''}{field}={_short(value)}"

@@ -1,4 +1,4 @@
-"""Packages of an extra, which are there only for who has asked for them."""
+"""Optional packages, which an extra of this package installs."""
 
 import importlib
 from typing import Any
@@ -7,19 +7,19 @@ from cleancut.errors import error_of
 
 
 def extra_package(module: str, *, feature: str, package: str, extra: str) -> Any:
-    """A module of a package that is not a dependency of every user.
+    """Imports a module of an optional package.
 
     Args:
-        module: its name, with its packages.
-        feature: what needs it.
-        package: as it is installed.
-        extra: of this package, which brings it.
+        module: full name of the module.
+        feature: the feature that requires it.
+        package: name of the package.
+        extra: extra of this package that installs it.
 
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
     try:
-        # What was imported of a package is found even where the package itself is not any more.
+        # Imported modules are found even if the package is uninstalled.
         importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
     except ModuleNotFoundError as problem:

@@ -1,4 +1,4 @@
-"""What Cleancut is called in a configuration of Spark, and in checkpoints that note it."""
+"""Cleancut's class names in Spark configurations and in checkpoints."""
 
 PROVIDER_CLASS = "io.cleancut.CleancutStateStoreProvider"
 PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"

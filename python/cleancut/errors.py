@@ -60,8 +60,8 @@ class CleancutError(Exception):
 
     Attributes:
         error_id: the id of the error class, such as `CLEANCUT_FRAME_CORRUPTED`.
-        params: the facts of this error by name, all of them text.
-        kind: what to do about it; each of the classes below has one of its own.
+        params: the values of this error by name, all of them text.
+        kind: next step of the operator; each subclass has its own.
     """
 
     kind = ErrorKind.REPORT
@@ -117,7 +117,7 @@ class InternalError(CleancutError):
     kind = ErrorKind.REPORT
 
 
-# What a query with transformWithState fails with on any provider but Spark's RocksDB.
+# The failure of a query with transformWithState on any provider except Spark's RocksDB.
 _REFUSED_BY_SPARK = (
     "org.apache.spark.sql.execution.streaming.state.StateStoreBackendNotSupportedForTWSException"
 )
@@ -127,18 +127,18 @@ _BY_KIND: Mapping[str, type[CleancutError]] = {
     for error in (RetryableError, FencedError, RequestError, CorruptedError, InternalError)
 }
 
-# How a message of Cleancut begins where other processes and callbacks have put it into a text.
+# The start of a message of Cleancut in a text of another process or callback.
 _IN_TEXT = re.compile(r"(?:^|: |\) )(\[(CLEANCUT_[A-Z_]+)\] .*)", re.MULTILINE)
 
 
-# How a task on an executor fails that lacks what the driver has. Spark's words for a class that is
-# not there are another type's where the plan has functions of that class.
+# The failure of a task on an executor that lacks jars or packages. For a missing class, Spark
+# reports another type if the plan has functions of that class.
 _LACKS_JAR = re.compile(
     r"Lost task [^\n]*: (java\.lang\.(?:ClassNotFoundException: io\.cleancut\.\S+|"
     r"ClassCastException: cannot assign instance of java\.lang\.invoke\.SerializedLambda to field "
     r"org\.apache\.spark\.sql\.execution\.streaming\.\S+))"
 )
-# This package runs here, so that it is another process that has not found it.
+# This package is installed here, so another process lacks it.
 _LACKS_PACKAGE = re.compile(r"(ModuleNotFoundError: No module named 'cleancut\b[^\n]*)")
 _LACKS = {
     "CLEANCUT_JAR_NOT_ON_EXECUTORS": _LACKS_JAR,
@@ -149,57 +149,57 @@ _LACKS = {
 def error_of(error_id: str, **params: object) -> CleancutError:
     """The exception for an id, with its message; made here only, raised by the caller."""
     error_class = error_classes()[error_id]
-    # What is cut off of the words of others is in the cause.
+    # Truncated texts of other errors are complete in the cause.
     texts = error_class.fitted({name: str(value) for name, value in params.items()})
     return _BY_KIND[error_class.kind](error_id, texts, error_class.render(texts))
 
 
 def first_line(error: BaseException) -> str:
-    """What happened, without data loss, commands and address."""
+    """The first line of an error: the event, without data loss, commands and address."""
     return str(error).partition("\n")[0]
 
 
 def brief(error: BaseException) -> str:
-    """What happened, and the fix, on one line for a list of errors."""
+    """The event and the fix on one line, for a list of errors."""
     first, *others = str(error).split("\n")
     return " ".join([first, *(line for line in others if line.startswith("Fix: "))])
 
 
 def find_error(failed: "StreamingQuery | BaseException") -> CleancutError | None:
-    """Finds the error of Cleancut that a query or a call has failed with, wherever it arose.
+    """Finds the error of Cleancut that a query or a call has failed with, wherever it was raised.
 
-    That may be at the query's start, in its commit, in a task or a Python worker, or in its
-    function for `foreachBatch`, whether the function was given by this package or not.
+    It may have been raised at the query's start, in its commit, in a task or a Python worker, or in
+    its `foreachBatch` function, whether this package created the function or not.
 
     Args:
-        failed: a query, or what PySpark raised: when the query was started, by
-            `awaitTermination()`, or by any other call. The JVM must still run, because the causes
+        failed: a query, or the exception of PySpark: from the start of the query, from
+            `awaitTermination()`, or from any other call. The JVM must still run, because the causes
             are read from it.
 
     Returns:
-        The error with its id, kind and facts, what PySpark raised being its `__cause__`; None where
-        the query has not failed, or Cleancut has no part in the failure.
+        The error with its id, kind and values, and PySpark's exception as its `__cause__`; None if
+        the query has not failed, or the failure is not one of Cleancut.
     """
     if isinstance(failed, BaseException):
         return from_java(failed)
     raised: Any = failed.exception()
     if raised is None:
         return None
-    # PySpark gives the causes of this exception as text only, so that the object is handed to it.
+    # PySpark passes the causes of this exception as text only, so the object is added.
     raised._origin = failed._jsq.exception().get()
     return from_java(raised)
 
 
 def from_java(exc: BaseException) -> CleancutError | None:
-    """Finds the error of Cleancut that an exception from Spark was caused by; `of` takes queries.
+    """Finds the error of Cleancut that caused an exception of Spark; `find_error` takes queries.
 
     Args:
-        exc: what PySpark raised, or what `StreamingQuery.exception()` returned. The JVM must still
-            run, because the causes are read from it.
+        exc: the exception of PySpark, or the result of `StreamingQuery.exception()`. The JVM must
+            still run, because the causes are read from it.
 
     Returns:
-        The error with its id, kind and facts, `exc` being its `__cause__`; None where Cleancut
-        has no part in the failure.
+        The error with its id, kind and values, and `exc` as its `__cause__`; None if the failure
+        is not one of Cleancut.
     """
     for error in _found(exc):
         if error is not exc:
@@ -210,34 +210,34 @@ def from_java(exc: BaseException) -> CleancutError | None:
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Raises errors of Cleancut's JVM side as what they are here; any other goes through."""
+    """Raises errors of Cleancut's JVM side as errors of this module; others pass unchanged."""
     from py4j.protocol import Py4JJavaError
 
     try:
         yield
     except Py4JJavaError as failure:
-        found = from_java(failure)
-        if found is None:
+        error = from_java(failure)
+        if error is None:
             raise
-        raise found from failure
+        raise error from failure
 
 
 def from_connect(failure: BaseException) -> CleancutError | None:
-    """The error of Cleancut that a server of Spark Connect has answered with."""
-    return next(_told(str(failure)), None)
+    """The error of Cleancut in the response of a Spark Connect server."""
+    return next(_errors_in(str(failure)), None)
 
 
 def _found(exc: BaseException) -> Iterator[CleancutError]:
-    """The errors behind an exception: first the objects, and texts only where there are none."""
+    """The errors that caused an exception: objects first, and texts only if there are none."""
     yield from _carried(exc)
     texts = [str(throwable.getMessage()) for throwable in java_throwables(exc)]
-    # What PySpark has made of a Java exception, without keeping that.
+    # PySpark's exceptions that it created from a Java exception without keeping it.
     texts += [str(getattr(of_python, "_desc", "")) for of_python in _python_causes(exc)]
     for text in texts:
         for raised in raised_in_callbacks(text):
             yield from _carried(raised)
     for text in texts:
-        yield from _told(text)
+        yield from _errors_in(text)
     for text in texts:
         yield from _lacking(text)
     if any(_is_class_of_ours_missing(throwable) for throwable in java_throwables(exc)):
@@ -245,11 +245,11 @@ def _found(exc: BaseException) -> Iterator[CleancutError]:
 
 
 def _lacking(text: str) -> Iterator[CleancutError]:
-    """What an executor lacks, by what Spark says of the task that failed of it."""
+    """Errors of missing jars or packages on an executor, by the failure of a task."""
     for error_id, pattern in _LACKS.items():
-        found = pattern.search(text)
-        if found is not None:
-            yield error_of(error_id, detail=found[1])
+        match = pattern.search(text)
+        if match is not None:
+            yield error_of(error_id, detail=match[1])
 
 
 def _is_class_of_ours_missing(throwable: Any) -> bool:
@@ -259,23 +259,23 @@ def _is_class_of_ours_missing(throwable: Any) -> bool:
 
 
 def _carried(exc: BaseException) -> Iterator[CleancutError]:
-    """Those that are part of an exception, in Python or in Java, causes after what they caused."""
+    """The errors among an exception and its causes, in Python or in Java, outermost first."""
     for python_exception in _python_causes(exc):
         if isinstance(python_exception, CleancutError):
             yield _copy(python_exception) if python_exception is not exc else python_exception
     for throwable in java_throwables(exc):
-        error = _error_behind(throwable)
+        error = _error_of(throwable)
         if error is not None:
             yield error
 
 
 def _copy(error: CleancutError) -> CleancutError:
-    # The one that was raised keeps its own cause, and may be part of that of the copy.
+    # The raised one keeps its own cause, and may be part of that of the copy.
     return type(error)(error.error_id, error.params, str(error))
 
 
-def _told(text: str) -> Iterator[CleancutError]:
-    """The errors whose messages are in a text, for a process that could not pass its error."""
+def _errors_in(text: str) -> Iterator[CleancutError]:
+    """The errors whose messages are in a text, from a process that could not pass its error."""
     for match in _IN_TEXT.finditer(text):
         error_class = error_classes().get(match[2])
         if error_class is not None:
@@ -284,33 +284,33 @@ def _told(text: str) -> Iterator[CleancutError]:
             yield _BY_KIND[error_class.kind](match[2], params, message)
 
 
-def _error_behind(throwable: Any) -> CleancutError | None:
+def _error_of(throwable: Any) -> CleancutError | None:
     name = throwable.getClass().getName()
     if name == "io.cleancut.error.CleancutException":
         return _translated(throwable)
     if name == _REFUSED_BY_SPARK:
-        # Spark has looked at the name of the provider and at nothing else.
+        # Spark checks only the name of the provider.
         provider = dict(throwable.getMessageParameters()).get("stateStoreProvider")
         return error_of("CLEANCUT_EXTENSION_MISSING") if provider == PROVIDER_CLASS else None
     return None
 
 
 def _translated(throwable: Any) -> CleancutError:
-    # The kind comes with the object: a newer jar may know ids that this package does not.
+    # The object has the kind: a newer jar may have ids that this package does not know.
     kind = _BY_KIND.get(str(throwable.getKind()), InternalError)
     params = {str(name): str(value) for name, value in dict(throwable.getParams()).items()}
     return kind(str(throwable.getErrorId()), params, str(throwable.getMessage()))
 
 
 def java_throwables(exc: BaseException) -> Iterator[Any]:
-    """Every Java throwable behind a Python exception, causes after what they caused."""
+    """All Java throwables that caused a Python exception, outermost first."""
     seen: list[Any] = []
     for python_exception in _python_causes(exc):
-        # Py4JJavaError carries `java_exception`, PySpark's captured exceptions carry `_origin`.
+        # Py4JJavaError has `java_exception`, PySpark's captured exceptions have `_origin`.
         throwable = getattr(python_exception, "java_exception", None)
         if throwable is None:
             throwable = getattr(python_exception, "_origin", None)
-        # py4j compares with Java's equals, and a chain of causes may end in a circle.
+        # py4j compares with Java's equals; a chain of causes may be circular.
         while throwable is not None and not any(throwable == other for other in seen):
             seen.append(throwable)
             yield throwable
@@ -318,7 +318,7 @@ def java_throwables(exc: BaseException) -> Iterator[Any]:
 
 
 def _python_causes(exc: BaseException) -> Iterator[BaseException]:
-    """The exception and those behind it: PySpark keeps a cause of its own in `_cause`."""
+    """The exception and its causes: PySpark has its own cause in `_cause`."""
     seen: list[BaseException] = []
     waiting: list[BaseException | None] = [exc]
     while waiting:

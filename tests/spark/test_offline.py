@@ -384,7 +384,7 @@ def test_the_documented_operations_run(
         assert there in command
         arguments = [query.checkpoint if part == there else part for part in command[1:]]
         assert _cli.main(arguments) == _cli.OK
-        assert ("--apply to do it" in capsys.readouterr().out) == ("--apply" not in command)
+        assert ("--apply to execute it" in capsys.readouterr().out) == ("--apply" not in command)
     query.run()
     assert _cli.main(["convert", query.checkpoint, "--provider", "rocksdb"]) == _cli.REFUSED
 

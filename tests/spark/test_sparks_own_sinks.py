@@ -121,7 +121,7 @@ def _counted(failure: str, contract: OfSpark, home: Path) -> str:
     counted = re.search(r"(\d+) rows lost, (\d+) too many", failure)
     if counted is not None:
         return LOST if int(counted[1]) else DUPLICATED
-    assert "an epoch was taken a second time, with other input" in failure
+    assert "an epoch was written again, with other input" in failure
     # Written next to the first input, or skipped, without an error.
     return DUPLICATED if any(row[0] >= OTHER_INPUT for row in contract.read(home)) else LOST
 

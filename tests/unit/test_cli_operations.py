@@ -29,7 +29,7 @@ def checkpoint(tmp_path: Path) -> str:
         (["rescale", "{at}", "--partitions", "0"], "is not a number of partitions"),
         (["rescale", "{at}", "--partitions", "2147483648"], "is not a number of partitions"),
         (["clone", "{at}", "{at}-2", "--partitions", "-1"], "is not a number of partitions"),
-        (["clone", "{at}", "{at}-2", "--provider", "rocksdb", "--cuts", "true"], "cuts need"),
+        (["clone", "{at}", "{at}-2", "--provider", "rocksdb", "--cuts", "true"], "cuts require"),
         (["convert", "", "--provider", "cleancut"], "it is empty"),
     ],
 )

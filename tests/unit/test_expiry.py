@@ -559,7 +559,7 @@ def test_the_commands_plan_and_apply(
     status, out, _ = run(capsys, "expire", location, "--retain-last", "1")
     assert status == _cli.OK
     assert "cuts to go" in out
-    assert "Run the command again with --apply to do it." in out
+    assert "Run the command again with --apply to execute it." in out
     assert four_cuts.objects() == before
     for wrong in ([], ["--retain-last", "0"], ["--retain-for", "soon"]):
         status, out, err = run(capsys, "expire", location, *wrong)

@@ -87,7 +87,7 @@ def test_a_spark_home_without_jars_is_refused(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "nowhere"))
-    assert "holds no jar of Spark" in problems()
+    assert "has no jar of Spark" in problems()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_old_java_is_refused(installation: Installation, answer: str, version
     installation.java(answer)
     reported = problems()
     assert f"{installation.java_home}/bin/java is Java {version}" in reported
-    assert "let JAVA_HOME point to a JDK 17 or later" in reported
+    assert "set JAVA_HOME to a JDK 17 or later" in reported
 
 
 @pytest.mark.parametrize("answer", ['openjdk version "21.0.1"', 'openjdk version "25-ea" 2025'])

@@ -112,7 +112,7 @@ def test_the_footer_reports_the_end_of_the_run() -> None:
     view, outputs, watched = drawn(Facade(7))
     view.start()
     watched.fails = True
-    wait_for(outputs, "The driver cannot be asked any more: [CLEANCUT_COORDINATOR_MISSING]")
+    wait_for(outputs, "The driver is not reachable any more: [CLEANCUT_COORDINATOR_MISSING]")
     until = time.monotonic() + PATIENCE_S
     while view.is_live and time.monotonic() < until:
         time.sleep(0.01)

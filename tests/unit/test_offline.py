@@ -82,7 +82,7 @@ def test_a_plan_describes_its_operation_and_is_applied_once(session: Any) -> Non
     assert "17" in str(done)
     assert "yet" not in str(done)
     assert json.loads(json.dumps(done.to_dict()))["operators"][0]["rows"] == 17
-    with pytest.raises(RequestError, match="has been carried out") as raised:
+    with pytest.raises(RequestError, match="has been applied before") as raised:
         done.apply(session)
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
 

@@ -173,7 +173,7 @@ def test_the_defaults_are_found_where_spark_finds_them(
 def test_jars_in_submit_args_are_refused(arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
-    assert f"PYSPARK_SUBMIT_ARGS has jars, which take the place of spark.jars: add {JARS}" in text
+    assert f"PYSPARK_SUBMIT_ARGS has jars, which replace spark.jars: add {JARS}" in text
 
 
 def test_jars_missing_in_submit_args_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,7 +392,7 @@ def test_a_jar_of_another_release_on_the_class_path_is_refused(
     other.touch()
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
     assert f"{other} is on the class path" in text
-    assert f"put {COMMON} and {JAR} in its place" in text
+    assert f"replace it by {COMMON} and {JAR}" in text
     other.unlink()
     in_jvm(monkeypatch, jvm_of(Loader("/x/cleancut-spark-4.2_2.13-0.1.0.jar", takes=True)))
     assert "/x/cleancut-spark-4.2" in refused(builder(), "CLEANCUT_CONF_INVALID")
@@ -403,7 +403,7 @@ def test_a_jar_in_an_image_without_the_other_is_refused(installation: Installati
     image = installation.spark_home / "jars"
     (image / Path(JAR).name).touch()
     text = refused(builder(), "CLEANCUT_CONF_INVALID")
-    assert f"put {COMMON} beside it" in text
+    assert f"add {COMMON} to them" in text
     (image / Path(COMMON).name).touch()
     assert options(cleancut.configure(builder()))["spark.jars"] == JARS
 

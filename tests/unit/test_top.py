@@ -103,7 +103,7 @@ def test_new_epochs_appear_and_rows_fit_the_height(cuts: CutFiles) -> None:
     view.scan()
     for _ in range(12):
         commit(cuts)
-    view.try_to_look()
+    view.try_scan()
     shown = text_of(view, height=16)
     assert [row["epoch"] for row in table(shown)] == [str(at) for at in range(14, 8, -1)]
     assert len(shown.splitlines()) <= 16
@@ -119,17 +119,17 @@ def test_the_last_slow_epoch_is_shown_with_its_reason(
     view = TopView(open_root(cuts.location))
     view.scan()
     shown = " ".join(text_of(view).split())
-    assert f"slow was 1 straggler: {record(1)['slow']['detail']}" in shown
+    assert f"epoch 1 was slow straggler: {record(1)['slow']['detail']}" in shown
     gate = record(2)
     gate["slow"] = {"kind": "commit", "typicalMs": 100, "detail": "its commit took 900 ms"}
     history.write([gate])
     # History is written once per minute, and is not read in each scan.
     view.scan()
-    assert "slow was 1" in text_of(view)
+    assert "epoch 1 was slow" in text_of(view)
     now += 30
     view.scan()
     shown = text_of(view, height=18)
-    assert "slow was 2" in shown
+    assert "epoch 2 was slow" in shown
     assert "commit: its commit took 900 ms" in shown
     assert len(shown.splitlines()) <= 18
 
@@ -141,12 +141,12 @@ def test_a_failing_store_is_reported_below_the_last_values(cuts: CutFiles) -> No
     path = cuts.root / f"cuts/{epoch:020d}.cut"
     sound = path.read_bytes()
     path.write_bytes(sound[:-1])
-    view.try_to_look()
+    view.try_scan()
     shown = text_of(view)
     assert "CLEANCUT_CUT_CORRUPTED" in shown
     assert table(shown)[0]["epoch"] == "2"
     path.write_bytes(sound)
-    view.try_to_look()
+    view.try_scan()
     assert "CLEANCUT" not in text_of(view)
     assert table(text_of(view))[0]["epoch"] == "3"
 
@@ -157,7 +157,7 @@ def test_a_checkpoint_without_cuts_is_reported(
     cuts = CutFiles(files)
     status, out, _ = run(capsys, "top", str(cuts.location))
     assert status == _cli.OK
-    assert "none has a cut yet" in out
+    assert "there is no cut yet" in out
     status, out, err = run(capsys, "top", str(tmp_path / "none"))
     assert (status, out) == (_cli.REFUSED, "")
     assert err.startswith("[CLEANCUT_CHECKPOINT_NOT_FOUND]")

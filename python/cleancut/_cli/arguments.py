@@ -8,16 +8,16 @@ from cleancut._storage.access import S3_OPTIONS, S3Options
 
 
 def add_location(parser: argparse.ArgumentParser, **kind: Any) -> None:
-    """The location of a checkpoint; with `nargs`, of several."""
+    """Adds the location of a checkpoint; with `nargs`, of several."""
     location: Any = parser.add_argument(
         "location", metavar="LOCATION", help="a query's checkpointLocation", **kind
     )
-    # What shtab reads.
+    # Read by shtab.
     location.complete = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 
 
 def add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    """A command that reads a checkpoint."""
+    """Adds a command that reads a checkpoint."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
     add_location(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -26,12 +26,12 @@ def add_reader(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def add_access(parser: argparse.ArgumentParser) -> None:
-    """How the bucket of a location is reached."""
+    """Adds the options of the bucket of a location."""
     _add_options(parser.add_argument_group("where LOCATION is on s3://"), "")
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
-    """How the bucket of the target is reached."""
+    """Adds the options of the bucket of the target."""
     _add_options(parser.add_argument_group("where TARGET is on s3://"), "target_")
 
 
@@ -43,25 +43,25 @@ def _add_options(group: Any, prefix: str) -> None:
         group.add_argument(flag, help=text, **({"action": "store_true"} if is_switch else {}))
 
 
-def access(parsed: argparse.Namespace, of: str = "") -> S3Options:
-    """How a store is reached; of options whose names begin so. What is left out is not in it."""
-    given = {name: getattr(parsed, f"{of}{name}") for name in S3_OPTIONS}
+def access(parsed: argparse.Namespace, prefix: str = "") -> S3Options:
+    """The bucket options whose names have a prefix, without those that were not given."""
+    given = {name: getattr(parsed, f"{prefix}{name}") for name in S3_OPTIONS}
     return cast("S3Options", {name: value for name, value in given.items() if value})
 
 
 def seconds(text: str) -> float:
-    """A time that something waits for."""
-    found = float(text)
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: more than 0 seconds are wanted")
-    return found
+    """A waiting time in seconds."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: must be more than 0 seconds")
+    return value
 
 
 def checkpoint_of(parsed: argparse.Namespace) -> Checkpoint:
-    """The checkpoint of a command that `add_reader` has added."""
+    """The checkpoint of a command added by `add_reader`."""
     return Checkpoint(parsed.location, **access(parsed))
 
 
 def number_or_name(text: str) -> int | str:
-    """An epoch or the name of a savepoint; of a dataflow, the number of a cut or such a name."""
+    """An epoch or the name of a savepoint; for a dataflow, a cut number or such a name."""
     return int(text) if text.isdecimal() else text

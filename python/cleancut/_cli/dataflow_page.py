@@ -13,32 +13,32 @@ from cleancut.errors import CleancutError
 
 
 class Paged(Protocol):
-    """What is shown."""
+    """The dataflow on a page."""
 
     @property
     def location(self) -> str:
-        """Which dataflow it is."""
+        """The location of the dataflow."""
 
     def page(self) -> str:
-        """It as a document of HTML, as it is now."""
+        """Its current state as an HTML document."""
 
 
 def add_page_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--out", type=Path, metavar="FILE", help="write it there; default: print it")
+    where.add_argument("--out", type=Path, metavar="FILE", help="write to FILE; default: print")
     where.add_argument(
         "--port",
         type=int,
-        help="serve it until it is stopped, as it is whenever it is loaded; 0 is a free one",
+        help="serve the current page at this port until stopped; 0 is a free port",
     )
     parser.add_argument(
-        "--address", default="127.0.0.1", help="with --port: of the interface; default: 127.0.0.1"
+        "--address", default="127.0.0.1", help="with --port: interface; default: 127.0.0.1"
     )
 
 
 def show_page(flow: Paged, parsed: argparse.Namespace) -> int:
-    """Does what the options say."""
+    """Prints, writes or serves the page."""
     if parsed.port is not None:
         _serve(flow, parsed.address, parsed.port)
     elif parsed.out is not None:
@@ -50,7 +50,7 @@ def show_page(flow: Paged, parsed: argparse.Namespace) -> int:
 
 def _serve(flow: Paged, address: str, port: int) -> None:
     server = PageServer(flow, address, port)
-    # From a thread of its own: what ends a server waits for the loop that this thread is in.
+    # In its own thread, because shutdown() waits for the loop of serve_forever().
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     with server:
         host, bound = server.server_address[:2]
@@ -59,7 +59,7 @@ def _serve(flow: Paged, address: str, port: int) -> None:
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves a dataflow's page, made anew for each request, one after the other."""
+    """Serves a dataflow's current page, one request after the other."""
 
     daemon_threads = True
 
@@ -70,7 +70,7 @@ class PageServer(ThreadingHTTPServer):
         self._one_at_a_time = threading.Lock()
 
     def page(self) -> str:
-        """The page now."""
+        """The current page."""
         with self._one_at_a_time:
             return self._flow.page()
 
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: PageServer
 
     def do_GET(self) -> None:
-        """Answers with the page, or why there is none."""
+        """Responds with the page, or with the reason why it is not available."""
         if self.path != "/":
             self.send_error(HTTPStatus.NOT_FOUND)
             return
@@ -95,5 +95,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as it is called
-        """Nothing: what is asked for is the page."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's name
+        """Logs nothing."""

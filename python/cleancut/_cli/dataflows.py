@@ -57,10 +57,22 @@ class DataflowCommands:
                 "show the coordinator, members, edges, and the cut that could be made",
                 _status,
             ),
-            ("members", "list the members", lambda flow, of: _list(flow.members(), of)),
-            ("edges", "list the channels between them", lambda flow, of: _list(flow.edges(), of)),
-            ("cuts", "list the cuts of the dataflow", lambda flow, of: _list(flow.cuts(), of)),
-            ("history", "list the age of each member", lambda flow, of: _list(flow.history(), of)),
+            ("members", "list the members", lambda flow, parsed: _list(flow.members(), parsed)),
+            (
+                "edges",
+                "list the channels between them",
+                lambda flow, parsed: _list(flow.edges(), parsed),
+            ),
+            (
+                "cuts",
+                "list the cuts of the dataflow",
+                lambda flow, parsed: _list(flow.cuts(), parsed),
+            ),
+            (
+                "history",
+                "list the age of each member",
+                lambda flow, parsed: _list(flow.history(), parsed),
+            ),
         ):
             self._command(subcommands, name, text, run)
         text = "print all of that as an HTML page, or serve it"
@@ -134,7 +146,7 @@ class DataflowCommands:
         dropping.add_argument("name", metavar="NAME", help="name of the savepoint")
         for name, text, run in (
             ("show", "show a cut", _show),
-            ("in-flight", "show what each edge holds: sent and not consumed", _in_flight),
+            ("in-flight", "show the epochs on each edge, sent and not consumed", _in_flight),
             ("verify", "check that a cut is complete and consistent; exit with 1 if not", _verify),
             (
                 "test-restore",
@@ -182,12 +194,12 @@ class DataflowCommands:
 
     def _rollback(self, flow: Any, parsed: argparse.Namespace) -> int:
         def plan(session: Any) -> DataflowPlan:
-            found: DataflowPlan = flow.rollback(
+            plan_made: DataflowPlan = flow.rollback(
                 parsed.to,
                 session=session,
                 allow_missing_input=parsed.allow_missing_input,
             )
-            return found
+            return plan_made
 
         return self._done(plan, parsed, fence=parsed.fence)
 
@@ -195,7 +207,7 @@ class DataflowCommands:
         def plan(session: Any) -> DataflowPlan:
             members, channels = _places(parsed.member, flow), _places(parsed.channel, flow)
             at = parsed.at
-            found: DataflowPlan = flow.clone(
+            plan_made: DataflowPlan = flow.clone(
                 parsed.target,
                 members,
                 channels,
@@ -203,7 +215,7 @@ class DataflowCommands:
                 session=session,
                 allow_missing_input=parsed.allow_missing_input,
             )
-            return found
+            return plan_made
 
         return self._done(plan, parsed)
 
@@ -229,12 +241,12 @@ class DataflowCommands:
 
 def _places(given: Sequence[Sequence[str]], flow: Flow) -> dict[str, str]:
     """The new location of each member, or of each channel."""
-    found: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for name, place in given:
-        if found.setdefault(name, place) != place:
-            reason = f"{name} has two targets, {found[name]} and {place}"
+        if targets.setdefault(name, place) != place:
+            reason = f"{name} has two targets, {targets[name]} and {place}"
             raise refused(flow.location, _CLONE, reason)
-    return found
+    return targets
 
 
 def _add_at(parser: argparse.ArgumentParser, name: str) -> None:
@@ -242,8 +254,8 @@ def _add_at(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument(f"--{name}", metavar="CUT", type=number_or_name, help=text)
 
 
-def _list(found: InfoList[Any], parsed: argparse.Namespace) -> int:
-    print_list(found, parsed)
+def _list(infos: InfoList[Any], parsed: argparse.Namespace) -> int:
+    print_list(infos, parsed)
     return OK
 
 

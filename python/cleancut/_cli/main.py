@@ -52,7 +52,7 @@ from cleancut._version import __version__
 from cleancut.dataflow._dataflow import Dataflow
 from cleancut.errors import CleancutError, CorruptedError, InternalError, RetryableError, error_of
 
-# The statuses are known by these names, too.
+# Other modules import the statuses from here.
 __all__ = ["BUG", "DAMAGED", "INTERRUPTED", "OK", "REFUSED", "TRY_AGAIN", "main"]
 
 _STATUSES: Mapping[type[CleancutError], int] = {
@@ -326,7 +326,7 @@ def _add_conf(commands: Any) -> None:
         help="submit: several lines; line: one line for $(...); properties, json: only keys",
     )
     for option in OPTIONS:
-        # A switch alone turns on what it names.
+        # A switch without a value is true.
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if option.is_switch else {}
         text = f"{option.text} {option.rule.allowed[0].upper()}{option.rule.allowed[1:]}."
         conf.add_argument(option.flag, metavar="VALUE", help=text, **alone)
@@ -377,7 +377,9 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
 
 def _conf(parsed: argparse.Namespace) -> int:
     texts = {option: getattr(parsed, option.name) for option in OPTIONS}
-    parsed_texts = {of.name: of.parse(text) for of, text in texts.items() if text is not None}
+    parsed_texts = {
+        option.name: option.parse(text) for option, text in texts.items() if text is not None
+    }
     options = cast("Options", parsed_texts)
     problems = problems_of(options)
     if problems:
@@ -409,14 +411,14 @@ def _completion(parsed: argparse.Namespace) -> int:
 
 def _ls(parsed: argparse.Namespace) -> int:
     checkpoint = checkpoint_of(parsed)
-    found: InfoList[Any]
+    infos: InfoList[Any]
     if parsed.replicas:
-        found = checkpoint.replicas()
+        infos = checkpoint.replicas()
     elif parsed.stores:
-        found = checkpoint.stores()
+        infos = checkpoint.stores()
     else:
-        found = checkpoint.cuts() or checkpoint.stores()
-    print_list(found, parsed)
+        infos = checkpoint.cuts() or checkpoint.stores()
+    print_list(infos, parsed)
     return OK
 
 
@@ -474,17 +476,17 @@ def _diff(parsed: argparse.Namespace) -> int:
     if parsed.operator is None:
         print_list(checkpoint.diff(parsed.before, parsed.after), parsed)
         return OK
-    found = checkpoint.changes(
+    differing = checkpoint.changes(
         parsed.operator, parsed.before, parsed.after, store=parsed.store, family=parsed.family
     )
-    # One row more than is shown, to know whether there are others.
+    # Reads one row more than it shows, to report whether there are more.
     batches, wanted = [], parsed.limit + 1
-    for batch in found:
+    for batch in differing:
         batches.append(batch.slice(0, wanted))
         wanted -= batches[-1].num_rows
         if wanted == 0:
             break
-    table = pa.Table.from_batches(batches, found.schema)
+    table = pa.Table.from_batches(batches, differing.schema)
     print_rows(table, parsed, "keys", " that differ")
     return OK
 
@@ -585,11 +587,11 @@ def _check_compatibility(parsed: argparse.Namespace) -> int:
     session = _session(parsed)
     try:
         query = named_query(parsed.query, session, parsed.location)
-        found = check_compatibility(parsed.location, query, parsed.output_mode)
+        compatibility = check_compatibility(parsed.location, query, parsed.output_mode)
     finally:
         session.stop()
-    print_result(found, parsed)
-    return OK if found else REFUSED
+    print_result(compatibility, parsed)
+    return OK if compatibility else REFUSED
 
 
 def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
@@ -631,7 +633,7 @@ def _plan(parsed: argparse.Namespace, session: Any) -> Plan:
 
 def _state_of(parsed: argparse.Namespace, word: str) -> Any:
     given = (getattr(parsed, f"{word}_{kind}") for kind in ("epoch", "savepoint", "time"))
-    return next((of for of in given if of is not None), None)
+    return next((state for state in given if state is not None), None)
 
 
 def _session(parsed: argparse.Namespace) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from cleancut._cli.statuses import OK
 from cleancut.errors import RetryableError
 
-# What the system says of a place that is not there, which no later pass finds.
+# The system's messages for a missing location, which no later pass resolves.
 _PERMANENT = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 

@@ -1,9 +1,9 @@
-"""How the command ends."""
+"""Exit statuses of the command."""
 
 OK = 0
 DAMAGED = 1
 REFUSED = 2
-# Those of sysexits.h that fit, and what shells say of an interrupt.
+# The matching ones of sysexits.h, and the shells' status of an interrupt.
 BUG = 70
 TRY_AGAIN = 75
 INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""The command `cleancut top`: a checkpoint's epochs in a terminal, as they come."""
+"""The command `cleancut top`: a live table of a checkpoint's epochs in a terminal."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _EVERY_S = 5.0
 _ROWS = 30
 _COURSE = 40
-# Drivers note epochs once a minute at most.
+# Drivers record epochs at most once a minute.
 _NOTES_EVERY_S = 30.0
 _LEVELS = " ▁▂▃▄▅▆▇█"
 
@@ -39,9 +39,9 @@ class _Column:
     """One column of the table.
 
     Attributes:
-        name: by which it is sorted.
-        value: None where the cut does not tell it.
-        shown: as text.
+        name: name of the column, by which it is sorted.
+        value: returns the value; None if the cut does not have it.
+        shown: formats the value.
     """
 
     name: str
@@ -50,46 +50,46 @@ class _Column:
 
 
 _COLUMNS = (
-    _Column("epoch", lambda of: of.epoch, "{:.0f}".format),
-    _Column("written", lambda of: of.written.timestamp(), lambda s: f"{_utc(s):%H:%M:%S}"),
-    _Column("ms", lambda of: of.duration_ms),
-    _Column("gate", lambda of: of.commit_ms),
-    _Column("cut", lambda of: of.cut_ms),
-    _Column("align", lambda of: of.alignment_ms),
-    _Column("rows", lambda of: of.in_flight_rows),
-    _Column("requests", lambda of: request_count(of.requests)),
-    _Column("retries", lambda of: of.retries),
-    _Column("failures", lambda of: of.failures),
-    _Column("bytes", lambda of: of.segment_bytes),
+    _Column("epoch", lambda info: info.epoch, "{:.0f}".format),
+    _Column("written", lambda info: info.written.timestamp(), lambda s: f"{_utc(s):%H:%M:%S}"),
+    _Column("ms", lambda info: info.duration_ms),
+    _Column("gate", lambda info: info.commit_ms),
+    _Column("cut", lambda info: info.cut_ms),
+    _Column("align", lambda info: info.alignment_ms),
+    _Column("rows", lambda info: info.in_flight_rows),
+    _Column("requests", lambda info: request_count(info.requests)),
+    _Column("retries", lambda info: info.retries),
+    _Column("failures", lambda info: info.failures),
+    _Column("bytes", lambda info: info.segment_bytes),
 )
-_NAMES = tuple(of.name for of in _COLUMNS)
+_NAMES = tuple(column.name for column in _COLUMNS)
 
 
 def add_top(commands: Any) -> None:
     """Adds the command."""
     parser = commands.add_parser(
         "top",
-        help="show the last epochs in the terminal, as they come",
-        description="Shows the last epochs of a checkpoint, and goes on as they come. It needs no "
-        "driver. Keys: s sorts by the next column, r the other way round, q ends it.",
+        help="show the last epochs in the terminal, and update them",
+        description="Shows the last epochs of a checkpoint, and updates them. It needs no driver. "
+        "Keys: s sorts by the next column, r reverses the order, q quits.",
     )
     add_location(parser)
     add_access(parser)
     parser.add_argument(
-        "--every", type=seconds, default=_EVERY_S, help="seconds between two looks; default: 5"
+        "--every", type=seconds, default=_EVERY_S, help="seconds between two scans; default: 5"
     )
     parser.add_argument("--sort", choices=_NAMES, default="epoch", help="default: epoch")
-    parser.add_argument("--ascending", action="store_true", help="the least first")
+    parser.add_argument("--ascending", action="store_true", help="sort in ascending order")
     parser.add_argument("--rows", type=_count, default=_ROWS, help="epochs to show; default: 30")
-    parser.add_argument("--once", action="store_true", help="print it once; so too in a pipe")
+    parser.add_argument("--once", action="store_true", help="print once; the default in a pipe")
     parser.set_defaults(run=_top)
 
 
 def _count(text: str) -> int:
-    found = int(text)
-    if found < 1:
-        raise argparse.ArgumentTypeError(f"{text}: one row at least is wanted")
-    return found
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text}: must be at least 1 row")
+    return count
 
 
 def _top(parsed: argparse.Namespace) -> int:
@@ -106,7 +106,7 @@ def _top(parsed: argparse.Namespace) -> int:
         return OK
     with _keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            view.try_to_look()
+            view.try_scan()
             until = time.monotonic() + parsed.every
             live.update(view.shown(console.height), refresh=True)
             while (left := until - time.monotonic()) > 0:
@@ -119,11 +119,11 @@ def _top(parsed: argparse.Namespace) -> int:
 
 
 class TopView:
-    """What the terminal shows of a checkpoint.
+    """The content of the terminal.
 
     Attributes:
-        sort: the name of the column that the rows are sorted by.
-        is_ascending: whether the least comes first.
+        sort: the name of the column by which rows are sorted.
+        is_ascending: whether the order is ascending.
     """
 
     def __init__(self, root: Root, *, rows: int = _ROWS) -> None:
@@ -139,15 +139,15 @@ class TopView:
         self.is_ascending = False
 
     def scan(self) -> None:
-        """Reads what has come. Raises as `EpochsSeen.look` does."""
+        """Reads new epochs. Raises as `WatchedEpochs.scan` does."""
         for _ in self._seen.scan():
             pass
         self._tested = last_restore_test(self._root.proofs())
-        self._look_for_slow()
+        self._find_slow()
         self._trouble = ""
 
-    def _look_for_slow(self) -> None:
-        """Looks for the last slow epoch, from the first that is shown on."""
+    def _find_slow(self) -> None:
+        """Finds the last slow epoch among the shown ones."""
         if self._noted is None and self._seen.epochs:
             first = self._seen.epochs[0]
             self._noted = RecordedEpochs(self._root.objects, (first.generation, first.epoch - 1))
@@ -155,25 +155,25 @@ class TopView:
             return
         self._noted_s = time.monotonic()
         if self._noted is not None:
-            slow = [of for of in self._noted.scan() if of.slow is not None]
+            slow = [info for info in self._noted.scan() if info.slow is not None]
             self._slow = slow[-1] if slow else self._slow
 
-    def try_to_look(self) -> None:
-        """The same; an error is shown below the table, and the next look tries again."""
+    def try_scan(self) -> None:
+        """Scans; an error is shown below the table, and the next scan tries again."""
         try:
             self.scan()
         except (CleancutError, OSError) as error:
             self._trouble = first_line(error)
 
     def press(self, key: str) -> None:
-        """Takes a key: s sorts by the next column, r the other way round."""
+        """Handles a key: s sorts by the next column, r reverses the order."""
         if key == "s":
             self.sort = _NAMES[(_NAMES.index(self.sort) + 1) % len(_NAMES)]
         elif key == "r":
             self.is_ascending = not self.is_ascending
 
     def shown(self, height: int | None = None) -> "RenderableType":
-        """All of it; with a height, as many rows as fit."""
+        """The whole content; with a height, only as many rows as fit."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
@@ -187,50 +187,50 @@ class TopView:
             table.add_column(f"{column.name}{mark}", justify="right", no_wrap=True)
         for epoch in self._sorted()[: self._fitting(height)]:
             values = [(column, column.value(epoch)) for column in _COLUMNS]
-            row = ["" if value is None else of.shown(value) for of, value in values]
+            row = ["" if value is None else column.shown(value) for column, value in values]
             table.add_row(*row, style="yellow" if epoch.in_flight_rows else "")
         trouble = [Text(self._trouble, style="red")] if self._trouble else []
         return Group(facts, Text(""), table, *trouble)
 
     def _fitting(self, height: int | None) -> int:
-        # Beside the rows: the facts, an empty line, the head, and an error. A reason takes some.
-        beside = 10 if self._slow is None else 14
-        return self._rows if height is None else max(min(self._rows, height - beside), 1)
+        # Other lines: facts, an empty line, the header, and an error. A reason needs more.
+        other_lines = 10 if self._slow is None else 14
+        return self._rows if height is None else max(min(self._rows, height - other_lines), 1)
 
     def _sorted(self) -> list[EpochInfo]:
-        """The last epochs; what does not tell the column comes last, either way round."""
-        (column,) = (of for of in _COLUMNS if of.name == self.sort)
+        """The last epochs in order; epochs without a value come last in both orders."""
+        (column,) = (each for each in _COLUMNS if each.name == self.sort)
         last = list(self._seen.epochs)[-self._rows :]
-        known = [of for of in last if column.value(of) is not None]
-        known.sort(key=lambda of: column.value(of) or 0.0, reverse=not self.is_ascending)
-        return [*known, *(of for of in last if column.value(of) is None)]
+        known = [info for info in last if column.value(info) is not None]
+        known.sort(key=lambda info: column.value(info) or 0.0, reverse=not self.is_ascending)
+        return [*known, *(info for info in last if column.value(info) is None)]
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "checkpoint", self._root.location
         epochs = self._seen.epochs
         if not epochs:
-            yield "epochs", "none has a cut yet"
+            yield "epochs", "there is no cut yet"
             return
         last = epochs[-1]
         age_s = max(time.time() - last.written.timestamp(), 0)
         yield "last epoch", f"{last.epoch}, {_age(age_s)} ago, generation {last.generation}"
         yield "restore test", "none" if self._tested is None else str(self._tested)
         if self._slow is not None:
-            yield f"slow was {self._slow.epoch}", str(self._slow.slow)
-        found = daily_costs(epochs, 0, PRICES)
-        if found:
-            costs = ", ".join(f"${of.requests_usd:.2f} ({of.store})" for of in found)
+            yield f"epoch {self._slow.epoch} was slow", str(self._slow.slow)
+        estimates = daily_costs(epochs, 0, PRICES)
+        if estimates:
+            costs = ", ".join(f"${cost.requests_usd:.2f} ({cost.store})" for cost in estimates)
             yield "requests a day", costs
-        yield "time", _course([of.duration_ms for of in epochs], "ms")
-        yield "rows in flight", _course([of.in_flight_rows for of in epochs], "rows")
+        yield "time", _course([info.duration_ms for info in epochs], "ms")
+        yield "in-flight rows", _course([info.in_flight_rows for info in epochs], "rows")
 
 
 def _course(values: Sequence[int | None], unit: str) -> str:
-    """The last of some values as bars, with the greatest and the last as numbers."""
+    """The last values as bars, with the maximum and the last value as numbers."""
     last = values[-_COURSE:]
     known = [value for value in last if value is not None]
     if not known:
-        return "not told"
+        return "unknown"
     top = max(known)
     steps = len(_LEVELS) - 1
     bars = "".join(
@@ -251,7 +251,7 @@ def _utc(seconds: float) -> datetime:
 
 
 def _console_of_pipe(console: "Console") -> "Console":
-    """As wide as other tables of the command in a pipe."""
+    """A console with the width of other tables of the command in a pipe."""
     from rich.console import Console
 
     from cleancut._display.tables import width
@@ -266,7 +266,7 @@ def _no_key(seconds: float) -> str:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """What gives the key that is pressed within some seconds, or nothing."""
+    """Returns the key that is pressed within a number of seconds, or an empty text."""
     if not sys.stdin.isatty():
         yield _no_key
         return

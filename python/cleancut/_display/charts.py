@@ -1,9 +1,9 @@
-"""Small drawings for notebooks: SVG without scripts, each with its figures in words.
+"""Small charts for notebooks: SVG without scripts, each with its values as text.
 
-Lines and text take `currentColor`, which every theme of a notebook sets. A fill that depended on
-`prefers-color-scheme` would follow the browser, whose preference the theme need not share; so the
-two fills are of a lightness that stands out from white and from black alike, and what they tell
-apart also has another form.
+Lines and text use `currentColor`, which every theme of a notebook sets. A fill that depends on
+`prefers-color-scheme` would follow the browser, whose preference may differ from the theme. So the
+two fills have a lightness with contrast to white and to black, and what they distinguish also
+differs in form.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,11 +16,11 @@ from typing import TypeVar
 
 Of = TypeVar("Of")
 
-# Both have a contrast of 3:1 or more with the white and the black of usual themes.
+# Both have a contrast of at least 3:1 with white and black backgrounds.
 PLAIN = "#3b82f6"
 OTHER = "#d97706"
 
-# Beyond this, neighbours are drawn as one: an output stays small, and more are not told apart.
+# Above these numbers, adjacent values are combined, which keeps the output small.
 _MOST_MARKS = 240
 _MOST_POINTS = 120
 _MOST_COLUMNS = 48
@@ -30,20 +30,20 @@ _LINE_WIDTH, _LINE_HEIGHT = 72, 18
 _COLUMNS_WIDTH, _COLUMNS_HEIGHT = 96, 24
 _NARROWEST, _WIDEST = 5, 16
 _TIMELINE_HEIGHT, _BASELINE, _TALLEST = 92, 62, 42
-# In percent of the width: how far a label stays from the one before it.
+# Minimum distance between two labels, in percent of the width.
 _LABEL_GAP = 26
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something of a size that happened at a time.
+    """An event with a size, at a time.
 
     Attributes:
-        at: when.
-        size: the height is in proportion to it.
-        group: marks of one group follow each other; each group is labelled where it begins.
-        is_other: whether it is of the kind that is to stand out.
-        text: what it is, in words.
+        at: time of the event.
+        size: size, shown as the height.
+        group: group of consecutive marks; each group has a label at its start.
+        is_other: whether the mark is highlighted.
+        text: description.
     """
 
     at: datetime
@@ -54,15 +54,14 @@ class Mark:
 
 
 def numeral(number: float) -> str:
-    """A number in six digits, or in all that it has before the point: never as a power of ten."""
+    """A number with six significant digits or all integer digits, never in exponent form."""
     return f"{number:.0f}" if abs(number) >= 100_000 else f"{number:g}"
 
 
 def bars(values: Sequence[object]) -> list[str]:
-    """A bar for each number, as long as its share of the largest; nothing for what is none.
+    """A bar for each number, proportional to the largest; empty for other values.
 
-    One number alone has none to be compared with. Bars say nothing to a screen reader: each stands
-    beside its number.
+    A single number has no bar. Screen readers ignore bars: each is next to its number.
     """
     numbers = [_number(value) for value in values]
     known = [number for number in numbers if number is not None]
@@ -80,7 +79,7 @@ def bars(values: Sequence[object]) -> list[str]:
 
 
 def sparkline(name: str, values: Sequence[object]) -> str:
-    """How a number has gone, from left to right, with a dot at the last; a gap where it is None."""
+    """The trend of a number, with a dot at the last value and gaps for None."""
     numbers = [_number(value) for value in values]
     known = [number for number in numbers if number is not None]
     if len(known) < 2:
@@ -107,19 +106,19 @@ def sparkline(name: str, values: Sequence[object]) -> str:
 
 
 def spread(sizes: Sequence[tuple[str, float]]) -> str:
-    """A column for each of some named sizes, the largest standing out, and a line at the median."""
+    """A bar for each of some named sizes, the largest highlighted, and a line at the median."""
     if not sizes:
         return ""
     middle = median(size for _, size in sizes)
-    name, largest = max(sizes, key=lambda of: of[1])
-    drawn = [max(part, key=lambda of: of[1]) for part in _parts(sizes, _MOST_COLUMNS)]
+    name, largest = max(sizes, key=lambda item: item[1])
+    drawn = [max(part, key=lambda item: item[1]) for part in _parts(sizes, _MOST_COLUMNS)]
     height = _COLUMNS_HEIGHT - 1
     wide = min(max(_COLUMNS_WIDTH // len(drawn), _NARROWEST), _WIDEST)
     columns = [
         f'<rect x="{at * wide}" y="{height - tall:.1f}" width="{wide - 1}" '
-        f'height="{tall:.1f}" fill="{OTHER if own == name else PLAIN}">'
-        f"<title>{escape(own)}: {numeral(size)}</title></rect>"
-        for at, (own, size) in enumerate(drawn)
+        f'height="{tall:.1f}" fill="{OTHER if label_of_size == name else PLAIN}">'
+        f"<title>{escape(label_of_size)}: {numeral(size)}</title></rect>"
+        for at, (label_of_size, size) in enumerate(drawn)
         for tall in [max(_share(size, 0, largest) * (height - 1), 1)]
     ]
     width = len(drawn) * wide
@@ -136,11 +135,11 @@ def spread(sizes: Sequence[tuple[str, float]]) -> str:
 
 
 def timeline(marks: Sequence[Mark], label: str) -> str:
-    """Marks by their time, as wide as there is room; what stands out has a dot above it.
+    """Marks by time, over the full width; highlighted marks have a dot.
 
     Args:
-        marks: by their time.
-        label: what all of it shows, in words.
+        marks: the marks, in order.
+        label: description of the chart.
     """
     if not marks:
         return ""
@@ -179,19 +178,19 @@ def _mark(mark: Mark, place: float, share: float) -> str:
 
 
 def _groups(begun: Iterable[tuple[float, str]]) -> list[str]:
-    """A line where each group begins, and its name where there is room."""
-    found, free_from = list[str](), 0.0
+    """A line where each group begins, with its name if there is room."""
+    lines, free_from = list[str](), 0.0
     for place, name in begun:
-        found.append(
+        lines.append(
             f'<line x1="{place:.2f}%" x2="{place:.2f}%" y1="0" y2="{_BASELINE + 4}" '
             f'stroke="currentColor" stroke-opacity="0.5" stroke-dasharray="2 3"/>'
         )
         if place >= free_from:
             is_late = place > 100 - _LABEL_GAP
-            anchor, beside = ("end", -4) if is_late else ("start", 4)
-            found.append(_text(f"{place:.2f}%", anchor, 10, name, beside))
+            anchor, offset = ("end", -4) if is_late else ("start", 4)
+            lines.append(_text(f"{place:.2f}%", anchor, 10, name, offset))
             free_from = place + _LABEL_GAP
-    return found
+    return lines
 
 
 def _drawn_as_one(part: Sequence[Mark]) -> Mark:
@@ -202,13 +201,13 @@ def _drawn_as_one(part: Sequence[Mark]) -> Mark:
 
 
 def _place(at: datetime, first: datetime, last: datetime) -> float:
-    """In percent of the width, with room for half a mark at both ends."""
+    """The position in percent of the width, with a margin at both ends."""
     span = (last - first).total_seconds()
     return 50.0 if span <= 0 else 1 + 98 * (at - first).total_seconds() / span
 
 
 def _parts(values: Sequence[Of], at_most: int) -> list[Sequence[Of]]:
-    """Neighbours, so that there are no more groups than that."""
+    """Groups of adjacent values, up to a number of groups."""
     size = -(-len(values) // at_most)
     return [values[at : at + size] for at in range(0, len(values), max(size, 1))]
 
@@ -222,11 +221,11 @@ def _share(number: float, low: float, high: float) -> float:
 
 
 def _path(points: Sequence[tuple[float, float] | None]) -> str:
-    found = list[str]()
+    steps = list[str]()
     for before, point in pairwise([None, *points]):
         if point is not None:
-            found.append(f"{'M' if before is None else 'L'}{point[0]:.1f} {point[1]:.1f}")
-    return "".join(found)
+            steps.append(f"{'M' if before is None else 'L'}{point[0]:.1f} {point[1]:.1f}")
+    return "".join(steps)
 
 
 def _opened(label: str, width: int | str, height: int) -> str:
@@ -237,9 +236,9 @@ def _opened(label: str, width: int | str, height: int) -> str:
     )
 
 
-def _text(x: str, anchor: str, y: int, text: str, beside: int = 0) -> str:
+def _text(x: str, anchor: str, y: int, text: str, offset: int = 0) -> str:
     return (
-        f'<text x="{x}" dx="{beside}" y="{y}" text-anchor="{anchor}" fill="currentColor" '
+        f'<text x="{x}" dx="{offset}" y="{y}" text-anchor="{anchor}" fill="currentColor" '
         f'font-size="11">{escape(text)}</text>'
     )
 

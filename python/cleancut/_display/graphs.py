@@ -1,9 +1,9 @@
 """A directed graph as a drawing: boxes in columns, arrows from left to right, loops below.
 
-Columns are made as Sugiyama, Tagawa and Toda make layers (*Methods for Visual Understanding of
-Hierarchical System Structures*, 1981): an arrow that closes a loop is set aside, each box stands
-one column after the last that sends to it, an arrow over several columns gets a place in each, and
-the boxes of a column are ordered by where those stand that send to them.
+Columns are layers as defined by Sugiyama, Tagawa and Toda (*Methods for Visual Understanding of
+Hierarchical System Structures*, 1981). Arrows that close a loop are drawn separately. Each box is
+one column after the last of its senders, an arrow over several columns has a point in each, and the
+boxes of a column are ordered by the positions of their senders.
 """
 
 from collections import defaultdict
@@ -18,10 +18,10 @@ from cleancut._display.charts import OTHER, PLAIN
 _WIDTH, _HEIGHT = 176, 58
 _BETWEEN, _BELOW = 132, 26
 _MARGIN = 8
-# A loop takes so much room below all boxes.
+# Height of a loop below all boxes.
 _LOOP = 26
 _FONT = 12
-# What a letter takes at most, so that a text stays in its box.
+# Maximum width of a letter, so that texts fit into boxes.
 _LETTER = 7.6
 _SWEEPS = 4
 
@@ -31,10 +31,10 @@ class Node:
     """A box.
 
     Attributes:
-        name: what arrows call it, and its first line.
+        name: name of the box, which is its first line.
         text: its second line.
-        is_other: whether it is to stand out.
-        title: all there is to say of it, in words.
+        is_other: whether the box is highlighted.
+        title: full description.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Arrow:
-    """From one box to another, or to itself.
+    """An arrow from one box to another, or to itself.
 
     Attributes:
-        tail: the name of the box that it leaves.
-        head: the name of the box that it ends at.
-        text: what stands beside it.
+        tail: name of the box at its start.
+        head: name of the box at its end.
+        text: label of the arrow.
     """
 
     tail: str
@@ -59,12 +59,12 @@ class Arrow:
 
 
 def graph(nodes: Sequence[Node], arrows: Sequence[Arrow], label: str) -> str:
-    """Draws boxes and arrows; nothing without a box.
+    """Draws boxes and arrows; empty without boxes.
 
     Args:
-        nodes: by names that are unique.
-        arrows: between these.
-        label: what all of it shows, in words.
+        nodes: the boxes, with unique names.
+        arrows: the arrows between them.
+        label: description of the graph.
     """
     if not nodes:
         return ""
@@ -82,36 +82,36 @@ _HEAD = (
     'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>'
 )
 
-# A box by its name, or the place that an arrow has in a column between its ends.
+# A box by its name, or the point of an arrow in a column between its ends.
 _Place = str | tuple[int, int]
 
 
 class _Layout:
-    """Where everything stands."""
+    """The positions of boxes and arrows."""
 
     def __init__(self, nodes: Sequence[Node], arrows: Sequence[Arrow]) -> None:
-        names = [of.name for of in nodes]
+        names = [node.name for node in nodes]
         closing = _closing_loops(names, arrows)
-        self._loops = [of for at, of in enumerate(arrows) if at in closing]
-        onward = [of for at, of in enumerate(arrows) if at not in closing]
+        self._loops = [arrow for at, arrow in enumerate(arrows) if at in closing]
+        onward = [arrow for at, arrow in enumerate(arrows) if at not in closing]
         columns = _columns(names, onward)
-        # What each arrow goes through.
+        # The points of each arrow.
         self._ways: list[tuple[Arrow, list[_Place]]] = [
             (
-                of,
+                arrow,
                 [
-                    of.tail,
-                    *((at, c) for c in range(columns[of.tail] + 1, columns[of.head])),
-                    of.head,
+                    arrow.tail,
+                    *((at, c) for c in range(columns[arrow.tail] + 1, columns[arrow.head])),
+                    arrow.head,
                 ],
             )
-            for at, of in enumerate(onward)
+            for at, arrow in enumerate(onward)
         ]
         by_column: list[list[_Place]] = [[] for _ in range(max(columns.values()) + 1)]
         for name in names:
             by_column[columns[name]].append(name)
-        for of, way in self._ways:
-            for column, place in enumerate(way[1:-1], columns[of.tail] + 1):
+        for arrow, way in self._ways:
+            for column, place in enumerate(way[1:-1], columns[arrow.tail] + 1):
                 by_column[column].append(place)
         self._order(by_column)
         tallest = max(map(len, by_column))
@@ -126,7 +126,7 @@ class _Layout:
         self.height = self._lowest + _MARGIN + _LOOP * len(self._loops)
 
     def _order(self, by_column: list[list[_Place]]) -> None:
-        """Each column by the mean of where those stand that its places come from, or go to."""
+        """Orders each column by the mean position of adjacent boxes."""
         near: Mapping[_Place, list[_Place]] = defaultdict(list)
         for _, way in self._ways:
             for before, after in pairwise(way):
@@ -134,30 +134,36 @@ class _Layout:
                 near[before].append(after)
         for sweep in range(_SWEEPS):
             for places in by_column if sweep % 2 == 0 else reversed(by_column):
-                at = {place: row / len(of) for of in by_column for row, place in enumerate(of)}
-                places.sort(key=lambda of: fmean([at[one] for one in near[of]] or [at[of]]))
+                at = {
+                    place: row / len(column)
+                    for column in by_column
+                    for row, place in enumerate(column)
+                }
+                places.sort(
+                    key=lambda place: fmean([at[one] for one in near[place]] or [at[place]])
+                )
 
     def arrows(self) -> list[str]:
-        """All arrows, with what stands beside them."""
+        """All arrows with their labels."""
         onward = [self._onward(arrow, way) for arrow, way in self._ways]
         return [*onward, *(self._loop(arrow, at) for at, arrow in enumerate(self._loops))]
 
     def _onward(self, arrow: Arrow, way: Sequence[_Place]) -> str:
-        points = [self._middle[of] for of in way]
+        points = [self._middle[place] for place in way]
         points[0] = points[0][0] + _WIDTH / 2, points[0][1]
         points[-1] = points[-1][0] - _WIDTH / 2, points[-1][1]
         path = f"M{points[0][0]:.0f} {points[0][1]:.0f}"
         for (x, y), (to_x, to_y) in pairwise(points):
             middle = (x + to_x) / 2
             path += f"C{middle:.0f} {y:.0f} {middle:.0f} {to_y:.0f} {to_x:.0f} {to_y:.0f}"
-        return _arrow(path, self._beside(arrow, points))
+        return _arrow(path, self._label(arrow, points))
 
-    def _beside(self, arrow: Arrow, points: Sequence[tuple[float, float]]) -> str:
-        """Its text where no other arrow is: in between, or near the end that is its alone."""
+    def _label(self, arrow: Arrow, points: Sequence[tuple[float, float]]) -> str:
+        """The label of an arrow where it does not overlap: in the middle, or near a free end."""
         if len(points) > 2:
             x, y = points[len(points) // 2]
             return _text(x, y - 10, arrow.text)
-        if sum(of.head == arrow.head for of, _ in self._ways) == 1:
+        if sum(other.head == arrow.head for other, _ in self._ways) == 1:
             x, y = points[-1]
             return _text(x - 14, y - 6, arrow.text, anchor="end")
         x, y = points[0]
@@ -166,7 +172,7 @@ class _Layout:
     def _loop(self, arrow: Arrow, at: int) -> str:
         (x, y), (to_x, to_y) = self._middle[arrow.tail], self._middle[arrow.head]
         level = self._lowest + _LOOP * (at + 1) - 6
-        # So that several at one box stay apart.
+        # Offset, so that several loops at one box do not overlap.
         aside = 12 + 10 * (at % 6)
         x, to_x, low, round_ = x + aside, to_x - aside, _HEIGHT / 2, 8
         path = (
@@ -179,7 +185,7 @@ class _Layout:
         return _arrow(path, _text((x + to_x) / 2, level - 4, arrow.text))
 
     def box(self, node: Node) -> str:
-        """A box with its two lines."""
+        """A box with its two lines of text."""
         x, y = self._middle[node.name]
         left, top = x - _WIDTH / 2, y - _HEIGHT / 2
         colour = OTHER if node.is_other else PLAIN
@@ -213,34 +219,34 @@ def _short(text: str) -> str:
 
 
 def _closing_loops(names: Sequence[str], arrows: Sequence[Arrow]) -> set[int]:
-    """The places of arrows without which there is no loop, as few as a walk in depth finds."""
+    """The indexes of the arrows that close loops, as found by a depth-first search."""
     leaving: Mapping[str, list[tuple[int, str]]] = defaultdict(list)
-    for at, of in enumerate(arrows):
-        leaving[of.tail].append((at, of.head))
-    fed = {of.head for of in arrows if of.tail != of.head}
-    found, done, open_now = set[int](), set[str](), set[str]()
+    for at, arrow in enumerate(arrows):
+        leaving[arrow.tail].append((at, arrow.head))
+    fed = {arrow.head for arrow in arrows if arrow.tail != arrow.head}
+    closing, done, open_now = set[int](), set[str](), set[str]()
 
     def walk(name: str) -> None:
         open_now.add(name)
         for at, head in leaving[name]:
             if head in open_now:
-                found.add(at)
+                closing.add(at)
             elif head not in done:
                 walk(head)
         open_now.remove(name)
         done.add(name)
 
-    # First what nothing sends to: a loop is then closed by what goes back.
-    for name in sorted(names, key=lambda of: of in fed):
+    # Boxes without senders first: loops are then closed by the arrows that lead back.
+    for name in sorted(names, key=lambda name: name in fed):
         if name not in done:
             walk(name)
-    return found
+    return closing
 
 
 def _columns(names: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, int]:
-    """One after the last of those that send to it; there is no loop."""
-    found = dict.fromkeys(names, 0)
+    """Each box is one column after the last of its senders; there are no loops."""
+    columns = dict.fromkeys(names, 0)
     for _ in names:
-        for of in arrows:
-            found[of.head] = max(found[of.head], found[of.tail] + 1)
-    return found
+        for arrow in arrows:
+            columns[arrow.head] = max(columns[arrow.head], columns[arrow.tail] + 1)
+    return columns

@@ -1,4 +1,4 @@
-"""Tables for notebooks: HTML that needs no script and is read aloud as it is seen."""
+"""Tables for notebooks: HTML without scripts, accessible to screen readers."""
 
 from collections.abc import Sequence
 from html import escape
@@ -8,8 +8,7 @@ from cleancut._display.tables import Column, cell
 
 _MOST_ROWS = 200
 
-# Notebooks have rules of their own for tables, which these have to outdo by one name or element.
-# Colours are left to them.
+# Overrides the notebooks' own table rules by specificity; leaves colors to them.
 _STYLE = (
     "<style>"
     ".cleancut .scrolled{overflow:auto;max-height:28em;margin:.3em 0}"
@@ -28,28 +27,28 @@ _STYLE = (
 )
 
 
-def table(columns: Sequence[Column], of: str = "table") -> str:
-    """A table of columns, with what they draw; all text is escaped.
+def table(columns: Sequence[Column], name: str = "table") -> str:
+    """A table of columns with their charts; all text is escaped.
 
     Args:
-        columns: all that is shown. What a terminal leaves out first comes last: a notebook scrolls
-            to it.
-        of: what its rows are, for whoever hears it.
+        columns: all columns. Columns that a terminal omits first come last: a notebook scrolls to
+            them.
+        name: name of the rows, for screen readers.
     """
     count = len(columns[0].values) if columns else 0
     if not count:
         return text("(none)")
-    shown = sorted(columns, key=lambda of: of.rank)
+    shown = sorted(columns, key=lambda column: column.rank)
     head = "".join(map(_head, shown))
     cells = [_cells(column) for column in shown]
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     more = text(f"… and {count - _MOST_ROWS} more") if count > _MOST_ROWS else ""
     whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return _framed(_scrolled(whole, f"{of}, {count} rows") + more)
+    return _framed(_scrolled(whole, f"{name}, {count} rows") + more)
 
 
 def facts(pairs: Sequence[tuple[str, object]]) -> str:
-    """A row for each fact, none of them shortened."""
+    """A row for each fact, without truncation."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th>'
         f'<td class="free">{"" if value is None else escape(str(value))}</td></tr>'
@@ -59,7 +58,7 @@ def facts(pairs: Sequence[tuple[str, object]]) -> str:
 
 
 def courses(drawn: Sequence[tuple[str, str, float]]) -> str:
-    """A row for each figure: its name, its course as a drawing, and its last value."""
+    """A row for each metric: its name, its trend as a chart, and its last value."""
     if not drawn:
         return ""
     rows = "".join(
@@ -71,29 +70,29 @@ def courses(drawn: Sequence[tuple[str, str, float]]) -> str:
 
 
 def figure(drawing: str, caption: str) -> str:
-    """A drawing with a line below it; nothing without a drawing."""
+    """A chart with a caption; empty without a chart."""
     if not drawing:
         return ""
     return _framed(f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>")
 
 
-def wide_figure(drawing: str, caption: str, of: str) -> str:
-    """The same of one that may be wider than there is room.
+def wide_figure(drawing: str, caption: str, label: str) -> str:
+    """A chart that may be wider than the output, with a caption.
 
     Args:
         drawing: SVG of a fixed width.
-        caption: the line below it.
-        of: what it shows, for whoever hears it.
+        caption: the caption.
+        label: name of the chart, for screen readers.
     """
     if not drawing:
         return ""
-    scrolled = _scrolled(drawing, of)
+    scrolled = _scrolled(drawing, label)
     return _framed(f"<figure>{scrolled}<figcaption>{escape(caption)}</figcaption></figure>")
 
 
-def text(of: str) -> str:
+def text(content: str) -> str:
     """A paragraph."""
-    return f"<p>{escape(of)}</p>"
+    return f"<p>{escape(content)}</p>"
 
 
 def _head(column: Column) -> str:
@@ -103,11 +102,11 @@ def _head(column: Column) -> str:
 
 
 def _cells(column: Column) -> list[str]:
-    beside = column.beside(column.values) if column.beside else [""] * len(column.values)
+    drawings = column.drawing(column.values) if column.drawing else [""] * len(column.values)
     opened = '<td class="number">' if _is_numeric(column) else "<td>"
     return [
         f"{opened}{escape(cell(value)) if column.is_text else ''}{drawing}</td>"
-        for value, drawing in zip(column.values[:_MOST_ROWS], beside, strict=False)
+        for value, drawing in zip(column.values[:_MOST_ROWS], drawings, strict=False)
     ]
 
 
@@ -119,7 +118,7 @@ def _is_numeric(column: Column) -> bool:
 
 
 def _scrolled(inner: str, label: str) -> str:
-    """What is scrolled can be reached by the keyboard, and has a name there."""
+    """A scrollable region that has a name and is reachable by the keyboard."""
     return (
         f'<div class="scrolled" role="region" tabindex="0" aria-label="{escape(label)}">'
         f"{inner}</div>"

@@ -1,4 +1,4 @@
-"""Lists of values that show themselves as tables."""
+"""Lists of values that are displayed as tables."""
 
 from dataclasses import Field, asdict, fields
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
@@ -16,15 +16,15 @@ else:
     Info = TypeVar("Info")
 
 _REPR_ROWS = 10
-# What the metadata of a field may set of its column.
-_SAID = ("rank", "beside", "trend", "is_text")
+# The column attributes that the metadata of a field may set.
+_SAID = ("rank", "drawing", "trend", "is_text")
 
 
 class InfoList(list[Info]):
-    """A list that shows itself as a table, in a notebook and when it is printed.
+    """A list that is displayed as a table, in a notebook and in a terminal.
 
-    Printed, the table is as wide as the terminal, and names the columns for which there is no room;
-    `to_dicts` has them all. A notebook draws figures that are to be compared, without a script.
+    In a terminal the table is as wide as the terminal, and lists the columns that do not fit;
+    `to_dicts` returns all of them. A notebook shows charts of comparable values, without scripts.
     """
 
     @overload
@@ -47,31 +47,39 @@ class InfoList(list[Info]):
     def _repr_html_(self) -> str:
         if not self:
             return html.table([])
-        of = type(self[0])
-        chart = of._chart_(self) if issubclass(of, Brief) else ""
-        return chart + html.table(self._columns(), of.__name__)
+        info_type = type(self[0])
+        chart = info_type._chart_(self) if issubclass(info_type, Brief) else ""
+        return chart + html.table(self._columns(), info_type.__name__)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The same as plain dictionaries."""
+        """The items as plain dictionaries."""
         return [asdict(info) for info in self]
 
     def to_arrow(self) -> "pa.Table":
-        """The same as a table; what a value holds is a struct or a list of them."""
+        """The items as an Arrow table; nested values are structs or lists of structs."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.to_dicts())
 
     def to_pandas(self) -> "pd.DataFrame":
-        """The same as a data frame, for whoever has pandas."""
+        """The items as a pandas DataFrame; needs pandas."""
         return self.to_arrow().to_pandas()
 
     def _columns(self) -> list[tables.Column]:
-        """What fields say of themselves: whether they are a `column`, and what of it they set."""
-        shown = [of for of in fields(self[0]) if of.metadata.get("column", True)] if self else []
-        return [self._column(of) for of in shown]
+        """The columns, by the metadata of the fields."""
+        shown = (
+            [
+                info_field
+                for info_field in fields(self[0])
+                if info_field.metadata.get("column", True)
+            ]
+            if self
+            else []
+        )
+        return [self._column(info_field) for info_field in shown]
 
-    def _column(self, of: "Field[Any]") -> tables.Column:
-        show = of.metadata.get("cell", lambda value: value)
-        values = [show(getattr(info, of.name)) for info in self]
-        said = {name: of.metadata[name] for name in _SAID if name in of.metadata}
-        return tables.Column(of.name, values, **said)
+    def _column(self, info_field: "Field[Any]") -> tables.Column:
+        show = info_field.metadata.get("cell", lambda value: value)
+        values = [show(getattr(info, info_field.name)) for info in self]
+        said = {name: info_field.metadata[name] for name in _SAID if name in info_field.metadata}
+        return tables.Column(info_field.name, values, **said)

@@ -1,4 +1,4 @@
-"""What commands print: for people, or as JSON for programs."""
+"""Output of commands: text for users, or JSON for programs."""
 
 import argparse
 import json
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Printed(Protocol):
-    """A result of a command; its text is for people."""
+    """A result of a command, which has a text form for users."""
 
     def to_dict(self) -> Mapping[str, Any]:
-        """The same as plain values, for programs."""
+        """The result as plain values, for programs."""
 
 
-def print_list(found: InfoList[Any], parsed: argparse.Namespace) -> None:
-    """Prints a table, or its rows."""
+def print_list(infos: InfoList[Any], parsed: argparse.Namespace) -> None:
+    """Prints a table, or its rows as JSON."""
     if parsed.json:
-        print_json(found.to_dicts())
+        print_json(infos.to_dicts())
     else:
-        print(found)
+        print(infos)
 
 
 def print_result(result: Printed, parsed: argparse.Namespace) -> None:
@@ -36,35 +36,35 @@ def print_result(result: Printed, parsed: argparse.Namespace) -> None:
 
 
 def print_plan(plan: Printed, parsed: argparse.Namespace) -> None:
-    """Prints what an operation does, or has done."""
+    """Prints the plan of an operation, or its result."""
     print_result(plan, parsed)
     if not parsed.json and not parsed.apply:
-        print("Run the command again with --apply to do it.")
+        print("Run the command again with --apply to execute it.")
 
 
 def print_rows(
-    table: "pa.Table", parsed: argparse.Namespace, what: str, of: str, **told: object
+    table: "pa.Table", parsed: argparse.Namespace, what: str, suffix: str, **extra: object
 ) -> None:
-    """Prints as many as are asked for, and whether there are more."""
+    """Prints rows up to the limit, and whether there are more."""
     rows = table.slice(0, parsed.limit).to_pylist()
     has_more = table.num_rows > parsed.limit
     if parsed.json:
-        print_json({**told, "has_more": has_more, "rows": rows})
+        print_json({**extra, "has_more": has_more, "rows": rows})
         return
     print(tables.text_table(table.column_names, [[*map(_plain, row.values())] for row in rows]))
-    print(f"{'the first ' if has_more else ''}{len(rows)} {what}{of}")
+    print(f"{'the first ' if has_more else ''}{len(rows)} {what}{suffix}")
 
 
 def print_json(value: object) -> None:
-    """Prints what JSON has no form for as text."""
+    """Prints JSON; values without a JSON form are printed as text."""
     print(json.dumps(value, default=_text, indent=2, ensure_ascii=False))
 
 
 def _plain(value: object) -> object:
-    """A cell of a row: structs as JSON, numbers as they are."""
+    """A cell of a row: structs as JSON objects, numbers unchanged."""
     return value if isinstance(value, int) else json.dumps(value, default=_text, ensure_ascii=False)
 
 
 def _text(value: object) -> str:
-    """What JSON has no form for: bytes in hexadecimal, all else as Python writes it."""
+    """The text of a value without a JSON form: bytes in hexadecimal, others as in Python."""
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""Tables for terminals, and what fields say of their columns."""
+"""Tables for terminals, and the display metadata of fields."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from cleancut._display import charts
 _MAX_CELL = 60
 _MIN_CELL = 8
 _GAP = 2
-# For a table that goes into a file or a pipe.
+# Width of a table in a file or a pipe.
 _WIDTH_WITHOUT_TERMINAL = 100
 
 
@@ -21,18 +21,19 @@ class Column:
     """A column of a table.
 
     Attributes:
-        name: what stands above it.
-        values: one for each row.
-        rank: of the columns that do not fit, that of the highest rank is left out first; 0 stays.
-        beside: what a notebook draws beside each value.
-        trend: what it draws below the name.
-        is_text: whether the values can be written; else they are only drawn.
+        name: heading of the column.
+        values: the values, one per row.
+        rank: if columns do not fit, the one with the highest rank is omitted first; 0 is never
+            omitted.
+        drawing: returns a chart next to each value, for notebooks.
+        trend: returns a chart below the heading, for notebooks.
+        is_text: whether the values have a text form; otherwise they are only drawn.
     """
 
     name: str
     values: Sequence[object]
     rank: int = 0
-    beside: Callable[[Sequence[Any]], Sequence[str]] | None = None
+    drawing: Callable[[Sequence[Any]], Sequence[str]] | None = None
     trend: Callable[[str, Sequence[object]], str] | None = None
     is_text: bool = True
 
@@ -41,53 +42,53 @@ class Column:
         return max(len(self.name), *(len(cell(value)) for value in self.values)) + _GAP
 
 
-# What the fields of a dataclass say of their columns: that numbers are compared with each other,
-# and that their course is of interest.
-BARS = {"beside": charts.bars}
+# Metadata of a dataclass field: numbers that are compared with each other, and numbers whose trend
+# is shown.
+BARS = {"drawing": charts.bars}
 TREND = {"trend": charts.sparkline}
 
 
 def rank(number: int) -> dict[str, Any]:
-    """Likewise, of a column that may be left out."""
+    """Metadata of a column that may be omitted."""
     return {"rank": number}
 
 
 def drawn(each: Callable[[Any], str]) -> dict[str, Any]:
-    """Likewise, of values that a notebook draws, and a terminal leaves out."""
-    return {"beside": lambda values: list(map(each, values)), "is_text": False}
+    """Metadata of values that a notebook draws and a terminal omits."""
+    return {"drawing": lambda values: list(map(each, values)), "is_text": False}
 
 
 def class_name(value: str | None) -> str | None:
-    """A class of the JVM without its package."""
+    """A JVM class name without its package."""
     return value and value.rpartition(".")[2]
 
 
 def width() -> int:
-    """Of the terminal, or of what there is in its place."""
+    """The width of the terminal, or the default."""
     return shutil.get_terminal_size((_WIDTH_WITHOUT_TERMINAL, 0)).columns
 
 
 def fitting(columns: Sequence[Column]) -> str:
-    """A table as wide as the terminal; below it, which columns found no room."""
+    """A table as wide as the terminal, followed by the names of omitted columns."""
     limit = width() + _GAP
-    shown, left_out = [of for of in columns if of.is_text], list[str]()
-    while sum(of.width for of in shown) > limit and any(of.rank for of in shown):
-        last = max(shown, key=lambda of: of.rank)
+    shown, left_out = [column for column in columns if column.is_text], list[str]()
+    while sum(column.width for column in shown) > limit and any(column.rank for column in shown):
+        last = max(shown, key=lambda column: column.rank)
         shown.remove(last)
         left_out.append(last.name)
-    rows = list(zip(*(of.values for of in shown), strict=True))
-    table = text_table([of.name for of in shown], rows, _too_wide(shown, limit))
+    rows = list(zip(*(column.values for column in shown), strict=True))
+    table = text_table([column.name for column in shown], rows, _too_wide(shown, limit))
     if not left_out:
         return table
-    named = ", ".join(of.name for of in columns if of.name in left_out)
+    named = ", ".join(column.name for column in columns if column.name in left_out)
     return f"{table}\n{fill(f'(no room for {named})', limit - _GAP)}"
 
 
 def _too_wide(columns: Sequence[Column], limit: int) -> int:
-    """How wide a cell may be, so that the table is not wider than a limit."""
-    widths = [of.width - _GAP for of in columns]
+    """The maximum width of a cell, so that the table does not exceed the limit."""
+    widths = [column.width - _GAP for column in columns]
     at_most = _MAX_CELL
-    while at_most > _MIN_CELL and sum(min(of, at_most) + _GAP for of in widths) > limit:
+    while at_most > _MIN_CELL and sum(min(column, at_most) + _GAP for column in widths) > limit:
         at_most -= 1
     return at_most
 
@@ -95,7 +96,7 @@ def _too_wide(columns: Sequence[Column], limit: int) -> int:
 def text_table(
     names: Sequence[str], rows: Sequence[Sequence[object]], at_most: int = _MAX_CELL
 ) -> str:
-    """A table of aligned columns, numbers to the right; "(none)" where there are no rows."""
+    """A table of aligned columns, numbers to the right; "(none)" without rows."""
     if not rows:
         return "(none)"
     cells = [[cell(value, at_most) for value in row] for row in rows]
@@ -112,7 +113,7 @@ def text_table(
 
 
 def text_facts(facts: Sequence[tuple[str, object]]) -> str:
-    """A line for each fact, none of them shortened."""
+    """A line for each fact, without truncation."""
     width = max((len(name) for name, _ in facts), default=0)
     return "\n".join(
         f"{name.ljust(width)}  {'' if value is None else value}".rstrip() for name, value in facts
@@ -132,7 +133,7 @@ def cell(value: object, at_most: int = _MAX_CELL) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers with runs drawn together, such as "1-3, 5"."""
+    """Ascending numbers with consecutive ones combined, such as "1-3, 5"."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -1,6 +1,6 @@
 """Builds and parses the names of objects below a query's checkpoint; see docs/FORMAT.md.
 
-No other module knows what an object's name looks like.
+No other module knows the format of these names.
 """
 
 import re
@@ -22,7 +22,7 @@ OWNERS = "owners"
 REPLICA = "replica.json"
 ORIGIN = "origin.json"
 
-# What the stores of rows in flight are called; they are no operator's own.
+# Names of the stores of in-flight rows, which no operator uses.
 CHANNEL_PREFIX = "cleancut-channel-"
 
 Kind = Literal["delta", "base"]
@@ -60,7 +60,7 @@ class StoreId:
 
     @property
     def is_channel(self) -> bool:
-        """Whether it holds rows in flight, and is no operator's own."""
+        """Whether it contains in-flight rows, and is no store of an operator."""
         return self.store.startswith(CHANNEL_PREFIX)
 
     @property
@@ -92,8 +92,8 @@ class SegmentName:
     """The name of a segment.
 
     Attributes:
-        epoch: the epoch that its frames are of.
-        writer: `driver`, or an executor's id without what a name cannot hold.
+        epoch: the epoch of its frames.
+        writer: `driver`, or an executor's id without characters that a name cannot have.
         segment_id: 32 lower-case hexadecimal digits.
     """
 
@@ -110,7 +110,7 @@ class PageName:
     """The name of a page.
 
     Attributes:
-        epoch: the epoch whose result its chains lead to.
+        epoch: the epoch after which its chains end.
         page_id: 32 lower-case hexadecimal digits.
     """
 
@@ -127,36 +127,36 @@ def cut_name(epoch: int) -> str:
 
 
 def parse_cut_name(name: str) -> int | None:
-    """The epoch of a cut by its name below the root; None for foreign objects."""
+    """The epoch in the name of a cut; None for other objects."""
     return _number(_CUT.fullmatch(name))
 
 
 def parse_seal_name(name: str) -> int | None:
-    """The epoch of a seal by its name below the root; None for foreign objects."""
-    found = _SEAL.fullmatch(name)
-    return None if found is None else int(found[1])
+    """The epoch in the name of a seal; None for other objects."""
+    match = _SEAL.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 def owner_name(generation: int) -> str:
-    """The name of the note of an owner below the root."""
+    """The name of the record of an owner, below the root."""
     return f"{OWNERS}/{generation:020d}.json"
 
 
 def ended_name(generation: int) -> str:
-    """The name of what says that the run of a generation has ended, below the root."""
+    """The name of the record that the run of a generation has ended, below the root."""
     return f"{OWNERS}/{generation:020d}.ended"
 
 
 def parse_owner_name(name: str) -> int | None:
-    """The generation of an owner by the name of its note; None for foreign objects."""
-    found = _OWNER.fullmatch(name)
-    return None if found is None else int(found[1])
+    """The generation in the name of an owner's record; None for other objects."""
+    match = _OWNER.fullmatch(name)
+    return None if match is None else int(match[1])
 
 
 def last_generation(names: Iterable[str]) -> int:
-    """The last generation that was taken, by the names of owners' notes; 0 before the first."""
-    found = (parse_owner_name(name) for name in names)
-    return max((of for of in found if of is not None), default=0)
+    """The last generation, by the names of owners' records; 0 before the first."""
+    generations = (parse_owner_name(name) for name in names)
+    return max((generation for generation in generations if generation is not None), default=0)
 
 
 def savepoint_name(savepoint: str) -> str:
@@ -165,75 +165,75 @@ def savepoint_name(savepoint: str) -> str:
 
 
 def parse_savepoint_name(name: str) -> str | None:
-    """What a savepoint is called by its name below the root; None for foreign objects."""
-    found = _SAVEPOINT.fullmatch(name)
-    return None if found is None else found[1]
+    """The name of a savepoint, by its object's name; None for other objects."""
+    match = _SAVEPOINT.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def parse_history_name(name: str) -> tuple[int, int] | None:
-    """The first and the last epoch of such a file; None for foreign objects."""
-    found = _HISTORY.fullmatch(name)
-    return None if found is None else (int(found[1]), int(found[2]))
+    """The first and the last epoch in the name of a history file; None for other objects."""
+    match = _HISTORY.fullmatch(name)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def proof_name(epoch: int, proven_ms: int) -> str:
-    """The name of the object below the root that says that a cut was proven, and when."""
+    """The name of the record of a restore test, below the root."""
     return f"{PROOFS}/{epoch:020d}-{proven_ms:020d}.json"
 
 
 def parse_proof_name(name: str) -> tuple[int, int] | None:
-    """The epoch, and when its cut was proven, by such a name; None for foreign objects."""
-    found = _PROOF.fullmatch(name)
-    return None if found is None else (int(found[1]), int(found[2]))
+    """The epoch and the time in the name of a restore test's record; None for other objects."""
+    match = _PROOF.fullmatch(name)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def replica_note_name(replica: str, epoch: int, copied_ms: int) -> str:
-    """The name of the object below the root that says how far a copy has come, and when.
+    """The name of the record of a replica's last pass, below the root.
 
     Args:
-        replica: 16 hexadecimal digits, which tell the copy from others.
-        epoch: of the last cut that it has.
-        copied_ms: when the pass ended, in milliseconds since 1970.
+        replica: 16 hexadecimal digits that identify the replica.
+        epoch: epoch of its last cut.
+        copied_ms: end of the pass, in milliseconds since 1970.
     """
     return f"{REPLICAS}/{replica}-{epoch:020d}-{copied_ms:020d}.json"
 
 
 def parse_replica_note_name(name: str) -> str | None:
-    """Which copy such a note is about; None for foreign objects."""
-    found = _REPLICA.fullmatch(name)
-    return None if found is None else found[1]
+    """The replica in the name of such a record; None for other objects."""
+    match = _REPLICA.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def parse_segment_name(name: str) -> SegmentName | None:
-    """The segment that a name below the root stands for; None for foreign objects."""
-    found = _SEGMENT.fullmatch(name)
-    epoch = _number(found)
-    return None if found is None or epoch is None else SegmentName(epoch, found[2], found[3])
+    """The segment in an object's name; None for other objects."""
+    match = _SEGMENT.fullmatch(name)
+    epoch = _number(match)
+    return None if match is None or epoch is None else SegmentName(epoch, match[2], match[3])
 
 
 def parse_page_name(name: str) -> PageName | None:
-    """The page that a name below the root stands for; None for foreign objects."""
-    found = _PAGE.fullmatch(name)
-    epoch = _number(found)
-    return None if found is None or epoch is None else PageName(epoch, found[2])
+    """The page in an object's name; None for other objects."""
+    match = _PAGE.fullmatch(name)
+    epoch = _number(match)
+    return None if match is None or epoch is None else PageName(epoch, match[2])
 
 
 def writer_of(executor: str) -> str:
-    """Who wrote a segment, as it stands in the segment's name."""
+    """The writer in a segment's name, for an executor id."""
     return _OUTSIDE_PLAIN.sub(b"", executor.encode()).decode("ascii") or "executor"
 
 
 def parse_frame_name(name: str) -> FrameName | None:
-    """The frame that a file name stands for; None for the names of foreign files."""
-    found = _FRAME.fullmatch(name)
-    if found is None or not 0 < int(found[1]) <= _MAX_LONG:
+    """The frame in a file's name; None for other files."""
+    match = _FRAME.fullmatch(name)
+    if match is None or not 0 < int(match[1]) <= _MAX_LONG:
         return None
-    kind: Kind = "base" if found[3] == "base" else "delta"
-    return FrameName(int(found[1]), found[2], kind)
+    kind: Kind = "base" if match[3] == "base" else "delta"
+    return FrameName(int(match[1]), match[2], kind)
 
 
 def parse_store_directory(path: str) -> StoreId | None:
-    """The store that a directory below the root holds; None for foreign directories."""
+    """The store in a directory's name; None for other directories."""
     parts = path.split("/")
     if len(parts) != 4 or parts[0] != STORES:
         return None
@@ -250,8 +250,8 @@ def escape(store: str) -> str:
 
 
 def unescape(directory: str) -> str | None:
-    """The store name that a directory name stands for; None where no writer would have named it."""
-    raw = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), directory)
+    """The store name of a directory name; None if no writer would use that name."""
+    raw = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), directory)
     try:
         store = raw.encode("latin-1").decode()
     except UnicodeError:
@@ -259,8 +259,8 @@ def unescape(directory: str) -> str | None:
     return store if store and escape(store) == directory else None
 
 
-def _number(found: re.Match[str] | None) -> int | None:
-    return None if found is None or int(found[1]) > _MAX_LONG else int(found[1])
+def _number(match: re.Match[str] | None) -> int | None:
+    return None if match is None or int(match[1]) > _MAX_LONG else int(match[1])
 
 
 def _decimal(text: str) -> int | None:

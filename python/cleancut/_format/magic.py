@@ -11,27 +11,27 @@ UNRELEASED = "0 (written before release 0.1.0)"
 
 
 def check_magic(
-    found: tuple[bytes, int],
+    actual: tuple[bytes, int],
     magic: bytes,
     path: str,
     damaged: Callable[[str], CleancutError],
     what: str,
 ) -> None:
-    """Checks what an object begins with.
+    """Checks the first bytes of an object.
 
     Args:
-        found: magic and version of the object.
-        magic: that of its kind.
+        actual: magic and version of the object.
+        magic: the magic of its kind.
         path: full path of the object.
-        damaged: makes the error for another magic.
+        damaged: returns the error for another magic.
         what: the kind of the object, for that error.
 
     Raises:
-        CorruptedError: the one of `damaged`.
+        CorruptedError: the error of `damaged`.
         RequestError: CLEANCUT_FORMAT_UNKNOWN; builds before release 0.1.0 wrote a 1 as the last
             letter of the magic.
     """
-    begin, version = found
+    begin, version = actual
     if begin == magic[:3] + b"1":
         raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=UNRELEASED, supported=VERSION)
     if begin != magic:

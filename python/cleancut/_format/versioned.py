@@ -1,4 +1,4 @@
-"""Small records in JSON that say what version of their format they have."""
+"""Small JSON records with a format version."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ _VERSION = "formatVersion"
 
 
 def encoded(fields: Mapping[str, Any], version: int) -> bytes:
-    """A record as it is written."""
+    """A record as bytes."""
     body = {_VERSION: version, **fields}
     return (json.dumps(body, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
 
@@ -25,26 +25,26 @@ def decoded(
     version: int,
     damaged: str,
 ) -> Record:
-    """Reads a record.
+    """Parses a record.
 
     Args:
-        body: its bytes.
-        path: where it lies, for errors.
-        parse: makes it of its fields; fails with ValueError, TypeError or AttributeError.
-        version: the one that is read.
-        damaged: the id of the error for one that cannot be read.
+        body: the bytes of the record.
+        path: full path, for errors.
+        parse: creates the record from its fields; raises ValueError, TypeError or AttributeError.
+        version: the supported version.
+        damaged: error id for an invalid record.
 
     Raises:
-        CorruptedError: that one.
+        CorruptedError: the error of `damaged`.
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
     """
     try:
         fields = json.loads(body)
         if not isinstance(fields, dict):
             raise ValueError("it is not a JSON object")
-        found = typed(fields, _VERSION, int)
-        if found == version:
+        actual = typed(fields, _VERSION, int)
+        if actual == version:
             return parse(fields)
     except (ValueError, TypeError, AttributeError) as problem:
         raise error_of(damaged, path=path, detail=problem) from problem
-    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=found, supported=version)
+    raise error_of("CLEANCUT_FORMAT_UNKNOWN", path=path, found=actual, supported=version)

@@ -1,4 +1,4 @@
-"""What cuts and pages have around their bodies; docs/FORMAT.md draws the bytes."""
+"""The common header of cuts and pages; docs/FORMAT.md draws the bytes."""
 
 import struct
 from zlib import crc32
@@ -13,7 +13,7 @@ _ZSTD = 1
 
 
 def cut_damaged(path: str, detail: str) -> CleancutError:
-    """The error for a cut, a page, or what frames a segment's frames, that is not as written."""
+    """The error for a corrupted cut, page, or segment header, table or trailer."""
     return error_of("CLEANCUT_CUT_CORRUPTED", path=path, detail=detail)
 
 
@@ -24,7 +24,7 @@ def unwrapped(data: bytes, path: str, what: str, magic: bytes) -> bytes:
         data: the whole object.
         path: full path of the object.
         what: kind of object, for messages.
-        magic: what it begins with.
+        magic: the magic of its kind.
 
     Raises:
         CorruptedError: CLEANCUT_CUT_CORRUPTED.
@@ -32,8 +32,8 @@ def unwrapped(data: bytes, path: str, what: str, magic: bytes) -> bytes:
     """
     if len(data) < _HEADER.size:
         raise cut_damaged(path, f"it ends at byte {len(data)}, inside the header")
-    found, version, codec, reserved, raw_size, stored_size, crc = _HEADER.unpack_from(data)
-    check_magic((found, version), magic, path, lambda detail: cut_damaged(path, detail), what)
+    actual, version, codec, reserved, raw_size, stored_size, crc = _HEADER.unpack_from(data)
+    check_magic((actual, version), magic, path, lambda detail: cut_damaged(path, detail), what)
     stored = data[_HEADER.size :]
     if len(stored) != stored_size:
         raise cut_damaged(path, f"its body has {len(stored)} bytes and not {stored_size}")
@@ -48,5 +48,5 @@ def unwrapped(data: bytes, path: str, what: str, magic: bytes) -> bytes:
 
 
 def unreadable(path: str, error: ValueError) -> CleancutError:
-    """The error for a body that is not what a writer makes."""
+    """The error for an invalid body."""
     return cut_damaged(path, f"its body cannot be read: {error}")

@@ -1,1 +1,1 @@
-"""What is told of queries to those who watch them: figures by name, and who serves them."""
+"""Metrics of queries, and the servers and senders that export them."""

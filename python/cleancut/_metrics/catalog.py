@@ -18,7 +18,7 @@ class Metric:
         name: by the rules of Prometheus.
         type: "counter" if it only grows.
         help: its meaning, readable without the other entries.
-        labels: besides those of the query.
+        labels: labels in addition to those of the query.
         sources: what reports it.
     """
 

@@ -1,4 +1,4 @@
-"""Sends samples to a collector, by OpenTelemetry's protocol over HTTP."""
+"""Sends samples to a collector by OTLP over HTTP."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,17 +18,15 @@ _UNITS = {"seconds": "s", "bytes": "By"}
 
 @contextmanager
 def push(samples: Callable[[], Iterable[Sample]], url: str, every_s: float) -> Iterator[None]:
-    """Sends what a function gives, again and again, and once more at the end.
+    """Sends samples periodically, and once more at the end.
 
-    Metrics have the names that Prometheus gives them, counters without `_total`, which a collector
-    adds where it hands them on to Prometheus.
+    Metrics have their Prometheus names, counters without `_total`, which a collector adds when it
+    exports them to Prometheus.
 
     Args:
-        samples: those of the moment.
-        url: of the collector, such as `http://localhost:4318`.
-        every_s: seconds between two times.
-
-    Raises:
+        samples: returns the current samples.
+        url: address of the collector, such as `http://localhost:4318`.
+        every_s: seconds between two exports.
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
     """
     extra_package(
@@ -70,7 +68,7 @@ def _observing(
     from opentelemetry.metrics import Observation
 
     def observe(_: "CallbackOptions") -> "Iterable[Observation]":
-        found = (of for of in samples() if of.metric == metric.name)
-        return [Observation(of.value, dict(of.labels)) for of in found]
+        matching = (sample for sample in samples() if sample.metric == metric.name)
+        return [Observation(sample.value, dict(sample.labels)) for sample in matching]
 
     return observe

@@ -18,8 +18,8 @@ class Sample:
 
     Attributes:
         metric: name in the catalog.
-        value: in base units.
-        labels: by name, besides those of the query.
+        value: value in base units.
+        labels: values of labels by name, in addition to those of the query.
     """
 
     metric: str
@@ -37,7 +37,7 @@ class Sample:
 
 
 def of_epoch(epoch: EpochInfo) -> Iterator[Sample]:
-    """Samples of the last epoch; a value that its cut does not hold has no sample."""
+    """Samples of the last epoch; a value that its cut does not have has no sample."""
     yield Sample("committed_epoch", epoch.epoch)
     yield Sample("last_commit_timestamp_seconds", epoch.written.timestamp())
     yield Sample("stores", epoch.stores)

@@ -1,4 +1,4 @@
-"""Sends epochs as spans to a collector, by OpenTelemetry's protocol over HTTP."""
+"""Sends epochs as spans to a collector by OTLP over HTTP."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 _NS_PER_MS = 1_000_000
 _TIMEOUT_S = 10
-# A collector that is away for long loses the oldest of them.
+# If a collector is unavailable for a long time, the oldest epochs are dropped.
 _MOST_EPOCHS = 1000
 _EPOCHS_AT_ONCE = 50
 
 
 class SpanSender:
-    """Sends what it is given, a trace for each epoch.
+    """Sends epochs, as one trace each.
 
-    The ids of traces and spans follow from the query, the run and the epoch, so that what is sent
-    twice, also by another process, is the same.
+    The ids of traces and spans are derived from the query, the run and the epoch, so that repeated
+    exports, also by another process, are equal.
 
     Args:
-        url: of the collector, such as `http://localhost:4318`.
+        url: address of the collector, such as `http://localhost:4318`.
 
     Raises:
         RequestError: CLEANCUT_DEPENDENCY_MISSING.
@@ -50,21 +50,21 @@ class SpanSender:
         self._waiting: deque[tuple[EpochInfo, Mapping[str, str]]] = deque(maxlen=_MOST_EPOCHS)
 
     def send(self, epochs: Iterable[EpochInfo], query: Mapping[str, str]) -> None:
-        """Sends epochs, and what could not be sent before.
+        """Sends epochs, and those that could not be sent before.
 
         Args:
-            epochs: in their order.
-            query: the labels that tell the query.
+            epochs: the epochs, in order.
+            query: the labels that identify the query.
 
         Raises:
-            RetryableError: CLEANCUT_SPAN_EXPORT_FAILED; they wait for the next call.
+            RetryableError: CLEANCUT_SPAN_EXPORT_FAILED; the epochs are sent by the next call.
         """
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         self._waiting.extend((info, query) for info in epochs)
         while self._waiting:
             some = list(self._waiting)[:_EPOCHS_AT_ONCE]
-            spans = [span for info, of in some for span in _readable(info, of)]
+            spans = [span for info, labels in some for span in _readable(info, labels)]
             if self._exporter.export(spans) is not SpanExportResult.SUCCESS:
                 raise error_of(
                     "CLEANCUT_SPAN_EXPORT_FAILED", url=self._url, epochs=len(self._waiting)
@@ -73,7 +73,7 @@ class SpanSender:
                 self._waiting.popleft()
 
     def close(self) -> None:
-        """Sends nothing any more."""
+        """Closes the exporter."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
@@ -104,5 +104,5 @@ def _readable(info: EpochInfo, query: Mapping[str, str]) -> "Iterator[ReadableSp
         )
 
 
-def _digest(size: int, *of: object) -> int:
-    return int.from_bytes(blake2b("\n".join(map(str, of)).encode(), digest_size=size).digest())
+def _digest(size: int, *values: object) -> int:
+    return int.from_bytes(blake2b("\n".join(map(str, values)).encode(), digest_size=size).digest())

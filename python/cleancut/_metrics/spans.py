@@ -1,4 +1,4 @@
-"""Epochs as spans: what each took, and which operators and stores took longest in it."""
+"""Epochs as spans: durations of phases, and of the slowest operators and stores."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from cleancut._checkpoint.read.epoch_info import EpochInfo
 from cleancut._format.cut.costs import StoreTime
 
 Value = str | int
-# One behind the other; docs/FORMAT.md has what they are.
+# Consecutive phases; docs/FORMAT.md describes them.
 _COMMIT = ("collect", "owner", "offsets")
 
 
@@ -16,12 +16,12 @@ class Span:
     """A part of an epoch.
 
     Attributes:
-        id: within its epoch, which itself has "".
-        parent: the id of what it is part of; None of the epoch.
-        name: what is shown of it.
-        begin_ms: in milliseconds since 1970.
-        end_ms: likewise.
-        attributes: what is known of it beside.
+        id: id within its epoch; "" for the epoch itself.
+        parent: id of the span that contains it; None for the epoch.
+        name: displayed name.
+        begin_ms: start, in milliseconds since 1970.
+        end_ms: end, in milliseconds since 1970.
+        attributes: further attributes.
     """
 
     id: str
@@ -33,11 +33,10 @@ class Span:
 
 
 def spans_of(info: EpochInfo) -> Iterator[Span]:
-    """An epoch, and behind it what it was made of.
+    """The span of an epoch, followed by the spans of its parts.
 
-    Of operators and stores it is known how long they took, and not when they began: they are drawn
-    from the beginning of the epoch, and say so by `cleancut.begin`. Only those are there that took
-    longest.
+    For operators and stores only the duration is known, not the start: their spans start with the
+    epoch, and have the attribute `cleancut.begin`. Only the slowest ones have a span.
     """
     written_ms = round(info.written.timestamp() * 1000)
     begin_ms = written_ms - (info.duration_ms or info.commit_ms or 0)
@@ -64,22 +63,29 @@ def _operators(info: EpochInfo, begin_ms: int, last_ms: int) -> Iterator[Span]:
     for operator, stores in sorted(by_operator.items()):
 
         def end_ms(ms: int) -> int:
-            # It was opened and accepted in the epoch, by clocks that are rounded.
+            # It was opened and accepted in the epoch, but clocks are rounded.
             return min(begin_ms + ms, last_ms)
 
-        own = f"operator/{operator}"
+        operator_id = f"operator/{operator}"
         facts = {**assumed, "cleancut.operator": operator}
-        longest = max(of.ms for of in stores)
-        yield Span(own, "", f"operator {operator}", begin_ms, end_ms(longest), facts)
-        for at, of in enumerate(stores):
+        longest = max(store.ms for store in stores)
+        yield Span(operator_id, "", f"operator {operator}", begin_ms, end_ms(longest), facts)
+        for at, store in enumerate(stores):
             more: dict[str, Value] = {
-                "cleancut.partition": of.partition,
-                "cleancut.store": of.store,
+                "cleancut.partition": store.partition,
+                "cleancut.store": store.store,
             }
-            if of.executor:
-                more |= {"cleancut.executor": of.executor, "host.name": of.host}
-            name = f"store {of.partition}/{of.store}"
-            yield Span(f"{own}/{at}", own, name, begin_ms, end_ms(of.ms), {**facts, **more})
+            if store.executor:
+                more |= {"cleancut.executor": store.executor, "host.name": store.host}
+            name = f"store {store.partition}/{store.store}"
+            yield Span(
+                f"{operator_id}/{at}",
+                operator_id,
+                name,
+                begin_ms,
+                end_ms(store.ms),
+                {**facts, **more},
+            )
 
 
 def _facts(info: EpochInfo) -> Iterator[tuple[str, Value]]:

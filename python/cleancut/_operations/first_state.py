@@ -1,4 +1,4 @@
-"""Checkpoints that begin with state: of a new query, or of a query whose form has changed."""
+"""Checkpoints with initial state: of a new query, or of a query whose form has changed."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal

@@ -120,7 +120,7 @@ class Plan(Brief):
                 "CLEANCUT_OPERATION_REFUSED",
                 operation=self.operation,
                 location=self.location,
-                reason="this plan has been carried out",
+                reason="this plan has been applied before",
             )
         chosen = self._session if session is None else session
         done = planned(chosen, self.operation, self.location, self._arguments, self._epochs())
@@ -426,7 +426,7 @@ def check_clone(
     if provider is not None:
         check_provider("clone", location, provider)
     if provider == "rocksdb" and cuts:
-        _refuse("clone", location, "cuts need Cleancut's state, and the clone is to have RocksDB's")
+        _refuse("clone", location, "cuts require Cleancut's state, but the clone would use RocksDB")
 
 
 def _refuse(operation: str, location: str, reason: str) -> None:
@@ -436,7 +436,7 @@ def _refuse(operation: str, location: str, reason: str) -> None:
 
 
 def _at(state: int | str | datetime | None) -> tuple[str, int, str]:
-    """A state as the JVM side takes it: kind, number, name."""
+    """A state as an argument of the JVM side: kind, number, name."""
     if isinstance(state, datetime):
         return "time", int(state.timestamp() * 1000), ""
     if isinstance(state, str):
@@ -447,7 +447,7 @@ def _at(state: int | str | datetime | None) -> tuple[str, int, str]:
 
 
 def text_of(cuts: bool | None) -> str:
-    """Whether epochs commit cuts, as the JVM side takes it; empty for unchanged."""
+    """Whether epochs commit cuts, as an argument of the JVM side; empty if unchanged."""
     return "" if cuts is None else str(cuts).lower()
 
 
@@ -464,10 +464,10 @@ def planned(
     arguments: tuple[Any, ...],
     epochs: str = "",
 ) -> Plan:
-    """Makes the plan of an operation, or executes it.
+    """Plans an operation, or executes the plan.
 
     Args:
-        session: the session whose driver does it; None is the active one.
+        session: the session whose driver executes it; None is the active one.
         operation: name of the operation.
         location: location of the checkpoint.
         arguments: the other arguments of the JVM method; DataFrames, and lists of rows by family,
@@ -491,7 +491,7 @@ def _given(driver: Driver, argument: Any) -> Any:
 
 
 def driver_for(session: "SparkSession | None", operation: str) -> Driver:
-    """The driver of a session that can do an operation; None is the active session.
+    """The driver of a session that can execute an operation; None is the active session.
 
     Raises:
         RequestError: CLEANCUT_SESSION_MISSING.

@@ -1,4 +1,4 @@
-"""The class path of a JVM that runs already, and what it lacks of Cleancut."""
+"""The class path of a running JVM, and the jars that it lacks."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ from cleancut._provider import PROVIDER_CLASS
 
 
 def running_jvm() -> Any | None:
-    """py4j's view of the JVM that runs already; None where PySpark is still to start one.
+    """py4j's view of the running JVM; None if PySpark has not started one.
 
-    It runs when a session was stopped in this process, and from the start under spark-submit.
+    It runs if a session was stopped in this process, and always under spark-submit.
     """
     from pyspark import SparkContext
 
@@ -23,32 +23,32 @@ def running_jvm() -> Any | None:
 
 
 def jars_of_spark(jvm: Any) -> Path:
-    """The directory that the JVM has Spark's jars from."""
+    """The directory from which the JVM loads Spark's jars."""
     core = jvm.java.lang.Class.forName("org.apache.spark.SparkContext")
     return Path(core.getProtectionDomain().getCodeSource().getLocation().getPath()).parent
 
 
 def listed(jars: Iterable[str]) -> str:
-    """As Spark's settings and arguments have them."""
+    """Jars as Spark's settings and arguments list them."""
     return ",".join(jars)
 
 
 def loaded_from(jvm: Any) -> str | None:
-    """The jar or directory that the JVM has Cleancut from; None where it has none."""
+    """The jar or directory from which the JVM loads Cleancut; None if it has none."""
     from py4j.protocol import Py4JJavaError
 
     try:
-        found = _loader(jvm).loadClass(PROVIDER_CLASS)
+        provider = _loader(jvm).loadClass(PROVIDER_CLASS)
     except Py4JJavaError:
         return None
-    return str(found.getProtectionDomain().getCodeSource().getLocation().getPath())
+    return str(provider.getProtectionDomain().getCodeSource().getLocation().getPath())
 
 
 def add_to_class_path(jvm: Any, jars: Sequence[str]) -> bool:
-    """Adds jars to what the JVM loads classes from. Returns whether it has Cleancut then.
+    """Adds jars to the class path of the JVM; returns whether it can load Cleancut then.
 
-    Under spark-submit, in a shell, and in every JVM that PySpark has started, the class loader of
-    Spark is one that takes further jars, as it does for those of `--jars`.
+    Under spark-submit, in a shell, and in every JVM that PySpark has started, Spark's class loader
+    accepts further jars, as for `--jars`.
     """
     from py4j.protocol import Py4JError
 
@@ -61,7 +61,7 @@ def add_to_class_path(jvm: Any, jars: Sequence[str]) -> bool:
 
 
 def way_in(jars: Sequence[str], extension: str) -> str:
-    """How Spark is to be started here, so that it has jars and extension from the start."""
+    """The instruction to start Spark with jars and extension in this environment."""
     confs = f"spark.jars={listed(jars)} and spark.sql.extensions={extension}"
     arguments = f"--jars {listed(jars)} --conf spark.sql.extensions={extension}"
     if hasattr(sys, "ps1") and "ipykernel" not in sys.modules:
@@ -74,5 +74,5 @@ def way_in(jars: Sequence[str], extension: str) -> str:
 
 
 def _loader(jvm: Any) -> Any:
-    # Spark loads the provider by this very class loader.
+    # Spark loads the provider by this class loader.
     return jvm.java.lang.Thread.currentThread().getContextClassLoader()

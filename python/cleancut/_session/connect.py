@@ -1,4 +1,4 @@
-"""The JVM of a driver, and what has none: the client of Spark Connect."""
+"""Access to the JVM of a driver, and the detection of Spark Connect clients."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from cleancut.errors import error_of
 
 
 def is_connect(given: object) -> bool:
-    """Whether a DataFrame, a session, or a query is one of Spark Connect."""
+    """Whether a DataFrame, a session, or a query belongs to Spark Connect."""
     return ".connect." in f"{type(given).__module__}."
 
 
@@ -15,7 +15,7 @@ def require_classic(given: object, what: str) -> None:
 
     Args:
         given: a DataFrame, a session, or a query.
-        what: what to call it.
+        what: name of the object, for the error.
 
     Raises:
         RequestError: CLEANCUT_CONNECT_UNSUPPORTED.
@@ -26,20 +26,20 @@ def require_classic(given: object, what: str) -> None:
 
 
 def jvm_side(jvm: Any, name: str) -> Any:
-    """A class of Cleancut's in the JVM of a session, or an object in Scala.
+    """A class of Cleancut in the JVM of a session, or a Scala object.
 
     Args:
-        jvm: as py4j gives it.
-        name: with its packages.
+        jvm: the JVM of py4j.
+        name: the full class name.
 
     Raises:
         RequestError: CLEANCUT_JAR_NOT_LOADED.
     """
     from py4j.java_gateway import JavaPackage
 
-    found = jvm
+    member = jvm
     for part in name.split("."):
-        found = getattr(found, part)
-    if isinstance(found, JavaPackage):
+        member = getattr(member, part)
+    if isinstance(member, JavaPackage):
         raise error_of("CLEANCUT_JAR_NOT_LOADED")
-    return found
+    return member

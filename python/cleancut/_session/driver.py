@@ -1,7 +1,7 @@
-"""The driver of a session, where Cleancut's JVM side is: by py4j, or over Spark Connect.
+"""The driver of a session, which has Cleancut's JVM side: through py4j or Spark Connect.
 
-Both give the objects that are there for callers outside of the JVM, and call their methods alike.
-What such a method takes in the place of a session or of a DataFrame is made here.
+Both implementations return the same objects for callers outside the JVM, with the same methods.
+Arguments that represent a session or a DataFrame are created here.
 """
 
 import base64
@@ -26,12 +26,12 @@ _CLASSES: dict[Side, str] = {
     "sequence": "io.cleancut.CleancutSequence",
     "sinks": "io.cleancut.CleancutSinks",
 }
-# Of io.cleancut's plugin for Spark Connect; another version of the call has another name.
+# The name in io.cleancut's plugin for Spark Connect; another version of the call has another name.
 _CALL = "cleancut.io/call/1"
 
 
 class StateFamily(NamedTuple):
-    """Where rows of state belong: Spark's operator id, its store, the column family."""
+    """The location of state rows: Spark's operator id, its store, the column family."""
 
     operator: int
     store: str
@@ -39,13 +39,13 @@ class StateFamily(NamedTuple):
 
 
 class Driver(Protocol):
-    """What a session's driver can be asked for."""
+    """The interface of a session's driver."""
 
     @property
     def session(self) -> Any:
-        """What a method of the JVM side takes in the place of a session."""
+        """The argument that represents the session."""
 
-    def side(self, of: Side) -> Any:
+    def side(self, side: Side) -> Any:
         """An object of the JVM side, with its methods.
 
         Raises:
@@ -53,61 +53,61 @@ class Driver(Protocol):
         """
 
     def given(self, df: "DataFrame") -> Any:
-        """What a method takes in the place of a DataFrame."""
+        """The argument that represents a DataFrame."""
 
     def rows(self, state: "Sequence[tuple[StateFamily, DataFrame]]") -> Any:
-        """What `bootstrap` and `migrate` take as rows of state."""
+        """The argument of `bootstrap` and `migrate` for rows of state."""
 
-    def frame(self, told: Any) -> "DataFrame":
-        """The DataFrame that a method has given."""
+    def frame(self, handle: Any) -> "DataFrame":
+        """The DataFrame of a method's result."""
 
 
 class ClassicDriver:
-    """Implements `Driver` in the process of the driver, by py4j.
+    """Implements `Driver` in the driver's process, through py4j.
 
     Args:
-        jvm: as py4j gives it.
+        jvm: the JVM of py4j.
         session: the session.
-        own: in the JVM, that of a query, in the place of it.
+        query_session: the JVM session of a query, used instead of `session`.
     """
 
-    def __init__(self, jvm: Any, session: Any, own: Any = None) -> None:
+    def __init__(self, jvm: Any, session: Any, query_session: Any = None) -> None:
         self._jvm = jvm
         self._session = session
-        self._own = own
+        self._own = query_session
 
     @property
     def session(self) -> Any:
         return self._session._jsparkSession if self._own is None else self._own
 
-    def side(self, of: Side) -> Any:
-        return jvm_side(self._jvm, _CLASSES[of])
+    def side(self, side: Side) -> Any:
+        return jvm_side(self._jvm, _CLASSES[side])
 
     def given(self, df: "DataFrame") -> Any:
         return df._jdf
 
     def rows(self, state: "Sequence[tuple[StateFamily, DataFrame]]") -> Any:
-        found = self._jvm.java.util.ArrayList()
+        states = self._jvm.java.util.ArrayList()
         for family, rows in state:
-            found.add(self.side("offline").rows(*family, self.given(rows)))
-        return found
+            states.add(self.side("offline").rows(*family, self.given(rows)))
+        return states
 
-    def frame(self, told: Any) -> "DataFrame":
+    def frame(self, handle: Any) -> "DataFrame":
         from pyspark.sql.classic.dataframe import DataFrame
 
-        return DataFrame(told, self._session)
+        return DataFrame(handle, self._session)
 
 
 class _OfSession:
-    """In the place of a session, which is the server's."""
+    """Represents a session, which is that of the server."""
 
 
 class ConnectDriver:
     """Implements `Driver` for a client of Spark Connect, whose server has Cleancut's plugin.
 
     Args:
-        session: the client's.
-        run_id: Spark's id of the run of a query, whose session is taken in the place of it.
+        session: the session of the client.
+        run_id: Spark's id of a query's run, whose session is used instead.
     """
 
     def __init__(self, session: Any, run_id: str | None = None) -> None:
@@ -115,8 +115,8 @@ class ConnectDriver:
         self._run_id = run_id
         self.session: Any = _OfSession()
 
-    def side(self, of: Side) -> Any:
-        return _RemoteSide(self, of)
+    def side(self, side: Side) -> Any:
+        return _RemoteSide(self, side)
 
     def given(self, df: "DataFrame") -> Any:
         sent: Any = df
@@ -126,43 +126,43 @@ class ConnectDriver:
     def rows(self, state: "Sequence[tuple[StateFamily, DataFrame]]") -> Any:
         return [{**family._asdict(), "rows": self.given(rows)} for family, rows in state]
 
-    def frame(self, told: Any) -> "DataFrame":
+    def frame(self, handle: Any) -> "DataFrame":
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import CachedRemoteRelation
 
-        return DataFrame(CachedRemoteRelation(told["relation"], self._session), self._session)
+        return DataFrame(CachedRemoteRelation(handle["relation"], self._session), self._session)
 
-    def call(self, of: Side, method: str, *arguments: Any) -> Any:
+    def call(self, side: Side, method: str, *arguments: Any) -> Any:
         """Calls a method of an object on the server's driver.
 
         Raises:
-            RequestError: CLEANCUT_CONNECT_UNSUPPORTED, the server has not the plugin; or any error
-                of the method.
+            RequestError: CLEANCUT_CONNECT_UNSUPPORTED, the server lacks the plugin; or any error of
+                the method.
         """
         from pyspark.errors import PySparkException
         from pyspark.sql.connect.dataframe import DataFrame
 
         sent = [one for one in arguments if not isinstance(one, _OfSession)]
-        asked = {"of": of, "method": method, "arguments": sent, "query": self._run_id}
-        # Spark may keep the plan of a relation that it has seen.
-        text = json.dumps(asked | {"id": uuid.uuid4().hex})
+        call = {"of": side, "method": method, "arguments": sent, "query": self._run_id}
+        # Unique, because Spark may cache the plan of a relation.
+        text = json.dumps(call | {"id": uuid.uuid4().hex})
         try:
             rows = DataFrame(_relation(_CALL, text.encode()), self._session).collect()
         except PySparkException as failure:
-            found = from_connect(failure)
-            if found is not None:
-                raise found from failure
+            error = from_connect(failure)
+            if error is not None:
+                raise error from failure
             if _lacks_plugin(failure):
-                detail = "its server has not the plugin that answers them"
+                detail = "its server lacks the plugin that executes them"
                 raise error_of("CLEANCUT_CONNECT_UNSUPPORTED", detail=detail) from failure
             raise
         return json.loads(rows[0][0])["value"]
 
 
 class _RemoteSide:
-    def __init__(self, driver: ConnectDriver, of: Side) -> None:
+    def __init__(self, driver: ConnectDriver, side: Side) -> None:
         self._driver = driver
-        self._of = of
+        self._of = side
 
     def __getattr__(self, method: str) -> Any:
         return partial(self._driver.call, self._of, method)
@@ -190,16 +190,16 @@ def driver_of(session: Any, run_id: str | None = None) -> Driver:
     """The driver of a session.
 
     Args:
-        session: of either kind.
-        run_id: of one of Spark Connect: that of a query, whose session is taken in the place of it.
+        session: a session, classic or Connect.
+        run_id: for Connect, the run of a query, whose session is used instead.
     """
     if is_connect(session):
         return ConnectDriver(session, run_id)
     return ClassicDriver(session._jvm, session)
 
 
-def text_of(told: Any) -> str | None:
-    """A text that may be missing: py4j gives Scala's option, a server the text or nothing."""
-    if told is None or isinstance(told, str):
-        return told
-    return str(told.get()) if told.isDefined() else None
+def text_of(value: Any) -> str | None:
+    """An optional text: py4j returns Scala's Option, a server the text or None."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value.get()) if value.isDefined() else None

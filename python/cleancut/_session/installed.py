@@ -1,4 +1,4 @@
-"""Which Spark, Scala and Java would run, found out without starting a JVM."""
+"""The versions of Spark, Scala and Java that would run, determined without starting a JVM."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from cleancut._session.class_path import jars_of_spark, running_jvm
 from cleancut.errors import CleancutError, error_of
 
 SPARK = ("4.0", "4.1", "4.2", "4.3")
-# Its state stores have other iterators than those of all later releases of its line.
+# Its state stores have other iterators than all later releases of its Spark version.
 _UNFIT = "4.0.0"
 SCALA = "2.13"
 MIN_JAVA = 17
@@ -24,7 +24,7 @@ _RUNS_WITH = f"{', '.join(f'{line}.x' for line in SPARK[:-1])} or {SPARK[-1]}.x,
 
 
 def check_pyspark() -> None:
-    """Refuses a PySpark of another line, before anything is asked of it that it may not have.
+    """Refuses an unsupported PySpark, before any API is used that it may lack.
 
     Raises:
         RequestError: CLEANCUT_VERSION_UNSUPPORTED.
@@ -38,14 +38,14 @@ def check_pyspark() -> None:
 
 
 def check_platform(running_java: str | None) -> None:
-    """Refuses versions of Spark's jars, Scala or Java that this release does not run with.
+    """Refuses versions of Spark's jars, Scala or Java that this release does not support.
 
     Args:
-        running_java: the version of the JVM that runs already; None looks for the Java that Spark
-            would start: that of JAVA_HOME, else the one on the PATH.
+        running_java: version of the running JVM; None checks the Java that Spark would start: that
+            of JAVA_HOME, else the one on the PATH.
 
     Raises:
-        RequestError: CLEANCUT_VERSION_UNSUPPORTED, with all that does not fit.
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, with all problems.
     """
     problems = [*_spark_problems(), *_java_problems(running_java)]
     if problems:
@@ -56,7 +56,7 @@ def spark_home() -> Path:
     """The directory of the Spark that PySpark would start.
 
     Raises:
-        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where there is no PySpark, or it finds none.
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, PySpark is missing, or finds no Spark.
     """
     try:
         from pyspark.find_spark_home import _find_spark_home
@@ -71,11 +71,11 @@ def spark_home() -> Path:
 def spark_jars() -> Path:
     """The directory with the jars of the Spark that PySpark would start.
 
-    Where PySpark finds none, that of the JVM that runs already: a driver in a container of YARN has
-    PySpark from an archive that was sent there.
+    If PySpark finds none, that of the running JVM: a driver in a YARN container has PySpark from an
+    archive.
 
     Raises:
-        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where there is no PySpark, or no Spark.
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, PySpark or Spark is missing.
     """
     try:
         return spark_home() / "jars"
@@ -88,10 +88,10 @@ def spark_jars() -> Path:
 
 
 def spark_line() -> str:
-    """The line of the Spark that PySpark would start, one of `SPARK`.
+    """The version of the Spark that PySpark would start, one of `SPARK`.
 
     Raises:
-        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where it is none of them or there is no Spark.
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, it is none of them, or Spark is missing.
     """
     problems = list(_spark_problems())
     if problems:
@@ -116,10 +116,10 @@ def _unsupported(problems: list[str]) -> CleancutError:
 
 def _spark_problems() -> Iterator[str]:
     jars = spark_jars()
-    remedy = f"unset SPARK_HOME, or let it point to a Spark {_RUNS_WITH}"
+    remedy = f"unset SPARK_HOME, or set it to a Spark {_RUNS_WITH}"
     scala, spark = _core_jar(jars)
     if not spark:
-        yield f"{jars} holds no jar of Spark: {remedy}."
+        yield f"{jars} has no jar of Spark: {remedy}."
         return
     if not _is_supported(spark):
         yield f"{jars} holds Spark {spark}: {remedy}."
@@ -130,9 +130,9 @@ def _spark_problems() -> Iterator[str]:
 
 
 def _core_jar(jars: Path) -> tuple[str, str]:
-    """The versions of Scala and of Spark that a jar of Spark names; empty if there is none."""
-    found = [m for jar in jars.glob("spark-core_*") if (m := _SPARK_CORE.fullmatch(jar.name))]
-    return (found[0][1], found[0][2]) if found else ("", "")
+    """The Scala and Spark versions in the name of Spark's core jar; empty if there is none."""
+    matches = [m for jar in jars.glob("spark-core_*") if (m := _SPARK_CORE.fullmatch(jar.name))]
+    return (matches[0][1], matches[0][2]) if matches else ("", "")
 
 
 def _is_supported(spark: str) -> bool:
@@ -145,7 +145,7 @@ def _is_line(version: str, line: str) -> bool:
 
 
 def _java_problems(running: str | None) -> Iterator[str]:
-    remedy = f"let JAVA_HOME point to a JDK {MIN_JAVA} or later"
+    remedy = f"set JAVA_HOME to a JDK {MIN_JAVA} or later"
     if running is not None:
         java, version = "the JVM that runs already", running
     else:
@@ -161,17 +161,17 @@ def _java_problems(running: str | None) -> Iterator[str]:
 
 def _java_command() -> Path | None:
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    return Path(found) if found and Path(found).is_file() else None
+    command = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return Path(command) if command and Path(command).is_file() else None
 
 
 def _java_version(command: Path) -> str:
-    """What `java -version` says; empty where it says nothing of the kind."""
+    """The version in the output of `java -version`; empty if it has none."""
     try:
         answer = subprocess.run(
             [command, "-version"], capture_output=True, text=True, timeout=_JAVA_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = _JAVA_VERSION.search(answer.stderr + answer.stdout)
-    return found[1] if found else ""
+    match = _JAVA_VERSION.search(answer.stderr + answer.stdout)
+    return match[1] if match else ""

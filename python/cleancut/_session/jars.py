@@ -1,4 +1,4 @@
-"""The jars that this package carries: one for each line of Spark, and what all of them share."""
+"""The jars in this package: one for each Spark version, and a common one."""
 
 import functools
 import tempfile
@@ -15,16 +15,16 @@ _SHARED, _OF_LINE = "cleancut-common", "cleancut-spark-"
 
 
 def jar_paths() -> tuple[str, ...]:
-    """Full paths of the jars for the installed Spark, which needs all of them.
+    """Full paths of the jars for the installed Spark, which requires all of them.
 
-    Joined by commas they are what `spark.jars` and `--jars` take; by colons, a class path.
+    Join them by commas for `spark.jars` and `--jars`, by colons for a class path.
 
-    Of a package that is imported from an archive, as with `--py-files`, they are unpacked into a
-    temporary directory, which goes when the process ends.
+    If the package is imported from an archive, as with `--py-files`, they are unpacked into a
+    temporary directory, which is deleted when the process ends.
 
     Raises:
-        RequestError: CLEANCUT_VERSION_UNSUPPORTED, where no Spark is found or there is no jar for
-            it. CLEANCUT_JAR_MISSING, in a source tree where one has not been built.
+        RequestError: CLEANCUT_VERSION_UNSUPPORTED, no Spark is installed or there is no jar for it;
+            CLEANCUT_JAR_MISSING, the jar is not built in this source tree.
     """
     names = (_SHARED, f"{_OF_LINE}{spark_line()}")
     paths = [_JARS / f"{name}_{SCALA}-{__version__}.jar" for name in names]
@@ -32,20 +32,20 @@ def jar_paths() -> tuple[str, ...]:
 
 
 def _file(path: Path) -> Path:
-    found = path if path.is_file() else _unpacked(path)
-    if found is None:
+    file = path if path.is_file() else _unpacked(path)
+    if file is None:
         raise error_of("CLEANCUT_JAR_MISSING", path=path)
-    return found
+    return file
 
 
 def without(jars: Iterable[str], others: Iterable[str]) -> list[str]:
-    """The jars that are not among others; the same release under another path is the same jar."""
+    """The jars without those of `others`; jars are compared by name, without their directories."""
     names = {_name(other) for other in others}
     return [jar for jar in jars if _name(jar) not in names]
 
 
 def strangers(others: Iterable[str], jars: Iterable[str]) -> list[str]:
-    """What is Cleancut's by its name among others, and is none of these jars."""
+    """Other jars that are Cleancut's by their names."""
     ours = [one for one in others if _name(one).startswith((_SHARED, _OF_LINE))]
     return without(ours, jars)
 
@@ -56,7 +56,7 @@ def _name(jar: str) -> str:
 
 @functools.cache
 def _unpacked(path: Path) -> Path | None:
-    """A file of an archive as one that Spark can read; None where there is no such archive."""
+    """A file of an archive, unpacked for Spark; None if there is no such archive."""
     archive = next((parent for parent in path.parents if parent.exists()), path)
     if not archive.is_file() or not zipfile.is_zipfile(archive):
         return None
@@ -65,7 +65,7 @@ def _unpacked(path: Path) -> Path | None:
         name = path.relative_to(archive).as_posix()
         if name not in opened.namelist():
             return None
-        # The names of jars say what they are, so that this one keeps its own.
+        # The names of jars have a meaning, so the file keeps its name.
         return Path(opened.extract(name, directory))
 
 

@@ -1,8 +1,8 @@
 """The options of `cleancut.configure`, each declared once.
 
-A declaration is the option's name and type, its rule and what it does. From it come the signature
-and docstring of `configure`, the configuration key, the check before Spark starts, and the flag of
-`cleancut conf`. The rules are those of the JVM's declaration of the keys; a test compares the two.
+A declaration has the option's name and type, its rule and its description. They define the
+signature and docstring of `configure`, the configuration key, the check before Spark starts, and
+the option of `cleancut conf`. The rules equal those of the JVM's declaration; a test compares them.
 """
 
 import re
@@ -26,11 +26,11 @@ Duration = str | timedelta
 
 @dataclass(frozen=True)
 class Rule:
-    """What a key may have as its text.
+    """The accepted texts of a key.
 
     Attributes:
-        allowed: in words, those of the JVM side.
-        accepts: whether the key may have this text.
+        allowed: description, equal to that of the JVM side.
+        accepts: whether a text is accepted.
     """
 
     allowed: str
@@ -42,14 +42,14 @@ _UNIT_BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def _amount(text: str, units: dict[str, int]) -> int | None:
-    found = re.fullmatch(rf"([0-9]{{1,12}})\s*({'|'.join(units)})", text)
-    return None if found is None else int(found[1]) * units[found[2]]
+    match = re.fullmatch(rf"([0-9]{{1,12}})\s*({'|'.join(units)})", text)
+    return None if match is None else int(match[1]) * units[match[2]]
 
 
 def _duration(hours: int) -> Rule:
     def accepts(text: str) -> bool:
-        found = _amount(text, _UNIT_MS)
-        return found is not None and found <= hours * _UNIT_MS["h"]
+        amount = _amount(text, _UNIT_MS)
+        return amount is not None and amount <= hours * _UNIT_MS["h"]
 
     return Rule(f"a number with a unit (h, m, s, ms) up to {hours}h", accepts)
 
@@ -58,8 +58,8 @@ def _size(least: str | None = None) -> Rule:
     low = 0 if least is None else _amount(least, _UNIT_BYTES)
 
     def accepts(text: str) -> bool:
-        found = _amount(text, _UNIT_BYTES)
-        return found is not None and low is not None and found >= low
+        amount = _amount(text, _UNIT_BYTES)
+        return amount is not None and low is not None and amount >= low
 
     up = "" if least is None else f" from {least} up"
     return Rule(f"a number with a unit (k, m, g, t){up}", accepts)
@@ -94,12 +94,12 @@ _ENCRYPTION = (
 
 
 class Options(TypedDict, total=False):
-    """The keyword arguments of `cleancut.configure`; the last word of each is what it does."""
+    """The keyword arguments of `cleancut.configure`; the last item of each describes it."""
 
     compression_level: Annotated[
         int,
         _number(-7, 19),
-        "zstd level of what a commit writes, from -7 (fast) to 19 (small).",
+        "zstd level of written state, from -7 (fast) to 19 (small).",
     ]
     lock_acquire_timeout: Annotated[
         Duration,
@@ -119,12 +119,12 @@ class Options(TypedDict, total=False):
     cuts: Annotated[
         bool | Auto,
         _words("auto", "true", "false"),
-        "whether cuts commit epochs on a file system of Hadoop; True begins with them for good.",
+        "whether cuts commit epochs on a Hadoop file system; True cannot be undone in place.",
     ]
     dialect: Annotated[
         Dialect,
         _words(*get_args(Dialect)),
-        'whose rules an S3-compatible store follows: "aws", "r2", "generic" or "auto".',
+        'the dialect of an S3-compatible store: "aws", "r2", "generic" or "auto".',
         S3,
     ]
     endpoint: Annotated[
@@ -160,27 +160,27 @@ class Options(TypedDict, total=False):
     mode: Annotated[
         Mode,
         _words(*get_args(Mode)),
-        '"aligned" waits for a task that is late; "auto" and "unaligned" overtake it.',
+        '"aligned" waits for late tasks; "auto" and "unaligned" overtake them.',
     ]
     alignment_timeout: Annotated[
         Duration,
         _duration(hours=1),
-        'how long "auto" waits for such a task.',
+        'how long "auto" waits for late tasks.',
     ]
     max_epoch_duration: Annotated[
         Duration,
         _duration(hours=24),
-        'after how long an epoch is cut as a whole; "0ms" is no limit.',
+        'after how long a whole epoch is overtaken; "0ms" is no limit.',
     ]
     max_in_flight_bytes: Annotated[
         str,
         _size("1k"),
-        "the size of the rows that a channel of a partition keeps in flight.",
+        "maximum size of in-flight rows of a shuffle input of a partition.",
     ]
     split_groups: Annotated[
         bool,
         _SWITCH,
-        "whether a function may get the rows that a key has in an epoch in two.",
+        "whether a function may receive the rows of a key in an epoch in two calls.",
     ]
     change_feed: Annotated[
         ChangeFeed,
@@ -190,12 +190,12 @@ class Options(TypedDict, total=False):
     lazy_restore: Annotated[
         bool,
         _SWITCH,
-        "whether a store is opened before its base has been read.",
+        "whether a store opens before its snapshot is read.",
     ]
     merged_aggregation: Annotated[
         bool,
         _SWITCH,
-        "whether groupBy merges the state of a group where it reads it.",
+        "whether groupBy merges the state of a group when it reads it.",
     ]
     local_cache_size: Annotated[
         str,
@@ -205,17 +205,17 @@ class Options(TypedDict, total=False):
     standby_replicas: Annotated[
         int,
         _number(0, 16),
-        "how many other executors keep a copy of each base, for a task that moves.",
+        "number of other executors that have a copy of each snapshot, for tasks that move.",
     ]
     cut_retention: Annotated[
         Duration,
         _duration(hours=366 * 24),
-        "how long cuts are retained at least, in addition to those of the last epochs.",
+        "minimum retention time of cuts, in addition to a number of last epochs.",
     ]
     state_partitions: Annotated[
         int | Auto,
         _or_auto(_number(1, 1_000_000)),
-        "a query that has another number of them is rescaled when it is started.",
+        "number of state partitions; a query with another number is rescaled when it starts.",
     ]
     trusted_scheme: Annotated[
         str,
@@ -243,7 +243,7 @@ class Options(TypedDict, total=False):
     max_connections: Annotated[
         int,
         _number(1, 10_000),
-        "most connections of a process to the object store of an s3:// location.",
+        "maximum number of connections of a process to the object store of an s3:// location.",
         S3,
     ]
     check_compatibility: Annotated[
@@ -265,19 +265,19 @@ class Options(TypedDict, total=False):
     ui_epochs: Annotated[
         int,
         _number(1, 1_000_000),
-        'how many epochs the tab "Cuts" of Spark\'s pages shows.',
+        'number of epochs in the tab "Cuts" of Spark\'s UI.',
     ]
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option, as it is declared.
+    """One option, as declared.
 
     Attributes:
         name: the keyword.
-        type: what a value may be in Python.
-        rule: what its key may have.
-        text: what it does.
+        type: the accepted Python type.
+        rule: the accepted texts of its key.
+        text: description.
         group: part of the key between the prefix and the name.
     """
 
@@ -295,12 +295,12 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """What it is called on a command line."""
+        """Its name on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def is_switch(self) -> bool:
-        """Whether it may be turned on and off."""
+        """Whether it is boolean."""
         return bool in self._types
 
     @property
@@ -321,7 +321,7 @@ class Option:
         return str(value).strip() if is_text else None
 
     def parse(self, text: str) -> object:
-        """The value that a text of a command line stands for; the text itself if for none."""
+        """The value of a command line text; the text itself if it is invalid."""
         if self.is_switch:
             return {"true": True, "false": False}.get(text, text)
         is_number = int in self._types and text != "auto" and self.rule.accepts(text)
@@ -357,26 +357,30 @@ _RENAMED = {
     "require": "require_provider",
     "retention": "cut_retention",
 }
-# By removed key: the option that replaces it.
+# The option that replaces each removed key.
 _BY_NAME = {option.name: option for option in OPTIONS}
 REMOVED = {f"{PREFIX}{former}": _BY_NAME[name] for former, name in _RENAMED.items()}
 _ACCESS = tuple(option for option in OPTIONS if option.name in S3_OPTIONS)
-# The keys that say how a bucket is reached.
+# The keys of bucket options.
 ACCESS_KEYS = tuple(option.key for option in _ACCESS)
 
 
 def access_keys(access: S3Options) -> dict[str, str]:
-    """How a bucket is reached, as the keys of a session; what is None was not given."""
+    """Bucket options as keys of a session; None stands for options that were not given."""
     given = {option.key: option.render(access.get(option.name)) for option in _ACCESS}
     return {key: text for key, text in given.items() if text is not None}
 
 
 def access_of(text_of: Callable[[str], str | None]) -> S3Options:
-    """How a session reaches its bucket.
+    """The bucket options of a session.
 
     Args:
-        text_of: the text of a key, None where it is not set.
+        text_of: returns the text of a key, None if it is not set.
     """
     texts = {option: text_of(option.key) for option in _ACCESS}
-    found = {of.name: of.parse(text) for of, text in texts.items() if text not in (None, "auto")}
-    return cast("S3Options", found)
+    options = {
+        option.name: option.parse(text)
+        for option, text in texts.items()
+        if text not in (None, "auto")
+    }
+    return cast("S3Options", options)

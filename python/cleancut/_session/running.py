@@ -1,4 +1,4 @@
-"""What already runs in this process: a Spark session, or the JVM that a session left behind."""
+"""The Spark session, or the remaining JVM of a stopped one, that runs in this process."""
 
 import os
 import sys
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def check_classic(builder: object, options: dict[str, Any]) -> None:
-    """Refuses Spark Connect, whose server runs elsewhere and is configured there.
+    """Refuses Spark Connect, whose server is configured where it runs.
 
     Raises:
-        RequestError: CLEANCUT_CONNECT_UNSUPPORTED, naming what asks for Spark Connect.
+        RequestError: CLEANCUT_CONNECT_UNSUPPORTED, with the setting that requests Spark Connect.
     """
     from pyspark.util import default_api_mode, is_remote_only
 
@@ -31,7 +31,7 @@ def check_classic(builder: object, options: dict[str, Any]) -> None:
         "SPARK_REMOTE is set": "SPARK_REMOTE" in os.environ,
         "SPARK_CONNECT_MODE_ENABLED is set": "SPARK_CONNECT_MODE_ENABLED" in os.environ,
         "spark.api.mode is connect": mode == "connect",
-        "this PySpark has nothing but Spark Connect": is_remote_only(),
+        "this PySpark supports Spark Connect only": is_remote_only(),
     }
     for reason, applies in reasons.items():
         if applies:
@@ -39,7 +39,7 @@ def check_classic(builder: object, options: dict[str, Any]) -> None:
 
 
 def running_session() -> "SparkSession | None":
-    """The session that runs in this process; one of the context that runs, if it has none yet."""
+    """The running session of this process, created if only its context exists."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -50,39 +50,39 @@ def running_session() -> "SparkSession | None":
 
 
 def client_session() -> Any | None:
-    """That of a client of Spark Connect; who has made none has not loaded what makes one."""
+    """The session of a Spark Connect client; does not import Connect if there is none."""
     client = sys.modules.get("pyspark.sql.connect.session")
     return None if client is None else client.SparkSession.getActiveSession()
 
 
 def provide(jvm: Any, session: "SparkSession | None", jars: Sequence[str]) -> None:
-    """Gives Cleancut to a JVM that runs already, and to a session that does.
+    """Adds Cleancut to a running JVM, and to a running session.
 
     Raises:
-        RequestError: CLEANCUT_SESSION_RUNNING, where the JVM takes no further jars.
+        RequestError: CLEANCUT_SESSION_RUNNING, the JVM accepts no further jars.
     """
     if loaded_from(jvm) is None and not add_to_class_path(jvm, jars):
-        lacks = "the jars are not on its class path, and can no longer be added to it"
+        lacks = "the jars are not on its class path, and cannot be added to it any more"
         raise cannot_join(lacks, jars)
     if session is not None:
         _attach(jvm, session, jars)
 
 
 def cannot_join(detail: str, jars: Sequence[str]) -> CleancutError:
-    """The error for a Spark that runs and lacks what it must have had from the start."""
+    """The error for a running Spark that lacks a part that it needs from its start."""
     way = way_in(jars, EXTENSION_CLASS)
     return error_of("CLEANCUT_SESSION_RUNNING", detail=detail, way=way)
 
 
 def _attach(jvm: Any, session: "SparkSession", jars: Sequence[str]) -> None:
-    """The jars go to executors, and the rules of the extension into queries that start later.
+    """Adds the jars to executors, and the extension's rules to queries that start later.
 
-    Each query runs in a copy of its session, which is made with the rules that there are then.
+    Each query runs in a copy of its session, which has the rules at the time of the copy.
     """
     context = session.sparkContext._jsc
     for jar in without(jars, map(str, _listed(context.sc().listJars()))):
         context.addJar(jar)
-    # Which does nothing where the session has it.
+    # Does nothing if the session has it.
     jvm.io.cleancut.CleancutExtensions().apply(session._jsparkSession.extensions())
 
 

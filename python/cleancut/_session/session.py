@@ -31,7 +31,7 @@ from cleancut._session.user_conf import SUBMIT_ARGS, UserConf, user_conf
 from cleancut.errors import error_of
 
 if TYPE_CHECKING:
-    # Whoever only reads checkpoints needs no PySpark.
+    # Users who only read checkpoints need no PySpark.
     from pyspark.sql import SparkSession
 
 _JARS_KEY = "spark.jars"
@@ -40,17 +40,18 @@ _JARS_KEY = "spark.jars"
 def configure(
     builder: "SparkSession.Builder", **options: Unpack[Options]
 ) -> "SparkSession.Builder":
-    """Makes a session, one to be created or that runs, keep the state of new queries in Cleancut.
+    """Configures a session, new or running, so that Cleancut stores the state of new queries.
 
-    What is not given stays as configured. Durations have a unit (h, m, s, ms), and sizes (k, m, g).
+    Options that are not given keep their configured values. Durations have a unit (h, m, s, ms),
+    and sizes (k, m, g).
 
     Args:
-        builder: a `SparkSession.builder` of classic Spark, last before its `getOrCreate`.
+        builder: a `SparkSession.builder` of classic Spark; call its `getOrCreate` afterwards.
         options: those of `Options`, by name.
 
     Raises:
         TypeError: `builder` is not a builder, or there is no option of this name.
-        RequestError: with every problem that the options and the configuration have.
+        RequestError: the options and the configuration have problems; it lists all of them.
     """
     for key, value in _confs(builder, checked_names(options)).items():
         builder.config(key, value)
@@ -58,7 +59,7 @@ def configure(
 
 
 def _described() -> None:
-    """Shows each option in `help(configure)`, as if all were written out there."""
+    """Lists each option in `help(configure)`."""
     texts = [f"{option.name}: {option.text}" for option in OPTIONS]
     whole = "        options: those of `Options`, by name.\n"
     configure.__doc__ = str(configure.__doc__).replace(
@@ -83,10 +84,10 @@ _described()
 
 
 def _confs(builder: "SparkSession.Builder", options: Options) -> dict[str, str]:
-    """What the builder must be told, once it is sure that nothing stands against it."""
+    """The settings for the builder, after all checks have passed."""
     held = getattr(builder, "_options", None)
     if not isinstance(held, dict):
-        # Spark offers no public way to read what a builder holds.
+        # Spark has no public API for the options of a builder.
         kind = type(builder).__name__
         raise TypeError(f"configure takes a SparkSession.builder, before getOrCreate, not a {kind}")
     check_pyspark()
@@ -106,7 +107,7 @@ def _confs(builder: "SparkSession.Builder", options: Options) -> dict[str, str]:
     if jvm is not None:
         provide(jvm, session, jars)
     if session is not None:
-        # What else there is cannot be set in a session that runs, and it has it by now.
+        # The other keys cannot be set in a running session, which has them already.
         return {key: value for key, value in confs.items() if key != EXTENSIONS_KEY}
     return confs | {
         _JARS_KEY: listed(_jars_with(conf, jars)),
@@ -115,37 +116,37 @@ def _confs(builder: "SparkSession.Builder", options: Options) -> dict[str, str]:
 
 
 def _as_asked(options: Options, conf: UserConf) -> Options:
-    """The options with real-time mode as its key asks for it, unless the option was given.
+    """The options, with real-time mode from its key unless the option is given.
 
     The key alone would have no effect: the provider's name, which is set without the option, makes
     Spark refuse real-time mode.
     """
-    asked = conf.get(REAL_TIME_KEY)
-    if "real_time_mode" in options or asked is None or not is_on(asked[0]):
+    configured = conf.get(REAL_TIME_KEY)
+    if "real_time_mode" in options or configured is None or not is_on(configured[0]):
         return options
     return {**options, "real_time_mode": True}
 
 
 def _conflicts(conf: UserConf, given: Mapping[str, str]) -> Iterator[str]:
-    """One sentence for each thing that is configured and cannot stay."""
+    """One sentence for each conflicting setting."""
     yield from conf_problems({k: v for k, v in conf.merged().items() if k not in given})
     provider = conf.get(PROVIDER_KEY)
     if provider is not None and provider[0] != PROVIDER_CLASS:
         yield (
             f"{PROVIDER_KEY} is {provider[0]} in {provider[1]}: remove it there, "
-            f"or do without Cleancut."
+            f"or do not configure Cleancut."
         )
     elif provider is not None and PROVIDER_KEY not in given:
         yield (
-            f"{PROVIDER_KEY} is set in {provider[1]}, and Spark runs no query in real-time mode "
-            f"then: remove it there."
+            f"{PROVIDER_KEY} is set in {provider[1]}, so Spark would run no query in real-time "
+            f"mode: remove it there."
         )
     for key in (FILE_MANAGER_KEY, f"spark.hadoop.{FILE_MANAGER_KEY}"):
         manager = conf.get(key)
         if manager is not None and manager[0] != FILE_MANAGER_CLASS:
             yield (
-                f"{key} is {manager[0]} in {manager[1]}, and Cleancut has a file manager of its "
-                f"own: remove it there."
+                f"{key} is {manager[0]} in {manager[1]}, and Cleancut has its own file manager: "
+                f"remove it there."
             )
 
 
@@ -157,23 +158,23 @@ def _jar_problems(conf: UserConf, jars: Sequence[str]) -> Iterator[str]:
         )
     submitted = conf.sources.get(SUBMIT_ARGS, {}).get(_JARS_KEY)
     if submitted is not None and (lacking := without(jars, submitted.split(","))):
-        # spark-submit lets its own arguments win over what the builder says.
+        # The arguments of spark-submit override the settings of the builder.
         missing = listed(lacking)
-        yield f"{SUBMIT_ARGS} has jars, which take the place of {_JARS_KEY}: add {missing} to them."
+        yield f"{SUBMIT_ARGS} has jars, which replace {_JARS_KEY}: add {missing} to them."
 
 
 def _class_path_problems(jvm: Any | None, jars: Sequence[str]) -> Iterator[str]:
-    """What Spark's own jars, or the class path of a JVM that runs, have of another release."""
+    """Jars of another release among Spark's own jars, or on the class path of a running JVM."""
     of_spark = [str(path) for path in spark_jars().glob("cleancut-*.jar")]
     loaded = None if jvm is None else loaded_from(jvm)
-    found = [*of_spark, *([] if loaded is None else [loaded])]
-    for other in sorted({*strangers(found, jars)}):
+    jars_found = [*of_spark, *([] if loaded is None else [loaded])]
+    for other in sorted({*strangers(jars_found, jars)}):
         place = " and ".join(jars)
-        yield f"{other} is on the class path, and not of this release: put {place} in its place."
+        yield f"{other} is on the class path, and of another release: replace it by {place}."
     if of_spark and (lacking := without(jars, of_spark)) and not strangers(of_spark, jars):
-        # Spark's own class loader has the one, and does not look for the other in spark.jars.
+        # Spark's class loader has one of them, and does not search spark.jars for the other.
         has = ", ".join(of_spark)
-        yield f"Of Cleancut, Spark's own jars have {has} alone: put {lacking[0]} beside it."
+        yield f"Spark's own jars have only {has} of Cleancut: add {lacking[0]} to them."
 
 
 def _jars(conf: UserConf) -> list[str]:

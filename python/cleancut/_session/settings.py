@@ -11,7 +11,7 @@ from cleancut._session.options import OPTIONS, PREFIX, REMOVED, Options
 EXTENSION_CLASS = "io.cleancut.CleancutExtensions"
 EXTENSIONS_KEY = "spark.sql.extensions"
 FILE_MANAGER_CLASS = "io.cleancut.CleancutCheckpointFileManager"
-# For the server of Spark Connect, which takes no notice of it elsewhere.
+# For the server of Spark Connect; ignored elsewhere.
 CONNECT_KEY = "spark.connect.extensions.relation.classes"
 CONNECT_CLASS = "io.cleancut.CleancutConnect"
 FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
@@ -19,31 +19,31 @@ REAL_TIME_KEY = f"{PREFIX}realTimeMode"
 
 
 def checked_names(given: Mapping[str, Any]) -> Options:
-    """Options whose names exist.
+    """Checks that the names of options exist.
 
     Raises:
-        TypeError: one does not, as Python itself raises it for a signature of keywords.
+        TypeError: an option does not exist; the text is that of Python's own error.
     """
     check_keywords(given, [option.name for option in OPTIONS])
     return cast("Options", given)
 
 
 def problems_of(options: Options) -> list[str]:
-    """One sentence for each option that is wrong."""
-    found = []
+    """One sentence for each invalid option."""
+    problems = []
     for option in OPTIONS:
         if option.name not in options:
             continue
         value = options[option.name]  # type: ignore[literal-required]
         text = option.render(value)
         if text is None or not option.rule.accepts(text):
-            found.append(f"{option.name} must be {option.rule.allowed}, not {value!r}.")
+            problems.append(f"{option.name} must be {option.rule.allowed}, not {value!r}.")
     if options.get("cuts") is False and options.get("mode") in ("unaligned", "auto"):
-        found.append(
+        problems.append(
             f"mode {options['mode']!r} requires cuts, and cuts is False: set cuts=True, which "
             f"cannot be undone in place, or leave out the mode."
         )
-    return found
+    return problems
 
 
 def confs_of(options: Options) -> dict[str, str]:
@@ -56,23 +56,23 @@ def confs_of(options: Options) -> dict[str, str]:
 
 
 def is_on(text: str) -> bool:
-    """Whether the text of a switch says true, as the JVM side reads it."""
+    """Whether the text of a switch is true, as the JVM side parses it."""
     return text.strip().lower() == "true"
 
 
 def conf_problems(confs: Mapping[str, str]) -> list[str]:
-    """Problems, a sentence each: wrong values, and removed or unknown keys of Cleancut."""
+    """Problems, one sentence each: invalid values, and removed or unknown keys of Cleancut."""
     options = {option.key: option for option in OPTIONS}
-    found = []
+    problems = []
     for key, text in sorted(confs.items()):
         option = options.get(key)
         if not key.startswith(PREFIX):
             continue
         if key in REMOVED:
-            found.append(f"{key} was removed. Set {REMOVED[key].key} instead.")
+            problems.append(f"{key} was removed. Set {REMOVED[key].key} instead.")
         elif option is None:
             nearest = difflib.get_close_matches(key, options, n=1, cutoff=0.0)[0]
-            found.append(f"{key} is not a key; the nearest is {nearest}.")
+            problems.append(f"{key} is not a key; the nearest is {nearest}.")
         elif not option.rule.accepts(text.strip()):
-            found.append(f"{key} must be {option.rule.allowed}, not '{text}'.")
-    return found
+            problems.append(f"{key} must be {option.rule.allowed}, not '{text}'.")
+    return problems

@@ -1,4 +1,4 @@
-"""What the user has already configured, outside this package and before Spark starts."""
+"""The user's configuration, from outside this package and before Spark starts."""
 
 import os
 import re
@@ -24,23 +24,23 @@ _PROPERTY = re.compile(r"([^\s:=]+)\s*[\s:=]\s*(.*)")
 
 @dataclass(frozen=True)
 class UserConf:
-    """Configuration by its source, the strongest source first.
+    """Configuration by source, in order of precedence.
 
-    What spark-env.sh sets, and lines of spark-defaults.conf that go on after a backslash, are not
-    seen.
+    Settings of spark-env.sh, and lines of spark-defaults.conf that are continued by a backslash,
+    are not included.
     """
 
     sources: Mapping[str, Mapping[str, str]]
 
     def get(self, key: str) -> tuple[str, str] | None:
-        """The value of a key and the source that it comes from."""
+        """The value of a key and its source."""
         for source, confs in self.sources.items():
             if key in confs:
                 return confs[key], source
         return None
 
     def merged(self) -> dict[str, str]:
-        """All keys, each from its strongest source."""
+        """All keys, each from the source with the highest precedence."""
         merged: dict[str, str] = {}
         for confs in self.sources.values():
             merged = {**confs, **merged}
@@ -50,12 +50,12 @@ class UserConf:
 def user_conf(
     options: Mapping[str, Any], jvm: Any | None, session: "SparkSession | None"
 ) -> UserConf:
-    """Collects what is set in a builder's options and, if need be, where Spark would look too.
+    """Collects the options of a builder, and the other sources that Spark would read.
 
     Args:
-        options: those of the builder.
-        jvm: the one that runs, which has read all other sources and is asked instead of them.
-        session: the one that runs, likewise.
+        options: the options of the builder.
+        jvm: the running JVM, which has read all other sources and replaces them.
+        session: the running session, which also replaces them.
     """
     builder = {key: str(value) for key, value in options.items()}
     if session is not None:
@@ -87,12 +87,12 @@ def _submit_args(text: str) -> dict[str, str]:
 
 
 def _defaults(named: str | None) -> dict[str, str]:
-    """The properties that spark-submit reads by default, or from the file that it was given."""
+    """The properties of spark-submit's default file, or of the given file."""
     directory = os.environ.get("SPARK_CONF_DIR")
     path = Path(directory) if directory else spark_home() / "conf"
     path = Path(named) if named else path / "spark-defaults.conf"
     if not path.is_file():
         return {}
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    found = (_PROPERTY.fullmatch(line) for line in lines if line and line[0] not in "#!")
-    return {match[1]: match[2].strip() for match in found if match}
+    matches = (_PROPERTY.fullmatch(line) for line in lines if line and line[0] not in "#!")
+    return {match[1]: match[2].strip() for match in matches if match}

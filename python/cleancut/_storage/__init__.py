@@ -1,1 +1,1 @@
-"""The objects of a checkpoint, wherever they lie: in a directory or in a bucket."""
+"""The objects of a checkpoint, in a directory or in a bucket."""

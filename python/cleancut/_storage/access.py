@@ -1,4 +1,4 @@
-"""How a bucket is reached: the keyword arguments that name it, and what its requests say."""
+"""Access to a bucket: its options as keyword arguments, and the parameters of its requests."""
 
 import base64
 import binascii
@@ -14,10 +14,9 @@ _KEY_BYTES = 32
 
 
 class S3Options(TypedDict, total=False):
-    """The keyword arguments of whatever reads or writes at an `s3://` location.
+    """The keyword arguments of functions that access an `s3://` location.
 
-    Credentials are found as boto3 finds them: in the environment, in `~/.aws`, or by the role of
-    the machine.
+    Credentials are found by boto3: in the environment, in `~/.aws`, or by the role of the machine.
     """
 
     endpoint: Annotated[
@@ -27,28 +26,28 @@ class S3Options(TypedDict, total=False):
     ]
     region: Annotated[
         str | None,
-        "what requests are signed for; without it that of the environment, or what the store takes",
+        "region of the signature; without it that of the environment, or the store's default",
     ]
     access_point: Annotated[
         str | None,
-        "the ARN of an access point to send requests to in place of the bucket",
+        "the ARN of an access point that receives requests instead of the bucket",
     ]
     requester_pays: Annotated[
         bool,
-        "whether requests say that the requester pays for them",
+        "whether requests state that the requester pays",
     ]
     encryption: Annotated[
         str | None,
-        "of new objects, as the key `s3.encryption` has it: s3, kms, kms:<key> or customer:<file>; "
-        "to read, only the last is needed",
+        "encryption of new objects, as in the key `s3.encryption`: s3, kms, kms:<key> or "
+        "customer:<file>; reads require only the last one",
     ]
     profile: Annotated[
         str | None,
-        "of the AWS configuration, whose credentials are taken",
+        "profile of the AWS configuration with the credentials",
     ]
 
 
-# What each is for, by its name.
+# The description of each, by name.
 S3_OPTIONS: Mapping[str, str] = {
     name: get_args(hint)[1] for name, hint in get_type_hints(S3Options, include_extras=True).items()
 }
@@ -56,10 +55,10 @@ S3_OPTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class S3Access:
-    """How a bucket is asked.
+    """How to reach a bucket.
 
     Attributes:
-        options: those that were given; one that is None was not.
+        options: the given options; None stands for an option that was not given.
     """
 
     options: S3Options = field(default_factory=S3Options)
@@ -69,18 +68,18 @@ class S3Access:
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was given."""
+        """Whether no option was given."""
         return not any(self.options.values())
 
     def of_requests(self) -> dict[str, str]:
-        """What each request says."""
+        """The parameters of each request."""
         return {"RequestPayer": "requester"} if self.options.get("requester_pays") else {}
 
     def of_reads(self) -> dict[str, Any]:
-        """What a request for the bytes of an object says.
+        """The parameters of a request that reads an object.
 
         Raises:
-            RequestError: CLEANCUT_OBJECT_STORE_REFUSED, the file with a customer's key has none.
+            RequestError: CLEANCUT_OBJECT_STORE_REFUSED, the file has no customer's key.
         """
         kind, path = self._encryption
         if kind != "customer":
@@ -90,13 +89,13 @@ class S3Access:
         except (OSError, binascii.Error) as error:
             raise _key_refused(path, f"a customer's key cannot be read: {error}") from error
         if len(key) != _KEY_BYTES:
-            detail = f"it holds {len(key)} bytes in base64 and not the {_KEY_BYTES} of a key"
+            detail = f"it has {len(key)} bytes in base64 and not the {_KEY_BYTES} of a key"
             raise _key_refused(path, detail)
         # boto3 encodes it and adds its digest.
         return self.of_requests() | {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
 
     def of_writes(self) -> dict[str, Any]:
-        """What a request says that writes an object. Raises as `of_reads` does."""
+        """The parameters of a request that writes an object. Raises as `of_reads` does."""
         kind, key = self._encryption
         said: dict[str, Any] = self.of_reads()
         if kind == "s3":
@@ -108,7 +107,7 @@ class S3Access:
 
     @property
     def _encryption(self) -> tuple[str, str]:
-        """The kind, and the key or file after it."""
+        """The kind, and the key or file that follows it."""
         kind, _, rest = (self.options.get("encryption") or "").partition(":")
         return kind, rest
 

@@ -1,10 +1,10 @@
-"""Copies of objects, large ones in parts: neither a request nor the memory holds them whole."""
+"""Copies objects, large ones in parts, so that no request and no memory holds a whole object."""
 
 from collections.abc import Iterator
 
 from cleancut._storage.objects import Objects, Place
 
-# One request to S3 or R2 writes at most 5 GiB; far less is in memory, for up to 16 copies at once.
+# A request to S3 or R2 writes at most 5 GiB; memory holds far less, for up to 16 copies at once.
 PART_BYTES = 64 << 20
 MAX_PARTS = 10_000
 
@@ -15,19 +15,19 @@ def copy_object(
     name: str,
     size: int,
 ) -> int:
-    """Copies an object that is written once; nothing is done if the target has it.
+    """Copies an object that is written once; does nothing if the target has it.
 
     Args:
-        source: where the object is.
-        target: where it is created if absent, under the same name.
-        name: of the object.
-        size: in bytes, as it was listed.
+        source: the objects with the original.
+        target: the objects in which it is created if absent, under the same name.
+        name: name of the object.
+        size: size in bytes, by a listing.
 
     Returns:
-        How many bytes the copy has.
+        The number of copied bytes.
 
     Raises:
-        FileNotFoundError: the source does not have it.
+        FileNotFoundError: the source lacks it.
     """
     if size <= PART_BYTES:
         data = source.read(name)
@@ -38,10 +38,10 @@ def copy_object(
 
 
 def parts_of(source: Objects, name: str, size: int) -> Iterator[bytes]:
-    """The bytes of an object in parts, all of one size but the last.
+    """The bytes of an object in parts, all of one size except for the last.
 
     Raises:
-        FileNotFoundError: it is not there, or is shorter than its size.
+        FileNotFoundError: it does not exist, or is shorter than its size.
     """
     part_bytes = max(PART_BYTES, -(-size // MAX_PARTS))
     for offset in range(0, size, part_bytes):

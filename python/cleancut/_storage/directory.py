@@ -1,4 +1,4 @@
-"""Objects as files of a directory, on any file system that pyarrow knows."""
+"""Objects as files of a directory, on any file system that pyarrow supports."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -20,8 +20,8 @@ class Directory:
     """Implements `Objects`.
 
     Attributes:
-        filesystem: where the directory lies.
-        root: its path on that file system.
+        filesystem: the file system.
+        root: path of the directory on it.
     """
 
     filesystem: pyarrow.fs.FileSystem
@@ -34,7 +34,7 @@ class Directory:
         return Directory(self.filesystem, self.root.rpartition("/")[0])
 
     def list(self, below: str) -> Mapping[str, int]:
-        return {name: of.size for name, of in self.details(below).items()}
+        return {name: stored.size for name, stored in self.details(below).items()}
 
     def details(self, below: str) -> Mapping[str, Stored]:
         selector = pyarrow.fs.FileSelector(self.path(below), recursive=True, allow_not_found=True)
@@ -52,14 +52,14 @@ class Directory:
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         with self.filesystem.open_input_file(self.path(name)) as file:
-            # Beyond the end pyarrow raises or reads nothing, by the file system.
+            # At an offset after the end, pyarrow raises or reads nothing, by the file system.
             available = max(0, min(length, file.size() - offset))
             return bytes(file.read_at(available, offset)) if available else b""
 
     @property
     def creates_if_absent(self) -> bool:
-        """Whether of two writers that create one object exactly one succeeds."""
-        # A link does not replace a file, nor does a rename of HDFS. That of others is a copy.
+        """Whether exactly one of two concurrent creates of an object succeeds."""
+        # A link does not replace a file, nor does a rename on HDFS. Others rename by copying.
         exclusive = (pyarrow.fs.LocalFileSystem, pyarrow.fs.HadoopFileSystem)
         return isinstance(self.filesystem, exclusive)
 
@@ -80,7 +80,7 @@ class Directory:
                 " read.",
             )
         directory, _, base = path.rpartition("/")
-        # No reader takes a name that begins so for one of ours.
+        # Readers ignore names with this prefix.
         written = f"{directory}/.{base}.{uuid4().hex}"
         try:
             with self._opened(written, directory) as file:
@@ -93,7 +93,7 @@ class Directory:
     def _opened(self, path: str, directory: str) -> pyarrow.NativeFile:
         for _ in range(_ATTEMPTS):
             self.filesystem.create_dir(directory)
-            # Whoever deletes the last file of a directory takes it away, perhaps just now.
+            # A concurrent delete of the last file of a directory removes the directory.
             with suppress(FileNotFoundError):
                 return self.filesystem.open_output_stream(path)
         return self.filesystem.open_output_stream(path)
@@ -105,20 +105,20 @@ class Directory:
             except FileExistsError:
                 return False
         else:
-            # HDFS refuses to rename onto a file that has come since.
+            # HDFS refuses to rename to a file that was created meanwhile.
             self.filesystem.move(written, path)
         return True
 
     def delete(self, name: str) -> None:
         path = self.path(name)
         self._delete(path)
-        # Each epoch has directories of its own. Elsewhere one that is not empty would go, too.
+        # Epochs have their own directories. On other file systems a rmdir is recursive.
         if isinstance(self.filesystem, pyarrow.fs.LocalFileSystem) and name.count("/") > 1:
             with suppress(OSError):
                 os.rmdir(path.rpartition("/")[0])  # noqa: PTH106
 
     def hold(self, below: str, names: Collection[str]) -> None:
-        """Has a directory hold these directories, and of others none that is empty."""
+        """Creates these directories in a directory, and removes other empty ones."""
         for name in names:
             self.filesystem.create_dir(self.path(f"{below}/{name}"))
         selector = pyarrow.fs.FileSelector(self.path(below), allow_not_found=True)

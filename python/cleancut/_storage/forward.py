@@ -1,4 +1,4 @@
-"""A part of an object that is read piece by piece, as far as it is asked for."""
+"""A part of an object that is read forward, on demand."""
 
 from collections.abc import Callable
 from zlib import crc32
@@ -6,25 +6,25 @@ from zlib import crc32
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, read_ranges
 
-# Who wants a few rows has read little more, and who wants all soon waits for few requests.
+# Starts small for readers of a few rows, and grows for readers of the whole part.
 _FIRST_BYTES = 1 << 16
 _MAX_BYTES = 1 << 26
 
 
 class ForwardBytes:
-    """Bytes that are asked for in their order; what lies before the last question is forgotten.
+    """Bytes that are requested in order; earlier bytes are released.
 
     Attributes:
-        crc: CRC-32 of all that was read so far.
+        crc: CRC-32 of all bytes read so far.
     """
 
     def __init__(self, objects: Objects, part: Range, missing: Callable[[], Exception]) -> None:
         """Reads nothing yet.
 
         Args:
-            objects: where the object lies.
-            part: which part of it.
-            missing: the error where there is no such object.
+            objects: the objects that contain the part.
+            part: the part.
+            missing: returns the error for a missing object.
         """
         self.crc = 0
         self._objects, self._part, self._missing = objects, part, missing

@@ -1,15 +1,15 @@
-"""The objects of one checkpoint, wherever they lie: what a reader asks of a store, and no more."""
+"""The interface of a checkpoint's objects, for readers and writers."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 
 class Stored(NamedTuple):
-    """What a listing tells of an object.
+    """The description of an object in a listing.
 
     Attributes:
-        size: in bytes.
-        modified_ms: when it was written, by the clock of the store, in milliseconds since 1970.
+        size: size in bytes.
+        modified_ms: time of its write by the clock of the store, in milliseconds since 1970.
     """
 
     size: int
@@ -19,8 +19,8 @@ class Stored(NamedTuple):
 class Objects(Protocol):
     """Reads objects by their names below one root, with `/` between the parts of a name.
 
-    Threads may share it. An object that is not there is a FileNotFoundError; what else fails in a
-    file system is another OSError, in an object store a CleancutError.
+    Threads may share it. A missing object is a FileNotFoundError. Other failures are OSError for a
+    file system, and CleancutError for an object store.
     """
 
     def path(self, name: str) -> str:
@@ -29,33 +29,33 @@ class Objects(Protocol):
     def list(self, below: str) -> Mapping[str, int]:
         """The size in bytes of every object below a directory, at any depth, by name.
 
-        A directory that does not exist has none.
+        The result is empty if the directory does not exist.
         """
 
     def read(self, name: str) -> bytes:
-        """A whole object."""
+        """The content of an object."""
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        """A part of an object; shorter than `length` where the object ends."""
+        """A part of an object; shorter than `length` at the end of the object."""
 
 
 class Place(Objects, Protocol):
-    """Objects below a root that lies below another one."""
+    """Objects below a root, with access to the objects around it."""
 
     def details(self, below: str) -> Mapping[str, Stored]:
-        """The same as `list`, with the time at which each was written."""
+        """As `list`, with the time at which each object was written."""
 
     def above(self) -> "Place":
-        """The objects around the root: those of the directory that it lies in."""
+        """The objects of the directory that contains the root."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Writes an object whole; False, and nothing done, if there is one of this name."""
+        """Creates an object; returns False and does nothing if it exists."""
 
     def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
-        """The same as `create`, of bytes that come in parts; an error of the parts passes through.
+        """As `create`, with the content in parts; an error of the parts is raised unchanged.
 
-        All parts but the last have the same size, at least 5 MiB.
+        All parts except for the last have the same size, at least 5 MiB.
         """
 
     def delete(self, name: str) -> None:
-        """Takes an object away, if it is there."""
+        """Deletes an object, if it exists."""

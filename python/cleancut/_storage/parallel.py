@@ -1,4 +1,4 @@
-"""Reads many objects, or parts of objects, at once."""
+"""Reads several objects, or parts of objects, concurrently."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeVar
 
 from cleancut._storage.objects import Objects
 
-# A request to an object store takes some 20 ms whatever it reads, and so much of it is waiting
-# that threads beyond the processors pay.
+# A request to an object store takes some 20 ms for any size, most of it waiting, so more threads
+# than processors are useful.
 THREADS = 16
-# Reading over a gap of this size costs less than a request of its own.
+# Reading a gap of this size is cheaper than a separate request.
 _MAX_GAP_BYTES = 1 << 17
 _PIECE_BYTES = 8 << 20
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Range(NamedTuple):
-    """A part of an object: its name below the root, and where the part lies, in bytes."""
+    """A part of an object: the object's name below the root, first byte, and length."""
 
     name: str
     offset: int
@@ -27,22 +27,22 @@ class Range(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The place behind it."""
+        """The offset after it."""
         return self.offset + self.length
 
 
 def mapped(
     function: Callable[[Item], Result], items: Iterable[Item], *, ahead: int = THREADS
 ) -> Iterator[Result]:
-    """What a function returns for each item, in the order of the items.
+    """The results of a function for each item, in order of the items.
 
     Args:
-        function: runs in other threads.
-        items: taken one by one.
-        ahead: how many results may be under way or wait to be taken.
+        function: the function, which runs in other threads.
+        items: the items, consumed one by one.
+        ahead: maximum number of results in progress or not yet consumed.
 
     Raises:
-        Exception: what the function raises for an item, when that item's turn comes.
+        Exception: an error of the function, at the position of its item.
     """
     source = iter(items)
     with ThreadPoolExecutor(min(ahead, THREADS)) as pool:
@@ -55,17 +55,17 @@ def mapped(
                 for item in islice(source, 1):
                     waiting.append(pool.submit(function, item))
         finally:
-            # Nobody takes what is left after an error, or when the caller has seen enough.
+            # After an error, or when the caller stops, the remaining results are not needed.
             for future in waiting:
                 future.cancel()
 
 
 def read_ranges(objects: Objects, wanted: Iterable[Range]) -> Mapping[Range, bytes | None]:
-    """Reads parts of objects, near ones in one request and long ones in several.
+    """Reads parts of objects: adjacent ones in one request and long ones in several.
 
     Returns:
-        The bytes of each part: fewer than it should have where the object ends before, None where
-        there is no such object.
+        The bytes of each part: fewer than requested at the end of an object, None if the object
+        does not exist.
     """
     ranges = sorted(set(wanted))
     pieces = list(_pieces(ranges))
@@ -79,13 +79,13 @@ def read_ranges(objects: Objects, wanted: Iterable[Range]) -> Mapping[Range, byt
 def windows(
     items: Iterable[Item], size: Callable[[Item], int], limit: int, *, first: int | None = None
 ) -> Iterator[list[Item]]:
-    """Items in order, in groups that are not larger than a limit unless one item alone is.
+    """Items in order, in groups up to a limit; a single item may exceed it.
 
     Args:
-        items: what is to be grouped.
-        size: of an item.
-        limit: of a group.
-        first: a lower limit of the first group, from which each has twice that of the one before.
+        items: the items.
+        size: returns the size of an item.
+        limit: limit of a group's size.
+        first: lower limit of the first group, which doubles with each group.
     """
     last, limit = limit, limit if first is None else first
     group: list[Item] = []
@@ -101,7 +101,7 @@ def windows(
 
 
 def _pieces(ranges: Sequence[Range]) -> Iterator[Range]:
-    """What to request so that all of the ranges, which are in order, are covered."""
+    """The requests that cover all ranges, which are sorted."""
     at = 0
     while at < len(ranges):
         name, start, _ = ranges[at]
@@ -126,14 +126,14 @@ def _read(objects: Objects, piece: Range) -> bytes | None:
 def _assembled(
     part: Range, pieces: Sequence[Range], read: Mapping[Range, bytes | None]
 ) -> bytes | None:
-    found = bytearray()
+    data_read = bytearray()
     for piece in pieces:
         if piece.end <= part.offset or piece.offset >= part.end:
             continue
         data = read[piece]
         if data is None:
             return None
-        found += data[max(0, part.offset - piece.offset) : part.end - piece.offset]
+        data_read += data[max(0, part.offset - piece.offset) : part.end - piece.offset]
         if len(data) < piece.length:
             break
-    return bytes(found)
+    return bytes(data_read)

@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, R2 or a compatible store, read through boto3."""
+"""Objects in a bucket of S3, R2 or a compatible store, accessed through boto3."""
 
 import os
 import re
@@ -21,11 +21,11 @@ from cleancut.errors import CleancutError, error_of
 SCHEMES = ("s3://", "s3a://")
 
 _LOCATION = re.compile(r"s3a?://([^/]*)/?(.*)", re.DOTALL)
-# Half of what S3 and R2 allow for a key; the other half is for names below the location.
+# Half of the limit of S3 and R2 for a key; the other half is for names below the location.
 _MAX_PREFIX_BYTES = 512
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-_TRUST = "AWS_CA_BUNDLE can name a file with the certificate of the authority to be trusted"
+_TRUST = "AWS_CA_BUNDLE can name a file with the certificate of a trusted authority"
 _ATTEMPTS = 5
 _BODY_ATTEMPTS = 3
 _TIMEOUT_S = 20
@@ -43,25 +43,24 @@ Answer = TypeVar("Answer")
 class S3Objects:
     """Implements `Objects`.
 
-    What the store cannot answer now is a RetryableError after some repetitions, what it will not
-    answer a RequestError.
+    A temporary failure of the store is a RetryableError after retries, a refusal a RequestError.
 
     Attributes:
-        client: boto3's client; threads may share it.
-        bucket: the name of the bucket.
-        root: what the keys of all objects begin with, without a slash at the end; may be empty.
-        asked_at: the bucket, or the access point in its place.
-        listing: what a listing says beside that.
-        reading: what a read says beside that.
-        writing: what a write says beside the same.
-        is_compared: whether what is read whole is compared with the checksum that it was written
-            with, for objects that have none inside.
+        client: client of boto3, which threads may share.
+        bucket: name of the bucket.
+        root: prefix of the keys of all objects, without a slash at the end; may be empty.
+        target_bucket: the bucket in requests, or the access point that replaces it.
+        listing: additional parameters of listings.
+        reading: additional parameters of reads.
+        writing: additional parameters of writes.
+        is_compared: whether whole objects are compared with the checksum of their write, for
+            objects that contain none.
     """
 
     client: Any
     bucket: str
     root: str
-    asked_at: str
+    target_bucket: str
     listing: Mapping[str, Any]
     reading: Mapping[str, Any] = field(repr=False)
     writing: Mapping[str, Any] = field(repr=False)
@@ -77,24 +76,24 @@ class S3Objects:
         return f"{self.root}/{name}" if self.root else name
 
     def list(self, below: str) -> Mapping[str, int]:
-        return {name: of.size for name, of in self.details(below).items()}
+        return {name: stored.size for name, stored in self.details(below).items()}
 
     def details(self, below: str) -> Mapping[str, Stored]:
         prefix = self._key("")
 
         def listed() -> dict[str, Stored]:
             pages = self.client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.asked_at, Prefix=f"{prefix}{below}/", **self.listing
+                Bucket=self.target_bucket, Prefix=f"{prefix}{below}/", **self.listing
             )
             return {
-                found["Key"].removeprefix(prefix): Stored(
-                    found["Size"], round(found["LastModified"].timestamp() * 1000)
+                entry["Key"].removeprefix(prefix): Stored(
+                    entry["Size"], round(entry["LastModified"].timestamp() * 1000)
                 )
                 for page in pages
-                for found in page.get("Contents", [])
+                for entry in page.get("Contents", [])
             }
 
-        return self._asked("list", self.path(below), listed)
+        return self._request("list", self.path(below), listed)
 
     def read(self, name: str) -> bytes:
         return self._get(name, {})
@@ -102,32 +101,32 @@ class S3Objects:
     def create(self, name: str, data: bytes) -> bool:
         def put() -> bool:
             try:
-                asked = {"Bucket": self.asked_at, "Key": self._key(name), **self.writing}
-                self.client.put_object(Body=data, IfNoneMatch="*", **asked)
+                parameters = {"Bucket": self.target_bucket, "Key": self._key(name), **self.writing}
+                self.client.put_object(Body=data, IfNoneMatch="*", **parameters)
             except self.client.exceptions.ClientError as error:
                 if _status(error) == _ALREADY_THERE:
                     return False
                 raise
             return True
 
-        return self._asked("create", self.path(name), put)
+        return self._request("create", self.path(name), put)
 
     def create_in_parts(self, name: str, parts: Iterator[bytes]) -> bool:
         # A second attempt to complete an upload may find the object of the first one.
         target = self.path(name)
-        at = {"Bucket": self.asked_at, "Key": self._key(name)}
+        at = {"Bucket": self.target_bucket, "Key": self._key(name)}
 
         def begun() -> Any:
             return self.client.create_multipart_upload(**at, **self.writing)
 
-        upload = {**at, "UploadId": self._asked("create", target, begun)["UploadId"]}
+        upload = {**at, "UploadId": self._request("create", target, begun)["UploadId"]}
         is_created = False
         try:
             sent = self._sent(target, {**upload, **self.reading}, parts)
             is_created = self._completed(target, {**upload, **self.reading}, sent)
         finally:
             if not is_created:
-                # Of a process that is killed, the bucket's rule for incomplete uploads does it.
+                # If the process is killed, the bucket's rule for incomplete uploads applies.
                 with suppress(Exception):
                     self.client.abort_multipart_upload(**upload, **self.listing)
         return is_created
@@ -138,7 +137,7 @@ class S3Objects:
         tags: dict[int, str] = {}
         for number, part in enumerate(parts, 1):
             send = partial(self.client.upload_part, **upload, PartNumber=number, Body=part)
-            tags[number] = self._asked("create", target, send)["ETag"]
+            tags[number] = self._request("create", target, send)["ETag"]
         return [{"PartNumber": number, "ETag": tag} for number, tag in tags.items()]
 
     def _completed(
@@ -155,13 +154,15 @@ class S3Objects:
                 raise
             return True
 
-        return self._asked("create", target, completed)
+        return self._request("create", target, completed)
 
     def delete(self, name: str) -> None:
         def deleted() -> None:
-            self.client.delete_object(Bucket=self.asked_at, Key=self._key(name), **self.listing)
+            self.client.delete_object(
+                Bucket=self.target_bucket, Key=self._key(name), **self.listing
+            )
 
-        self._asked("delete", self.path(name), deleted)
+        self._request("delete", self.path(name), deleted)
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         return self._get(name, {"Range": f"bytes={offset}-{offset + length - 1}"})
@@ -172,8 +173,8 @@ class S3Objects:
         def got() -> Any:
             key = self._key(name)
             try:
-                asked = {"Bucket": self.asked_at, "Key": key, **self.reading, **part}
-                return self.client.get_object(**asked)
+                parameters = {"Bucket": self.target_bucket, "Key": key, **self.reading, **part}
+                return self.client.get_object(**parameters)
             except self.client.exceptions.ClientError as error:
                 if _status(error) == _BEYOND_THE_END:
                     return {"Body": BytesIO(), "Metadata": {}}
@@ -181,15 +182,15 @@ class S3Objects:
 
         began = time.monotonic()
         for _ in range(_BODY_ATTEMPTS):
-            answer = self._asked("get", self.path(name), got)
+            answer = self._request("get", self.path(name), got)
             try:
                 data = bytes(answer["Body"].read())
-                # A part is what its frames and the cut's checksums say, wherever it lies.
+                # Parts are verified by the checksums of frames and cuts.
                 if not part:
                     self._check(name, answer["Metadata"], data)
                 return data
             except BotoCoreError as error:
-                # boto3 repeats requests, but not what breaks while their answer is read.
+                # boto3 retries requests, but not failures while a response is read.
                 broken = error
         raise _unavailable("get", self.path(name), _BODY_ATTEMPTS, began, broken) from broken
 
@@ -200,11 +201,11 @@ class S3Objects:
         if detail is not None:
             raise error_of("CLEANCUT_CUT_CORRUPTED", path=self.path(name), detail=detail)
 
-    def _asked(self, operation: str, target: str, request: Callable[[], Answer]) -> Answer:
-        """The answer to a request, which boto3 repeats.
+    def _request(self, operation: str, target: str, request: Callable[[], Answer]) -> Answer:
+        """The response to a request, which boto3 retries.
 
         Raises:
-            FileNotFoundError: there is no such object.
+            FileNotFoundError: the object does not exist.
             RequestError: CLEANCUT_OBJECT_STORE_REFUSED.
             RetryableError: CLEANCUT_OBJECT_STORE_UNAVAILABLE.
         """
@@ -235,33 +236,33 @@ def open_s3(location: str, below: str, access: S3Access, client: Any = None) -> 
     """Objects below a location such as `s3://bucket/prefix`; no request is made.
 
     Args:
-        location: the place.
-        below: the directory at that place.
-        access: how the bucket is asked.
-        client: one that was opened with the same access, for another place; None makes one, which
-            takes some time.
+        location: the location.
+        below: directory below the location.
+        access: how to reach the bucket.
+        client: a client with the same access for another location; None creates one, which takes
+            some time.
 
     Raises:
         RequestError: CLEANCUT_OBJECT_LOCATION_INVALID, CLEANCUT_DEPENDENCY_MISSING or
             CLEANCUT_OBJECT_STORE_REFUSED.
     """
-    found = _LOCATION.fullmatch(location)
-    if found is None or _BUCKET.fullmatch(found[1]) is None:
-        bucket = "" if found is None else found[1]
+    match = _LOCATION.fullmatch(location)
+    if match is None or _BUCKET.fullmatch(match[1]) is None:
+        bucket = "" if match is None else match[1]
         raise _invalid(location, f"'{bucket}' is not the name of a bucket")
-    prefix = found[2].removesuffix("/")
+    prefix = match[2].removesuffix("/")
     problem = _problem(prefix) if prefix else None
     if problem is not None:
         raise _invalid(location, f"its path {problem}")
     root = "/".join(filter(None, (prefix, below)))
     client = _client(location, access) if client is None else client
-    asked_at = access.options.get("access_point") or found[1]
+    target_bucket = access.options.get("access_point") or match[1]
     requests, reads, writes = access.of_requests(), access.of_reads(), access.of_writes()
-    return S3Objects(client, found[1], root, asked_at, requests, reads, writes)
+    return S3Objects(client, match[1], root, target_bucket, requests, reads, writes)
 
 
 def _problem(prefix: str) -> str | None:
-    """Why a prefix cannot be that of a location, as the JVM side says it; None if it can."""
+    """The reason why a prefix is invalid, as on the JVM side; None if it is valid."""
     segments = prefix.split("/")
     refused = (c for c in prefix if unicodedata.category(c) in ("Cc", "Cs"))
     if "" in segments:
@@ -296,14 +297,14 @@ def _client(location: str, access: S3Access) -> Any:
         config = Config(
             connect_timeout=_TIMEOUT_S,
             read_timeout=_TIMEOUT_S,
-            # A dataflow has more requests under way than one checkpoint.
+            # A dataflow has more concurrent requests than one checkpoint.
             max_pool_connections=2 * THREADS,
             response_checksum_validation="when_required",
             retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
-            # The name of an access point stands in the host.
+            # The name of an access point is part of the host name.
             s3={"addressing_style": "auto" if is_aws or options.get("access_point") else "path"},
         )
-        # Compatible stores rarely care, but a signature needs some region.
+        # Compatible stores often ignore it, but a signature requires a region.
         place = region or session.region_name or "us-east-1"
         return session.client("s3", endpoint_url=url, region_name=place, config=config)
     except (BotoCoreError, ValueError) as error:

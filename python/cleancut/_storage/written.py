@@ -1,4 +1,4 @@
-"""What Cleancut's client for S3 writes with an object, beside its bytes."""
+"""The metadata that Cleancut's client for S3 writes with an object."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _CASTAGNOLI = 0x82F63B78
 
 
 def misplaced(metadata: Mapping[str, str], key: str) -> str | None:
-    """What is wrong with the place of an object; None where nothing is known to be."""
+    """The problem with the location of an object; None if none is known."""
     written = metadata.get(_PLACE)
     if written is None or written == place_of(key):
         return None
@@ -21,20 +21,20 @@ def misplaced(metadata: Mapping[str, str], key: str) -> str | None:
 
 
 def changed(metadata: Mapping[str, str], data: bytes) -> str | None:
-    """What is wrong with all bytes of an object; None where nothing is known to be."""
+    """The problem with the content of an object; None if none is known."""
     if metadata.get(_CHECKSUM) in (None, f"{crc32c(data):08x}"):
         return None
     return "its bytes are not those that it was written with"
 
 
 def place_of(key: str) -> str:
-    """Which part of a checkpoint an object is, whatever prefix the checkpoint lies below."""
-    found = _OF_SPARK.fullmatch(key)
-    return key.rpartition("/")[2] if found is None else found[1]
+    """The part of a checkpoint that an object is, independent of the checkpoint's location."""
+    match = _OF_SPARK.fullmatch(key)
+    return key.rpartition("/")[2] if match is None else match[1]
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum that the standard library lacks; some MB a second, enough for small files."""
+    """The CRC-32C, which the standard library lacks; some MB/s, enough for small files."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)

@@ -16,11 +16,11 @@ class Cells:
     """The cells of one column, in the order of their rows.
 
     Attributes:
-        width: bytes of a cell: 8 in a row, the natural width of its type in an array.
-        raw: all cells, one behind the other.
-        nulls: which cells are null; None where none is.
-        owners: for each cell the row or array that it was cut from, since the cell of a value of
-            variable length holds the place of that value within its owner.
+        width: size of a cell in bytes: 8 in a row, the natural width of its type in an array.
+        raw: all cells, concatenated.
+        nulls: flags of null cells; None if there are none.
+        owners: for each cell the row or array that contains it, because the cell of a value of
+            variable length has the offset of that value within its owner.
     """
 
     width: int
@@ -32,7 +32,7 @@ class Cells:
         return len(self.owners)
 
     def numbers(self, code: str) -> "array[int] | array[float]":
-        """The first bytes of each cell, read as the type that `array` knows by this code."""
+        """The first bytes of each cell, as the type of an `array` type code."""
         numbers: array[int] | array[float] = array(code, self.raw)
         return numbers[:: self.width // numbers.itemsize]
 
@@ -40,7 +40,7 @@ class Cells:
         """The values of variable length, without the nulls.
 
         Raises:
-            MisfitError: a value does not lie within its owner.
+            MisfitError: a value is not within its owner.
         """
         places = self.numbers("Q")
         present: Sequence[int] = range(len(places))
@@ -51,7 +51,7 @@ class Cells:
             offset, size = divmod(int(places[i]), 1 << 32)
             piece = self.owners[i][offset : offset + size]
             if len(piece) != size:
-                raise MisfitError(f"a value of {size} bytes at byte {offset} lies outside its row")
+                raise MisfitError(f"a value of {size} bytes at byte {offset} is outside its row")
             pieces.append(piece)
         return pieces
 
@@ -62,7 +62,7 @@ class Cells:
         return pa.array([not null for null in self.nulls], pa.bool_()).buffers()[1]
 
     def spread(self, present: pa.Array) -> pa.Array:
-        """Puts nulls between the values that are not null."""
+        """Inserts nulls between the values that are not null."""
         if self.nulls is None:
             return present
         at = iter(range(len(present)))

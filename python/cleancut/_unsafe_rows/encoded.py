@@ -1,8 +1,8 @@
-"""A row in Spark's UnsafeRow form, made of Python's values as Spark's own writer makes it.
+"""Encodes Python values as a row in Spark's UnsafeRow form, exactly as Spark's writer does.
 
-The bytes are compared with those of keys that Spark has written, so every bit counts: what is not
-used of a cell is zero, a value of variable length begins at a multiple of 8, and a large decimal
-has its 16 bytes also where it is null.
+The bytes are compared with keys that Spark has written, so every bit counts: unused bytes of a cell
+are zero, a value of variable length begins at a multiple of 8, and a large decimal has its 16 bytes
+even if it is null.
 """
 
 import json
@@ -32,16 +32,16 @@ _ALL_DIGITS = Context(prec=40)
 
 
 class Texts(tuple[str, ...]):
-    """The columns of a key as texts, which are read as their types; a row in a row is JSON."""
+    """The columns of a key as texts, which are parsed by type; a nested row is JSON."""
 
 
 class Cell(NamedTuple):
-    """A value as a row holds it.
+    """A value in its encoded form.
 
     Attributes:
         column: its type.
-        raw: its bytes: of a number in its natural width, of a text or a row all; None is null.
-        fields: those of a row within the row.
+        raw: its bytes: a number in its natural width, a text or a row as a whole; None is null.
+        fields: the cells of a nested row.
     """
 
     column: Column
@@ -53,14 +53,14 @@ def cells_of(row: Struct, values: object, path: str, *, normalized: bool = True)
     """The values of a row, checked against its types.
 
     Args:
-        row: its columns.
-        values: by the names of the columns, or in their order; of a row of one column its value.
-        path: what to call it in errors.
-        normalized: whether -0.0 becomes 0.0 and each NaN the same one, as in the keys that Spark
+        row: the columns.
+        values: the values by column name or in order; for a row of one column its value.
+        path: name of the row, for errors.
+        normalized: whether -0.0 becomes 0.0 and all NaN become equal, as in the keys that Spark
             groups and joins by.
 
     Raises:
-        TypeError: a value is missing, too many, or does not fit its column.
+        TypeError: a value is missing, surplus, or does not fit its column.
     """
     names = [field.name for field in row.fields]
     given = _by_name(names, values, path)
@@ -73,7 +73,7 @@ def cells_of(row: Struct, values: object, path: str, *, normalized: bool = True)
 
 
 def encoded(cells: Sequence[Cell]) -> bytes:
-    """The row."""
+    """The encoded row."""
     start = _WORD * ((len(cells) + 63) // 64 + len(cells))
     nulls, words, behind = 0, [], b""
     for at, cell in enumerate(cells):
@@ -93,7 +93,7 @@ def encoded(cells: Sequence[Cell]) -> bytes:
 
 
 def _room(cell: Cell) -> int | None:
-    """How many bytes a value takes behind the cells; None where it lies in its cell."""
+    """The size of a value after the cells; None if it is in its cell."""
     if isinstance(cell.column, Decimal):
         is_small = cell.column.precision <= _SMALL_DECIMAL_DIGITS
         return None if is_small else _LARGE_DECIMAL_BYTES
@@ -103,21 +103,23 @@ def _room(cell: Cell) -> int | None:
 
 
 def _parsed(row: Struct, texts: Mapping[str, str], path: str) -> Mapping[str, object]:
-    found: dict[str, object] = {}
+    parsed_values: dict[str, object] = {}
     for field in row.fields:
-        text, own = texts[field.name], f"{path}.{field.name}"
+        text, field_path = texts[field.name], f"{path}.{field.name}"
         try:
             if isinstance(field.column, Struct):
                 inner = {name: str(value) for name, value in json.loads(text).items()}
-                found[field.name] = _parsed(field.column, inner, own)
+                parsed_values[field.name] = _parsed(field.column, inner, field_path)
             elif isinstance(field.column, Binary):
-                found[field.name] = bytes.fromhex(text)
+                parsed_values[field.name] = bytes.fromhex(text)
             else:
-                found[field.name] = pa.scalar(text).cast(field.column.arrow).as_py()
+                parsed_values[field.name] = pa.scalar(text).cast(field.column.arrow).as_py()
         except (ValueError, AttributeError, KeyError, pa.ArrowException) as error:
             kind = field.column.arrow
-            raise TypeError(f"{own} is of type {kind}, and cannot be read from {text!r}") from error
-    return found
+            raise TypeError(
+                f"{field_path} is of type {kind}, and cannot be read from {text!r}"
+            ) from error
+    return parsed_values
 
 
 def _by_name(names: Sequence[str], values: object, path: str) -> Mapping[str, Any]:
@@ -157,7 +159,7 @@ def _scalar(column: Column, value: object) -> bytes:
         case Binary():
             return bytes(pa.scalar(value, pa.binary()).as_py())
         case Decimal(scale=scale):
-            # Fails where digits would be lost.
+            # Fails if digits would be lost.
             exact = pa.scalar(value, column.arrow).as_py()
             unscaled = int(exact.scaleb(scale, context=_ALL_DIGITS))
             if column.precision <= _SMALL_DECIMAL_DIGITS:
@@ -179,12 +181,12 @@ def _scalar(column: Column, value: object) -> bytes:
 
 
 def _normalized(raw: bytes) -> bytes:
-    """What Spark makes of a floating-point number in a key: one zero, and one NaN."""
+    """Spark's form of a floating-point number in a key: one zero, and one NaN."""
     form = "<d" if len(raw) == _WORD else "<f"
     number: float = struct.unpack(form, raw)[0]
     return struct.pack(form, math.nan if math.isnan(number) else number + 0.0)
 
 
 def _signed_bytes(number: int) -> int:
-    """As few bytes as Java's `BigInteger` takes."""
+    """The minimum number of bytes, as for Java's `BigInteger`."""
     return (number if number >= 0 else ~number).bit_length() // 8 + 1

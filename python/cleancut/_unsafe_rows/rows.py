@@ -2,8 +2,8 @@
 
 A row is a bit set of nulls in whole words of 8 bytes, then a cell of 8 bytes for each field, then
 the values of variable length. Such a value's cell holds its offset from the start of the row in the
-upper and its size in the lower 32 bits. An array is its length in 8 bytes, a bit set likewise, then
-cells of the natural width of the element; a map is the size of its array of keys, then both arrays.
+upper and its size in the lower 32 bits. An array is its length in 8 bytes, a bit set, then cells of
+the natural width of the element; a map is the size of its array of keys, then both arrays.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Field:
 
     @property
     def arrow(self) -> pa.Field:
-        # Always nullable: Spark's state holds nulls in fields that its schema calls non-null.
+        # Always nullable: Spark's state has nulls in fields that its schema calls non-null.
         return pa.field(self.name, self.column.arrow)
 
 
@@ -106,7 +106,7 @@ class Map:
 
 
 def _flatten(arrays: Sequence[bytes], element: Column) -> tuple[pa.Array, pa.Array]:
-    """All elements of many arrays as one column, and where each array begins in it."""
+    """All elements of many arrays as one column, and the offset of each array in it."""
     offsets, raws, nulls = [0], [], list[bool]()
     owners: list[bytes] = []
     for array in arrays:

@@ -15,7 +15,7 @@ _NANOS_PER_MICRO = 1000
 
 
 class Column(Protocol):
-    """How one column is decoded.
+    """The decoding of one column.
 
     Attributes:
         arrow: its type in Arrow.
@@ -35,10 +35,10 @@ class Column(Protocol):
 
 @dataclass(frozen=True)
 class Fixed:
-    """A type that lies in its cell in the very form that Arrow has.
+    """A type whose cell has the same form in Arrow.
 
     Attributes:
-        code: the type by the code that Python's `array` knows it by.
+        code: type code of Python's `array`.
     """
 
     arrow: pa.DataType
@@ -63,7 +63,7 @@ class Bool:
 
 @dataclass(frozen=True)
 class Null:
-    """The type of a column that can only be null; there is nothing to read."""
+    """The type of a column that can only be null; it has no values."""
 
     arrow = pa.null()
     width = 0
@@ -74,7 +74,7 @@ class Null:
 
 @dataclass(frozen=True)
 class Binary:
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     arrow = pa.binary()
     width = 8
@@ -103,13 +103,13 @@ class Text:
                 "CLEANCUT_COLUMN_UNREADABLE",
                 column=self.path,
                 type="string",
-                reason="it holds bytes that are not UTF-8",
+                reason="it has bytes that are not UTF-8",
             ) from error
 
 
 @dataclass(frozen=True)
 class Decimal:
-    """A decimal of up to 18 digits is a long in its cell; a larger one lies behind, big-endian."""
+    """A decimal: up to 18 digits as a long in its cell, larger ones big-endian after the cells."""
 
     precision: int
     scale: int
@@ -140,7 +140,7 @@ def _decimals(arrow: pa.DataType, unscaled: Sequence[int]) -> pa.Array:
 
 @dataclass(frozen=True)
 class YearMonthInterval:
-    """A number of months, which Arrow for Python knows only together with days and nanoseconds."""
+    """A number of months, which Arrow for Python supports only with days and nanoseconds."""
 
     arrow = pa.month_day_nano_interval()
     width = 4
@@ -153,7 +153,7 @@ class YearMonthInterval:
 
 @dataclass(frozen=True)
 class CalendarInterval:
-    """Months, days and microseconds, which lie behind the row."""
+    """Months, days and microseconds, stored after the row's cells."""
 
     path: str
     arrow = pa.month_day_nano_interval()
@@ -170,7 +170,7 @@ class CalendarInterval:
                 "CLEANCUT_COLUMN_UNREADABLE",
                 column=self.path,
                 type="interval",
-                reason="it holds more nanoseconds than Arrow can count",
+                reason="it has more nanoseconds than Arrow can represent",
             ) from error
         return cells.spread(intervals)
 

@@ -1,4 +1,4 @@
-"""Spark's schemas, as JSON, to columns that can be decoded."""
+"""Converts Spark's schemas, as JSON, to columns that can be decoded."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -54,8 +54,8 @@ def struct_of(schema: Mapping[str, Any], path: str) -> Struct:
     """The columns of a `StructType`.
 
     Args:
-        schema: Spark's JSON of it, parsed.
-        path: what to call it in errors.
+        schema: Spark's JSON, parsed.
+        path: name of the struct, for errors.
 
     Raises:
         RequestError: CLEANCUT_COLUMN_UNREADABLE, for a type that this release cannot read.
@@ -70,21 +70,21 @@ def struct_of(schema: Mapping[str, Any], path: str) -> Struct:
 def _field(field: Any, path: str, taken: set[str]) -> Field:
     match field:
         case {"name": str(name), "type": spark_type}:
-            own = _unique(name, taken)
-            return Field(own, _column(spark_type, f"{path}.{own}"))
+            unique_name = _unique(name, taken)
+            return Field(unique_name, _column(spark_type, f"{path}.{unique_name}"))
     raise _unreadable(field, path)
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it where a field before has it.
+    """The name, with a number appended if an earlier field has it.
 
-    Spark names the buffers of an aggregation by what they hold, so that `avg(x)` beside `count(x)`
-    gives two fields `count`; Arrow allows that and can do little with it.
+    Spark names the buffers of an aggregation by their content, so that `avg(x)` and `count(x)`
+    together have two fields `count`; Arrow supports duplicate names poorly.
     """
     names = chain([name], (f"{name}_{number}" for number in count(2)))
-    own = next(candidate for candidate in names if candidate not in taken)
-    taken.add(own)
-    return own
+    unique_name = next(candidate for candidate in names if candidate not in taken)
+    taken.add(unique_name)
+    return unique_name
 
 
 def _column(spark_type: Any, path: str) -> Column:
@@ -106,9 +106,9 @@ def _scalar(name: str, path: str) -> Column:
     if name in _PLAIN:
         return _PLAIN[name]
     for pattern, make in _PATTERNS:
-        found = pattern.fullmatch(name)
-        if found is not None:
-            return make(found, path)
+        match = pattern.fullmatch(name)
+        if match is not None:
+            return make(match, path)
     raise _unreadable(name, path)
 
 
@@ -117,5 +117,5 @@ def _unreadable(spark_type: object, path: str) -> CleancutError:
         "CLEANCUT_COLUMN_UNREADABLE",
         column=path,
         type=spark_type,
-        reason="this release does not know how its values are laid out",
+        reason="this release does not support its layout",
     )

@@ -1,7 +1,7 @@
-"""To which partition Spark sends a row: the remainder of Murmur3 over the columns that it hashes.
+"""The partition to which Spark sends a row: Murmur3 over the partitioning columns.
 
-`org.apache.spark.unsafe.hash.Murmur3_x86_32`, which hashes each of the last bytes of a text as a
-word; `org.apache.spark.sql.catalyst.expressions.Murmur3Hash`, which goes on from column to column.
+`org.apache.spark.unsafe.hash.Murmur3_x86_32` hashes each of the last bytes of a text as a word;
+`org.apache.spark.sql.catalyst.expressions.Murmur3Hash` continues the hash over the columns.
 """
 
 import struct
@@ -20,8 +20,8 @@ def partition_of(cells: Sequence[Cell], partitions: int) -> int:
     """The partition of a row.
 
     Args:
-        cells: the columns that the rows are divided by.
-        partitions: how many there are.
+        cells: the partitioning columns.
+        partitions: number of partitions.
     """
     hashed = reduce(_hash, cells, _SEED)
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
@@ -37,7 +37,7 @@ def _hash(seed: int, cell: Cell) -> int:
     if isinstance(cell.column, CalendarInterval):
         months, days, *micros = struct.unpack("<4I", raw)
         return reduce(
-            lambda hashed, of: _hash_words([of], hashed, 4),
+            lambda hashed, word: _hash_words([word], hashed, 4),
             (days, months),
             _hash_words(micros, seed, _LONG),
         )

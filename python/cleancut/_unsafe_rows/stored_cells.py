@@ -1,4 +1,4 @@
-"""The cells of a row in Spark's UnsafeRow form, and what Spark hashes of nested ones."""
+"""The cells of a row in Spark's UnsafeRow form, and the values that Spark hashes of nested ones."""
 
 from collections.abc import Sequence
 
@@ -44,12 +44,12 @@ def _cell(column: Column, row: bytes, at: int) -> Cell:
     size, offset = int.from_bytes(word[:4], "little"), int.from_bytes(word[4:], "little")
     piece = row[offset : offset + size]
     if len(piece) < size:
-        raise MisfitError(f"a value of {size} bytes ends beyond its row")
+        raise MisfitError(f"a value of {size} bytes ends after its row")
     return Cell(column, piece, _within(column, piece))
 
 
 def _within(column: Column, piece: bytes) -> Sequence[Cell]:
-    """What Spark hashes of a nested value, one after the other."""
+    """The values that Spark hashes of a nested value, in order."""
     match column:
         case Struct():
             return stored_cells(column, piece)

@@ -1,7 +1,7 @@
-"""Several queries that send to each other, and the cuts that are consistent over all of them.
+"""Several queries connected by channels, and consistent cuts of all of them.
 
-But for channels and loops, which queries run with, nothing here needs Spark or a JVM: what is
-decided, is decided from what the object stores hold.
+Except for channels and loops, which are part of queries, nothing here needs Spark or a JVM: all
+decisions are based on the objects in the object store.
 """
 
 from typing import TYPE_CHECKING

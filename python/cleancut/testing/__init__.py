@@ -1,7 +1,7 @@
-"""What makes partitions slow, uneven or stuck on purpose, and what a sink has to hold, as tests.
+"""Test kit: slow, uneven or blocked partitions, comparisons, and the contract of sinks.
 
-All of it works wherever a query runs: `slow` and `Block` act in the tasks, in whatever process
-these are, and `SkewedInput` gives the same rows for the same seed. `SinkContract` takes no stream.
+All of it works wherever a query runs: `slow` and `Block` run in the tasks, in any process, and
+`SkewedInput` creates the same rows for the same seed. `SinkContract` needs no stream.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A query that a test plays: its runs, the input of its epochs, its seals, and acts on it."""
+"""A simulated query for tests: its runs, the input of its epochs, its seals, and operations."""
 
 import itertools
 import uuid
@@ -20,16 +20,16 @@ _FIRST_MS = 1_700_000_000_000
 
 @dataclass
 class ActedQuery:
-    """What outlives the runs of a query: its checkpoint.
+    """The checkpoint of a query, which outlives its runs.
 
     Attributes:
-        query_id: as Spark makes one.
-        keeps_seals: whether each seal is an object, as where rows are in flight.
-        runs: how many have begun; the last one owns the query.
-        acts: on its checkpoint.
-        planned_ms: when the input of each epoch was chosen.
-        seals: what each epoch was sealed with.
-        moves: how often it was moved to another checkpoint.
+        query_id: a query id in Spark's form.
+        keeps_seals: whether each seal is an object, as with in-flight rows.
+        runs: number of runs that have begun; the last one owns the query.
+        acts: the operations on the checkpoint.
+        planned_ms: time at which each epoch was planned.
+        seals: the text of each epoch's seal.
+        moves: number of moves to another checkpoint.
         lineage: the checkpoints that its checkpoint continues, oldest first.
         published: the epochs that were committed after sinks had published them, by ledger key.
     """
@@ -46,10 +46,10 @@ class ActedQuery:
     _clock: "itertools.count[int]" = field(default_factory=lambda: itertools.count(_FIRST_MS))
 
     def recorded_before(self, epoch: int) -> dict[str, EpochRanges]:
-        """What the checkpoint records of sinks before an epoch."""
+        """The record of sinks in the checkpoint before an epoch."""
 
-        def is_kept(of: int) -> bool:
-            return of < epoch and counts(of, epoch - 1, self.acts)
+        def is_kept(number: int) -> bool:
+            return number < epoch and counts(number, epoch - 1, self.acts)
 
         return {
             sink: EpochRanges.of(filter(is_kept, epochs)) for sink, epochs in self.published.items()
@@ -62,14 +62,14 @@ class ActedQuery:
 
     @property
     def checkpoint(self) -> str:
-        """Its location; another one after each move."""
+        """Its location, which each move changes."""
         return f"acted:/{self.query_id}" + "/moved" * self.moves
 
     def move(self, *, is_recorded: bool = True) -> "ActedQuery":
         """The query at another checkpoint, which continues this one; this one can still run.
 
         Args:
-            is_recorded: whether the new checkpoint says which one it continues.
+            is_recorded: whether the new checkpoint records the one that it continues.
         """
         last = max([*self.planned_ms, *(act.epoch for act in self.acts)], default=-1)
         origin = (Origin(self.checkpoint, self.runs, last),) if is_recorded else ()
@@ -85,25 +85,25 @@ class ActedQuery:
         )
 
     def start(self) -> "ActedRun":
-        """Another run, which owns the query from now on."""
+        """Starts another run, which owns the query from now on."""
         self.runs += 1
         return ActedRun(self, self.runs, str(uuid.uuid4()))
 
-    def plan(self, epoch: int, *, anew: bool = False) -> int:
-        """When the input of an epoch was chosen; it is chosen again only if that is asked for."""
-        if anew or epoch not in self.planned_ms:
+    def plan(self, epoch: int, *, again: bool = False) -> int:
+        """The time at which an epoch was planned; plans it again only on request."""
+        if again or epoch not in self.planned_ms:
             self.planned_ms[epoch] = next(self._clock)
         return self.planned_ms[epoch]
 
 
 @dataclass(frozen=True)
 class ActedRun:
-    """One start of a query.
+    """One run of a query.
 
     Attributes:
-        query: what it is a run of.
-        generation: how many runs there have been up to it.
-        run_id: as Spark makes one.
+        query: the query.
+        generation: number of runs so far, this one included.
+        run_id: a run id in Spark's form.
     """
 
     query: ActedQuery
@@ -117,13 +117,13 @@ class ActedRun:
         epoch: int,
         sealed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Has a sink take an epoch, as `foreachBatch` does.
+        """Passes an epoch to a sink, as `foreachBatch` does.
 
         Args:
-            sink: what is given to `foreachBatch`.
-            rows: of the epoch.
-            epoch: its number.
-            sealed: called right after the seal.
+            sink: the function for `foreachBatch`.
+            rows: rows of the epoch.
+            epoch: number of the epoch.
+            sealed: function that is called after the seal.
         """
         batch = Batch(
             epoch=epoch,
@@ -135,7 +135,7 @@ class ActedRun:
             lineage=self.query.lineage,
         )
         side = _ActedSide(self, batch, rows, sealed)
-        # Here, and not in the package of the sinks, at whose lines a test may stop.
+        # Not in the package of sinks, at whose lines a test may stop.
         token = acted.set(side)
         try:
             sink(rows, epoch)
@@ -165,7 +165,11 @@ class _ActedSide:
         return self._run.generation
 
     def acts(self, after: int) -> Sequence[Act]:
-        return [of for of in self._run.query.acts if after < of.epoch < self._batch.epoch]
+        return [
+            operation
+            for operation in self._run.query.acts
+            if after < operation.epoch < self._batch.epoch
+        ]
 
     def sealed_output(self) -> str | None:
         return self._run.query.seals.get(self._batch.epoch)

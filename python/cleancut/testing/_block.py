@@ -1,4 +1,4 @@
-"""A row at which a task stands still until it is told to go on."""
+"""A row that blocks a task until it is released."""
 
 import time
 from dataclasses import dataclass
@@ -19,14 +19,15 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True, repr=False)
 class Block(Brief):
-    """Holds the tasks that come to it, in whatever process they are, until it is released.
+    """Blocks the tasks that reach it, in any process, until it is released.
 
-    It is two files in a directory, so it may be handed to Python workers and outlives the driver.
+    It consists of two files in a directory, so it can be passed to Python workers and outlives the
+    driver.
 
     Attributes:
-        directory: made here if it is not there; on a path that all executors share.
-        timeout_s: how long a task is held at most. It fails then, so that a test which forgets
-            to release ends.
+        directory: created if it does not exist; it must be shared by all executors.
+        timeout_s: maximum time for which a task is blocked. It fails then, so that a test without
+            a release ends.
     """
 
     directory: Path
@@ -37,20 +38,21 @@ class Block(Brief):
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def at(self, column: "Column | str", *, when: "Column | None" = None) -> "Column":
-        """A column with the values of another one, some of which come once this is released.
+        """A column with the values of another one, of which some block until the release.
 
-        It needs the jar of Cleancut on the executors. Where it stands decides which task is held,
-        as with `slow`: all rows before the first one held have gone through what lies before it.
+        It needs the jar of Cleancut on the executors. Its position in the plan defines which task
+        is blocked, as with `slow`: all rows before the first blocked one have passed the operators
+        upstream.
 
         Args:
-            column: whose values it has.
-            when: rows that are held; all of them if left out.
+            column: the column with the values.
+            when: rows that block; None is all.
         """
         timeout_ms = int(self.timeout_s * 1000)
         return after(called(_CLASS, "await", str(self.directory), timeout_ms), column, when)
 
     def wait(self) -> None:
-        """Holds the caller: for functions in Python that a query calls.
+        """Blocks the caller, for Python functions in a query.
 
         Raises:
             TimeoutError: it was not released in time.
@@ -59,20 +61,20 @@ class Block(Brief):
         self._await(_RELEASED, self.timeout_s, "was not released")
 
     def wait_until_reached(self, timeout_s: float = 60.0) -> None:
-        """Waits until a task is held, or was.
+        """Waits until a task is blocked, or was.
 
         Raises:
-            TimeoutError: none came in time.
+            TimeoutError: no task reached it in time.
         """
         self._await(_REACHED, timeout_s, "was not reached by any row")
 
     @property
     def is_reached(self) -> bool:
-        """Whether a task is held, or was."""
+        """Whether a task is blocked, or was."""
         return (self.directory / _REACHED).exists()
 
     def release(self) -> None:
-        """Lets all go on that are held, and those that come later."""
+        """Releases all blocked tasks, and later ones."""
         (self.directory / _RELEASED).touch()
 
     def _await(self, name: str, timeout_s: float, otherwise: str) -> None:

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
 
 
 class EpochRows:
-    """A function for `foreachBatch` that seals each epoch and keeps its rows in their order.
+    """A function for `foreachBatch` that seals each epoch and keeps its rows in order.
 
-    An epoch that runs again replaces what it gave before, as in a sink that is exactly-once.
+    An epoch that runs again replaces its earlier rows, as in an exactly-once sink.
 
     Attributes:
         epochs: the rows of each epoch so far.
+        changed: epochs that ran again with other rows, which must not happen after a seal.
         changed: epochs that ran again and had other rows then, which no sealed epoch may.
     """
 
@@ -24,10 +25,10 @@ class EpochRows:
         self.changed: list[int] = []
 
     def __call__(self, df: "DataFrame", epoch: int) -> None:
-        """Takes the rows of one epoch.
+        """Stores the rows of one epoch.
 
         Raises:
-            RequestError: CLEANCUT_CONNECT_UNSUPPORTED, the rows would be kept in a process of the
+            RequestError: CLEANCUT_CONNECT_UNSUPPORTED, the rows would be in a process of the
                 server; or as `cleancut.seal`.
         """
         require_classic(df, "DataFrame")
@@ -43,5 +44,5 @@ class EpochRows:
 
     @property
     def rows(self) -> "list[Row]":
-        """All rows: by epoch, and within an epoch as they came."""
+        """All rows, by epoch, and in order within an epoch."""
         return [row for epoch in sorted(self.epochs) for row in self.epochs[epoch]]

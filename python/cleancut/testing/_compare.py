@@ -51,51 +51,50 @@ class RowComparison(Brief):
 def assert_same_rows(
     stream_output: Any, batch_answer: Any, *, key: Sequence[str] = (), order: str | None = None
 ) -> RowComparison:
-    """Fails where a stream did not give exactly the rows of the batch answer.
+    """Fails if a stream did not output exactly the rows of the batch answer.
 
     Args:
-        stream_output: rows in the order in which the stream gave them, such as
-            `EpochRows.rows`: a DataFrame that is no stream, a table of Arrow, or rows of Spark or
-            mappings.
-        batch_answer: likewise, in any order. It must have rows, since a comparison of nothing with
-            nothing shows nothing.
-        key: columns by which rows belong together.
-        order: the column that must ascend, without equals, among the rows of a key.
+        stream_output: rows in the output order of the stream, such as `EpochRows.rows`: a batch
+            DataFrame, an Arrow table, or rows of Spark or mappings.
+        batch_answer: rows in any of these forms and any order. It must not be empty, because a
+            comparison with nothing shows nothing.
+        key: columns that identify rows of one key.
+        order: column that must ascend strictly among the rows of a key.
 
     Returns:
-        What was counted.
+        The comparison.
 
     Raises:
         AssertionError: rows are lost, duplicated, unexpected or out of order; the text counts them
             and shows some of each. Or the answer is empty.
         ValueError: the two have different columns, or `key` and `order` are not both given.
     """
-    found = compare_rows(stream_output, batch_answer, key=key, order=order)
-    if found.expected == 0:
-        raise AssertionError("The batch answer has no rows, so that nothing is compared.")
-    if not found.is_same:
-        raise AssertionError(str(found))
-    return found
+    comparison = compare_rows(stream_output, batch_answer, key=key, order=order)
+    if comparison.expected == 0:
+        raise AssertionError("The batch answer has no rows, so nothing is compared.")
+    if not comparison.is_same:
+        raise AssertionError(str(comparison))
+    return comparison
 
 
 def compare_rows(
     stream_output: Any, batch_answer: Any, *, key: Sequence[str] = (), order: str | None = None
 ) -> RowComparison:
-    """Counts what `assert_same_rows` fails for; takes the same.
+    """Compares rows as `assert_same_rows` does, with the same arguments.
 
     Raises:
-        ValueError: as there.
+        ValueError: as for `assert_same_rows`.
     """
     if bool(key) != (order is not None):
-        raise ValueError("An order holds among the rows of a key: give both, or neither.")
-    found, expected = _rows(stream_output), _rows(batch_answer)
-    if found and expected and found[0].keys() != expected[0].keys():
-        raise ValueError(f"The columns differ: {list(found[0])} and {list(expected[0])}.")
-    got, wanted = (Counter(map(_frozen, rows)) for rows in (found, expected))
+        raise ValueError("order requires key: give both, or neither.")
+    stream, expected = _rows(stream_output), _rows(batch_answer)
+    if stream and expected and stream[0].keys() != expected[0].keys():
+        raise ValueError(f"The columns differ: {list(stream[0])} and {list(expected[0])}.")
+    got, wanted = (Counter(map(_frozen, rows)) for rows in (stream, expected))
     lost, more = wanted - got, got - wanted
     duplicated = Counter({row: count for row, count in more.items() if row in wanted})
     unexpected = more - duplicated
-    disordered = [] if order is None else _disordered(found, key, order)
+    disordered = [] if order is None else _disordered(stream, key, order)
     kinds: dict[str, Iterable[object]] = {
         "lost": map(dict, lost),
         "duplicated": map(dict, duplicated),
@@ -104,7 +103,7 @@ def compare_rows(
     }
     return RowComparison(
         expected=len(expected),
-        found=len(found),
+        found=len(stream),
         lost=lost.total(),
         duplicated=duplicated.total(),
         unexpected=unexpected.total(),
@@ -116,11 +115,11 @@ def compare_rows(
 
 
 def last_rows(stream_output: Any, *, key: Sequence[str]) -> list[dict[str, Any]]:
-    """The last row of each key: what a stream in update mode has come to.
+    """The last row of each key: the result of a stream in update mode.
 
     Args:
-        stream_output: as `assert_same_rows` takes it.
-        key: columns by which rows belong together.
+        stream_output: as for `assert_same_rows`.
+        key: columns that identify rows of one key.
     """
     return list({_key_of(row, key): row for row in _rows(stream_output)}.values())
 
@@ -129,11 +128,11 @@ def _disordered(rows: list[dict[str, Any]], key: Sequence[str], order: str) -> l
     latest: dict[object, Any] = {}
     disordered = []
     for row in rows:
-        of, at = _key_of(row, key), row[order]
-        if of in latest and at <= latest[of]:
+        row_key, at = _key_of(row, key), row[order]
+        if row_key in latest and at <= latest[row_key]:
             disordered.append(row)
         else:
-            latest[of] = at
+            latest[row_key] = at
     return disordered
 
 
@@ -149,9 +148,9 @@ def _rows(given: Any) -> list[dict[str, Any]]:
 
 
 def _frozen(value: Any) -> Any:
-    """The same, to be counted: equal where the value is, and NaN is equal to itself."""
+    """A hashable form: equal for equal values, and NaN equals itself."""
     if isinstance(value, Mapping):
-        return tuple(sorted((name, _frozen(of)) for name, of in value.items()))
+        return tuple(sorted((name, _frozen(item)) for name, item in value.items()))
     if isinstance(value, list | tuple):
         return tuple(map(_frozen, value))
     if isinstance(value, bytearray):

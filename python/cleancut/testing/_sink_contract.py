@@ -1,4 +1,4 @@
-"""What a sink has to hold, as tests that anybody runs against a sink of their own."""
+"""The contract of a sink, as tests that users can run against their own sinks."""
 
 import contextlib
 import functools
@@ -26,14 +26,14 @@ Sink = Callable[["DataFrame", int], Any]
 
 _ROWS = 6
 _PARTITIONS = 2
-# Of a run that dies at none.
+# The line of a run that is not killed.
 _NO_LINE = 0
-# A query that rows of another one are told by.
+# The value by which rows of another query are identified.
 _OTHER = 1000
 
 
 class SinkContract(ABC):
-    """Tests of a sink for `foreachBatch`; derive a class from it whose name pytest collects.
+    """Tests of a sink for `foreachBatch`; derive a class whose name pytest collects.
 
         class TestMySink(SinkContract):
             def make_sink(self, home):
@@ -42,17 +42,17 @@ class SinkContract(ABC):
             def read(self, home):
                 return rows_of(home / "table")
 
-    A test plays the runs of a query, without a stream: it hands the sink epochs, has it die at
-    lines of its code all over, or wait there while another run goes on, and looks at what readers
-    see. `home` is a directory that is empty at the beginning of each test, and the same for all
-    sinks of the test: for a target elsewhere take its name.
+    A test simulates the runs of a query, without a stream: it passes epochs to the sink, kills it
+    at lines throughout its code, or pauses it there while another run continues, and reads the
+    target. `home` is an empty directory at the beginning of each test, and the same for all sinks
+    of the test; for a target elsewhere use its name.
 
     Rows have the columns `id` (long), `word` (string) and `n` (int).
 
     Attributes:
-        keys: columns by which a row takes the place of another one, if it does: `("id",)`.
-        crashes: at how many lines of its code the sink dies.
-        pauses: at how many lines an older run waits.
+        keys: key columns, by which a row replaces another one, if the sink has keys: `("id",)`.
+        crashes: number of lines at which the sink is killed.
+        pauses: number of lines at which an older run is paused.
     """
 
     keys: ClassVar[Sequence[str]] = ()
@@ -62,23 +62,23 @@ class SinkContract(ABC):
 
     @abstractmethod
     def make_sink(self, home: Path) -> Sink:
-        """Another sink for the same target, as a driver makes it that is started."""
+        """Creates another sink for the same target, as a restarted driver does."""
 
     @abstractmethod
     def read(self, home: Path) -> Iterable[Row]:
-        """What a reader sees: rows of (id, word, n), in any order; none where nothing was written.
+        """The rows that a reader sees: (id, word, n), in any order; empty if there are none.
 
         Args:
-            home: of the test.
+            home: directory of the test.
         """
 
     def save(self, home: Path) -> object:
-        """A copy of the target with its ledger, for `restore`; by itself of all that is in `home`.
+        """A copy of the target with its ledger, for `restore`; by default all files in `home`.
 
-        None if there can be no copy: what is lost with a restored target is not tested then.
+        None if it cannot be copied: restored targets are not tested then.
 
         Args:
-            home: of the test.
+            home: directory of the test.
         """
         if not any(home.iterdir()):
             return None
@@ -87,51 +87,51 @@ class SinkContract(ABC):
         return saved
 
     def restore(self, home: Path, saved: Any) -> None:
-        """Has the target and its ledger be as they were when they were saved.
+        """Restores the target and its ledger to a saved state.
 
         Args:
-            home: of the test.
-            saved: what `save` has returned.
+            home: directory of the test.
+            saved: the result of `save`.
         """
         self.drop(home)
         shutil.copytree(saved, home, dirs_exist_ok=True)
 
     def drop(self, home: Path) -> None:
-        """Deletes the target and its ledger; by itself all that is in `home`.
+        """Deletes the target and its ledger; by default all files in `home`.
 
         Args:
-            home: of the test.
+            home: directory of the test.
         """
         for path in home.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def accept_gap(self, sink: Any, first: int, last: int) -> None:
-        """Has a sink accept that its target has lost epochs.
+        """Accepts that the target of a sink has lost epochs.
 
         Args:
-            sink: as `make_sink` gives it.
-            first: the first epoch that is lost.
-            last: the last one.
+            sink: the result of `make_sink`.
+            first: the first lost epoch.
+            last: the last lost epoch.
         """
         sink.accept_gap(first, last)
 
     def accept_move(self, sink: Any, checkpoint: str) -> None:
-        """Has a sink accept that the query continues a checkpoint whose files were moved.
+        """Accepts that the query continues a checkpoint whose files were moved.
 
         Args:
-            sink: as `make_sink` gives it.
-            checkpoint: its former location.
+            sink: the result of `make_sink`.
+            checkpoint: the former location.
         """
         sink.accept_move(checkpoint)
 
     def session(self) -> "SparkSession":
-        """The session that makes the rows: the active one, or a new local one."""
+        """The session that creates the rows: the active one, or a new local one."""
         from pyspark.sql import SparkSession
 
         return SparkSession.builder.getOrCreate()
 
     def test_retried_epoch_is_written_once(self, tmp_path: Path) -> None:
-        """Repeated in the same run, in another one, and after later epochs."""
+        """Retries in the same run, in another one, and after later epochs."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in (0, 1, 2):
@@ -142,15 +142,15 @@ class SinkContract(ABC):
         run, sink = play.query.start(), self.make_sink(tmp_path)
         play.give(run, sink, 2)
         play.check(range(3))
-        # No query does that which was not set back: to refuse it is as good.
+        # This happens only after a rollback by hand, so a refusal is also correct.
         with contextlib.suppress(CleancutError):
             play.give(run, sink, 0)
         play.check(range(3))
 
     def test_gaps_and_empty_epochs_are_accepted(self, tmp_path: Path) -> None:
-        """Operations leave numbers unused, and epochs that move a watermark have no rows.
+        """Operations skip epoch numbers, and epochs that only advance a watermark have no rows.
 
-        The checkpoint records which epochs were published, so that an unused number is no loss.
+        The checkpoint records the published epochs, so a skipped number is no loss.
         """
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
@@ -165,11 +165,11 @@ class SinkContract(ABC):
         play.check([0, 7, 9])
 
     def test_killed_run_leaves_no_partial_lost_or_duplicated_epoch(self, tmp_path: Path) -> None:
-        """Before, in and after each step; then the next run takes the same epoch."""
+        """Kills a run before, in and after each step; then the next run writes the same epoch."""
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         lines = play.lines(1)
-        # And once when the sink is done, and Spark has not heard of it.
+        # Includes a kill after the sink has finished, before Spark records it.
         for turn, line in enumerate([*_spread(lines, self.crashes), _NO_LINE]):
             epoch = turn + 2
             sink = self.make_sink(tmp_path)
@@ -180,7 +180,7 @@ class SinkContract(ABC):
             play.check(range(epoch + 1), f"after it had died at line {line} of {lines}")
 
     def test_sealed_epoch_is_published_after_a_restart(self, tmp_path: Path) -> None:
-        """As where rows were in flight: the run before has died after its seal."""
+        """As with in-flight rows: the previous run was killed after its seal."""
         play = _Play(self, tmp_path, ActedQuery(keeps_seals=True))
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         for epoch in (1, 2):
@@ -189,12 +189,12 @@ class SinkContract(ABC):
             play.check_either(range(epoch), range(epoch + 1), "it died after the seal")
             play.give(play.query.start(), self.make_sink(tmp_path), epoch)
             play.check(range(epoch + 1))
-            # And one that was shown.
+            # The same after the publication.
             play.give(play.query.start(), self.make_sink(tmp_path), epoch)
             play.check(range(epoch + 1))
 
     def test_fenced_run_writes_nothing(self, tmp_path: Path) -> None:
-        """It waits at some line while a newer run takes its epoch and the next; then it goes on."""
+        """Pauses a run at a line while a newer run writes its epoch and the next; then resumes."""
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         lines, epoch = play.lines(1), 2
@@ -208,7 +208,7 @@ class SinkContract(ABC):
                 play.give(newer, sink, epoch)
                 play.give(newer, sink, epoch + 1)
                 play.check(range(epoch + 2), f"while an older run waits at line {line}")
-                pause.go_on()
+                pause.resume()
             play.check_refusal(f"after an older run had waited at line {line}")
             play.check(range(epoch + 2), f"after an older run had waited at line {line}")
             with contextlib.suppress(FencedError):
@@ -237,9 +237,9 @@ class SinkContract(ABC):
                     # The older run has published, and the sink cannot undo that.
                     if refusal.error_id != "CLEANCUT_SINK_UNDO_REFUSED":
                         raise
-                    pause.go_on()
+                    pause.resume()
                     return
-                pause.go_on()
+                pause.resume()
             try:
                 play.give(play.query.start(), self.make_sink(tmp_path), epoch + 3)
             except RequestError as refusal:
@@ -251,18 +251,18 @@ class SinkContract(ABC):
             epoch += 4
 
     def test_epoch_with_other_input_is_refused(self, tmp_path: Path) -> None:
-        """The query was set back by hand: to write it would double, and to skip it lose rows."""
+        """The query was reset by hand: writing would duplicate rows, skipping would lose rows."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in (0, 1):
             play.give(run, sink, epoch)
-        play.query.plan(1, anew=True)
+        play.query.plan(1, again=True)
         try:
             play.give(play.query.start(), self.make_sink(tmp_path), 1, first=500)
         except RequestError:
             pass
         else:
-            raise AssertionError("an epoch was taken a second time, with other input")
+            raise AssertionError("an epoch was written again, with other input")
         play.check(range(2))
 
     def _save_between(self, play: "_Play", run: ActedRun, sink: Sink, home: Path) -> object:
@@ -276,7 +276,7 @@ class SinkContract(ABC):
         return early
 
     def test_target_that_lost_epochs_is_refused(self, tmp_path: Path) -> None:
-        """It was restored to an earlier state, with its ledger. Then each way out is taken."""
+        """The target was restored to an earlier state, with its ledger. Tests each remedy."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         early = self._save_between(play, run, sink, tmp_path)
@@ -304,7 +304,7 @@ class SinkContract(ABC):
         play.check([0, 1, 8, 9], "the loss of epoch 7 was accepted before")
 
     def test_target_that_loses_epochs_during_a_run_is_refused(self, tmp_path: Path) -> None:
-        """It is restored to an earlier state while a run writes to it; then it is gone."""
+        """The target is restored to an earlier state during a run; then it is deleted."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         early = self._save_between(play, run, sink, tmp_path)
@@ -315,7 +315,7 @@ class SinkContract(ABC):
         play.check([0, 1], "a run was refused whose target has lost epochs 2 and 3")
         self.drop(tmp_path)
         play.refused(4, "epochs 0 to 3", run=run, sink=sink)
-        play.check([], "a run was refused whose target was gone")
+        play.check([], "a run was refused whose target was deleted")
 
     def test_target_deleted_after_the_seal_is_refused(self, tmp_path: Path) -> None:
         """It is deleted between the seal of an epoch and its publication."""
@@ -330,7 +330,7 @@ class SinkContract(ABC):
         play.check([], "a run was refused whose target was gone after the seal")
 
     def test_deleted_target_is_not_recreated(self, tmp_path: Path) -> None:
-        """With its ledger; a new query, and one that accepts the loss, create it."""
+        """The ledger is deleted too; a new query, or one that accepts the loss, creates it."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in (0, 1):
@@ -345,7 +345,7 @@ class SinkContract(ABC):
         play.check([2], "the loss of all epochs was accepted")
 
     def test_moved_query_continues_and_fences_earlier_runs(self, tmp_path: Path) -> None:
-        """Generations begin again at the new checkpoint. The former one can still be started."""
+        """Generations restart at the new checkpoint. Runs at the former one can still start."""
         play = _Play(self, tmp_path)
         for epoch in (0, 1):
             play.give(play.query.start(), self.make_sink(tmp_path), epoch)
@@ -368,7 +368,7 @@ class SinkContract(ABC):
         play.check(range(6), "the query was moved twice")
 
     def test_checkpoint_moved_by_hand_is_accepted_by_name(self, tmp_path: Path) -> None:
-        """Nothing says which checkpoint it continues. The call that the error names is made."""
+        """No record names the former checkpoint. The test makes the call of the error's remedy."""
         play = _Play(self, tmp_path)
         for epoch in (0, 1):
             play.give(play.query.start(), self.make_sink(tmp_path), epoch)
@@ -384,7 +384,7 @@ class SinkContract(ABC):
         play.check(range(4), "the move was accepted")
 
     def test_sealed_epoch_is_refused_by_another_sink(self, tmp_path: Path) -> None:
-        """The run before has died after its seal, which names its sink. Then the sink changes."""
+        """The previous run was killed after its seal, which names its sink; the sink changes."""
         play, other = _Play(self, tmp_path, ActedQuery(keeps_seals=True)), _OtherSink()
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         with contextlib.suppress(SimulatedCrash):
@@ -421,13 +421,13 @@ class SinkContract(ABC):
         play.check(range(3), "another query used the sink before", other.expected(taken))
 
     def test_error_in_the_rows_is_raised_unchanged(self, tmp_path: Path) -> None:
-        """What a task raises is no fault of the target, and leaves nothing there."""
+        """An error of a task is no fault of the target, and leaves no rows there."""
         play = _Play(self, tmp_path)
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         failure = play.failure_of(1, "no such word")
-        assert failure is not None, "rows lost: an epoch was taken of which a task has failed"
-        assert not isinstance(failure, CleancutError), f"it was taken for another: {failure}"
-        assert "no such word" in str(failure), f"what the task has raised is not there: {failure}"
+        assert failure is not None, "rows lost: an epoch was published although a task has failed"
+        assert not isinstance(failure, CleancutError), f"it was reported as another: {failure}"
+        assert "no such word" in str(failure), f"the error of the task is missing: {failure}"
         play.check([0], "a task has failed")
         play.give(play.query.start(), self.make_sink(tmp_path), 1)
         play.check([0, 1], "a task had failed before")
@@ -443,13 +443,13 @@ class SinkContract(ABC):
         except RequestError:
             others = []
         play.give(play.query.start(), self.make_sink(tmp_path), 1)
-        play.check([0, 1], "beside another query", other.expected(others))
+        play.check([0, 1], "with another query", other.expected(others))
         if others:
             other.give(other.query.start(), self.make_sink(tmp_path), 0)
-            play.check([0, 1], "beside another query", other.expected(others))
+            play.check([0, 1], "with another query", other.expected(others))
 
     def test_rolled_back_epochs_are_undone_or_refused(self, tmp_path: Path) -> None:
-        """Before the query goes on, its target is that of the epoch that it went back to."""
+        """Before the query continues, its target must equal that of the restored epoch."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in range(4):
@@ -461,14 +461,14 @@ class SinkContract(ABC):
         except RequestError as refusal:
             if refusal.error_id != "CLEANCUT_SINK_UNDO_REFUSED":
                 raise
-            play.check(range(4), "it would not go back")
+            play.check(range(4), "the rollback was refused")
             return
-        play.check([0, 1, 6], "the query went back to epoch 1")
+        play.check([0, 1, 6], "the query was rolled back to epoch 1")
         play.give(play.query.start(), self.make_sink(tmp_path), 6)
-        play.check([0, 1, 6], "the query went back to epoch 1, and was started again")
+        play.check([0, 1, 6], "the query was rolled back to epoch 1, and restarted")
 
     def test_undone_rollback_is_followed_or_refused(self, tmp_path: Path) -> None:
-        """The sink may have deleted rows that count again; then its advice is taken."""
+        """The sink may have deleted rows that count again; then the test follows its advice."""
         play = _Play(self, tmp_path)
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in range(4):
@@ -508,7 +508,7 @@ class _OtherSink(EpochSink):
 
 
 class _Play:
-    """A query, its epochs, and what is to be seen of them."""
+    """A simulated query, its epochs, and the expected content of the target."""
 
     def __init__(
         self, contract: SinkContract, home: Path, query: ActedQuery | None = None, first: int = 0
@@ -531,21 +531,21 @@ class _Play:
         sealed: Callable[[], None] = lambda: None,
         fails_with: str = "",
     ) -> None:
-        """Has a sink take an epoch; the rows of an epoch are the same each time.
+        """Passes an epoch to a sink; the rows of an epoch are the same each time.
 
         Args:
-            run: of the query.
-            sink: that takes it.
-            epoch: its number.
-            rows: how many.
-            first: what is added to the ids.
-            sealed: called right after the seal.
-            fails_with: what the task of the last row raises; "" has none fail.
+            run: run of the query.
+            sink: the sink.
+            epoch: number of the epoch.
+            rows: number of rows.
+            first: offset of the ids.
+            sealed: function that is called after the seal.
+            fails_with: error that the task of the last row raises; "" for none.
         """
         base = self._first + first + (0 if self._contract.keys else _ROWS * epoch)
         if not first:
             ids = range(base, base + rows)
-            self._given[epoch] = [(of, f"word {of}", self._first + epoch) for of in ids]
+            self._given[epoch] = [(number, f"word {number}", self._first + epoch) for number in ids]
         from pyspark.sql import functions as F  # noqa: N812  # the name that all of PySpark uses
 
         spark = self._contract.session()
@@ -558,16 +558,16 @@ class _Play:
         run.give(sink, made, epoch, sealed)
 
     def failure_of(self, epoch: int, raised: str) -> Exception | None:
-        """What a new run fails by of which a task raises an error; None if the epoch is taken."""
+        """The failure of a new run in which a task raises an error; None if it succeeds."""
         sink = self._contract.make_sink(self._home)
         try:
             self.give(self.query.start(), sink, epoch, fails_with=raised)
-        except Exception as failure:  # whatever the sink makes of it
+        except Exception as failure:  # any error of the sink
             return failure
         return None
 
     def refused_by(self, error_id: str, epoch: int) -> str | None:
-        """The text of the error by which a new run is refused; None if the epoch is taken."""
+        """The text of the error that refuses a new run; None if the epoch is written."""
         try:
             self.give(self.query.start(), self._contract.make_sink(self._home), epoch)
         except RequestError as refusal:
@@ -584,14 +584,14 @@ class _Play:
         sink: Sink | None = None,
         sealed: Callable[[], None] = lambda: None,
     ) -> None:
-        """That a run is refused, and the error names the epochs that the target has lost.
+        """Checks that a run is refused, and that the error names the lost epochs.
 
         Args:
-            epoch: that the run has to write.
-            named: what the error has to say.
-            run: None for a new one.
-            sink: None for a new one.
-            sealed: called right after the seal.
+            epoch: epoch of the run.
+            named: texts that the error must contain.
+            run: the run; None for a new one.
+            sink: the sink; None for a new one.
+            sealed: function that is called after the seal.
         """
         text = ""
         sink = sink or self._contract.make_sink(self._home)
@@ -601,26 +601,26 @@ class _Play:
             if refusal.error_id != "CLEANCUT_SINK_EPOCHS_LOST":
                 raise
             text = str(refusal)
-        assert text, f"epoch {epoch} was taken after earlier epochs were lost"
-        missing = [of for of in named if of not in text]
-        assert not missing, f"the refusal does not say {missing}: {text}"
+        assert text, f"epoch {epoch} was written after earlier epochs were lost"
+        missing = [text_part for text_part in named if text_part not in text]
+        assert not missing, f"the refusal does not contain {missing}: {text}"
 
     def lines(self, epoch: int) -> int:
-        """How many lines a sink goes through for an epoch, which it takes."""
+        """The number of lines that a sink executes for an epoch, which it writes."""
         sink = self._contract.make_sink(self._home)
         with Lines(sink) as counted:
             self.give(self.query.start(), sink, epoch)
-        assert counted.passed > 0, "no line of the sink was seen"
+        assert counted.passed > 0, "no line of the sink was executed"
         return counted.passed
 
     @contextlib.contextmanager
     def zombie(
         self, run: ActedRun, sink: Sink, epoch: int, lines: Lines
     ) -> Iterator[threading.Thread]:
-        """A run that takes an epoch in a thread of its own, and has ended at the end."""
+        """Runs an epoch in another thread, which has ended at the end of the block."""
 
         def take() -> None:
-            # It may be refused, and may die of what the other run has taken away.
+            # It may be refused, or fail because the other run has deleted its files.
             self._failure = None
             try:
                 with lines:
@@ -636,13 +636,13 @@ class _Play:
             thread.join()
 
     def check_refusal(self, when: str) -> None:
-        """That the last zombie was not advised to change a query or a target that are right."""
+        """Checks that the error of the last older run does not advise to change query or target."""
         failure = self._failure
         error = None if failure is None else from_java(failure)
         assert not isinstance(error, RequestError), f"an older run was misled {when}: {error}"
 
     def expected(self, epochs: Iterable[int]) -> list[Row]:
-        """The rows after some epochs."""
+        """The expected rows after some epochs."""
         rows = [row for epoch in epochs for row in self._given[epoch]]
         if not self._contract.keys:
             return rows
@@ -651,30 +651,30 @@ class _Play:
         return list({tuple(row[at] for at in places): row for row in rows}.values())
 
     def shown(self) -> Counter[Row]:
-        """What readers see."""
+        """The rows that readers see."""
         return Counter(tuple(row) for row in self._contract.read(self._home))
 
     def check(self, epochs: Iterable[int], when: str = "", more: Sequence[Row] = ()) -> None:
-        """That readers see these epochs, and nothing else."""
+        """Checks that readers see these epochs, and nothing else."""
         problem = self._problem([*self.expected(epochs), *more])
         assert problem is None, f"{problem} {when}".rstrip()
 
     def check_either(self, these: Iterable[int], those: Iterable[int], when: str) -> None:
-        """That readers see these epochs, or those."""
+        """Checks that readers see one of two sets of epochs."""
         problems = [self._problem(self.expected(epochs)) for epochs in (these, those)]
         assert None in problems, f"{' and, with the epoch, '.join(map(str, problems))}: {when}"
 
     def _problem(self, wanted: Sequence[Row]) -> str | None:
-        found = Counter(tuple(row) for row in self._contract.read(self._home))
-        lost, doubled = Counter(wanted) - found, found - Counter(wanted)
-        if not lost and not doubled:
+        rows = Counter(tuple(row) for row in self._contract.read(self._home))
+        lost, extra = Counter(wanted) - rows, rows - Counter(wanted)
+        if not lost and not extra:
             return None
-        example = next(iter(lost or doubled))
-        return f"{lost.total()} rows lost, {doubled.total()} too many, as {example}"
+        example = next(iter(lost or extra))
+        return f"{lost.total()} rows lost, {extra.total()} too many, as {example}"
 
 
 def _spread(lines: int, count: int) -> list[int]:
-    """Some lines, from the first to the last one."""
+    """Some line numbers, from the first to the last line."""
     if count < 2:
         return [lines // 2 or 1] * count
     return sorted({1 + at * (lines - 1) // (count - 1) for at in range(count)})

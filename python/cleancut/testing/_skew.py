@@ -1,4 +1,4 @@
-"""Input that is the same for the same seed, and of which one key has more than its share."""
+"""Reproducible input with one hot key."""
 
 import json
 import os
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
-# Spark takes files in the order of their modification times.
+# Spark reads files in the order of their modification times.
 _FIRST_TIME_S = 1_000_000_000
 
 
 @dataclass(frozen=True, repr=False)
 class SkewedInput(Brief):
-    """Files of rows in a directory, an epoch each, for one streaming source.
+    """Files of rows in a directory, one per epoch, for one streaming source.
 
     A row has the columns `key`, 0 for the hot key; `number`, which counts all rows from 0 and so
-    ascends within each key; `at`, an event time that ascends too; and `value`, drawn.
+    ascends within each key; `at`, an event time that ascends too; and `value`, a random number.
 
     Attributes:
-        directory: of the files.
-        seed: the same seed gives the same rows in each file, whatever files there are.
-        rows: in each file.
-        keys: how many there are.
-        hot: the part of the rows (0 to 1) that the hot key has beyond its share in the others.
-        step: how far the event time moves on from one row to the next.
+        directory: directory of the files.
+        seed: seed of the rows; the same seed gives the same rows in each file.
+        rows: number of rows in each file.
+        keys: number of keys.
+        hot: the part of the rows (0 to 1) that the hot key has in addition to its even share.
+        step: increment of the event time from one row to the next.
     """
 
     directory: Path
@@ -63,7 +63,7 @@ class SkewedInput(Brief):
         ]
 
     def write(self, *files: int) -> None:
-        """Writes files by their numbers; a stream meets each as a whole."""
+        """Writes files by their numbers; a stream sees each file atomically."""
         self.directory.mkdir(parents=True, exist_ok=True)
         for file in files:
             lines = (json.dumps(row, default=datetime.isoformat) for row in self.rows_of(file))
@@ -74,7 +74,7 @@ class SkewedInput(Brief):
             staged.replace(path)
 
     def stream(self, spark: "SparkSession") -> "DataFrame":
-        """The files as a stream, one in each epoch.
+        """The files as a stream, one per epoch.
 
         Raises:
             pyspark.errors.AnalysisException: no file has been written yet.
@@ -83,5 +83,5 @@ class SkewedInput(Brief):
         return reader.json(self.directory.as_uri())
 
     def batch(self, spark: "SparkSession") -> "DataFrame":
-        """The files that there are now, all at once: what the batch answer is made of."""
+        """The existing files as a batch, for the batch answer."""
         return spark.read.schema(self.SCHEMA).json(self.directory.as_uri())

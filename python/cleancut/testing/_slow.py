@@ -1,4 +1,4 @@
-"""Columns that cost something to compute: what is acted out, row by row, in the task."""
+"""Columns that are slow to compute, row by row, in the task."""
 
 from typing import TYPE_CHECKING
 
@@ -7,18 +7,18 @@ if TYPE_CHECKING:
 
 
 def slow(column: "Column | str", *, per_row_ms: int, when: "Column | None" = None) -> "Column":
-    """A column with the values of another one, each of which takes its time.
+    """A column with the values of another one, each computed with a delay.
 
-    The task waits, in the JVM and without a Python worker. It is the task that computes the column:
-    put it after a stateful operator to slow that operator's tasks, since no exchange lies between,
-    and directly after the source to slow the tasks that read.
+    The task waits in the JVM, without a Python worker. The task that computes the column is slowed:
+    put it after a stateful operator to slow that operator's tasks, because no exchange is in
+    between, or directly after the source to slow the tasks that read.
 
-    Spark leaves out a column that nobody reads, and its time with it.
+    Spark removes unused columns, and with them the delay.
 
     Args:
-        column: whose values it has.
-        per_row_ms: how long each takes, in milliseconds.
-        when: rows for which it does; all of them if left out.
+        column: the column with the values.
+        per_row_ms: delay of each value in milliseconds.
+        when: rows with the delay; None is all.
 
     Raises:
         ValueError: the time is negative.
@@ -29,17 +29,17 @@ def slow(column: "Column | str", *, per_row_ms: int, when: "Column | None" = Non
 
 
 def after(act: "Column", column: "Column | str", when: "Column | None") -> "Column":
-    """A column whose values are computed after an act, for some rows or for all."""
+    """A column whose values are computed after a call, for some rows or for all."""
     from pyspark.sql import functions as f
 
     value = f.col(column) if isinstance(column, str) else column
     acted = act if when is None else f.when(when, act)
-    # Both branches are the value. Spark keeps the condition, since it takes no act for granted.
+    # Both branches are the value. Spark keeps the condition, because the call is opaque to it.
     return f.when(acted.isNull(), value).otherwise(value)
 
 
 def called(class_name: str, method: str, *arguments: str | int) -> "Column":
-    """What a static method of Java returns, called for each row; a number is a `long` to it."""
+    """The result of a static Java method, called for each row; a number is passed as `long`."""
     from pyspark.sql import functions as f
 
     literals = (f.lit(a).cast("long") if isinstance(a, int) else f.lit(a) for a in arguments)

@@ -1,4 +1,4 @@
-"""Stops the code of a sink at any of its lines: for good, as a crash does, or for a while."""
+"""Stops the code of a sink at any of its lines: forever, as a crash does, or for a while."""
 
 import inspect
 import sys
@@ -14,36 +14,36 @@ _SINKS = Path(cleancut.sinks.__file__).parent
 
 
 class SimulatedCrash(BaseException):
-    """The process has died here, as far as the sink can tell; no `except Exception` takes it."""
+    """A simulated kill of the process; `except Exception` does not catch it."""
 
 
 class Lines:
-    """Counts the lines that the code of a sink goes through, and does something at one of them.
+    """Counts the executed lines of a sink's code, and calls a function at one of them.
 
-    Only the thread that enters the block is looked at. The code of a sink is the file that its
-    class or function stands in, and this package's own sinks.
+    Only the thread that enters the block is traced. The code of a sink is the file of its class or
+    function, and this package's own sinks.
 
     Attributes:
-        passed: how many lines it has gone through.
+        passed: number of executed lines.
     """
 
     def __init__(self, sink: object, at: int = 0, act: Callable[[], None] = lambda: None) -> None:
-        """Takes a line.
+        """Selects a line.
 
         Args:
-            sink: whose code it is.
-            at: at which line, counted from 1; 0 is none.
-            act: what is done there.
+            sink: the sink whose code is traced.
+            at: number of the line, from 1; 0 is none.
+            act: function that is called at the line.
         """
         self.passed = 0
         self._at = at
         self._act = act
         code = inspect.unwrap(sink) if callable(sink) else sink
-        told = code if inspect.isfunction(code) else type(code)
+        traced = code if inspect.isfunction(code) else type(code)
         try:
-            self._own = inspect.getsourcefile(told)
+            self._sources = inspect.getsourcefile(traced)
         except TypeError:
-            self._own = None
+            self._sources = None
         self._before: Any = None
 
     def __enter__(self) -> "Lines":
@@ -56,7 +56,7 @@ class Lines:
 
     def _trace(self, frame: FrameType, event: str, arg: object) -> Any:
         name = frame.f_code.co_filename
-        if name != self._own and not name.startswith(str(_SINKS)):
+        if name != self._sources and not name.startswith(str(_SINKS)):
             return None
         if event == "line":
             self.passed += 1
@@ -66,29 +66,29 @@ class Lines:
 
 
 def crash() -> None:
-    """What `Lines` does for a process that dies."""
+    """Simulates a kill at a line of `Lines`."""
     raise SimulatedCrash
 
 
 class Pause:
-    """A line at which a thread waits until it is told to go on, or for some seconds at most."""
+    """A line at which a thread waits until it is resumed, or for some seconds at most."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
         self._reached = threading.Event()
-        self._goes_on = threading.Event()
+        self._resumed = threading.Event()
 
     def __call__(self) -> None:
-        """Waits, in the thread that has come to the line."""
+        """Waits, in the thread that has reached the line."""
         self._reached.set()
-        # Not for ever: what it holds may be what the other one waits for.
-        self._goes_on.wait(self._longest_s)
+        # Limited, because the other thread may wait for a lock of this one.
+        self._resumed.wait(self._longest_s)
 
     def wait_for(self, thread: threading.Thread) -> None:
-        """Waits, in another thread, until that one has come to the line, or has ended."""
+        """Waits, in another thread, until the first one has reached the line or has ended."""
         while thread.is_alive() and not self._reached.wait(0.02):
             pass
 
-    def go_on(self) -> None:
-        """Has the thread go on."""
-        self._goes_on.set()
+    def resume(self) -> None:
+        """Resumes the waiting thread."""
+        self._resumed.set()

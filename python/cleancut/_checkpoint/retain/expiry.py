@@ -194,7 +194,7 @@ class _Scan:
         parts = [self._objects.details(kind) for kind in (SEGMENTS, PAGES, STORES)]
         self._parts = {name: stored for listed in parts for name, stored in listed.items()}
         self.owner = _owner_of(root)
-        self._beside = fenced or self.owner
+        self._concurrent = fenced or self.owner
         # A fence has just written its owner object, by the clock of the object store.
         self._now_ms = _owned_ms(self._objects) if fenced else time.time() * 1000
         # Listed after the owner: they have every cut that the last run committed before its end.
@@ -207,8 +207,8 @@ class _Scan:
         self.retained_epochs = epochs[len(self.expired) :]
         self.kept = list(mapped(self._reader.cut, self.retained_epochs))
         self._named = self._names_of(self.kept)
-        if self._beside.alive is not None:
-            self._named |= self._names_of(self._seen_beside())
+        if self._concurrent.alive is not None:
+            self._named |= self._names_of(self._cuts_read_concurrently())
 
     def is_followed(self) -> bool:
         """Whether a later run has taken the query since."""
@@ -218,7 +218,7 @@ class _Scan:
         """The current savepoints."""
         return read_savepoints(self._objects, self._reader, self.cuts)
 
-    def _seen_beside(self) -> Iterator[StoredCut]:
+    def _cuts_read_concurrently(self) -> Iterator[StoredCut]:
         """The expired cuts: an operation that has read one may still commit references to it."""
         for epoch in self.expired:
             # An operation cannot read a corrupted cut either.
@@ -258,10 +258,10 @@ class _Scan:
         # Frames of an epoch without a cut may belong to the attempt that will be committed.
         if part is None or part.epoch > self.last or savepoints.may_reference(part.epoch):
             return False
-        if self._beside.alive is None:
+        if self._concurrent.alive is None:
             return True
         # Cuts that an operation has read may have been deleted before it was fenced.
-        if self._beside.is_fence:
+        if self._concurrent.is_fence:
             return False
         is_young = stored.modified_ms >= self._now_ms - _YOUNG_MS
         return part.epoch < self.retained_epochs[0] - _MARGIN_EPOCHS and not is_young

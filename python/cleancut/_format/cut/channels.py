@@ -1,4 +1,4 @@
-"""What an epoch made of its channels: how long it aligned, and what it left in flight."""
+"""The capture of shuffle inputs in an epoch: alignment times and in-flight rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class ShuffleInputInfo(Brief):
 
     @property
     def barrier_to_capture_ms(self) -> int | None:
-        """Milliseconds from the order until the channel had arrived, by the driver's clock."""
+        """Milliseconds from the order until the input had arrived, by the driver's clock."""
         if self.arrived_ms is None or self.overtaken_ms is None:
             return None
         return self.arrived_ms - self.overtaken_ms
@@ -64,22 +64,22 @@ class ShuffleInputInfo(Brief):
 
 @dataclass(frozen=True, repr=False)
 class OperatorCut(Brief):
-    """How one stateful operator was cut in an epoch. What was not measured is None.
+    """The capture of one stateful operator in an epoch. Values that were not measured are None.
 
     Attributes:
-        operator: Spark's id of it.
-        mode: "unaligned" where rows of it are in flight, else "aligned".
-        alignment_ms: how long the channel that arrived first waited for the last, in
-            milliseconds by the driver's clock.
-        barrier_to_capture_ms: the longest that an overtaken channel took from the driver's order
-            until it had arrived, by the driver's clock; None too where none was overtaken.
-        capture_ms: the longest that one took from when its executor heard of that until its rows
-            were written, by the executor's clock; likewise.
-        in_flight_rows: rows that stayed.
-        in_flight_bytes: their size.
-        replayed_rows: rows of the epoch before.
-        over_limit_rows: rows that the epoch waited for because of `maxInFlightBytes`.
-        overtaken: the partitions that were overtaken.
+        operator: Spark's operator id.
+        mode: "unaligned" if it has in-flight rows, else "aligned".
+        alignment_ms: milliseconds between the first and the last shuffle input to arrive, by the
+            driver's clock.
+        barrier_to_capture_ms: longest time from the driver's order to overtake a shuffle input
+            until the input arrived, by the driver's clock; also None if none was overtaken.
+        capture_ms: longest time from the order's arrival at the executor until the in-flight rows
+            were written, by the executor's clock; also None if none was overtaken.
+        in_flight_rows: number of in-flight rows.
+        in_flight_bytes: size of these rows.
+        replayed_rows: number of in-flight rows of the previous epoch.
+        over_limit_rows: number of rows that were processed because `maxInFlightBytes` was reached.
+        overtaken: the overtaken partitions.
     """
 
     operator: int
@@ -94,7 +94,7 @@ class OperatorCut(Brief):
     overtaken: tuple[int, ...]
 
     def __str__(self) -> str:
-        text = f"{self.mode}, {self.in_flight_rows} rows in flight"
+        text = f"{self.mode}, {self.in_flight_rows} in-flight rows"
         if self.alignment_ms is not None:
             text += f", alignment {self.alignment_ms} ms"
         if self.overtaken:
@@ -105,31 +105,50 @@ class OperatorCut(Brief):
 
 
 def operator_cuts(channels: Iterable[ShuffleInputInfo]) -> tuple[OperatorCut, ...]:
-    """Draws channels together by operator."""
-    by_place = sorted(channels, key=lambda of: (of.operator, of.partition, of.store))
-    grouped = groupby(by_place, key=lambda of: of.operator)
-    return tuple(_operator_cut(operator, list(of)) for operator, of in grouped)
+    """Combines shuffle inputs by operator."""
+    by_place = sorted(
+        channels,
+        key=lambda shuffle_input: (
+            shuffle_input.operator,
+            shuffle_input.partition,
+            shuffle_input.store,
+        ),
+    )
+    grouped = groupby(by_place, key=lambda shuffle_input: shuffle_input.operator)
+    return tuple(
+        _operator_cut(operator, list(shuffle_input)) for operator, shuffle_input in grouped
+    )
 
 
 def _operator_cut(operator: int, channels: list[ShuffleInputInfo]) -> OperatorCut:
-    arrived = _known(of.arrived_ms for of in channels)
-    in_flight_rows = sum(of.in_flight_rows for of in channels)
+    arrived = _known(shuffle_input.arrived_ms for shuffle_input in channels)
+    in_flight_rows = sum(shuffle_input.in_flight_rows for shuffle_input in channels)
     return OperatorCut(
         operator=operator,
         mode="unaligned" if in_flight_rows else "aligned",
         alignment_ms=max(arrived) - min(arrived) if arrived else None,
-        barrier_to_capture_ms=longest(of.barrier_to_capture_ms for of in channels),
-        capture_ms=longest(of.capture_ms for of in channels),
+        barrier_to_capture_ms=longest(
+            shuffle_input.barrier_to_capture_ms for shuffle_input in channels
+        ),
+        capture_ms=longest(shuffle_input.capture_ms for shuffle_input in channels),
         in_flight_rows=in_flight_rows,
-        in_flight_bytes=_total(of.in_flight_bytes for of in channels),
-        replayed_rows=_total(of.replayed_rows for of in channels),
-        over_limit_rows=_total(of.over_limit_rows for of in channels),
-        overtaken=tuple(sorted({of.partition for of in channels if of.overtaken_ms is not None})),
+        in_flight_bytes=_total(shuffle_input.in_flight_bytes for shuffle_input in channels),
+        replayed_rows=_total(shuffle_input.replayed_rows for shuffle_input in channels),
+        over_limit_rows=_total(shuffle_input.over_limit_rows for shuffle_input in channels),
+        overtaken=tuple(
+            sorted(
+                {
+                    shuffle_input.partition
+                    for shuffle_input in channels
+                    if shuffle_input.overtaken_ms is not None
+                }
+            )
+        ),
     )
 
 
 def longest(times_ms: Iterable[int | None]) -> int | None:
-    """The longest of those that are known; None if none is."""
+    """The longest known time; None if none is known."""
     return max(_known(times_ms), default=None)
 
 
@@ -143,10 +162,10 @@ def _total(numbers: Iterable[int | None]) -> int | None:
 
 
 def channels_of(fields: Any) -> tuple[ShuffleInputInfo, ...]:
-    """The channels in a cut.
+    """The shuffle inputs in a cut.
 
     Raises:
-        ValueError: they are not what a writer makes.
+        ValueError: the value is invalid.
     """
     if not isinstance(fields, list):
         raise ValueError("channels is not a JSON array")
@@ -159,8 +178,8 @@ def _channel(fields: Any) -> ShuffleInputInfo:
     is_measured = "arrivedMs" in fields
 
     def number(name: str, default: int | None = None) -> int | None:
-        found: int | None = typed(fields, name, int, default) if is_measured else None
-        return found
+        value: int | None = typed(fields, name, int, default) if is_measured else None
+        return value
 
     return ShuffleInputInfo(
         operator=typed(fields, "operator", int),

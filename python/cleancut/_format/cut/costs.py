@@ -1,4 +1,4 @@
-"""What an epoch cost, as its cut tells it: requests, bytes and time; docs/FORMAT.md, "Costs"."""
+"""The cost of an epoch in its cut: requests, bytes and time; docs/FORMAT.md, "Costs"."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class RequestCount(Brief):
     """Requests of one kind to the object store.
 
     Attributes:
-        requests: as sent, repetitions included: what the store bills.
-        retries: those that repeat one that failed.
-        failures: calls that ended with an error.
+        requests: number of sent requests, retries included, as the object store bills them.
+        retries: number of requests that repeated a failed one.
+        failures: number of calls that ended with an error.
     """
 
     requests: int
@@ -35,7 +35,7 @@ class RequestCount(Brief):
 
 
 class RequestsByKind(dict[str, RequestCount]):
-    """Requests by the name of their kind, without the kinds that there were none of."""
+    """Requests by the name of their kind, without kinds that did not occur."""
 
     def __repr__(self) -> str:
         return f"RequestsByKind({self})"
@@ -45,7 +45,7 @@ class RequestsByKind(dict[str, RequestCount]):
 
     @property
     def total(self) -> RequestCount:
-        """Of all kinds."""
+        """The sum over all kinds."""
         counts = self.values()
         return RequestCount(
             requests=sum(count.requests for count in counts),
@@ -70,20 +70,18 @@ class RequestsByKind(dict[str, RequestCount]):
 
 @dataclass(frozen=True, repr=False)
 class Usage(Brief):
-    """What one side, the driver or all executors together, asked of the store and wrote there.
+    """Requests and bytes of one side: the driver, or all executors together.
 
     Attributes:
-        requests: by kind.
-        bytes_sent: in bodies of requests.
-        bytes_received: in bodies of answers.
-        frames: frames that were made durable, whether they count or not.
-        frame_bytes: their size.
-        segments: objects that these frames were put into.
-        segment_bytes: the size of these objects.
-        sent_ms: milliseconds that requests took which sent a body, those that failed left out, all
-            added up.
-        waited_ms: milliseconds that requests took which failed, and until they were repeated, all
-            added up.
+        requests: requests by kind.
+        bytes_sent: bytes in request bodies.
+        bytes_received: bytes in response bodies.
+        frames: number of frames made durable, whether they count or not.
+        frame_bytes: size of these frames.
+        segments: number of objects that contain these frames.
+        segment_bytes: size of these objects.
+        sent_ms: total milliseconds of successful requests that sent a body.
+        waited_ms: total milliseconds of failed requests, until they were repeated.
     """
 
     requests: RequestsByKind
@@ -115,15 +113,15 @@ class Usage(Brief):
 
 @dataclass(frozen=True, repr=False)
 class StoreTime(Brief):
-    """How long a store took in one epoch, by the driver's clock.
+    """The time of a store in one epoch, by the driver's clock.
 
     Attributes:
         operator: Spark's operator id.
         partition: Spark's partition id.
         store: Spark's name of the store.
-        executor: Spark's id of the executor; "driver" where tasks run in the driver's process.
-        host: its host.
-        ms: milliseconds from when a task opened the store until its frame was accepted.
+        executor: Spark's id of the executor; "driver" if tasks run in the driver's process.
+        host: host of the executor.
+        ms: milliseconds from the task's open of the store until its frame was accepted.
     """
 
     operator: int
@@ -139,7 +137,7 @@ class StoreTime(Brief):
 
 
 class StoreTimes(tuple[StoreTime, ...]):
-    """The stores that took longest, the slowest first."""
+    """The slowest stores, the slowest first."""
 
     __slots__ = ()
 
@@ -152,17 +150,17 @@ class StoreTimes(tuple[StoreTime, ...]):
 
 @dataclass(frozen=True, repr=False)
 class Costs(Brief):
-    """What an epoch cost.
+    """The cost of an epoch.
 
-    Requests and bytes are those from when the cut before was put together until this one was; so
-    the write of a cut counts for the epoch after it. The first cut of a run counts from when that
-    run took the query over.
+    Requests and bytes are counted from the assembly of the previous cut to that of this one, so the
+    write of a cut counts for the next epoch. The first cut of a run counts from the time at which
+    the run took over the query.
 
     Attributes:
-        driver: what the driver asked for and wrote.
-        executors: what all executors together did, as far as they had told by then.
-        executor_count: how many executors had told anything since the driver began.
-        slowest: the stores that took longest.
+        driver: requests and bytes of the driver.
+        executors: requests and bytes of all executors, by their reports until then.
+        executor_count: number of executors that have reported since the driver started.
+        slowest: the slowest stores.
     """
 
     driver: Usage
@@ -172,7 +170,7 @@ class Costs(Brief):
 
     @property
     def all(self) -> Usage:
-        """What both did."""
+        """The sum of the driver and the executors."""
         return self.driver + self.executors
 
 
@@ -180,7 +178,7 @@ def costs_of(fields: Any) -> Costs:
     """The costs in a cut.
 
     Raises:
-        ValueError: they are not what a writer makes.
+        ValueError: the value is invalid.
     """
     if not isinstance(fields, dict):
         raise ValueError("costs is not a JSON object")
@@ -194,16 +192,16 @@ def costs_of(fields: Any) -> Costs:
 
 
 def usage_of(fields: dict[str, Any]) -> Usage:
-    """What one side used. A number that a release did not count yet is 0."""
+    """The usage of one side. Numbers that an older release did not count are 0."""
     requests = typed(fields, "requests", dict)
     return Usage(
-        RequestsByKind({kind: _count(of, kind) for kind, of in sorted(requests.items())}),
+        RequestsByKind({kind: _count(count, kind) for kind, count in sorted(requests.items())}),
         *(typed(fields, name, int, 0) for name in _NUMBERS),
     )
 
 
 def store_times_of(fields: list[Any]) -> StoreTimes:
-    """How long stores took."""
+    """The times of stores."""
     return StoreTimes(map(_store_time, fields))
 
 

@@ -19,18 +19,18 @@ _MAGIC = b"CCCT"
 
 
 class CutRef(NamedTuple):
-    """Which cut needs a frame: the object's full path, and the state version of its stores."""
+    """The cut that references a frame: full path, and state version of its stores."""
 
     path: str
     version: int
 
 
 class Referred(NamedTuple):
-    """What bases of a version refer to, that an act has made of all stores.
+    """The references of snapshots that an operation has written for all stores of a version.
 
     Attributes:
-        version: the state version of the bases.
-        segments: that their sources lie in, and those that these refer to in turn.
+        version: the state version of the snapshots.
+        segments: the segments of their sources, direct and indirect.
     """
 
     version: int
@@ -39,26 +39,26 @@ class Referred(NamedTuple):
 
 @dataclass(frozen=True)
 class Cut:
-    """What an object says that makes up the state after one epoch.
+    """The content of the object that defines the state after one epoch.
 
     Attributes:
         path: full path of the object.
         epoch: Spark's batch id.
-        query_id: Spark's id of the query, where it is known.
+        query_id: Spark's query id, if it is known.
         run_id: Spark's id of the run.
-        generation: of the driver that wrote the cut.
-        token: tells it from a cut that another writer made of the same epoch.
-        written_ms: when it was written, in milliseconds since 1970.
-        mode: how the epoch was cut.
+        generation: generation of the driver that wrote the cut.
+        token: random token that identifies the writer's attempt.
+        written_ms: time at which it was written, in milliseconds since 1970.
+        mode: "aligned" or "unaligned".
         commit: Spark's entry of the commit log.
         offsets: Spark's entry of the offset log.
-        segments: the names of the segments that `held` needs, below the root.
-        held: the frames of each channel that holds in-flight rows, oldest first.
+        segments: the names of the segments with the frames of `held`, below the root.
+        held: the frames of each shuffle input with in-flight rows, oldest first.
         paged: the pages and the window, which reference the frames of all stores.
         timings: milliseconds by phase of the commit.
-        costs: what the epoch asked of the store; None where the cut does not tell.
-        channels: what was decided of channels.
-        referred: what bases refer to with which it, or a cut that is still there, begins chains.
+        costs: cost of the epoch; None if the cut does not have it.
+        channels: the capture of shuffle inputs.
+        referred: references of snapshots at the start of chains of this cut or of a retained one.
         sinks: the epochs that sinks have published: the first and the last epoch of each range, by
             the key of the sink's ledger.
     """
@@ -89,22 +89,22 @@ class Cut:
 
     @property
     def store_count(self) -> int:
-        """The number of stores, those of rows in flight among them."""
+        """The number of stores, those of in-flight rows included."""
         return len(self.held) + self.paged.store_count
 
     @property
     def ref(self) -> CutRef:
-        """What errors about its frames name."""
+        """The reference in errors about its frames."""
         return CutRef(self.path, self.version)
 
 
 def read_cut(data: bytes, path: str, epoch: int | None) -> Cut:
-    """Decodes a cut and checks all of it, but nothing that it only names.
+    """Decodes and checks a cut, without the objects that it references.
 
     Args:
-        data: the whole object.
+        data: the content of the object.
         path: full path of the object.
-        epoch: the one in the object's name; None for a savepoint, which is of any.
+        epoch: the epoch in the object's name; None for a savepoint, which may have any.
 
     Raises:
         CorruptedError: CLEANCUT_CUT_CORRUPTED.
@@ -131,9 +131,9 @@ def _cut(body: Any, path: str) -> Cut:
     for store in typed(body, "inFlight", list):
         store_id, chain = _store(store, segments, epoch + 1)
         if not store_id.is_channel:
-            raise ValueError(f"{store_id} holds no rows in flight")
+            raise ValueError(f"{store_id} has no in-flight rows")
         if store_id in chains:
-            raise ValueError(f"{store_id} stands there twice")
+            raise ValueError(f"{store_id} is there twice")
         chains[store_id] = chain
     query_id = body.get("queryId")
     return Cut(
@@ -162,12 +162,12 @@ def _referred(entries: list[Any], epoch: int) -> Iterator[Referred]:
     before = 0
     for entry in entries:
         if not isinstance(entry, dict):
-            raise ValueError("what is referred to is no JSON object")
+            raise ValueError("a reference is no JSON object")
         version, segments = typed(entry, "version", int), tuple(typed(entry, "segments", list))
         if any(not isinstance(name, str) or parse_segment_name(name) is None for name in segments):
-            raise ValueError("what is referred to is no segment")
+            raise ValueError("a reference names no segment")
         if not before < version <= epoch + 1:
-            raise ValueError(f"bases of version {version} cannot refer to anything")
+            raise ValueError(f"snapshots of version {version} cannot reference anything")
         before = version
         yield Referred(version, segments)
 
@@ -182,7 +182,7 @@ def _store(fields: Any, segments: tuple[str, ...], version: int) -> tuple[StoreI
     if not chain:
         raise ValueError(f"{store} has no frames")
     if any(frame.name.kind == "base" for frame in chain[1:]):
-        raise ValueError(f"{store} has a base behind another frame")
+        raise ValueError(f"{store} has a snapshot after another frame")
     if any(one.name.version >= other.name.version for one, other in pairwise(chain)):
         raise ValueError(f"the versions of {store} do not ascend")
     last = chain[-1].name

@@ -23,6 +23,6 @@ def lineage_of(data: bytes) -> list[dict[str, Any]]:
 
 
 def encoded_lineage(origins: Sequence[dict[str, Any]]) -> bytes:
-    """What `lineage_of` reads."""
+    """The record that `lineage_of` parses."""
     fields = {"formatVersion": _VERSION, "lineage": list(origins)}
     return json.dumps(fields, separators=(",", ":")).encode()

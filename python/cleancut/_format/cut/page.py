@@ -19,7 +19,7 @@ def read_page(data: bytes, path: str, name: PageName) -> dict[StoreId, Chain]:
     Args:
         data: the whole object.
         path: full path of the object.
-        name: what it is called.
+        name: name of the object.
 
     Returns:
         For each store, in their order, the frames that make up the version after the page's epoch.
@@ -36,15 +36,15 @@ def read_page(data: bytes, path: str, name: PageName) -> dict[StoreId, Chain]:
 
 
 def read_sources(raw: bytes, store: StoreId, count: int) -> tuple[Chain, ...]:
-    """The chains that a base refers to, in the form of the body of a page.
+    """The chains that a snapshot references, in the form of the body of a page.
 
     Args:
         raw: the body.
-        store: whose base it is.
-        count: how many there are.
+        store: the store of the snapshot.
+        count: number of chains.
 
     Raises:
-        ValueError: it is no such thing.
+        ValueError: the body is invalid.
     """
     chains = _Body(raw).chains(None)
     for source in chains:
@@ -63,13 +63,13 @@ class _Body:
         self._at = 0
 
     def chains(self, version: int | None) -> dict[StoreId, Chain]:
-        """All that it says, of chains that lead to a version; None is any."""
+        """All chains; each must lead to a version, or to any if it is None."""
         segments = [self._segment() for _ in range(self._number())]
         stores: list[tuple[StoreId, int]] = []
         for _ in range(self._number()):
             store, frames = self._store(), self._number()
             if stores and store <= stores[-1][0]:
-                raise ValueError(f"{store} does not come behind {stores[-1][0]}")
+                raise ValueError(f"{store} does not come after {stores[-1][0]}")
             stores.append((store, frames))
         if not stores:
             raise ValueError("it has no stores")
@@ -96,7 +96,7 @@ class _Body:
         operator, partition = _PLACE.unpack(self._take(_PLACE.size))
         store = StoreId(operator, partition, self._text())
         if store.is_channel:
-            raise ValueError(f"{store} holds rows in flight")
+            raise ValueError(f"{store} has in-flight rows")
         return store
 
     def _frame(self, store: StoreId, segments: list[str], before: int) -> PlacedFrame:
@@ -110,7 +110,7 @@ class _Body:
         if index >= len(segments):
             raise ValueError(f"a frame of {store} is in segment {index}, which is not named")
         if version < 1 or length < 1:
-            raise ValueError(f"a frame of {store} has an impossible place or version")
+            raise ValueError(f"a frame of {store} has an impossible location or version")
         name = FrameName(version, version_id, kind)
         return PlacedFrame(store, name, segments[index], offset, length, crc)
 
@@ -118,17 +118,17 @@ class _Body:
         return self._take(self._number()).decode()
 
     def _number(self) -> int:
-        raw, at, found = self._raw, self._at, 0
+        raw, at, number = self._raw, self._at, 0
         for place, byte in enumerate(raw[at : at + _MAX_UVARINT_SIZE]):
-            found |= (byte & 0x7F) << 7 * place
+            number |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
                 self._at = at + place + 1
-                return found
+                return number
         raise ValueError(f"the number at byte {at} does not end")
 
     def _take(self, size: int) -> bytes:
-        found = self._raw[self._at : self._at + size]
-        if len(found) < size:
-            raise ValueError(f"it ends inside what begins at byte {self._at}")
+        taken = self._raw[self._at : self._at + size]
+        if len(taken) < size:
+            raise ValueError(f"it ends inside the value at byte {self._at}")
         self._at += size
-        return found
+        return taken

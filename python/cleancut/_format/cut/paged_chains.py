@@ -17,11 +17,11 @@ class PageRef:
     """The reference of a cut to a page.
 
     Attributes:
-        name: of the object.
+        name: name of the page.
         length: its length in bytes.
         crc: CRC-32 of its bytes.
-        stores: the number of stores in it.
-        first: the first of them.
+        stores: number of stores in it.
+        first: the first store.
     """
 
     name: PageName
@@ -32,7 +32,7 @@ class PageRef:
 
     @property
     def epoch(self) -> int:
-        """The epoch whose result it is about."""
+        """The epoch after which its chains end."""
         return self.name.epoch
 
 
@@ -40,9 +40,9 @@ class Table(NamedTuple):
     """The reference of a cut to the table after the frames of a segment.
 
     Attributes:
-        segment: its name below the root.
-        length: of the object, in bytes.
-        size: how many bytes before the end the table begins.
+        segment: name of the segment below the root.
+        length: length of the segment in bytes.
+        size: size of the table and the trailer in bytes.
         crc: CRC-32 of these bytes.
     """
 
@@ -54,13 +54,13 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowPart:
-    """A segment of which a cut has adopted frames.
+    """A segment whose frames a cut has adopted.
 
     Attributes:
-        table: tells which frames it has.
-        epoch: that of the cut.
-        counted: where the frames begin that count; None where `uncounted` tells it.
-        uncounted: where those begin that do not, if `counted` is None.
+        table: reference to its table.
+        epoch: epoch of the cut.
+        counted: the offsets of the counting frames; None if `uncounted` is given.
+        uncounted: the offsets of the other frames, if `counted` is None.
     """
 
     table: Table
@@ -74,7 +74,7 @@ class WindowPart:
         return self.table.segment
 
     def counts(self, offset: int) -> bool:
-        """Whether the frame counts that begins there."""
+        """Whether the frame at an offset counts."""
         return offset not in self.uncounted if self.counted is None else offset in self.counted
 
 
@@ -83,9 +83,9 @@ class PagedChains:
     """The pages and the window, in which the chains of all stores are stored.
 
     Attributes:
-        store_count: the number of stores, without those of rows in flight.
-        pages: in the order of their stores.
-        window: segments whose tables count, in the order of epochs.
+        store_count: number of stores, without those of in-flight rows.
+        pages: the pages, ordered by store.
+        window: segments whose tables count, ordered by epoch.
     """
 
     store_count: int
@@ -97,7 +97,7 @@ def paged_chains_of(body: dict[str, Any], epoch: int) -> PagedChains:
     """Decodes the pages and the window of the cut of an epoch.
 
     Raises:
-        ValueError: they are not what a writer makes.
+        ValueError: the value is invalid.
     """
     pages = tuple(_page(fields, epoch) for fields in typed(body, "pages", list))
     if any(one.first >= other.first for one, other in pairwise(pages)):
@@ -122,7 +122,7 @@ def _page(fields: Any, epoch: int) -> PageRef:
         typed(fields, "operator", int), typed(fields, "partition", int), typed(fields, "store", str)
     )
     if first.is_channel:
-        raise ValueError(f"{name} begins with rows in flight")
+        raise ValueError(f"{name} begins with in-flight rows")
     stores, length = _number(fields, "stores", 1), _number(fields, "length", 1)
     return PageRef(name, length, _number(fields, "crc", 0, _MAX_CRC), stores, first)
 
@@ -148,16 +148,16 @@ def _part(fields: Any, epoch: int) -> WindowPart:
 
 
 def _offsets(fields: dict[str, Any], name: str) -> Sequence[int]:
-    found: list[Any] = typed(fields, name, list)
-    if any(not isinstance(offset, int) or isinstance(offset, bool) for offset in found):
+    offsets: list[Any] = typed(fields, name, list)
+    if any(not isinstance(offset, int) or isinstance(offset, bool) for offset in offsets):
         raise ValueError(f"{name} holds what is no number")
-    if any(one >= other for one, other in pairwise([-1, *found])):
+    if any(one >= other for one, other in pairwise([-1, *offsets])):
         raise ValueError(f"the offsets of {name} do not ascend")
-    return found
+    return offsets
 
 
 def _number(fields: dict[str, Any], name: str, least: int = 0, most: int | None = None) -> int:
-    found: int = typed(fields, name, int)
-    if found < least or (most is not None and found > most):
-        raise ValueError(f"{name} is {found}")
-    return found
+    value: int = typed(fields, name, int)
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} is {value}")
+    return value

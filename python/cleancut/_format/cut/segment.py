@@ -1,4 +1,4 @@
-"""Reads what frames a segment's frames; docs/FORMAT.md draws the bytes."""
+"""Reads header, table and trailer of a segment; docs/FORMAT.md draws the bytes."""
 
 import json
 import struct
@@ -23,13 +23,13 @@ _TRAILER_MAGIC = b"CCSE"
 
 
 def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
-    """How long the parts before and behind the frames are, in bytes.
+    """The sizes of the parts before and after the frames, in bytes.
 
     Args:
-        head: bytes from the start of the segment, HEADER_SIZE at least.
-        tail: bytes up to its end, TRAILER_SIZE at least.
-        path: for messages.
-        size: the size of the object.
+        head: the first bytes of the segment, at least HEADER_SIZE.
+        tail: the last bytes, at least TRAILER_SIZE.
+        path: full path, for errors.
+        size: size of the object.
 
     Raises:
         CorruptedError: CLEANCUT_CUT_CORRUPTED.
@@ -50,13 +50,13 @@ def extents(head: bytes, tail: bytes, path: str, size: int) -> tuple[int, int]:
 
 
 def _behind(tail: bytes, path: str, size: int) -> int:
-    """How long the part behind the frames is, in bytes, by the trailer."""
-    table_size, _, told, _, reserved, magic = _TRAILER.unpack(tail[-TRAILER_SIZE:])
+    """The size of the part after the frames in bytes, by the trailer."""
+    table_size, _, recorded_size, _, reserved, magic = _TRAILER.unpack(tail[-TRAILER_SIZE:])
     if magic != _TRAILER_MAGIC:
         raise cut_damaged(path, "it does not end with the magic of a segment")
     if reserved != 0:
         raise _reserved_set(path)
-    if told != size:
+    if recorded_size != size:
         raise _misfit(path, size)
     return int(table_size) + TRAILER_SIZE
 
@@ -72,14 +72,14 @@ def _misfit(path: str, size: int) -> CleancutError:
 def read_table(
     head: bytes, tail: bytes, path: str, name: SegmentName, size: int
 ) -> list[PlacedFrame]:
-    """The frames of a segment, in their order, which cover all bytes between head and tail.
+    """The frames of a segment, in order, which cover all bytes between head and tail.
 
     Args:
         head: the bytes before the frames.
-        tail: the bytes behind them.
-        path: for messages.
-        name: what the object is called.
-        size: the size of the object.
+        tail: the bytes after the frames.
+        path: full path, for errors.
+        name: name of the object.
+        size: size of the object.
 
     Raises:
         CorruptedError: CLEANCUT_CUT_CORRUPTED.
@@ -97,14 +97,14 @@ def read_table(
 
 
 def read_footer(footer: bytes, path: str, segment: str, size: int, crc: int) -> list[PlacedFrame]:
-    """The frames of a segment, in their order, by what lies behind them alone.
+    """The frames of a segment, in order, by the bytes after them alone.
 
     Args:
-        footer: the bytes behind the frames, as far as the object has them.
-        path: for messages.
-        segment: what the object is called.
-        size: what the size of the object must be.
-        crc: what the CRC-32 of the footer must be.
+        footer: the bytes after the frames, possibly truncated.
+        path: full path, for errors.
+        segment: name of the object.
+        size: expected size of the object.
+        crc: expected CRC-32 of the footer.
 
     Raises:
         CorruptedError: CLEANCUT_CUT_CORRUPTED.
@@ -131,7 +131,7 @@ def _table(tail: bytes, path: str, segment: str) -> list[PlacedFrame]:
 
 
 def _check_places(frames: list[PlacedFrame], path: str, at: int, end: int) -> None:
-    """Checks that frames lie one behind the other, from a place to another."""
+    """Checks that frames are contiguous between two offsets."""
     for frame in frames:
         if frame.offset != at:
             raise cut_damaged(path, f"a frame begins at byte {frame.offset} and not at {at}")

@@ -12,27 +12,29 @@ def sinks_of(entries: list[Any], until: int) -> Mapping[str, tuple[tuple[int, in
 
     Args:
         entries: the field `sinks`.
-        until: the epoch of the record, after which no sink has published.
+        until: the epoch of the record; no sink has published a later one.
 
     Raises:
-        ValueError: it is no such record.
+        ValueError: the field is invalid.
     """
-    found: dict[str, tuple[tuple[int, int], ...]] = {}
+    by_sink: dict[str, tuple[tuple[int, int], ...]] = {}
     for entry in entries:
         if not isinstance(entry, dict):
             raise ValueError("the epochs of a sink are not a JSON object")
         name = typed(entry, "name", str)
         ranges = tuple(_range(pair, name) for pair in typed(entry, "epochs", list))
-        if name in found or not ranges:
+        if name in by_sink or not ranges:
             raise ValueError(f"the epochs of {name} are there twice, or there are none")
         if any(one[1] >= other[0] for one, other in pairwise(ranges)) or ranges[-1][1] > until:
             raise ValueError(f"the epochs of {name} do not ascend to epoch {until}")
-        found[name] = ranges
-    return found
+        by_sink[name] = ranges
+    return by_sink
 
 
 def _range(pair: Any, name: str) -> tuple[int, int]:
-    is_pair = isinstance(pair, list) and len(pair) == 2 and all(type(of) is int for of in pair)
+    is_pair = (
+        isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)
+    )
     if not is_pair or not 0 <= pair[0] <= pair[1]:
         raise ValueError(f"{pair} are no epochs of {name}")
     return pair[0], pair[1]

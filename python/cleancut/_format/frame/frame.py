@@ -1,6 +1,6 @@
 """Reads a frame; docs/FORMAT.md draws the bytes.
 
-All that is returned has been compared with its checksum, and the identity with what was asked for.
+Everything that is returned was compared with its checksum, and the identity with the request.
 """
 
 import struct
@@ -35,13 +35,13 @@ _CODECS: dict[int, Codec] = {0: "none", 1: "zstd"}
 
 @dataclass(frozen=True)
 class FrameRequest:
-    """Which frame a reader asks for, and where it expects it.
+    """The requested frame and its expected location.
 
     Attributes:
         path: full path of the object.
-        store: whose frame it is.
-        name: which of that store's frames.
-        offset: where in the object it begins; None where it is the whole object.
+        store: the store of the frame.
+        name: name of the frame.
+        offset: its first byte in the object; None if it is the whole object.
     """
 
     path: str
@@ -50,7 +50,7 @@ class FrameRequest:
     offset: int | None = None
 
     def damaged(self, detail: str) -> CleancutError:
-        """The error for a frame whose bytes are not what was written."""
+        """The error for a frame whose bytes are corrupted."""
         return error_of(
             "CLEANCUT_FRAME_CORRUPTED",
             path=self.path,
@@ -62,13 +62,13 @@ class FrameRequest:
             **self._place(),
         )
 
-    def misplaced(self, found: Identity) -> CleancutError:
-        """The error for a sound frame that is another."""
+    def misplaced(self, actual: Identity) -> CleancutError:
+        """The error for an intact frame with another identity."""
         return error_of(
             "CLEANCUT_FRAME_MISPLACED",
             path=self.path,
             expected=self,
-            found=found,
+            found=actual,
             version=self.name.version,
             **self._place(),
         )
@@ -91,17 +91,17 @@ class Block:
 
 @dataclass(frozen=True)
 class Frame:
-    """A sound frame.
+    """An intact frame.
 
     Attributes:
-        request: what was asked for; the frame is exactly that.
-        identity: from the header.
-        codec: how the blocks are stored.
-        blocks: in their order.
-        keys: the number of live keys of the store at this version.
-        size_bytes: the length of the whole frame.
-        sources: the chains whose rows a base has that refers to others; it has no blocks and no
-            keys then. None in any other frame.
+        request: the request, which the frame matches.
+        identity: the identity in the header.
+        codec: compression of the blocks.
+        blocks: the blocks, in order.
+        keys: number of live keys of the store at this version.
+        size_bytes: length of the whole frame.
+        sources: the chains that a referring snapshot references; it has no blocks and no keys then.
+            None in any other frame.
     """
 
     request: FrameRequest
@@ -118,36 +118,36 @@ class Frame:
         return sum(len(block.records) for block in self.blocks)
 
     def records(self) -> Iterator[Record]:
-        """All records in their order."""
+        """All records in order."""
         for block in self.blocks:
             yield from block.records
 
 
 class SliceableBytes(Protocol):
-    """Bytes of which a part may be somewhere else still; `bytes` are some."""
+    """Bytes that may be partially remote; `bytes` implement it."""
 
     def __getitem__(self, part: slice, /) -> bytes:
-        """A part; shorter than asked for where the bytes end."""
+        """A part; shorter than requested at the end."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
 
 
 class FrameReader:
-    """Reads a frame from its header on, no further than it is asked to.
+    """Reads a frame from its header on, on demand.
 
     Attributes:
-        request: what is asked for; the frame is exactly that.
-        identity: from the header.
-        codec: how the blocks are stored.
+        request: the request, which the frame matches.
+        identity: the identity in the header.
+        codec: compression of the blocks.
     """
 
     def __init__(self, data: SliceableBytes, request: FrameRequest) -> None:
         """Reads the header.
 
         Raises:
-            CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED, naming object and
-                version; so do all methods.
+            CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED, with object and
+                version; all methods raise it too.
             RequestError: CLEANCUT_FORMAT_UNKNOWN.
         """
         self.request = request
@@ -159,11 +159,11 @@ class FrameReader:
 
     @property
     def is_referring(self) -> bool:
-        """Whether its rows are those of others, so that it has `sources` and no blocks."""
+        """Whether its rows are those of other frames: it then has `sources` and no blocks."""
         return self._header.is_referring
 
     def sources(self) -> tuple[Chain, ...]:
-        """The chains that it refers to."""
+        """The chains that it references."""
         assert self.is_referring
         extents = list(self._extents())
         self._read_trailer(extents)
@@ -178,12 +178,12 @@ class FrameReader:
 
     @property
     def keys(self) -> int:
-        """The number of live keys of the store at this version, once a trailer was read."""
-        assert self._keys is not None, "no blocks were asked for"
+        """The number of live keys of the store at this version, available after the trailer."""
+        assert self._keys is not None, "the blocks must be read first"
         return self._keys
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks, then the trailer; what was read is not needed any more."""
+        """All blocks, then the trailer; bytes that were read are released."""
         extents = []
         for extent in self._extents():
             yield self._decoded(extent)
@@ -191,7 +191,7 @@ class FrameReader:
         self._read_trailer(extents)
 
     def blocks_from_the_end(self) -> Iterator[Block]:
-        """The trailer, then all blocks, the last first, each decoded when its turn comes."""
+        """The trailer, then all blocks in reverse order, each decoded on demand."""
         extents = list(self._extents())
         self._read_trailer(extents)
         return map(self._decoded, reversed(extents))
@@ -213,8 +213,10 @@ class FrameReader:
         if self.is_referring:
             raise self.request.damaged("it has no rows of its own")
         block = _read_block(self._data, extent, self._header, self.request)
-        if self.identity.name.kind == "base" and any(of.value is None for of in block.records):
-            raise self.request.damaged("a base holds a remove")
+        if self.identity.name.kind == "base" and any(
+            record.value is None for record in block.records
+        ):
+            raise self.request.damaged("a snapshot has a remove")
         return block
 
     def _read_trailer(self, extents: Sequence["_Extent"]) -> None:
@@ -222,10 +224,10 @@ class FrameReader:
 
 
 class IndexedBase:
-    """A base of which only the blocks are read that are asked for.
+    """A snapshot of which only requested blocks are read.
 
     Attributes:
-        index: what its blocks hold; without blocks where the frame has no such index.
+        index: the index of its blocks; empty if the frame has none.
     """
 
     def __init__(self, start: bytes, end: bytes, request: FrameRequest, size: int) -> None:
@@ -234,8 +236,8 @@ class IndexedBase:
         Args:
             start: the first bytes of the frame, with the whole header.
             end: its last bytes, with the whole trailer.
-            request: what is asked for; the frame is exactly that.
-            size: the length of the whole frame in bytes.
+            request: the request, which the frame must match.
+            size: length of the whole frame in bytes.
 
         Raises:
             CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED; so does `block`.
@@ -246,23 +248,23 @@ class IndexedBase:
         self.index = _read_index(end, self._header, request, size)
 
     def place(self, ordinal: int) -> tuple[int, int]:
-        """Where a block begins in the frame, and its length, in bytes."""
+        """The first byte of a block in the frame, and its length."""
         before = self.index.blocks[:ordinal]
         at = self._header.size + sum(_BLOCK.size + block.sizes[1] for block in before)
         return at, _BLOCK.size + self.index.blocks[ordinal].sizes[1]
 
     def block(self, ordinal: int, data: bytes) -> Block:
-        """Decodes a block that was read from its place."""
+        """Decodes a block from its bytes."""
         extent = _Extent(ordinal, 0, _cut(data, 0, _BLOCK.size, "a block header", self._request))
-        found = extent.raw_size, extent.stored_size, extent.count
-        if found != self.index.blocks[ordinal].sizes:
+        sizes = extent.raw_size, extent.stored_size, extent.count
+        if sizes != self.index.blocks[ordinal].sizes:
             raise self._request.damaged(f"block {ordinal} is not what the index says")
         return _read_block(data, extent, self._header, self._request)
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What a frame begins with; `size` is where its first block begins."""
+    """The start of a frame; `size` is the offset of its first block."""
 
     identity: Identity
     codec: Codec
@@ -272,7 +274,7 @@ class _Header:
 
 
 class _Extent:
-    """Where a block lies, and what its header says."""
+    """The location of a block, and its header."""
 
     def __init__(self, ordinal: int, at: int, head: bytes) -> None:
         self.ordinal, self.at, self.head = ordinal, at, head
@@ -280,12 +282,12 @@ class _Extent:
 
     @property
     def end(self) -> int:
-        """The place after it."""
+        """The offset after it."""
         return self.at + _BLOCK.size + int(self.stored_size)
 
 
 def read_frame(data: bytes, request: FrameRequest) -> Frame:
-    """Decodes a frame and checks all of it.
+    """Decodes and checks a whole frame.
 
     Raises:
         CorruptedError: CLEANCUT_FRAME_CORRUPTED or CLEANCUT_FRAME_MISPLACED, naming object and
@@ -322,14 +324,14 @@ def _read_header(data: SliceableBytes, request: FrameRequest) -> _Header:
 
 
 def trailer_size(end: bytes) -> int:
-    """The length of a trailer with its index, from the last bytes of a frame; 0 has none."""
+    """The length of a trailer with its index, from the last bytes of a frame; 0 if invalid."""
     if len(end) < _TRAILER.size or end[-4:] != _TRAILER_MAGIC:
         return 0
     return 8 + int(_TRAILER.unpack(end[-_TRAILER.size :])[4]) + _TRAILER.size
 
 
 def header_size(start: bytes) -> int:
-    """The length of a header, from the first bytes of a frame; 0 where there are too few."""
+    """The length of a header, from the first bytes of a frame; 0 if there are too few."""
     if len(start) < _HEADER.size:
         return 0
     return _HEADER.size + int(_HEADER.unpack(start[: _HEADER.size])[4])
@@ -380,7 +382,7 @@ def _raw_block(
 
 
 def _decompress(stored: bytes, raw_size: int) -> bytes:
-    # The block says how long it is; a size in zstd's own header must not allocate anything else.
+    # The block has its length; a size in zstd's own header must not allocate anything else.
     if zstandard.frame_content_size(stored) not in (-1, raw_size):
         raise ValueError(f"zstd's own header does not say {raw_size} bytes")
     return zstandard.ZstdDecompressor().decompress(stored, max_output_size=raw_size)
@@ -393,7 +395,7 @@ def _read_trailer(
     extents: Sequence[_Extent],
     request: FrameRequest,
 ) -> int:
-    """The number of live keys. `at` is where the blocks end."""
+    """The number of live keys. `at` is the end of the blocks."""
     head = _cut(data, at, 8, "the trailer", request)
     size = int.from_bytes(head[4:], "little")
     end = at + 8 + size + _TRAILER.size
@@ -404,8 +406,8 @@ def _read_trailer(
     _check_trailer(raw, crc, header, request)
     if magic != _TRAILER_MAGIC:
         raise request.damaged("it does not end with the magic of a frame")
-    found = len(extents), sum(extent.count for extent in extents), end
-    if (block_count, record_count, length) != found or same_size != size:
+    counted = len(extents), sum(extent.count for extent in extents), end
+    if (block_count, record_count, length) != counted or same_size != size:
         raise request.damaged("the trailer does not fit the blocks before it")
     if len(data) != end:
         raise request.damaged(f"bytes follow the trailer, which ends at {end}")

@@ -10,7 +10,7 @@ _BLOCK = struct.Struct("<IIIIIII")
 
 @dataclass(frozen=True)
 class FamilyTotal:
-    """What a family has after the frame: its keys, and its bytes as the format counts them."""
+    """The totals of a family after the frame: keys and bytes as the format counts them."""
 
     keys: int
     size: int
@@ -18,13 +18,13 @@ class FamilyTotal:
 
 @dataclass(frozen=True)
 class IndexedBlock:
-    """What a block of a base holds.
+    """The content of a block of a snapshot.
 
     Attributes:
-        sizes: raw and stored length in bytes, and the number of records, as the block says them.
-        family: id of the family that all its records are of.
-        size: bytes of its rows, as the format counts them.
-        hashes: of its keys, the lowest and the highest, unsigned.
+        sizes: raw and stored length in bytes, and number of records, as in the block's header.
+        family: the family id of all its records.
+        size: size of its rows, as the format counts them.
+        hashes: the lowest and the highest hash of its keys, unsigned.
     """
 
     sizes: tuple[int, int, int]
@@ -35,11 +35,11 @@ class IndexedBlock:
 
 @dataclass(frozen=True)
 class FrameIndex:
-    """What stands between the blocks of a frame and its trailer.
+    """The index between the blocks of a frame and its trailer.
 
     Attributes:
-        totals: of each family by its id; empty if the frame does not say.
-        blocks: of a base, in their order; empty also if they cannot be read one by one.
+        totals: the totals of each family, by id; empty if the frame does not have them.
+        blocks: the blocks of a snapshot, in order; empty also if they cannot be read individually.
     """
 
     totals: dict[int, FamilyTotal]
@@ -47,15 +47,15 @@ class FrameIndex:
 
 
 def parse_index(raw: bytes) -> FrameIndex:
-    """Reads what was found sound.
+    """Parses bytes whose checksum was verified.
 
     Raises:
-        ValueError: these bytes are no index.
+        ValueError: the bytes are no index.
     """
     totals, at = _entries(raw, 0, _TOTAL)
     blocks, at = _entries(raw, at, _BLOCK) if at < len(raw) else ([], at)
     if at != len(raw):
-        raise ValueError("it goes on after its blocks")
+        raise ValueError("it continues after its blocks")
     parsed = tuple(
         IndexedBlock((raw_size, stored, count), family, size, (first, last))
         for raw_size, stored, count, family, size, first, last in blocks

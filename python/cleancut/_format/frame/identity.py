@@ -1,4 +1,4 @@
-"""The identity in a frame's header: which frame this is, and how its rows are read."""
+"""The identity in a frame's header, and the form of its rows."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ class Family:
     """A column family of a store.
 
     Attributes:
-        family_id: the number that records carry; 0 is the default family.
+        family_id: the number in records; 0 is the default family.
         name: Spark's name of the family.
         key_schema: Spark's `StructType` as parsed JSON.
-        value_schema: likewise.
+        value_schema: Spark's `StructType` as parsed JSON.
         is_multi_valued: whether a key has a list of values.
-        is_internal: whether Spark keeps its own books in it.
+        is_internal: whether Spark uses it internally.
         encoding: Spark's name of the encoding of the rows.
     """
 
@@ -36,14 +36,14 @@ class Family:
 
 @dataclass(frozen=True)
 class Spread:
-    """Which rows of its source a base has that refers to it: those of its own partition.
+    """The rows of its source that a referring snapshot has: those of its own partition.
 
     Attributes:
-        partitions: of how many.
+        partitions: number of partitions.
         source_partitions: number of partitions of the state that the source belongs to. Each row of
             the source belongs to a partition with the same remainder.
-        keys: by the name of a family the columns of its keys that rows are divided by, each by its
-            place in the key, then in the row that is there, and so on; others are left out.
+        keys: by family name, the key columns that rows are partitioned by, each as its index in the
+            key, then in the nested row, and so on; other families are left out.
     """
 
     partitions: int
@@ -53,16 +53,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Identity:
-    """Which frame this is.
+    """The identity of a frame.
 
     Attributes:
         store: the store that the frame belongs to.
-        name: the name that the frame was written under.
-        parent_version: the version that a delta applies to; None in a base.
-        parent_id: the id of that version; None in a base and where the parent is version 0.
-        families: all column families that there are after the frame; empty where they are those of
-            the version before, or of the sources of a base that refers to others.
-        spread: which rows of its source such a base has; None where it has all.
+        name: the name under which the frame was written.
+        parent_version: the version that a changelog applies to; None in a snapshot.
+        parent_id: the id of that version; None in a snapshot, and if the parent is version 0.
+        families: all column families after the frame; empty if they are those of the previous
+            version, or of the sources of a referring snapshot.
+        spread: the rows of its source that a referring snapshot has; None if it has all.
     """
 
     store: StoreId
@@ -78,12 +78,12 @@ class Identity:
 
 
 def parse_identity(raw: bytes, kind: Kind, *, is_referring: bool = False) -> Identity:
-    """Reads an identity.
+    """Parses an identity.
 
     Args:
         raw: the JSON.
-        kind: of the frame.
-        is_referring: whether its rows are those of others.
+        kind: kind of the frame.
+        is_referring: whether its rows are those of other frames.
 
     Raises:
         ValueError: it breaks a rule of docs/FORMAT.md; the text says which.

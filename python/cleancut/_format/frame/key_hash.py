@@ -1,4 +1,4 @@
-"""The hash by which a base has its keys in order; docs/FORMAT.md, *Index*."""
+"""The hash by which a snapshot orders its keys; docs/FORMAT.md, *Index*."""
 
 _FACTOR = 0xD6E8FEB86659FD93
 _SEED = 0x9E3779B97F4A7C15
@@ -19,7 +19,7 @@ def key_hash(key: bytes) -> int:
 
 
 def _fold(word: int) -> int:
-    """Upper and lower half of a signed product of 128 bits, one upon the other."""
+    """The XOR of the upper and lower half of a signed product of 128 bits."""
     product = _signed(word) * _signed(_FACTOR)
     return (product >> 64 ^ product) & _MASK
 

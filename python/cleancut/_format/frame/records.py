@@ -13,9 +13,9 @@ class Record(NamedTuple):
 
     Attributes:
         family_id: the column family.
-        key: in UnsafeRow form.
-        value: likewise; None where the key is removed.
-        is_merge: whether the value is added behind those that the key has.
+        key: the key in UnsafeRow form.
+        value: the value in UnsafeRow form; None if the key is removed.
+        is_merge: whether the value is appended to those that the key has.
     """
 
     family_id: int
@@ -48,14 +48,14 @@ def parse_records(raw: bytes) -> list[Record]:
         else:
             raise ValueError(f"unknown operation {operation} at byte {start} of the block")
         if next_at > end:
-            raise ValueError(f"the record at byte {start} reaches over the end of the block")
+            raise ValueError(f"the record at byte {start} exceeds the end of the block")
         records.append(Record(family_id, raw[at:key_end], value, operation == _MERGE))
         at = next_at
     return records
 
 
 def _uvarint(raw: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and the place after it."""
+    """The number at an offset, and the offset after it."""
     # Nearly all numbers have one byte, and this is the innermost loop of every read.
     if at < len(raw) and raw[at] < 0x80:
         return raw[at], at + 1

@@ -1,4 +1,4 @@
-"""Spark's entries of the offset and commit logs, as cuts keep them."""
+"""Spark's entries of the offset and commit logs, which cuts contain."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ _UNUSED_BEFORE = "spark.sql.streaming.stateStore.cleancut.offlineUnused"
 
 
 def offsets_of(entry: str) -> Mapping[str, str | None]:
-    """The offset of each source: by its number from 0 on, or by its name where Spark knows one.
+    """The offset of each source: by its number from 0, or by its name if Spark knows one.
 
-    None stands for a source that has not begun.
+    It is None for a source that has not started.
     """
     version, *lines = entry.split("\n")
     if version == "v1":
@@ -28,40 +28,40 @@ def offsets_of(entry: str) -> Mapping[str, str | None]:
 
 
 def watermark_of(offsets: str) -> int | None:
-    """The watermark of the epoch in milliseconds since 1970, by its entry of the offset log.
+    """The watermark of an epoch in milliseconds since 1970, from its entry of the offset log.
 
-    None where the query has no watermark, or has seen no event time yet: Spark writes 0 for both.
+    None if the query has no watermark or has seen no event time yet: Spark writes 0 for both.
     """
     return _number(offsets, "batchWatermarkMs")
 
 
 def next_watermark_of(commit: str) -> int | None:
-    """The watermark of the next epoch likewise, by the entry of the commit log."""
+    """The watermark of the next epoch in milliseconds since 1970, from the commit log's entry."""
     return _number(commit, "nextBatchWatermarkMs")
 
 
 def provider_of(offsets: str) -> str | None:
-    """The class that keeps the query's state, if it has any, by the entry of the offset log."""
+    """The provider class of the query, if it has one, from the offset log's entry."""
     return _setting(offsets, PROVIDER_KEY)
 
 
 def is_join_of_format_1(offsets: str) -> bool:
-    """Whether joins of the query have state format 1, by the entry of the offset log."""
+    """Whether joins of the query have state format 1, from the offset log's entry."""
     return _setting(offsets, _JOIN_FORMAT) == "1"
 
 
 def rolled_back_from(offsets: str) -> int | None:
-    """The last epoch before a rollback, by the entry of the offset log; None if it is none's.
+    """The last epoch before a rollback, from the offset log's entry; None for other epochs.
 
-    The epoch after that has an entry of the offset log alone, and the next one is the rollback.
+    The epoch after that one has only an offset entry, and the next epoch is the rollback.
     """
     return _marked(offsets, _LAST_BEFORE)
 
 
 def source_of_act(offsets: str) -> int | None:
-    """The epoch whose result an act has, by the entry of the offset log; None if it is no act's.
+    """The epoch whose result an operation has, from its offset entry; None for other epochs.
 
-    It is -1 for an act that had no state to go on from.
+    It is -1 for an operation without earlier state.
     """
     source = _setting(offsets, _SOURCE_OF_ACT)
     if _setting(offsets, _ACT) is None or source is None:
@@ -70,7 +70,7 @@ def source_of_act(offsets: str) -> int | None:
 
 
 def unused_before(offsets: str) -> int | None:
-    """The number that an act has left unused before its own, by the entry of the offset log.
+    """The epoch that an operation has left unused before its own, from its offset entry.
 
     None if it is the entry of no act, or of one that has left none. The number itself has such an
     entry, too.

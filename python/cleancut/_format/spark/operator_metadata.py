@@ -1,7 +1,7 @@
-"""What Spark notes of a stateful operator: the version of the note, and JSON in the next line.
+"""Spark's metadata of a stateful operator: a version, and JSON in the next line.
 
-`org.apache.spark.sql.execution.streaming.state.OperatorStateMetadata`. Version 1 is one file for
-the operator, and its schemas lie where its first partition has its stores. Version 2 is a file for
+`org.apache.spark.sql.execution.streaming.state.OperatorStateMetadata`. Version 1 is one file per
+operator, and its schemas are next to the stores of the first partition. Version 2 is a file for
 each epoch that wrote one, and names its schemas.
 """
 
@@ -18,9 +18,9 @@ class OperatorStore:
     """A store of each partition of an operator.
 
     Attributes:
-        name: Spark's name of it.
-        partitions: how many there were when it was noted.
-        schema_paths: where its schemas are, in version 2.
+        name: Spark's name of the store.
+        partitions: number of partitions when the metadata was written.
+        schema_paths: paths of its schemas, in version 2.
     """
 
     name: str
@@ -30,13 +30,13 @@ class OperatorStore:
 
 @dataclass(frozen=True)
 class OperatorMetadata:
-    """A note of an operator.
+    """The metadata of an operator.
 
     Attributes:
-        version: of the note.
-        name: what Spark calls an operator of this kind.
-        operator: Spark's id of it.
-        stores: of each partition.
+        version: version of the metadata.
+        name: Spark's name of the operator.
+        operator: Spark's operator id.
+        stores: the stores of each partition.
         map_variables: the variables of `transformWithState` that are maps.
     """
 
@@ -49,10 +49,10 @@ class OperatorMetadata:
 
     @staticmethod
     def parse(data: bytes) -> "OperatorMetadata":
-        """Reads a note.
+        """Parses the metadata.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is invalid.
         """
         version, _, line = data.decode().partition("\n")
         try:
@@ -60,40 +60,42 @@ class OperatorMetadata:
             info = body["operatorInfo"]
             stores = [
                 OperatorStore(
-                    of["storeName"],
-                    of.get("numPartitions"),
-                    of.get("stateSchemaFilePaths") or (),
+                    store["storeName"],
+                    store.get("numPartitions"),
+                    store.get("stateSchemaFilePaths") or (),
                 )
-                for of in body["stateStoreInfo"]
+                for store in body["stateStoreInfo"]
             ]
             variables = json.loads(body.get("operatorPropertiesJson") or "{}").get("stateVariables")
             maps = frozenset(
-                of["stateName"] for of in variables or () if of["stateVariableType"] == "MapState"
+                store["stateName"]
+                for store in variables or ()
+                if store["stateVariableType"] == "MapState"
             )
             name, operator = str(info["operatorName"]), int(info["operatorId"])
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no note of an operator: {error}") from error
+            raise ValueError(f"no metadata of an operator: {error}") from error
         return OperatorMetadata(version, name, operator, stores, maps, body)
 
     def schemas(self, home: str) -> list[str]:
         """The files with its schemas, below the checkpoint location.
 
         Args:
-            home: the operator's directory there.
+            home: the directory of the operator, below that location.
         """
         if self.version == _FIRST:
-            parts = ("0" if of.name == "default" else f"0/{of.name}" for of in self.stores)
+            parts = ("0" if store.name == "default" else f"0/{store.name}" for store in self.stores)
             return [f"{home}/{part}/_metadata/schema" for part in parts]
-        paths = (path for of in self.stores for path in of.schema_paths)
+        paths = (path for store in self.stores for path in store.schema_paths)
         return [home + path.rpartition(home)[2] for path in paths if home in path]
 
     def moved(self, home: str, location: str) -> bytes:
-        """The note as it is in a copy of the checkpoint in another place."""
+        """The metadata for a copy of the checkpoint at another location."""
         stores = [
-            {**of, "stateSchemaFilePaths": _moved(of["stateSchemaFilePaths"], home, location)}
-            if of.get("stateSchemaFilePaths")
-            else of
-            for of in self._body["stateStoreInfo"]
+            {**store, "stateSchemaFilePaths": _moved(store["stateSchemaFilePaths"], home, location)}
+            if store.get("stateSchemaFilePaths")
+            else store
+            for store in self._body["stateStoreInfo"]
         ]
         body = json.dumps({**self._body, "stateStoreInfo": stores}, separators=(",", ":"))
         return f"{self.version}\n{body}".encode()

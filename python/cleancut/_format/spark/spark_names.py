@@ -1,18 +1,18 @@
-"""The names of Spark's own files below a checkpoint location: all that a restart needs of them."""
+"""The names of Spark's own files of a checkpoint that a restart requires."""
 
 import re
 
 METADATA = "metadata"
 DIRECTORIES = ("offsets", "commits", "sources", "state")
 
-# Names that begin with a dot are of checksums and of files that are being written.
+# Names with a dot are those of checksums and of files being written.
 _FILE = "[^/.][^/]*"
 
 NUMBERED = re.compile(r"(offsets|commits)/([0-9]+)")
-# A source is known by its number or by its name.
+# A source is named by its number or its name.
 OF_SOURCES = re.compile(rf"sources/{_FILE}/{_FILE}")
 OF_OPERATORS = re.compile(rf"state/[0-9]+/_metadata/(.+/)?{_FILE}")
-# Another state store keeps its own files below `state`, which are none of Spark's.
+# Another state store provider has its own files below `state`.
 OF_STATE = re.compile(
     rf"{OF_OPERATORS.pattern}"
     rf"|state/[0-9]+/_stateSchema/(.+/)?{_FILE}"
