@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _RequestError(Exception):
-    """The command line asks for what cannot be."""
+    """An invalid combination of options."""
 
 
 def _run(job: Job) -> int:
@@ -115,8 +115,8 @@ def _conclude(job: Job, run: Run, verdicts: dict[str, Verdict], seen: "Seen | No
             "query. Ask for fewer kills or more rows."
         )
         return _FAILED
-    if job.has_rows_in_flight and job.kills and not run.taken_up:
-        print("FAILED: all rows are right, but no kill met rows in flight. Ask for more rows.")
+    if job.has_rows_in_flight and job.kills and not run.replayed_rows:
+        print("FAILED: all rows are right, but no kill met in-flight rows. Ask for more rows.")
         return _FAILED
     survived = run.hits + run.executors_killed
     print(f"Every row is right: nothing lost, nothing duplicated, {survived} kills survived.")
@@ -132,7 +132,7 @@ def _root(options: argparse.Namespace) -> Path:
 
 @contextlib.contextmanager
 def _store(options: argparse.Namespace, root: Path) -> Iterator[None]:
-    """With `--s3` a server for the checkpoints, which is then what `--checkpoint` names."""
+    """With `--s3`, starts a server for the checkpoints and uses it as `--checkpoint`."""
     if not options.s3:
         yield
         return
@@ -148,7 +148,7 @@ def _store(options: argparse.Namespace, root: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tables(options: argparse.Namespace) -> Iterator[None]:
-    """With `--sink postgres` a server for the results."""
+    """With `--sink postgres`, starts a server for the results."""
     if options.sink == FILES:
         yield
         return
@@ -186,7 +186,7 @@ def _job(options: argparse.Namespace, root: Path) -> Job:
 
 
 def _check_places(job: Job) -> None:
-    """Refuses what could only fail later, in a driver's log."""
+    """Refuses locations that would only fail later, in a driver's log."""
     if job.has_rows_in_flight and job.provider != CLEANCUT:
         raise _RequestError(f"--mode {job.mode} needs --provider {CLEANCUT}.")
     if job.executor_kills and not job.master.startswith("local-cluster"):
@@ -231,8 +231,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--sink",
         choices=SINKS,
         default=FILES,
-        help="what takes the results; with postgres a server on loopback that the demo starts, and "
-        "a reader looks at its tables all the while",
+        help="target of the results; with postgres a server on loopback that the demo starts, and "
+        "a reader polls its tables during the run",
     )
     add("--kills", type=_at_least(0), default=5, metavar="N", help="SIGKILLs of the driver")
     add(
@@ -245,7 +245,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add(
         "--checkpoint",
         metavar="s3://BUCKET/PREFIX",
-        help="keep the checkpoints in a bucket, which is then all that a restart finds; "
+        help="keep the checkpoints in a bucket, the only files that a restart finds; "
         "credentials come from the environment, as for any tool of AWS",
     )
     add(
@@ -261,7 +261,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--keep",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether the work directory stays when the run is through; objects stay in any case",
+        help="whether to keep the work directory after the run; objects are always kept",
     )
     return parser.parse_args(arguments)
 

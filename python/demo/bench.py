@@ -1,9 +1,9 @@
 """`python -m demo.bench`: the two queries on each provider, which take turns epoch by epoch.
 
-All queries run in one driver, each with an input, a checkpoint and results of its own. One of them
-at a time is given the files of one epoch, and is awaited before the next gets them: so what the
-machine does beside it, which changes within seconds, meets all providers alike. Every result row is
-compared with the right answer. The time of an epoch is that of Spark's progress.
+All queries run in one driver, each with separate input, checkpoint and results. One query at a time
+gets the files of one epoch, and the next one follows after its end: so other load of the machine,
+which changes within seconds, affects all providers equally. Every result row is compared with the
+right answer. The time of an epoch is that of Spark's progress.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from demo.replay import write_input
 from demo.sink import EpochSink, read_results
 from demo.verdict import compare
 
-# Of each query: the first epochs compile the plan and start the Python workers.
+# The first epochs of each query compile the plan and start the Python workers.
 _WARM_UP_EPOCHS = 3
 _PROGRESS_EVERY = 5
 _SETTINGS = {
     # An epoch for each step, as in the demo, where input never pauses.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # Queries that wait for their turn are to take no time from the others.
+    # Waiting queries must not take processor time from the others.
     "spark.sql.streaming.pollingDelay": "200ms",
 }
 
@@ -78,7 +78,7 @@ class Lane:
 
     Attributes:
         provider: its name.
-        epochs_ms: what each epoch took, in milliseconds.
+        epochs_ms: the duration of each epoch, in milliseconds.
     """
 
     def __init__(self, spark: SparkSession, shared: Job, provider: str, query: str) -> None:
@@ -110,18 +110,18 @@ class Lane:
         for file in files:
             os.link(file, self._job.input / file.name)
         self._query.processAllAvailable()
-        # Two epochs, if the query looked while the files were coming.
+        # Two epochs, if the query listed the directory while files were written.
         taken = [ms for epoch, ms in self._progress().items() if epoch > before]
         self.epochs_ms.append(float(sum(taken)))
 
     def problems(self, expected: Mapping[str, pd.DataFrame]) -> list[str]:
-        """What is not right about the query's rows, for people."""
+        """Describes the differences of the query's rows from the right answer."""
         results = read_results(self._job.results(self._name)).to_pandas()
         rows = compare(self._name, expected[self._name], results).differences
         return [f"{self.provider}, {self._name}: {rows} rows are not right."] if rows else []
 
     def _progress(self) -> dict[int, int]:
-        """Milliseconds of the latest epochs by number; a look at the input is none."""
+        """Returns milliseconds of the latest epochs by number, without empty triggers."""
         return {
             progress.batchId: progress.durationMs["triggerExecution"]
             for progress in self._query.recentProgress
@@ -133,7 +133,7 @@ def _take_turns(job: Job, lanes: Mapping[str, Sequence[Lane]]) -> None:
     files = sorted(job.input.iterdir())
     for epoch in range(job.epochs):
         first = epoch * job.files_per_trigger
-        # Who begins changes, since one epoch may leave work to the next one's time.
+        # The order rotates, because one epoch may leave work to the time of the next one.
         shift = epoch % len(PROVIDERS)
         for runs in lanes.values():
             for lane in [*runs[shift:], *runs[:shift]]:
@@ -143,7 +143,7 @@ def _take_turns(job: Job, lanes: Mapping[str, Sequence[Lane]]) -> None:
 
 
 def _times(lanes: Sequence[Lane]) -> Times:
-    """Milliseconds of the epochs that count, by provider; the last one has next to no rows."""
+    """Returns milliseconds of the measured epochs by provider; the last one has few rows."""
     return {lane.provider: lane.epochs_ms[_WARM_UP_EPOCHS:-1] for lane in lanes}
 
 

@@ -1,4 +1,4 @@
-"""Where a query stands, read from its checkpoint and its sink; also of one that was killed."""
+"""The position of a query, from its checkpoint and its sink, also after a kill."""
 
 import enum
 import re
@@ -14,7 +14,7 @@ _CUT = re.compile(r"(\d{20})\.cut")
 
 
 class Phase(enum.Enum):
-    """What a query was doing when its driver died."""
+    """The phase of a query when its driver was killed."""
 
     BETWEEN = "between two epochs"
     PLANNED = "epoch planned, no task yet"
@@ -24,12 +24,12 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Position:
-    """How far a query got.
+    """The position of a query.
 
     Attributes:
         planned: last epoch with an offsets entry, -1 if none.
         committed: last epoch with a commit entry, -1 if none.
-        phase: of the epoch that is planned but not committed.
+        phase: the phase of the planned and uncommitted epoch.
     """
 
     planned: int
@@ -48,15 +48,15 @@ def position(
     """Reads the position of a query.
 
     Args:
-        job: knows where the checkpoint is.
+        job: the job with the checkpoint location.
         query: HOURLY or ROTATIONS.
         since_s: when the driver started (Unix time), because an epoch that runs again finds what
             its first run left in the sink.
-        results: of the query, by one who asks often.
+        results: the results of the query, by a client that polls them.
     """
     location = job.checkpoint(query)
     written = results or results_of(job, query)
-    # In this order, so that an epoch which is committed meanwhile is not taken for an open one.
+    # In this order, so that a concurrently committed epoch is not taken for an open one.
     planned = _last(location.names("offsets"), _ENTRY)
     committed = _committed(location)
     if planned <= committed:
@@ -71,7 +71,7 @@ def position(
 
 
 def _committed(location: Location) -> int:
-    """Last epoch with a commit entry; in a bucket the entry may be a part of the epoch's cut."""
+    """Returns the last epoch with a commit entry, which a cut may contain in a bucket."""
     entry = _last(location.names("commits"), _ENTRY)
     return max(entry, _last(location.names("cleancut/cuts"), _CUT))
 

@@ -1,6 +1,6 @@
-"""The process that gets killed: both queries in one session, until all input is processed.
+"""The process that is killed: both queries in one session, until all input is processed.
 
-`python -m demo.driver <job.json> <life>` goes on from the checkpoints wherever it was left.
+`python -m demo.driver <job.json> <life>` continues from the last state of the checkpoints.
 """
 
 import contextlib
@@ -48,22 +48,21 @@ def run(job: Job, life: int) -> None:
 
 
 def _cut_at_random(queries: list[StreamingQuery], draw: random.Random) -> None:
-    """Cuts epochs by hand while their tasks run, so that rows stay in flight.
+    """Orders cuts while tasks run, so that rows stay in flight.
 
-    Otherwise only tasks that hold their epoch up are overtaken, and the flights of an hour are
-    nobody's burden.
+    Otherwise only stragglers are overtaken, and the flights of an hour make no task slow.
     """
     while True:
         time.sleep(draw.uniform(*_CUT_EVERY_S))
         for query in queries:
-            # One that has not begun has no coordinator, and one that has ended no more epochs.
+            # A query has a coordinator only after its start, and no epochs after its end.
             with contextlib.suppress(CleancutError):
                 if query.isActive:
                     coordinator(query).cut_now()
 
 
 def _start(spark: SparkSession, job: Job, query: str) -> StreamingQuery:
-    # The thread that starts a query hands its pool down to the query's own.
+    # The thread of a query inherits the pool of the thread that starts it.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", query)
     sink = results_of(job, query).sink(is_sealing=job.has_rows_in_flight)
     return (
@@ -78,9 +77,9 @@ def _start(spark: SparkSession, job: Job, query: str) -> StreamingQuery:
 
 
 def _die_with_supervisor() -> None:
-    """Ends this process once nobody holds the other end of its standard input.
+    """Ends this process after the other end of its standard input is closed.
 
-    Nobody is left to stop a driver whose supervisor was itself killed.
+    Otherwise a driver would outlive a supervisor that was killed.
     """
     sys.stdin.read()
     os._exit(1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from demo.job import Job
 
-# In a life of some seconds the JVM's second compiler, and collecting garbage beside the work, cost
-# more than they save. Without the second compiler the JVM keeps little room for code by itself.
+# In a run of some seconds the JVM's second compiler and concurrent garbage collection cost more
+# than they save. Without the second compiler the JVM reserves little space for code by default.
 _FOR_BRIEF_WORK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 _BRIEF_ROWS = 100_000
 
@@ -16,7 +16,7 @@ _BRIEF_ROWS = 100_000
 def driver_environment(job: Job) -> dict[str, str]:
     """Environment variables for the driver, its executors and its Python workers.
 
-    A Spark of the user's own is left aside, because the demo is about the pinned PySpark.
+    Another Spark of the user is ignored, because the demo is about the pinned PySpark.
     """
     packages = str(Path(__file__).resolve().parents[1])
     inherited = os.environ.get("PYTHONPATH")
@@ -34,9 +34,10 @@ def driver_environment(job: Job) -> dict[str, str]:
 
 
 def _java_options(job: Job, directory: Path) -> dict[str, str]:
-    """Those of the environment, or what suits the length of a life.
+    """Returns the options of the environment, or options for short runs.
 
-    Temporary files go where each life begins with nothing; a killed process cannot delete its own.
+    Temporary files are below a directory that is emptied before each run; a killed process cannot
+    delete its own.
     """
     directory.mkdir(parents=True, exist_ok=True)
     is_brief = job.kills > 0 and job.rows < _BRIEF_ROWS

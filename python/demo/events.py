@@ -1,4 +1,4 @@
-"""What a driver tells its supervisor: one JSON object per line, one file per life."""
+"""The reports of a driver to its supervisor: one JSON object per line, one file per run."""
 
 import json
 from collections.abc import Iterator
@@ -8,22 +8,22 @@ from typing import IO, Any
 
 from pyspark.sql.streaming import listener as spark
 
-# Cleancut's own entry beside those of the stateful operators.
+# Cleancut's entry in addition to those of the stateful operators.
 _CHANNELS = "cleancutInFlight"
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """The figures of one committed epoch.
+    """The metrics of one committed epoch.
 
     Attributes:
-        query: name of the query.
+        query: the name of the query.
         epoch: its number.
-        duration_ms: of the whole trigger.
-        commit_ms: mean over the state stores of the time that their commit took.
+        duration_ms: the duration of the trigger.
+        commit_ms: the mean duration of the commit of a state store.
         state_rows: rows in all its stores.
-        state_memory_bytes: what the provider says that its stores take in memory.
-        in_flight_rows: that its cut left for the next epoch.
+        state_memory_bytes: the memory of its stores by the provider.
+        in_flight_rows: in-flight rows of its cut.
     """
 
     query: str
@@ -36,7 +36,7 @@ class Epoch:
 
 
 class EpochLog(spark.StreamingQueryListener):
-    """Appends the figures of each epoch, at once, so that a kill loses the last lines at most.
+    """Appends the metrics of each epoch immediately, so that a kill loses at most the last lines.
 
     The names of its methods are Spark's.
     """
@@ -45,7 +45,7 @@ class EpochLog(spark.StreamingQueryListener):
         self._file: IO[str] = path.open("a", buffering=1)
 
     def onQueryStarted(self, event: spark.QueryStartedEvent) -> None:  # noqa: N802
-        """The checkpoint tells the same, and more surely."""
+        """Does nothing: the checkpoint has the same information."""
 
     def onQueryProgress(self, event: spark.QueryProgressEvent) -> None:  # noqa: N802
         """Writes one line; an idle trigger is no epoch."""
@@ -69,11 +69,11 @@ class EpochLog(spark.StreamingQueryListener):
         self._file.write(json.dumps(asdict(epoch)) + "\n")
 
     def onQueryTerminated(self, event: spark.QueryTerminatedEvent) -> None:  # noqa: N802
-        """The exit code of the driver tells."""
+        """Does nothing: the supervisor checks the exit code of the driver."""
 
 
 def read_epochs(path: Path) -> Iterator[Epoch]:
-    """Reads the lines of one life; a line that the kill cut short is left out."""
+    """Reads the lines of one run; an incomplete last line is ignored."""
     if not path.exists():
         return
     for line in path.read_text().splitlines():

@@ -15,7 +15,7 @@ def read_flights(job: Job) -> pd.DataFrame:
 
 
 def expected_results(flights: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Computes what each query must give, with its columns, in no particular order."""
+    """Computes the results of each query, with its columns, unordered."""
     return {HOURLY: _hourly(flights), ROTATIONS: _rotations(flights)}
 
 
@@ -26,7 +26,7 @@ def _hourly(flights: pd.DataFrame) -> pd.DataFrame:
         {
             "flights": groups.size(),
             "cancelled": groups["cancelled"].sum(),
-            # The sum of no delay at all is unknown, as in SQL, and not 0.
+            # The sum of no delays is null, as in SQL, and not 0.
             "dep_delay_min": groups["dep_delay"].sum(min_count=1),
             "arr_delay_min": groups["arr_delay"].sum(min_count=1),
         }

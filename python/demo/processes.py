@@ -26,7 +26,7 @@ class SurvivorError(Exception):
 
 
 class ProcessTree:
-    """One command with everything that it starts, in a session of its own.
+    """One command with all of its child processes, in a separate session.
 
     As a context manager it leaves nothing running, whatever happens.
 
@@ -68,7 +68,7 @@ class ProcessTree:
             SurvivorError: a process is still there after a minute.
         """
         # The group first, in one call: driver, JVM and executors die at the same instant.
-        # Not once its exit code is known: from then on its number may be another process's.
+        # Not after its exit code is known: then its number may belong to another process.
         was_running = self._child.poll() is None
         if was_running:
             os.killpg(self._child.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ class ProcessTree:
         return died_of_it
 
     def kill_executor(self, draw: random.Random) -> bool:
-        """Kills one executor with SIGKILL, if this command has any in processes of their own.
+        """Kills one executor with SIGKILL, if this command has any in separate processes.
 
         Args:
             draw: chooses which one.
@@ -108,7 +108,7 @@ class ProcessTree:
 
 
 def _command_line(pid: int) -> bytes:
-    """Empty for a process that is gone."""
+    """Returns the command line, empty for a process that has ended."""
     with contextlib.suppress(OSError):
         return (_PROC / str(pid) / "cmdline").read_bytes()
     return b""
@@ -124,7 +124,7 @@ def _session_members(session: int) -> set[int]:
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                # The command, in brackets, may hold anything; state is the first field behind it.
+                # The command, in brackets, may contain any text; the state follows it.
                 state, _, _, sid = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
                 if int(sid) == session and state not in "ZX":
                     members.add(int(entry.name))

@@ -9,14 +9,14 @@ from demo.job import Job
 _PROVIDER_KEY = "spark.sql.streaming.stateStore.providerClass"
 _FILE_MANAGER_KEY = "spark.sql.streaming.checkpointFileManagerClass"
 _STATE_PACKAGE = "org.apache.spark.sql.execution.streaming.state"
-# Few, because every partition costs a file per store and epoch, and the demo is made for two cores.
+# Few, because each partition costs a file per store and epoch, and the demo runs on two cores.
 _PARTITIONS = 4
 
 CLEANCUT = "cleancut"
 _BUILT_IN = {
     "rocksdb": {
         _PROVIDER_KEY: f"{_STATE_PACKAGE}.RocksDBStateStoreProvider",
-        # Without it each epoch uploads whole files: its slow mode is no fair comparison.
+        # Without it each epoch uploads complete files: its slow mode is no fair comparison.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     },
     "hdfs": {_PROVIDER_KEY: f"{_STATE_PACKAGE}.HDFSBackedStateStoreProvider"},
@@ -44,7 +44,7 @@ def open_session(job: Job) -> SparkSession:
 
 
 def session_of(spark: SparkSession, provider: str) -> SparkSession:
-    """A session beside Cleancut's own of a driver, with this provider."""
+    """Returns another session of a driver with this provider, next to Cleancut's."""
     session = spark.newSession()
     if provider in _BUILT_IN:
         session.conf.unset(_FILE_MANAGER_KEY)
@@ -54,12 +54,12 @@ def session_of(spark: SparkSession, provider: str) -> SparkSession:
 
 
 def _options(job: Job) -> dict[str, Any]:
-    """What `cleancut.configure` is to be told beyond its defaults."""
+    """Returns the options of `cleancut.configure` that differ from its defaults."""
     options: dict[str, Any] = {} if job.endpoint is None else {"endpoint": job.endpoint}
     if job.has_rows_in_flight:
-        # The rotations of an aircraft are made of flights that are sorted in each epoch.
+        # The rotations of an aircraft are built from flights that are sorted in each epoch.
         options |= {"mode": job.mode, "split_groups": False}
-        # In a bucket there are cuts in any case.
+        # A bucket always has cuts.
         options |= {"cuts": True} if job.checkpoints is None else {}
     return options
 

@@ -21,7 +21,7 @@ def build(spark: SparkSession, job: Job, query: str) -> DataFrame:
 
     Args:
         spark: the session, in the time zone UTC.
-        job: says where the input lies and how much of it one epoch reads.
+        job: the job with the location of the input and the size of an epoch.
         query: HOURLY or ROTATIONS.
     """
     flights = (

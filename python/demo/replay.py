@@ -1,4 +1,4 @@
-"""Lays the flights out as a directory of small files, in event order."""
+"""Writes the flights to a directory of small files, in event order."""
 
 import os
 import time
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from demo.flights import load_flights
 from demo.job import Job
 
-# Both of the last flights' own timers and every window end lie before the closing flights.
+# The timers of the last flights and all window ends are before the closing flights.
 CLOSING_GAP = timedelta(days=60)
 CLOSING_AIRPORT = "END"
 _FILE_INTERVAL_NS = 10_000_000
@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 def write_input(job: Job) -> None:
     """Writes all input files of a job.
 
-    The file source takes files in the order of their modification times, so these follow the order
+    The file source reads files in the order of their modification times, so these follow the order
     of events.
 
     Raises:
@@ -84,7 +84,7 @@ def flights_between(year: pd.DataFrame, first: int, end: int) -> pd.DataFrame:
 
 
 def _closing_flight(last: pd.DataFrame, number: int) -> pd.DataFrame:
-    # An aircraft of its own each: the second departure of one aircraft would complete a rotation.
+    # Each has a separate aircraft: the second departure of an aircraft would complete a rotation.
     closing = last.iloc[-1:].copy()
     closing["seq"] += number + 1
     closing["event_time"] += CLOSING_GAP

@@ -1,4 +1,4 @@
-"""The table at the end, and what to do next."""
+"""The table at the end, and the next steps."""
 
 import math
 import shutil
@@ -65,7 +65,7 @@ def summary(job: Job, run: Run, verdicts: dict[str, Verdict], seen: "Seen | None
 
 
 def examples(verdicts: dict[str, Verdict]) -> str:
-    """Renders the first rows that are not as they should be; empty if all are."""
+    """Renders the first wrong rows; empty if all are right."""
     shown = (
         f"{query}, first differences (one column each):\n{verdict.examples}"
         for query, verdict in verdicts.items()
@@ -75,26 +75,26 @@ def examples(verdicts: dict[str, Verdict]) -> str:
 
 
 def time_needed(job: Job) -> str:
-    """Says how long a run will take, by what runs on two cores have taken."""
+    """Estimates the duration of a run, by the durations of runs on two cores."""
     lives, epochs = job.kills + 1, job.epochs * len(QUERIES)
     seconds = lives * _LIFE_S + epochs * _EPOCH_S + job.rows / _ROWS_PER_S
     return f"This takes about {max(round(seconds / 60), 1)} minutes on two cores."
 
 
 def next_steps(job: Job, run: Run) -> str:
-    """Says how to look at the checkpoint that the run leaves, and what to run next."""
+    """Prints commands that inspect the checkpoint of the run, and the next runs."""
     query = QUERIES[-1]
     location = job.checkpoint(query).name
-    # In the end the closing files have emptied the state: a version from the middle shows more.
+    # At the end the closing files have emptied the state: a version from the middle shows more.
     version = max(run.positions[query].committed // 2, 1)
     if job.provider == CLEANCUT:
         commands = _commands(job, location, version)
     else:
         reader = f"spark.read.format('statestore').option('batchId', {version - 1})"
         commands = [f"{reader}.load('{location}').show()"]
-    lines = ["To look at the checkpoint:", *(f"  {command}" for command in commands)]
+    lines = ["To inspect the checkpoint:", *(f"  {command}" for command in commands)]
     if job.provider == CLEANCUT and job.checkpoints is None:
-        lines += ["The same on S3, with rows in flight while drivers are killed:", "  make demo-s3"]
+        lines += ["The same on S3, with in-flight rows while drivers are killed:", "  make demo-s3"]
     return "\n".join(lines)
 
 
@@ -112,7 +112,7 @@ def _commands(job: Job, location: str, version: int) -> list[str]:
 
 
 def _server(job: Job) -> list[str]:
-    """How to have the demo's own S3 server again, which has ended with the run."""
+    """Returns the command that starts the demo's own S3 server again."""
     if job.s3_directory is None or job.endpoint is None:
         return []
     port = job.endpoint.rsplit(":", 1)[1]
@@ -141,8 +141,8 @@ def _kills(job: Job, run: Run) -> str:
     hits = f"kills: {run.hits} of {job.kills} hit a running query (seed {job.seed})"
     lines = [hits, *([f"  each query then was: {counts}"] if counts else [])]
     if job.has_rows_in_flight:
-        rows = ", ".join(f"{count:,}" for count in run.taken_up) or "none"
-        lines.append(f"rows that restarts took up from channel state: {rows}")
+        rows = ", ".join(f"{count:,}" for count in run.replayed_rows) or "none"
+        lines.append(f"in-flight rows that restarts replayed: {rows}")
     if job.executor_kills:
         lines.append(f"kills of an executor alone: {run.executors_killed} of {job.executor_kills}")
     return "\n".join(lines)
@@ -150,16 +150,16 @@ def _kills(job: Job, run: Run) -> str:
 
 def _reader(seen: "Seen") -> str:
     return (
-        f"a reader looked {seen.polls:,} times and saw {seen.states:,} states of the tables, "
-        f"{seen.torn:,} of them with less than whole epochs"
+        f"a reader polled {seen.polls:,} times and saw {seen.states:,} states of the tables, "
+        f"{seen.torn:,} of them with incomplete epochs"
     )
 
 
 def _in_flight(measured: list[list[Epoch]]) -> list[str]:
     rows = [[epoch.in_flight_rows for epoch in epochs] for epochs in measured]
     return [
-        _line("epochs with rows in flight", (f"{sum(map(bool, life)):,}" for life in rows)),
-        _line("rows in flight at most", (f"{_most(life):,}" for life in rows)),
+        _line("epochs with in-flight rows", (f"{sum(map(bool, life)):,}" for life in rows)),
+        _line("in-flight rows, maximum", (f"{_most(life):,}" for life in rows)),
     ]
 
 
@@ -182,5 +182,5 @@ def _ms(values: Sequence[float]) -> str:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    """Nearest rank: a value that was really measured."""
+    """Returns the nearest rank: a measured value."""
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]

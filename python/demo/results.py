@@ -5,9 +5,9 @@ from demo.sink import ResultFiles, Results
 
 
 def results_of(job: Job, query: str) -> Results:
-    """What takes the results of a query, and has them."""
+    """Returns the results of a query."""
     if job.has_tables:
-        # With files alone nothing of PostgreSQL has to be installed.
+        # With files, PostgreSQL need not be installed.
         from demo.tables import ResultTable
 
         return ResultTable(query)

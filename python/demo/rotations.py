@@ -35,7 +35,7 @@ class Leg(NamedTuple):
         leg: ordinal of the departure since the aircraft was first seen or last parked, from 1.
         dest: destination.
         departed_ms: milliseconds since the epoch.
-        arrived_ms: milliseconds since the epoch; None if nobody noted it.
+        arrived_ms: milliseconds since the epoch; None if it was not recorded.
         miles: flown out of New York in all legs, this one included.
     """
 
@@ -87,7 +87,7 @@ def follow(
 
 
 def _in_event_order(frames: Iterable[pd.DataFrame]) -> list[Leg]:
-    """Flights as first legs; Spark hands a group's rows over in any order, in several frames."""
+    """Returns flights as first legs; Spark passes a group's rows unordered, in several frames."""
     legs = [
         Leg(seq, 1, dest, departed, None if pd.isna(arrived) else int(arrived), miles)
         for frame in frames

@@ -1,4 +1,4 @@
-"""An S3 server on loopback over a directory: s3proxy, which the build has fetched.
+"""An S3 server on loopback over a directory: s3proxy, which the build downloads.
 
 `python -m demo.s3_server DIRECTORY --port N` runs it until it is interrupted.
 """
@@ -54,21 +54,21 @@ _LOGGING = """\
 
 
 class ServerMissingError(Exception):
-    """The build has not fetched the server, or it does not start."""
+    """The server was not downloaded, or it does not start."""
 
 
 def command(
     directory: Path, port: int, credentials: Sequence[str] = ("access", "secret")
 ) -> list[str]:
-    """How to start a server with one empty bucket.
+    """Returns the command that starts a server with one empty bucket.
 
     Args:
-        directory: for its objects, its settings and its log of requests; they stay.
-        port: where it is to listen.
-        credentials: the id of a key and its secret, which requests have to be signed with.
+        directory: the directory of its objects, settings and request log, which are kept.
+        port: its port.
+        credentials: access key and secret of the requests.
 
     Raises:
-        ServerMissingError: the build has not fetched it.
+        ServerMissingError: it was not downloaded.
     """
     if not _CLASS_PATH.exists():
         raise ServerMissingError(
@@ -87,10 +87,10 @@ def command(
 
 @contextlib.contextmanager
 def serving(directory: Path) -> Iterator[str]:
-    """A server in a process of its own for as long as the context lasts; yields its endpoint.
+    """Runs a server in a separate process while the context lasts; yields its endpoint.
 
     Raises:
-        ServerMissingError: the build has not fetched it, or it does not start.
+        ServerMissingError: it was not downloaded, or it does not start.
     """
     port, log = free_port(), directory / "server.log"
     with log.open("wb") as output:
@@ -108,9 +108,9 @@ def serving(directory: Path) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves a directory that a run of the demo has left, until it is interrupted."""
+    """Serves the directory of a run of the demo, until it is interrupted."""
     parser = argparse.ArgumentParser(prog="python -m demo.s3_server")
-    parser.add_argument("directory", type=Path, help="what a run of the demo has left")
+    parser.add_argument("directory", type=Path, help="directory of a run of the demo")
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args(arguments)
     started = command(options.directory.resolve(), options.port)

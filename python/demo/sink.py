@@ -1,4 +1,4 @@
-"""Where results go, and how they are read back: by default files, one directory per epoch."""
+"""The sink of results, and their reader: by default files, one directory per epoch."""
 
 import math
 import re
@@ -18,13 +18,14 @@ _EPOCH = re.compile(r"epoch=(\d+)")
 
 
 class Results(Protocol):
-    """What a query has written."""
+    """The results of a query."""
 
     def sink(self, *, is_sealing: bool) -> Callable[[DataFrame, int], None]:
         """The function of `foreachBatch`.
 
         Args:
-            is_sealing: whether rows may be in flight, so that it has to wait for the seal.
+            is_sealing: whether rows may be in flight, so that the function has to wait for the
+            seal.
         """
 
     def is_done(self, epoch: int, since_s: float) -> bool:
@@ -34,7 +35,7 @@ class Results(Protocol):
         """Whether rows of an epoch have been staged since `since_s` (Unix time)."""
 
     def read(self) -> pa.Table:
-        """All complete epochs in their order, with a column `epoch`."""
+        """Returns all complete epochs in order, with a column `epoch`."""
 
 
 class ResultFiles:
@@ -64,8 +65,8 @@ class ResultFiles:
 class EpochSink:
     """Writes each epoch under its own name; the function of `foreachBatch`.
 
-    An epoch's directory appears by one rename, complete. An epoch that runs again replaces what
-    its first run left, so that it counts once whether or not the first run got that far.
+    An epoch's directory is created by one rename, complete. An epoch that runs again replaces the
+    directory of its first run, so that it counts once in any case.
     """
 
     def __init__(self, root: Path) -> None:
@@ -85,7 +86,7 @@ class EpochSink:
 
 
 def epoch_directory(root: Path, epoch: int) -> Path:
-    """Where the complete rows of an epoch lie."""
+    """Returns the directory of the complete rows of an epoch."""
     return root / f"epoch={epoch}"
 
 
@@ -101,7 +102,7 @@ def _modified_s(path: Path) -> float:
 
 
 def read_results(root: Path) -> pa.Table:
-    """Reads all complete epochs in order, with a column `epoch`; what is only staged is ignored."""
+    """Reads all complete epochs in order, with a column `epoch`; staged ones are ignored."""
     tables = []
     for epoch, directory in sorted(_epochs(root)):
         for file in sorted(directory.glob("*.parquet")):

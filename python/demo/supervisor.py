@@ -19,7 +19,7 @@ from demo.trigger import Trigger, View
 from demo.written import WrittenBytes
 
 _POLL_S = 0.05
-# A look at a bucket is six requests.
+# A poll of a bucket takes six requests.
 _BUCKET_POLL_S = 0.25
 _CLOSE_POLL_S = 0.002
 _PROGRESS_EVERY_S = 5.0
@@ -28,20 +28,19 @@ _TAIL_LINES = 40
 
 
 class DriverError(Exception):
-    """The driver ended by itself with an error, or stood still."""
+    """The driver ended by itself with an error, or made no progress."""
 
 
 @dataclass(frozen=True)
 class Strike:
-    """A kill that took place.
+    """A kill that happened.
 
     Attributes:
-        life: the life that it ended, from 1.
-        kill: the plan behind it.
-        positions: of each query, as the checkpoint and the sink showed it afterwards.
-        running: whether the queries of this life had started.
-        in_flight: rows of each query that the last cut left in its channels, which the next life
-            takes up; empty in mode "aligned".
+        life: the run that it ended, from 1. kill: its plan. positions: the position of each query
+        after the kill, by its checkpoint and its sink. running: whether the queries of this run had
+        started. in_flight: in-flight rows of the last cut of each query, which the next run
+        replays; empty in
+            mode "aligned".
     """
 
     life: int
@@ -51,7 +50,7 @@ class Strike:
     in_flight: dict[str, int]
 
     def hit(self, final: dict[str, Position]) -> bool:
-        """Whether it hit a running query, which the epochs that came after it prove."""
+        """Whether it hit a running query."""
         return self.running and any(
             final[query].committed > at.committed for query, at in self.positions.items()
         )
@@ -59,15 +58,15 @@ class Strike:
 
 @dataclass(frozen=True)
 class Run:
-    """What happened until the input was processed.
+    """The events until the input was processed.
 
     Attributes:
-        strikes: in order.
-        lives: drivers that were started.
-        executors_killed: executors that were killed alone.
-        positions: of each query at the end.
-        written_bytes: of each query, in files of its state stores, in all lives.
-        elapsed_s: from the first start to the end.
+        strikes: the kills, in order.
+        lives: the number of started drivers.
+        executors_killed: the number of kills of single executors.
+        positions: the position of each query at the end.
+        written_bytes: the bytes of each query in files of its state stores, in all runs.
+        elapsed_s: the time from the first start to the end.
     """
 
     strikes: list[Strike]
@@ -79,26 +78,26 @@ class Run:
 
     @property
     def hits(self) -> int:
-        """Kills that hit a running query."""
+        """The number of kills that hit a running query."""
         return sum(strike.hit(self.positions) for strike in self.strikes)
 
     @property
-    def taken_up(self) -> list[int]:
-        """Rows that each restart took from channel state, where it found any."""
+    def replayed_rows(self) -> list[int]:
+        """In-flight rows that each restart replayed, if any."""
         in_flight = (sum(strike.in_flight.values()) for strike in self.strikes)
         return [rows for rows in in_flight if rows]
 
 
 class Supervisor:
-    """Carries one job through its lives."""
+    """Runs one job with kills and restarts."""
 
     def __init__(self, job: Job, plan: list[Kill], say: Callable[[str], None]) -> None:
         """Prepares a run.
 
         Args:
             job: its input must have been written.
-            plan: the kills in order; each life but the last ends with one of them.
-            say: takes each line for the user.
+            plan: the kills in order; each run except the last ends with one of them.
+            say: prints a line for the user.
         """
         self._job = job
         self._results = {query: results_of(job, query) for query in QUERIES}
@@ -137,8 +136,8 @@ class Supervisor:
         )
 
     def _live(self, life: int) -> bool:
-        """One driver from its start to its end; returns whether it processed all input."""
-        # A killed Spark leaves its local files behind.
+        """Runs one driver to its end; returns whether it processed all input."""
+        # A killed Spark leaves its local files.
         shutil.rmtree(self._job.scratch, ignore_errors=True)
         kill = self._plan[life - 1] if life <= len(self._plan) else None
         epochs = _epochs(self._positions())
@@ -160,7 +159,7 @@ class Supervisor:
         return True
 
     def _watch(self, driver: ProcessTree, life: int, trigger: Trigger | None) -> bool:
-        """Looks on until the driver ends; returns whether it is to be killed first."""
+        """Polls until the driver ends; returns whether it is to be killed first."""
         progressed_s = shown_s = time.monotonic()
         epochs = began_with = _epochs(self._positions())
         while driver.exit_code() is None:
@@ -186,7 +185,7 @@ class Supervisor:
         return False
 
     def _strike_executor(self, driver: ProcessTree, epochs: int) -> None:
-        """Kills an executor if one is due. The driver lives, and runs its tasks again elsewhere."""
+        """Kills an executor if planned. The driver continues, and retries its tasks."""
         plan = self._executor_plan
         if plan and epochs >= plan[0] and driver.kill_executor(self._draw):
             plan.pop(0)
@@ -231,7 +230,7 @@ class Supervisor:
         self._say(f"{self._clock()}  SIGKILL {len(self._strikes)}/{len(self._plan)}  {moments}")
         if in_flight:
             rows = ", ".join(f"{query} {count:,}" for query, count in in_flight.items())
-            self._say(f"{self._clock()}  life {life + 1} takes rows up from channel state: {rows}")
+            self._say(f"{self._clock()}  run {life + 1} replays in-flight rows: {rows}")
 
     def _show(self, life: int, positions: dict[str, Position]) -> None:
         epochs = "  ".join(

@@ -1,4 +1,4 @@
-"""Results in tables of PostgreSQL, and a reader who looks at them all the while."""
+"""Results in tables of PostgreSQL, and a reader that polls them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,18 +13,18 @@ from cleancut.sinks import PostgresSink
 from demo.job import HOURLY, QUERIES, ROTATIONS
 from demo.polling import Poller
 
-# Not in the file of the job: it has a password.
+# Not in the file of the job, because it contains a password.
 VARIABLE = "CLEANCUT_DEMO_POSTGRES"
 _NO_TABLE = "42P01"
-# By what column the staging table of one query is told from that of the other.
+# The column that distinguishes the staging tables of the two queries.
 _COLUMNS = {HOURLY: "hour_ms", ROTATIONS: "tailnum"}
 
-# The rows of each epoch: how many, and a sum that changes with any of them.
+# The rows of each epoch: their number, and a sum that changes with any of them.
 Epochs = dict[int, tuple[int, int]]
 
 
 class Database:
-    """A connection of its own, for who only reads."""
+    """A separate read-only connection."""
 
     def __init__(self) -> None:
         from adbc_driver_postgresql import dbapi
@@ -33,11 +33,11 @@ class Database:
         self._connection: Any = dbapi.connect(os.environ[VARIABLE], autocommit=True)
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the connection."""
         self._connection.close()
 
     def table(self, sql: str) -> pa.Table | None:
-        """The answer to a statement; None if there is no such table yet."""
+        """Returns the result of a query; None if the table does not exist yet."""
         with closing(self._connection.cursor()) as cursor:
             try:
                 cursor.execute(sql)
@@ -50,13 +50,13 @@ class Database:
 
 @contextmanager
 def connected() -> Iterator[Database]:
-    """A connection for as long as the context lasts."""
+    """Opens a connection while the context lasts."""
     with closing(Database()) as database:
         yield database
 
 
 class ResultTable:
-    """Implements `Results` by a table that has the name of its query."""
+    """Implements `Results` by a table with the name of the query."""
 
     def __init__(self, query: str) -> None:
         self._query = query
@@ -64,7 +64,7 @@ class ResultTable:
 
     def sink(self, *, is_sealing: bool) -> Callable[[DataFrame, int], None]:
         """See `Results`."""
-        # It waits for the seal in any case.
+        # It always waits for the seal.
         return PostgresSink(os.environ[VARIABLE], self._query, epoch_column="epoch")
 
     def is_done(self, epoch: int, since_s: float) -> bool:
@@ -89,7 +89,7 @@ class ResultTable:
         return pa.table({}) if table is None else table
 
     def _is_there(self, sql: str) -> bool:
-        # Asked all the time, by one who looks for the moment of a kill.
+        # Called frequently, to find the moment of a kill.
         if self._database is None:
             self._database = Database()
         table = self._database.table(sql)
@@ -98,12 +98,12 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a reader saw of the tables while drivers died.
+    """The tables as a reader saw them during kills.
 
     Attributes:
-        polls: how often it looked.
-        states: how many different contents it saw.
-        torn: how many of these were not those of all epochs up to some one.
+        polls: the number of polls.
+        states: the number of distinct contents.
+        torn: the number of contents with incomplete epochs.
     """
 
     polls: int
@@ -112,7 +112,7 @@ class Seen:
 
 
 class Reader(Poller):
-    """Looks at the tables of all queries in a thread of its own."""
+    """Polls the tables of all queries in a separate thread."""
 
     def __init__(self) -> None:
         super().__init__(self._take)
@@ -135,7 +135,7 @@ class Reader(Poller):
             self._states[query].add(frozenset(_epochs(self._database, query).items()))
 
     def judge(self) -> Seen:
-        """Compares what it saw with what the tables have in the end."""
+        """Compares the observed contents with the final tables."""
         torn = 0
         with connected() as database:
             for query, states in self._states.items():
@@ -147,7 +147,7 @@ class Reader(Poller):
 
 
 def _epochs(database: Database, query: str) -> Epochs:
-    """What is in a table, by one statement."""
+    """Reads the content of a table by one statement."""
     table = database.table(
         "SELECT epoch, count(*) AS rows,"
         " sum(('x' || left(md5(t::text), 8))::bit(32)::bigint)::bigint AS sums"

@@ -1,29 +1,29 @@
-"""Tells the moment of a planned kill from what can be seen of the run."""
+"""Detects the moment of a planned kill from the visible state of the run."""
 
 from dataclasses import dataclass
 
 from demo.job import QUERIES
 from demo.kills import Aim, Kill
 
-# Until a life has shown how long its epochs take.
+# Until a run has measured its epochs.
 _EPOCH_S = 1.0
 _WARM_UP_S = 5.0
-# A file that is closed and renamed: there is no second chance within it, so this errs on the short.
+# The close and rename of a file: a kill has one chance within it, so this estimate is short.
 _COMMIT_S = 0.02
-# Of both queries together; a kill that waits to the end of the run hits nothing.
+# Epochs of both queries; a kill that waits to the end of the run hits nothing.
 _PATIENCE_EPOCHS = 4
 
 
 @dataclass(frozen=True)
 class View:
-    """What the supervisor sees at one instant.
+    """The state of the run at one instant.
 
     Attributes:
-        now_s: monotonic time.
-        started: whether the queries of this life run.
-        epochs: committed by both queries together, in all lives.
+        now_s: the monotonic time.
+        started: whether the queries of this run have started.
+        epochs: the committed epochs of both queries, in all runs.
         committing: whether a sink has finished an epoch that Spark has not committed yet.
-        in_flight: whether a restart would find rows in flight; True where there never are any.
+        in_flight: whether a restart would find in-flight rows; True if there are never any.
     """
 
     now_s: float
@@ -34,34 +34,34 @@ class View:
 
 
 class Trigger:
-    """Watches one life until its kill is due.
+    """Watches one run until its kill is due.
 
-    Except for a kill during recovery, a life commits at least one epoch before it is killed, so
-    that a run with kills comes to its end.
+    Except for a kill during recovery, a run commits at least one epoch before it is killed, so that
+    the job ends.
     """
 
     def __init__(self, kill: Kill, epochs_before: int) -> None:
-        """Prepares for a life.
+        """Prepares for a run.
 
         Args:
-            kill: the kill that this life is for.
-            epochs_before: that both queries together committed in earlier lives.
+            kill: the kill of this run.
+            epochs_before: the committed epochs of both queries in earlier runs.
         """
         self._kill = kill
         self._epochs_before = epochs_before
         self._first_commit_s: float | None = None
         self._due_s: float | None = None
-        # Epochs at the first look in the kill's range, and at the first at which it might strike.
+        # Epochs at the first poll in the kill's range, and at the first possible poll.
         self._in_range_since: int | None = None
         self._awaited_since: int | None = None
 
     @property
     def is_close(self) -> bool:
-        """Whether a moment may come that is missed if nobody looks all the time."""
+        """Whether the moment may be missed without continuous polling."""
         return self._kill.aim is Aim.COMMIT and self._in_range_since is not None
 
     def is_due(self, view: View) -> bool:
-        """Whether the kill strikes now."""
+        """Whether the kill happens now."""
         if self._first_commit_s is None and view.epochs > self._epochs_before:
             self._first_commit_s = view.now_s
         is_in_range = self._first_commit_s is not None and view.epochs >= self._kill.after_epochs
@@ -76,18 +76,18 @@ class Trigger:
             return view.started
         if self._in_range_since is None:
             return False
-        # On a busy machine all commits may pass between two looks.
+        # On a busy machine all commits may happen between two polls.
         has_missed = view.epochs - self._in_range_since >= _PATIENCE_EPOCHS
         return view.committing or self._kill.aim is Aim.ANYWHERE or has_missed
 
     def _is_worth_it(self, view: View) -> bool:
-        """Whether rows are in flight; after some epochs without, a kill is due all the same."""
+        """Whether rows are in flight; after some epochs without them, a kill is due anyway."""
         if self._awaited_since is None:
             self._awaited_since = view.epochs
         return view.in_flight or view.epochs - self._awaited_since >= _PATIENCE_EPOCHS
 
     def _scale_s(self, view: View) -> float:
-        """How long the phase takes that the kill aims at."""
+        """Returns the duration of the phase of the kill."""
         if self._kill.aim is not Aim.ANYWHERE:
             return _WARM_UP_S if self._kill.aim is Aim.RECOVERY else _COMMIT_S
         epochs = view.epochs - self._epochs_before - 1

@@ -12,17 +12,17 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the results of one query differ from the right answer; all counts are of rows.
+    """The differences between the results of one query and the right answer, in rows.
 
     Attributes:
         expected: rows of the right answer.
-        found: rows of the results.
+        actual: rows of the results.
         lost: expected keys without a row.
         duplicated: rows after the first one of an expected key.
         wrong: expected keys that have rows, but none with the right values.
         unexpected: rows with a key that was not expected.
-        out_of_order: rows that came in an epoch after one that had to follow them.
-        examples: the first few rows that are not as they should be, for people.
+        out_of_order: rows in an epoch after a row that had to follow them.
+        examples: the first few wrong rows, for people.
     """
 
     expected: int
@@ -36,7 +36,7 @@ class Verdict:
 
     @property
     def differences(self) -> int:
-        """Everything that is not as it should be; 0 if the results are right."""
+        """The number of differences; 0 if the results are right."""
         return self.lost + self.duplicated + self.wrong + self.unexpected + self.out_of_order
 
 

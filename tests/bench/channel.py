@@ -1,10 +1,10 @@
-"""`python -m tests.bench.channel`: how long after it was published an epoch is at its reader.
+"""`python -m tests.bench.channel`: the latency from the publication of an epoch to its reader.
 
-A query sends an epoch of some rows at a time, and another one, in the same driver, hands what it
-reads to a function of `foreachBatch`. What counts is the time from when the manifest was made to
-when the reader has counted the rows. Beside it, what the same reader takes for what Spark's own
-sink of files writes, and for a file of Parquet that no query has laid into a directory, as Spark's
-own source of files finds it. On a directory, and in a bucket of a server on this machine.
+A query sends one epoch at a time, and another one in the same driver passes it to a function of
+`foreachBatch`. The latency is the time from the creation of the manifest until the reader has
+counted the rows. For comparison, the same reader reads the output of Spark's own file sink, and
+Parquet files without a query by Spark's own file source. On a directory, and in a bucket of a local
+server.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _LIMIT_S = 60
 
 
 class Counted:
-    """Rows that a reader has handed over, and when it had counted them."""
+    """The rows that a reader has received, and the times of their counts."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -42,7 +42,7 @@ class Counted:
         self.at_ns = time.time_ns()
 
     def wait(self, rows: int) -> int:
-        """When it had so many, in Unix time in ns."""
+        """Returns when it had this number of rows, in Unix time in ns."""
         deadline = time.monotonic() + _LIMIT_S
         while self.rows < rows:
             if time.monotonic() > deadline:
@@ -63,7 +63,7 @@ def _reading(stream: DataFrame, checkpoint: Path) -> Iterator[Counted]:
 
 
 def by_channel(spark: SparkSession, home: Path, place: Place, epochs: int, rows: int) -> list[int]:
-    """Nanoseconds of each epoch, from its manifest to the reader's count."""
+    """Returns nanoseconds of each epoch, from its manifest to the reader's count."""
     session = session_at(spark, place)
     channel = Channel(place.location, schema=_SCHEMA)
     stream = channel.stream(session)
@@ -79,13 +79,13 @@ def by_channel(spark: SparkSession, home: Path, place: Place, epochs: int, rows:
 
 
 def by_sink(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[int]:
-    """The same of what Spark's own sink of files writes, from its entry of an epoch."""
+    """Returns the same for Spark's own file sink, from its entry of an epoch."""
     sink = home / "sink"
     sink.mkdir(parents=True)
     stream = spark.readStream.schema(_SCHEMA).parquet(str(sink))
 
     def published(epoch: int) -> int:
-        # Each tenth holds what the others before it have said, too.
+        # Each tenth file also contains the entries of the others before it.
         (entry,) = (sink / "_spark_metadata").glob(f"{epoch}{'.compact' * (epoch % 10 == 9)}")
         return entry.stat().st_mtime_ns
 
@@ -104,7 +104,7 @@ def _sent(
     epochs: int,
     rows: int,
 ) -> list[int]:
-    """Sends epochs one at a time, each when the one before has been read."""
+    """Sends epochs one at a time, each after the previous one was read."""
     (home / "in").mkdir(parents=True)
     source = session.readStream.schema("n BIGINT").json(str(home / "in"))
     out = source.selectExpr(f"explode(sequence(n * {rows}, n * {rows} + {rows - 1})) as id")
@@ -124,7 +124,7 @@ def _sent(
 
 
 def by_files(spark: SparkSession, home: Path, epochs: int, rows: int) -> list[int]:
-    """The same of files that Spark's own source finds, from when each was laid there."""
+    """Returns the same for files that Spark's own source finds, from their creation."""
     made = home / "made"
     for n in range(_WARM_UP + epochs):
         frame = spark.range(n * rows, (n + 1) * rows).coalesce(1)

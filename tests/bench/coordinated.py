@@ -1,10 +1,10 @@
-"""What a coordinator costs the queries of a dataflow: `make bench-channel ARGS='--coordinator 12'`.
+"""The costs of a coordinator for a dataflow: `make bench-channel ARGS='--coordinator 12'`.
 
 The four queries of a diamond and a loop run in one driver at an even load. In one of two windows of
-time a coordinator in the same driver makes a cut of the whole every second, and each query is asked
-to close its epoch for it; in the other nobody does. The windows come in pairs, of which every other
-one begins with the coordinator, so that what drifts weighs on both. What counts is the processor
-time of the driver, its JVM and its Python together, and how long an epoch takes.
+time a coordinator in the same driver creates a dataflow cut every second, for which each query
+closes its epoch; in the other window there is no coordinator. Every other pair of windows begins
+with the coordinator, so that drift affects both. Measured are the processor time of the driver, of
+its JVM and its Python together, and the duration of an epoch.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.support.flow_member import MEMBERS, Place, running
 from tests.support.flow_places import RealBucket
 from tests.support.flow_world import Query
 
-# Of the progress of a query so much has to be kept as a window has.
+# Spark has to keep the progress of all epochs in a window.
 SETTINGS = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
 _WARM_UP_S = 60
 _SETTLE_S = 2
@@ -37,13 +37,13 @@ _VECTORS, _CUTS_BETWEEN = 25, 4
 
 @dataclass
 class Window:
-    """What was seen in one window.
+    """The measurements of one window.
 
     Attributes:
-        jvm_ms: processor time of the driver's JVM, a second of the window.
-        python_ms: the same of its Python, in which the coordinator is.
-        epochs_ms: how long each epoch took that had rows, of all queries.
-        cuts: how many cuts of the dataflow were made.
+        jvm_ms: processor time of the driver's JVM per second of the window.
+        python_ms: the same of its Python, which runs the coordinator.
+        epochs_ms: the duration of each epoch with rows, of all queries.
+        cuts: the number of dataflow cuts.
     """
 
     jvm_ms: float = 0.0
@@ -53,7 +53,7 @@ class Window:
 
 
 def measure(spark: SparkSession, home: Path, pairs: int, seconds: int, rows: int) -> str:
-    """A table of what the coordinator costs.
+    """Returns a table of the costs of the coordinator.
 
     Args:
         spark: the session of the driver.
@@ -82,7 +82,7 @@ def measure(spark: SparkSession, home: Path, pairs: int, seconds: int, rows: int
 
 
 def _write_input(home: Path, files: int, rows: int) -> None:
-    """A file for each second; a tenth of the rows goes round the loop."""
+    """Writes a file for each second; a tenth of the rows goes through the loop."""
     (home / "in").mkdir(parents=True)
     for number in range(files):
         path = home / "in" / f"{number:05}.json"
@@ -121,7 +121,7 @@ def _window(
                 for progress in query.recentProgress
                 if progress["batchId"] > before[query.id] and progress["numInputRows"]
             ]
-    # What was asked for last is through before the other window begins.
+    # The last request is complete before the other window begins.
     time.sleep(_SETTLE_S)
     return window
 
@@ -132,7 +132,7 @@ def _last(query: StreamingQuery) -> int:
 
 
 def _cpu_ms(spark: SparkSession) -> tuple[float, float]:
-    """Of the JVM of this process, by what Linux says, and of itself."""
+    """Returns the processor time of the JVM of this process, by Linux, and of this process."""
     gateway: Any = spark.sparkContext._gateway
     fields = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
     jvm_ms = sum(map(int, fields[11:13])) * 1e3 / os.sysconf("SC_CLK_TCK")
@@ -141,7 +141,7 @@ def _cpu_ms(spark: SparkSession) -> tuple[float, float]:
 
 
 def table(pairs: list[tuple[Window, Window]]) -> str:
-    """What pairs of windows have shown, the one with a coordinator first, as Markdown."""
+    """Renders pairs of windows, the one with a coordinator first, as Markdown."""
     made = sum(on.cuts for on, _ in pairs)
     lines = [f"{len(pairs)} pairs, {made} cuts of the dataflow", ""]
     lines += ["| | with a coordinator | without | ratio, mean of the pairs |", "|---|---|---|---|"]
@@ -168,8 +168,8 @@ def alone(home: Path, members: int) -> tuple[float, float, float]:
     """A coordinator over simulated queries in a ring, on a disk, that commit four cuts a vector.
 
     Returns:
-        Medians in ms: processor time and time of a vector, from the look to what is given up, and
-        processor time of a look that finds nothing.
+        Medians in ms: processor time and duration of a vector, from the read to the expiry, and
+        processor time of a poll without new cuts.
     """
     bucket = RealBucket(str(home), S3Access())
     ring = [Query(f"q{n}", bucket, (f"q{(n - 1) % members}",)) for n in range(members)]
@@ -204,7 +204,7 @@ def run(spark: SparkSession, pairs: int, seconds: int, rows: int) -> None:
     """Prints both tables."""
     with tempfile.TemporaryDirectory() as home:
         print(measure(spark, Path(home), pairs, seconds, rows))
-    print("\n| members | processor time of a vector | it takes | of a look at nothing new |")
+    print("\n| members | processor time of a vector | duration | processor time of an empty poll |")
     print("|---|---|---|---|")
     for members in (4, 10):
         with tempfile.TemporaryDirectory() as home:

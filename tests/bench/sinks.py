@@ -1,4 +1,4 @@
-"""`python -m tests.bench.sinks`: rows a second of each sink, beside Spark's own way to that target.
+"""`python -m tests.bench.sinks`: rows per second of each sink and of Spark's own writers.
 
 The same epochs of the same stateless query go to each target in turn, by one sink and by another;
 those of a turn start with an empty target. What counts is the time of the function of
@@ -25,10 +25,10 @@ from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.kafka_server import KafkaBroker, kafka_broker
 from tests.support.sessions import DELTA_JARS, DELTA_SETTINGS
 
-# The first epoch of each run warms the JVM, and a connection.
+# The first epoch of each run warms up the JVM and a connection.
 _WARM_UP_EPOCHS = 1
 _CACHE = Path(__file__).parents[2] / ".cache"
-# What `make bench-sinks` has fetched.
+# Downloaded by `make bench-sinks`.
 _JARS = ("postgres-jdbc.classpath", "spark-kafka.classpath")
 _KAFKA_PARTITIONS = 2
 _COLUMNS = (
@@ -101,7 +101,7 @@ def tables(server: PostgresServer) -> list[Way]:
 
     return [
         Way("postgres", "df.write.jdbc", jdbc({}), count),
-        # Of the driver: one statement with many rows in the place of many statements.
+        # An option of the driver: one statement with many rows instead of many statements.
         Way("postgres", "df.write.jdbc, rewritten", jdbc({"reWriteBatchedInserts": "true"}), count),
         Way("postgres", "PostgresSink", lambda name: PostgresSink(server.dsn, name), count),
         Way("postgres", "PostgresSink, keys", by_key, count),
@@ -144,7 +144,7 @@ def lakes(spark: SparkSession, home: Path) -> list[Way]:
 
     def connector(name: str) -> Write:
         def written(df: DataFrame, epoch: int) -> None:
-            # By which the connector leaves out an epoch that it has seen.
+            # The connector skips an epoch that it has recorded under this name.
             options = {"txnAppId": name, "txnVersion": str(epoch)}
             df.write.format("delta").mode("append").options(**options).save(str(home / name))
 
@@ -160,7 +160,7 @@ def lakes(spark: SparkSession, home: Path) -> list[Way]:
 
 
 def timed(spark: SparkSession, way: Way, target: str, source: Path, home: Path) -> list[float]:
-    """The seconds of each epoch."""
+    """Returns the seconds of each epoch."""
     write, seconds = way.write(target), list[float]()
 
     def measured(df: DataFrame, epoch: int) -> None:
@@ -184,7 +184,7 @@ def timed(spark: SparkSession, way: Way, target: str, source: Path, home: Path) 
 
 @contextmanager
 def ways(spark: SparkSession, home: Path) -> Iterator[list[Way]]:
-    """All that this session can do."""
+    """Returns all ways that this session supports."""
     if DELTA_JARS:
         yield lakes(spark, home)
         return
@@ -193,7 +193,7 @@ def ways(spark: SparkSession, home: Path) -> Iterator[list[Way]]:
 
 
 def session(master: str) -> SparkSession:
-    """Spark with the drivers of what is compared."""
+    """Starts Spark with the drivers of all ways."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = ":".join((_CACHE / name).read_text().strip() for name in _JARS)
     settings = DELTA_SETTINGS if DELTA_JARS else {"spark.jars": jars.replace(":", ",")}
@@ -212,7 +212,7 @@ def session(master: str) -> SparkSession:
 
 
 def run(options: argparse.Namespace, home: Path) -> list[str]:
-    """Measures all ways; gives the lines of a table."""
+    """Measures all ways; returns the lines of a table."""
     spark = session(options.master)
     source, epochs = home / "source", options.epochs + _WARM_UP_EPOCHS
     for epoch in range(epochs):
@@ -238,7 +238,7 @@ def run(options: argparse.Namespace, home: Path) -> list[str]:
 
 
 def rendered(seconds_by_sink: Mapping[tuple[str, str], Sequence[float]], rows: int) -> list[str]:
-    """A table with a line for each way."""
+    """Renders a table with a line per way."""
     lines = ["| target | written by | rows a second | of the first |", "| --- | --- | --- | --- |"]
     first: dict[str, float] = {}
     for (target, name), seconds in seconds_by_sink.items():

@@ -1,8 +1,8 @@
 """`python -m tests.bench.slow_python`: a slow key of a Python function, in each mode.
 
 Half of the rows are of one key, hence in one partition, and each of them takes its time: one run of
-all for each time that is given. The modes and Spark's RocksDB provider run in turn on one cluster,
-on the same files, an epoch each, and then take up what is left in flight. It fails if the output of
+all for each given time. The modes and Spark's RocksDB provider run in turn on one cluster, on the
+same files, one per epoch, and then process the remaining in-flight rows. It fails if the output of
 any two differs: each row with its number among those of its key, and so the order of a key's rows
 too. The time of an epoch is that of Spark's progress.
 """
@@ -32,7 +32,7 @@ from tests.support.sessions import ROCKSDB
 _SLOW_KEY = 0
 _KEYS = 4000
 _FIRST_FILE_S = 1_000_000_000
-# Of each run: they start the Python workers.
+# The first epochs of each run start the Python workers.
 _WARM_UP_EPOCHS = 2
 _WITHOUT = "without the slow key"
 
@@ -65,11 +65,11 @@ class Taken:
     """What one run was like.
 
     Attributes:
-        epoch_ms: of each epoch with input, but for the first ones.
-        in_flight: rows behind each of these.
-        capture_ms: at most, from the order that a task be overtaken until its rows were kept.
-        drain_ms: of all epochs without input.
-        output: all that came out, in no order.
+        epoch_ms: the duration of each epoch with input, except the first ones.
+        in_flight: in-flight rows after each of these epochs.
+        capture_ms: the maximum time from the order to a task until its rows were captured.
+        drain_ms: the duration of all epochs without input.
+        output: all emitted rows, unordered.
     """
 
     epoch_ms: Sequence[int]
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = Path(home, "input")
         _write(options, source)
         spark = _session(options)
-        # Else the cluster would warm up in the first run that counts.
+        # Otherwise the cluster would warm up in the first measured run.
         _, settings, slow = next(_subjects(options, 0))
         _run(spark, options, settings, slow, source, Path(tempfile.mkdtemp(dir=home)))
         expected: Sequence[tuple[int, int, int]] | None = None
@@ -107,15 +107,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(measured: Mapping[str, Taken]) -> str:
-    """Renders the runs, each beside the one without the slow key, as Markdown."""
+    """Renders the runs, each compared with the one without the slow key, as Markdown."""
     heads = ["mode", "epoch, p50", "p90", "max", "over one without the slow key"]
-    heads += ["epochs with rows in flight", "rows at most", "barrier to capture, max"]
+    heads += ["epochs with in-flight rows", "rows at most", "barrier to capture, max"]
     heads += ["until none are left"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     base = statistics.median(measured[_WITHOUT].epoch_ms)
     for name, taken in measured.items():
         p50 = statistics.median(taken.epoch_ms)
-        # Of few epochs the nearest one that was measured.
+        # With few epochs, the nearest measured one.
         p90 = sorted(taken.epoch_ms)[round(0.9 * (len(taken.epoch_ms) - 1))]
         cells = [name, *(f"{ms:.0f} ms" for ms in (p50, p90, max(taken.epoch_ms)))]
         cells += [f"{p50 / base:.2f}", str(sum(rows > 0 for rows in taken.in_flight))]
@@ -126,7 +126,7 @@ def table(measured: Mapping[str, Taken]) -> str:
 
 
 def _subjects(options: Options, slow_ms: float) -> Iterator[tuple[str, Mapping[str, str], float]]:
-    """Name, settings, and what a row of the slow key takes."""
+    """Yields name, settings, and the time of a row of the slow key."""
 
     def mode(name: str) -> dict[str, str]:
         return {f"{PREFIX}cuts": "true", f"{PREFIX}mode": name}
@@ -144,7 +144,7 @@ def _subjects(options: Options, slow_ms: float) -> Iterator[tuple[str, Mapping[s
 
 
 def _write(options: Options, source: Path) -> None:
-    """A file for each epoch."""
+    """Writes a file per epoch."""
     source.mkdir()
     for epoch in range(options.epochs + _WARM_UP_EPOCHS):
         rows = [
@@ -153,7 +153,7 @@ def _write(options: Options, source: Path) -> None:
         ]
         file = source / f"{epoch:05}.json"
         file.write_text("\n".join(map(json.dumps, rows)))
-        # Spark takes files in the order of their modification times.
+        # Spark reads files in the order of their modification times.
         os.utime(file, (_FIRST_FILE_S + epoch, _FIRST_FILE_S + epoch))
 
 
@@ -166,7 +166,7 @@ def _session(options: Options) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": str(options.partitions),
-        # Epochs that only take up what is in flight may be many more than Spark remembers.
+        # Epochs that only process in-flight rows may be more than Spark's default of kept progress.
         "spark.sql.streaming.numRecentProgressUpdates": "100000",
     }
     for key, value in settings.items():
@@ -221,7 +221,7 @@ def _run(
 
 
 def _numbered(rows: DataFrame, slow_s: float, row_s: float) -> DataFrame:
-    """Each row with its number among those of its key."""
+    """Returns each row with its number among those of its key."""
 
     def number(
         key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState

@@ -27,7 +27,7 @@ def test_a_reader_of_tables_sees_complete_epochs_during_kills_of_the_demo(
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{kills} kills survived" in ended.stdout
-    looked = re.search(r"a reader looked ([\d,]+) times and saw ([\d,]+) states", ended.stdout)
+    looked = re.search(r"a reader polled ([\d,]+) times and saw ([\d,]+) states", ended.stdout)
     assert looked is not None
     show(f"seed {seed}: a reader polled {looked[1]} times and saw {looked[2]} states")
     assert int(looked[2].replace(",", "")) > kills
@@ -43,9 +43,9 @@ def test_in_flight_rows_are_replayed_by_restarts_of_the_demo(
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{KILLS} kills survived" in ended.stdout
-    replays = re.findall(r"life (\d+) takes rows up from channel state: (.+)", ended.stdout)
+    replays = re.findall(r"run (\d+) replays in-flight rows: (.+)", ended.stdout)
     assert [life for life, _ in replays] == [str(life) for life in range(2, KILLS + 2)]
-    summed = re.search(r"restarts took up from channel state: (.+)", ended.stdout)
+    summed = re.search(r"in-flight rows that restarts replayed: (.+)", ended.stdout)
     assert summed is not None
-    show(f"seed {seed}: restarts took up {summed[1]} rows")
+    show(f"seed {seed}: restarts replayed {summed[1]} rows")
     assert summed[1] != "none"

@@ -1,1 +1,1 @@
-"""A dataflow, simulated: its own code over a bucket in memory, with every order and every fault."""
+"""A simulated dataflow: the real code over a bucket in memory, with random orders and faults."""

@@ -40,7 +40,7 @@ _WATCHED = ("/vectors/", "/savepoints/", "/segments/", "/_epochs/", "/_taken_bac
 
 @dataclass
 class SimMachinery(Machinery):
-    """The schedule's clock and chance; requests that go at once come in any order."""
+    """The schedule's clock and random source; concurrent requests run in random order."""
 
     schedule: Schedule = field(kw_only=True)
 
@@ -111,7 +111,7 @@ class Simulation:
         return store
 
     def run(self) -> None:
-        """Runs it to its end, and once more without faults."""
+        """Runs it to its end, and then once without faults."""
         self.bucket.before = self.schedule.before
         self.bucket.after = self._after
         for query in self.queries:
@@ -132,7 +132,7 @@ class Simulation:
         return Coordinator(self.store, open_root_in(self.bucket), open_records_in(self.bucket))
 
     def _coordinate(self) -> None:
-        """Coordinators one after the other, each until it dies or ends."""
+        """Runs one coordinator after the other, each until it crashes or ends."""
         while True:
             coordinator = self._made()
             try:
@@ -157,7 +157,8 @@ class Simulation:
         if self.draw.random() < 0.5:
             keep = self.draw.randrange(1, 4)
             kept = {entry.number for entry in coordinator.entries[-keep:]}
-            # Whoever gives them up may be fenced, or die; another one may do it, too.
+            # The coordinator may be fenced or crash during an expiry, and another one may repeat
+            # it.
             self.invariants.promised &= kept | {
                 number
                 for number in self.invariants.promised
@@ -166,7 +167,7 @@ class Simulation:
             coordinator.expire(keep)
 
     def _last(self) -> None:
-        """Whatever has happened, the next coordinator leaves nothing that no vector names."""
+        """Checks that the next coordinator leaves no object that no vector names."""
         coordinator = self._made()
         coordinator.begin()
         self.invariants.check()
@@ -191,11 +192,11 @@ def simulate(seed: int) -> Simulation:
     """
     made = Simulation(seed)
     try:
-        # Threads of their own would come in no order that a seed draws.
+        # Separate threads would run in an order that the seed does not determine.
         with patch("cleancut.sinks._epoch_log.view.mapped", map):
             made.run()
     except ViolationError as error:
-        # Actors that are left would wait for ever.
+        # Remaining actors would wait for ever.
         log = "\n".join(made.schedule.log[-60:])
         made.bucket.before = made.bucket.after = nothing
         raise ViolationError(f"seed {seed}: {error}\n{log}") from error
@@ -203,7 +204,7 @@ def simulate(seed: int) -> Simulation:
 
 
 def found_after(defect: Defect, first_seed: int, runs: int) -> int | None:
-    """After how many runs a planted defect is found; None if it is not."""
+    """Returns the number of runs until a planted defect is found; None if it is not."""
     for run in range(runs):
         with defect():
             try:
@@ -235,7 +236,7 @@ def main() -> int:
 
 
 def counted(seed: int) -> tuple[int, int]:
-    """How many vectors were made in a run, and how many were checked."""
+    """Returns the number of vectors that were created in a run, and of those that were checked."""
     made = simulate(seed)
     return made.vectors, made.invariants.checked
 

@@ -1,4 +1,4 @@
-"""Defects that are planted into the coordinator's code; each has to be found by the simulation."""
+"""Planted defects of the coordinator's code; the simulation has to find each."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -20,7 +20,7 @@ _COORDINATOR = "cleancut.dataflow._cuts.coordinator."
 
 
 def no_lowering() -> AbstractContextManager[object]:
-    """Each member has its last cut in the vector, whatever its senders have."""
+    """The vector has the last cut of each member, regardless of its senders."""
 
     def newest(history: History) -> Outcome:
         return Outcome({name: cuts[-1].epoch for name, cuts in history.items()}, {}, {})
@@ -29,12 +29,12 @@ def no_lowering() -> AbstractContextManager[object]:
 
 
 def no_second_look() -> AbstractContextManager[object]:
-    """The cuts are not looked for again once their savepoints are there."""
+    """The cuts are not read again after their savepoints exist."""
     return patch.object(Coordinator, "_look_again", lambda *_: None)
 
 
 def attempts_ignored() -> AbstractContextManager[object]:
-    """What has been taken back counts as consumed; acts are not looked at either."""
+    """Hidden epochs count as consumed, and operations are ignored."""
     return _both(
         patch.object(ChannelView, "problem", lambda *_: None),
         patch.object(Lineage, "counts", lambda *_: True),
@@ -42,18 +42,18 @@ def attempts_ignored() -> AbstractContextManager[object]:
 
 
 def acts_ignored() -> AbstractContextManager[object]:
-    """Only what has been taken back already does not count."""
+    """Only hidden epochs do not count."""
     return patch.object(Lineage, "counts", lambda *_: True)
 
 
 def acts_of_channels_ignored() -> AbstractContextManager[object]:
-    """Acts are known by the cuts that are left alone."""
+    """Operations are read only from the remaining cuts."""
     return patch.object(ChannelView, "look_for_acts", lambda _: None)
 
 
 @contextmanager
 def vector_before_pins() -> Iterator[None]:
-    """The vector says that its cuts are kept, and then they are."""
+    """The vector is written before the savepoints of its cuts."""
     pin = Coordinator._pin
     later: dict[int, list[Any]] = {}
 
@@ -79,7 +79,7 @@ def vector_before_pins() -> Iterator[None]:
 
 
 def zombie_goes_on() -> AbstractContextManager[object]:
-    """Who finds its number taken takes the next one, and does not ask who has taken the last."""
+    """A coordinator whose number is taken takes the next one without a check of the last owner."""
 
     def append(store: DataflowStore, _: Term, record: VectorRecord) -> None:
         body = record.encode()
@@ -105,7 +105,7 @@ def no_entry_of_the_beginning() -> AbstractContextManager[object]:
 
 
 def savepoints_of_others_given_up() -> AbstractContextManager[object]:
-    """With a vector all its savepoints go, those that others name, too."""
+    """All savepoints of an expired vector are dropped, including those that others name."""
 
     def give_up(self: Pins, going: Sequence[VectorRecord], _: Sequence[VectorRecord]) -> None:
         for vector in going:
@@ -118,7 +118,7 @@ def savepoints_of_others_given_up() -> AbstractContextManager[object]:
 
 @contextmanager
 def unsure_is_undone() -> Iterator[None]:
-    """A vector of which the answer was lost is taken for one that is not there."""
+    """A vector whose response was lost is treated as not written."""
     settle = Coordinator._settle
 
     def settled(self: Coordinator) -> VectorRecord | None:
@@ -133,7 +133,7 @@ def unsure_is_undone() -> Iterator[None]:
                         self.pins.drop(cut.checkpoint, cut.pin)
             raise
 
-    # Seen by a reader in between, it counts, and then it counts no more.
+    # If it is read in between, it counts, and later does not count any more.
     with patch.object(Coordinator, "_settle", settled):
         yield
 

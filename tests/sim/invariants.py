@@ -1,4 +1,4 @@
-"""What must hold of each vector that counts, looked up at each change of the bucket."""
+"""Invariants of each vector that counts, checked at each change of the bucket."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from tests.support.flow_world import FLOW
 
 
 class ViolationError(AssertionError):
-    """Something does not hold that must."""
+    """A violated invariant."""
 
 
 @dataclass
@@ -20,12 +20,12 @@ class Invariants:
     """Checks a bucket.
 
     Attributes:
-        data: what lies in the bucket.
-        truth: what only the simulation knows.
+        data: the objects of the bucket.
+        truth: the state that only the simulation knows.
         reads: for each query the names of its senders, by source.
         promised: numbers of vectors that a coordinator has given to a caller, and of which no
             coordinator has begun to give them up.
-        checked: how many vectors were looked at.
+        checked: the number of checked vectors.
     """
 
     data: dict[str, bytes]
@@ -45,7 +45,7 @@ class Invariants:
         """Raises a ViolationError.
 
         Args:
-            key: the one that has changed; None looks at all.
+            key: the changed key; None checks all.
         """
         counted = []
         self._changed = key is None or key.startswith("channel/")
@@ -85,7 +85,7 @@ class Invariants:
                     raise ViolationError(
                         f"{record.number}: epoch {cut.epoch} of {cut.name} was swept"
                     )
-        # What a vector says of rows never changes.
+        # The rows of a vector never change.
         is_new = body not in self._right
         if is_new:
             self.checked += 1

@@ -1,4 +1,6 @@
-"""A simulated query: it reads channels, publishes, commits, sweeps, dies, and goes back."""
+"""A simulated query: it reads channels, publishes, commits, deletes cuts, crashes, and is rolled
+back.
+"""
 
 import json
 import random
@@ -30,11 +32,11 @@ _DAMAGES = (CleancutError, OSError)
 
 @dataclass(frozen=True)
 class State:
-    """What is in a query's state, as the simulation knows it.
+    """The state of a query, as the simulation knows it.
 
     Attributes:
         consumed: by source, epoch and attempt of all that it has read, in order.
-        sent: epoch and attempt of all that it has published and not gone back behind.
+        sent: epoch and attempt of all published epochs that were not rolled back.
     """
 
     consumed: tuple[tuple[Sent, ...], ...]
@@ -43,31 +45,31 @@ class State:
 
 @dataclass
 class Truth:
-    """What only the simulation knows.
+    """The state that only the simulation knows.
 
     Attributes:
         states: by the token of a cut.
-        segments: the key of what the cut of a token needs.
-        acts: by query, epoch and source of its acts.
+        segments: the key of the segment of the cut of a token.
+        operations: epoch and source of the operations of each query.
     """
 
     states: dict[str, State] = field(default_factory=dict)
     segments: dict[str, str] = field(default_factory=dict)
-    acts: dict[str, list[Act]] = field(default_factory=dict)
+    operations: dict[str, list[Act]] = field(default_factory=dict)
 
 
 class _Stuck(Exception):  # noqa: N818  # no error of anybody
-    """What it has consumed was taken back."""
+    """An epoch that it has consumed was hidden."""
 
 
 @dataclass
 class SimQuery:
-    """One query; its runs come after each other.
+    """One query with sequential runs.
 
     Attributes:
-        name: of the member.
+        name: the name of the member.
         reads: the names of the senders, by source.
-        keep: how many cuts it keeps.
+        keep: the number of retained cuts.
     """
 
     name: str
@@ -101,7 +103,7 @@ class SimQuery:
         return self.schedule.draw
 
     def live(self) -> None:
-        """Runs, dies, goes back, and runs again."""
+        """Runs, crashes, is rolled back, and runs again."""
         while True:
             try:
                 self._run(self._draw.randrange(2, 8))
@@ -125,7 +127,7 @@ class SimQuery:
             self.schedule.pause()
 
     def _cuts(self) -> dict[int, str]:
-        """The token of each cut that it keeps."""
+        """Returns the token of each retained cut."""
         return {epoch: self._token(name) for name, epoch in self._names().items()}
 
     def _names(self) -> dict[str, int]:
@@ -133,7 +135,7 @@ class SimQuery:
         return {name: epoch for name, epoch in epochs.items() if epoch is not None}
 
     def _token(self, name: str) -> str:
-        # What a driver knows of its own cuts it need not ask for.
+        # A driver needs no request for its own cuts.
         return token_in(self.bucket.data[f"ckpt/{self.name}/cleancut/{name}"])
 
     def _recovered(self) -> tuple[int, State]:
@@ -145,12 +147,14 @@ class SimQuery:
         return last, self.truth.states[cuts[last]]
 
     def _follow(self, last: int) -> None:
-        """The sink goes back with the query, before it publishes anything."""
-        acts = [
-            operation for operation in self.truth.acts.get(self.name, []) if operation.epoch <= last
+        """The sink follows rollbacks of the query before it publishes."""
+        operations = [
+            operation
+            for operation in self.truth.operations.get(self.name, [])
+            if operation.epoch <= last
         ]
-        if acts:
-            follow(open_records_in(self.bucket)(self.channel), cast("QuerySide", _Side(acts)))
+        if operations:
+            follow(open_records_in(self.bucket)(self.channel), cast("QuerySide", _Side(operations)))
 
     def _epoch(self, last: int, before: State) -> tuple[int, State]:
         epoch = last + 1
@@ -180,8 +184,8 @@ class SimQuery:
                 if manifest is None:
                     break
                 read = (*read, (epoch, manifest.attempt.token))
-            # What was hidden while it was read is not taken, nor what follows something else than
-            # what was read before: each epoch of a channel says which one it comes after.
+            # An epoch that was hidden during the read is not taken, nor one with another
+            # predecessor than the last read epoch: each epoch of a channel names its predecessor.
             for of_both in (before.consumed[source][-1:], read[-1:]):
                 for sent in of_both:
                     self._require(records, sent)
@@ -235,7 +239,7 @@ class SimQuery:
             raise OSError("it was committed before")
 
     def _sweep(self) -> None:
-        """Cuts first, and savepoints are looked for afterwards."""
+        """Deletes cuts first, and reads savepoints afterwards."""
         names = self._names()
         going = sorted(names, key=names.__getitem__)[: -self.keep]
         if not going:
@@ -256,10 +260,10 @@ class SimQuery:
     def _segment(self, cut: bytes) -> str:
         return self.truth.segments[token_in(cut)].partition("/cleancut/")[2]
 
-    # Acts
+    # Operations
 
     def _go_back(self) -> None:
-        """An act: an epoch of its own behind all others, with the result of an earlier one."""
+        """Writes a rollback: an epoch after all others, with the result of an earlier one."""
         cuts = self._cuts()
         if len(cuts) > 1:
             self._act(self._draw.choice(sorted(cuts)), cuts)
@@ -290,19 +294,19 @@ class SimQuery:
 
     def _act(self, source: int, cuts: dict[int, str]) -> None:
         epoch = self.numbered = max(self.numbered, *self.plans, max(cuts)) + 1
-        acts = self.truth.acts.setdefault(self.name, [])
-        acts.append(Act(epoch, source))
+        operations = self.truth.operations.setdefault(self.name, [])
+        operations.append(Act(epoch, source))
         try:
             self._commit(epoch, self.truth.states[cuts[source]], source)
         finally:
             if f"ckpt/{self.name}/cleancut/cuts/{epoch:020d}.cut" not in self.bucket.data:
-                acts.pop()
+                operations.pop()
         self.schedule.log.append(f"{self.name} was rolled back to {source} by {epoch}")
 
 
 @dataclass
 class _Side:
-    """What `follow` asks of the query."""
+    """The parts of a query that `follow` uses."""
 
     done: Sequence[Act]
 
@@ -314,7 +318,7 @@ _tokens: dict[bytes, str] = {}
 
 
 def token_in(cut: bytes) -> str:
-    """The token of a cut, by its bytes."""
+    """Returns the token of a cut, by its bytes."""
     token = _tokens.get(cut)
     if token is None:
         raw = unwrapped(cut, "cut", "cut", b"CCCT")

@@ -1,7 +1,7 @@
-"""Actors of which one runs at a time, until its next request; a seed draws which one goes on.
+"""Actors of which one runs at a time, until its next request; a seed selects the next one.
 
-Each actor has a thread of its own, so that the code under test is called as it is. A seed gives the
-same run each time.
+Each actor has a separate thread, so that the code under test runs unchanged. A seed replays the
+same run.
 """
 
 import random
@@ -13,11 +13,11 @@ from cleancut.errors import error_of
 
 
 class CrashError(BaseException):
-    """The actor has died; nothing of it runs on, and `except Exception` does not stop that."""
+    """The actor has crashed: it runs no more code, and `except Exception` does not catch it."""
 
 
 def locked() -> threading.Lock:
-    """A lock that somebody else is to release; quicker than a semaphore of Python's own."""
+    """A lock that another thread releases; faster than a semaphore of Python."""
     made = threading.Lock()
     made.acquire()
     return made
@@ -25,13 +25,13 @@ def locked() -> threading.Lock:
 
 @dataclass
 class Faults:
-    """What befalls requests, by their probability.
+    """Faults of requests, by probability.
 
     Attributes:
-        crash: the actor dies, before or after the effect.
-        lost: the request has no effect, and an error is the answer.
-        unheard: it has its effect, and an error is the answer.
-        freeze: the actor stands still for a long time.
+        crash: the actor crashes, before or after the effect.
+        lost: the request has no effect, and fails.
+        unheard: the request has its effect, and fails.
+        freeze: the actor pauses for a long time.
     """
 
     crash: float = 0.004
@@ -42,13 +42,13 @@ class Faults:
 
 @dataclass
 class Actor:
-    """Something that runs beside others.
+    """A concurrent process.
 
     Attributes:
-        name: for messages.
-        body: what it does.
-        weight: how often it goes on, beside others.
-        frozen: for how many steps of others it stands still.
+        name: the name in messages.
+        body: the function that it runs.
+        weight: its relative frequency of steps.
+        frozen: the number of steps of others for which it pauses.
     """
 
     name: str
@@ -65,10 +65,10 @@ class Schedule:
     """Lets actors take steps.
 
     Attributes:
-        draw: all chance of the run.
-        faults: none where it is None.
-        seconds: the clock.
-        log: what has happened, for whoever replays a run.
+        draw: the source of all random choices of the run.
+        faults: the faults of requests; None for none.
+        seconds: the time of the clock.
+        log: the events, for a replay.
     """
 
     def __init__(self, draw: random.Random) -> None:
@@ -86,7 +86,7 @@ class Schedule:
         self._actors.append(Actor(name, body, weight))
 
     def run(self, steps: int) -> None:
-        """Takes so many steps, or as many as there are; then lets all that is left die."""
+        """Runs at most this number of steps; then crashes the remaining actors."""
         for _ in range(steps):
             waiting = [actor for actor in self._actors if not actor.done]
             if not waiting:
@@ -99,7 +99,7 @@ class Schedule:
         self.end()
 
     def end(self) -> None:
-        """Lets all that is left die, and raises what actors have failed with."""
+        """Crashes the remaining actors, and raises the failures of actors."""
         self.is_ending = True
         for actor in self._actors:
             while not actor.done:
@@ -133,7 +133,7 @@ class Schedule:
         self._back.release()
 
     def pause(self) -> None:
-        """Lets others go on; an actor calls it before each request."""
+        """Lets other actors continue; an actor calls it before each request."""
         actor = self._current
         if actor is None or threading.current_thread() is not actor.thread:
             return
@@ -144,7 +144,7 @@ class Schedule:
             raise CrashError
 
     def before(self, operation: str, key: str) -> None:
-        """What befalls a request before it takes effect."""
+        """Executes the faults before the effect of a request."""
         self.pause()
         self.log.append(f"{self._name()} {operation} {key}")
         faults = self.faults
@@ -159,7 +159,7 @@ class Schedule:
             self._current.frozen = self.draw.choice((5, 20, 80))
 
     def after(self, operation: str, key: str) -> None:
-        """Likewise, afterwards."""
+        """Executes the faults after the effect of a request."""
         faults = self.faults
         if faults is None:
             return

@@ -29,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Job:
     print(ended.stdout)
     assert ended.returncode == 0
     assert f"{KILLS} kills survived" in ended.stdout
-    assert "restarts took up from channel state: none" not in ended.stdout
+    assert "in-flight rows that restarts replayed: none" not in ended.stdout
     return Job.load(root / "job.json")
 
 
