@@ -30,7 +30,7 @@ def no_lowering() -> AbstractContextManager[object]:
 
 def no_second_look() -> AbstractContextManager[object]:
     """The cuts are not read again after their savepoints exist."""
-    return patch.object(Coordinator, "_look_again", lambda *_: None)
+    return patch.object(Coordinator, "_check_cuts", lambda *_: None)
 
 
 def attempts_ignored() -> AbstractContextManager[object]:
@@ -48,7 +48,7 @@ def acts_ignored() -> AbstractContextManager[object]:
 
 def acts_of_channels_ignored() -> AbstractContextManager[object]:
     """Operations are read only from the remaining cuts."""
-    return patch.object(ChannelView, "look_for_acts", lambda _: None)
+    return patch.object(ChannelView, "list_operations", lambda _: None)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from cleancut._format.layout import CUTS, SAVEPOINTS, parse_cut_name
 from cleancut._format.wrapped import unwrapped
 from cleancut._storage.objects import Place
 from cleancut.errors import CleancutError
-from cleancut.sinks._core.query_side import Act, QuerySide
+from cleancut.sinks._core.query_side import Operation, QuerySide
 from cleancut.sinks._epoch_log.manifest import read_manifest
 from cleancut.sinks._epoch_log.names import EPOCHS, HIDDEN, hidden_attempts, manifest_epochs
 from cleancut.sinks._epoch_log.records import Records
@@ -55,7 +55,7 @@ class Truth:
 
     states: dict[str, State] = field(default_factory=dict)
     segments: dict[str, str] = field(default_factory=dict)
-    operations: dict[str, list[Act]] = field(default_factory=dict)
+    operations: dict[str, list[Operation]] = field(default_factory=dict)
 
 
 class _Stuck(Exception):  # noqa: N818  # no error of anybody
@@ -295,7 +295,7 @@ class SimQuery:
     def _act(self, source: int, cuts: dict[int, str]) -> None:
         epoch = self.numbered = max(self.numbered, *self.plans, max(cuts)) + 1
         operations = self.truth.operations.setdefault(self.name, [])
-        operations.append(Act(epoch, source))
+        operations.append(Operation(epoch, source))
         try:
             self._commit(epoch, self.truth.states[cuts[source]], source)
         finally:
@@ -308,9 +308,9 @@ class SimQuery:
 class _Side:
     """The parts of a query that `follow` uses."""
 
-    done: Sequence[Act]
+    done: Sequence[Operation]
 
-    def acts(self, after: int) -> Sequence[Act]:
+    def operations(self, after: int) -> Sequence[Operation]:
         return [operation for operation in self.done if operation.epoch > after]
 
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from cleancut import CleancutError, FencedError, RetryableError
 from cleancut.sinks import KafkaSink
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.testing import SinkContract
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from tests.spark.test_sink_pages import Page, counted
 from tests.support.contracts import DIES, FOLLOWED, SEALED, briefly, in_a_block
 from tests.support.kafka_server import KafkaBroker, kafka_broker, needs_kafka
@@ -107,11 +107,11 @@ def test_records_have_what_the_columns_say(
         " array(named_struct('key', 'h', 'value', binary('x'))) AS headers, 7 AS other"
     )
     sink = KafkaSink(broker.servers, epoch_header="epoch")
-    ActedQuery().start().give(sink, rows, 3)
+    SimulatedQuery().start().give(sink, rows, 3)
     [found] = broker.records(topic)
     assert (found.key(), found.value(), found.partition()) == (b"k", b"\x00\xff", 1)
     assert found.headers() == [("h", b"x"), ("epoch", b"3")]
-    query, plain = ActedQuery(), KafkaSink(broker.servers, topic=topic)
+    query, plain = SimulatedQuery(), KafkaSink(broker.servers, topic=topic)
     query.start().give(plain, spark.sql("SELECT string(null) AS value, 'none' AS topic"), 0)
     [tombstone] = [of for of in broker.records(topic) if of.value() is None]
     assert (tombstone.key(), tombstone.headers()) == (None, None)
@@ -135,7 +135,7 @@ def test_rows_that_are_no_records_are_refused(
 ) -> None:
     is_of_topic = "topic" in problem
     sink = KafkaSink(broker.servers, topic="" if is_of_topic else "refused")
-    error = refusal(lambda: ActedQuery().start().give(sink, spark.sql(f"SELECT {columns}"), 0))
+    error = refusal(lambda: SimulatedQuery().start().give(sink, spark.sql(f"SELECT {columns}"), 0))
     assert error.error_id == "CLEANCUT_SINK_REFUSED"
     assert problem in str(error)
     assert broker.records("refused") == []
@@ -147,7 +147,7 @@ def test_more_rows_than_the_queue_holds_go_through_it(
     options = {"queue.buffering.max.messages": 500}
     sink = KafkaSink(broker.servers, topic=topic, options=options)
     rows = spark.range(0, 20_000, 1, 4).selectExpr("string(id) AS value")
-    ActedQuery().start().give(sink, rows, 0)
+    SimulatedQuery().start().give(sink, rows, 0)
     found = values(broker, topic)
     assert len(found) == len(set(found)) == 20_000
 
@@ -167,7 +167,7 @@ def test_a_reader_sees_all_of_an_epoch_or_nothing(
             seen.append(tuple(counts))  # type: ignore[arg-type]
             super()._commit(producer)
 
-    run, sink = ActedQuery().start(), Looking(broker.servers, topic=topic)
+    run, sink = SimulatedQuery().start(), Looking(broker.servers, topic=topic)
     for epoch in (0, 1):
         run.give(sink, spark.range(10).selectExpr("string(id) AS value"), epoch)
     # The first is the begin of the run.
@@ -185,7 +185,7 @@ def test_an_epoch_longer_than_a_transaction_is_refused_with_what_to_set(
             time.sleep(5)
             return sent
 
-    query, rows = ActedQuery(), spark.range(5).selectExpr("string(id) AS value")
+    query, rows = SimulatedQuery(), spark.range(5).selectExpr("string(id) AS value")
     slow = Slow(broker.servers, topic=topic, options={"transaction.timeout.ms": 1500})
     error = refusal(lambda: query.start().give(slow, rows, 0))
     assert error.error_id == "CLEANCUT_SINK_REFUSED"
@@ -206,7 +206,7 @@ def test_rows_that_cannot_be_fetched_are_no_fault_of_kafka(
                 raise OSError("an executor is gone")
             super()._produce(producer, **record)
 
-    query, rows = ActedQuery(), spark.range(10).selectExpr("string(id) AS value")
+    query, rows = SimulatedQuery(), spark.range(10).selectExpr("string(id) AS value")
     with pytest.raises(OSError, match="an executor is gone"):
         query.start().give(Failing(broker.servers, topic=topic), rows, 0)
     assert values(broker, topic) == []
@@ -221,7 +221,7 @@ def test_a_timeout_that_the_broker_does_not_allow_is_refused(
         broker.servers, topic=topic, options={"transaction.timeout.ms": 7_200_000}, retry_for_s=5
     )
     rows = spark.range(5).selectExpr("string(id) AS value")
-    error = refusal(lambda: ActedQuery().start().give(sink, rows, 0))
+    error = refusal(lambda: SimulatedQuery().start().give(sink, rows, 0))
     assert error.error_id == "CLEANCUT_SINK_REFUSED"
     assert "transaction" in str(error)
 
@@ -230,7 +230,7 @@ def test_a_run_of_long_ago_does_not_stop_the_one_that_owns_the_query(
     spark: SparkSession, broker: KafkaBroker, topic: str
 ) -> None:
     """It begins anew after it was fenced, and finds that it was followed."""
-    query, rows = ActedQuery(), spark.range(5).selectExpr("string(id) AS value")
+    query, rows = SimulatedQuery(), spark.range(5).selectExpr("string(id) AS value")
     older, its_sink = query.start(), KafkaSink(broker.servers, topic=topic)
     older.give(its_sink, rows, 0)
     newer, sink = query.start(), KafkaSink(broker.servers, topic=topic)
@@ -249,7 +249,7 @@ def test_a_run_of_long_ago_does_not_stop_the_one_that_owns_the_query(
 def test_what_was_rolled_back_is_refused_until_it_is_forgotten(
     spark: SparkSession, broker: KafkaBroker, topic: str
 ) -> None:
-    query = ActedQuery()
+    query = SimulatedQuery()
 
     def give(epoch: int) -> None:
         rows = spark.sql(f"SELECT 'of {epoch}' AS value")
@@ -257,7 +257,7 @@ def test_what_was_rolled_back_is_refused_until_it_is_forgotten(
 
     for epoch in (0, 1, 2):
         give(epoch)
-    query.acts.append(Act(epoch=3, source=0))
+    query.operations.append(Operation(epoch=3, source=0))
     error = refusal(lambda: give(4))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "epoch 1 (1 rows), epoch 2 (1 rows)" in str(error)
@@ -296,7 +296,7 @@ def test_a_broker_that_is_killed_in_between_is_written_on(
 
                 return kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TRANSPORT, "lost"))
 
-        run, sink = ActedQuery().start(), Killing(other.servers, topic="t", retry_for_s=120)
+        run, sink = SimulatedQuery().start(), Killing(other.servers, topic="t", retry_for_s=120)
         run.give(sink, rows, 0)
         for epoch, when in ((1, "before"), (2, "after")):
             Killing.when = when
@@ -309,7 +309,9 @@ def test_a_topic_of_notes_that_forgets_is_refused(
 ) -> None:
     broker.make_topic("deleted", partitions=1, cleanup_policy="delete")
     sink = KafkaSink(broker.servers, topic=topic, control_topic="deleted")
-    error = refusal(lambda: ActedQuery().start().give(sink, spark.sql("SELECT 'v' AS value"), 0))
+    error = refusal(
+        lambda: SimulatedQuery().start().give(sink, spark.sql("SELECT 'v' AS value"), 0)
+    )
     assert error.error_id == "CLEANCUT_SINK_REFUSED"
     assert "cleanup.policy delete" in str(error)
 
@@ -324,7 +326,7 @@ def test_a_broker_that_is_away_is_given_up_and_secrets_are_told_to_nobody(
         sink = KafkaSink(servers, topic="t", options=SASL, retry_for_s=3)
         told += [repr(sink), sink.name, repr(sink._cluster), str(vars(sink)["_cluster"])]
         with pytest.raises(CleancutError) as raised:
-            ActedQuery().start().give(sink, spark.sql("SELECT 'v' AS value"), 0)
+            SimulatedQuery().start().give(sink, spark.sql("SELECT 'v' AS value"), 0)
         told += traceback.format_exception(raised.value)
         if servers != broker.servers:
             assert isinstance(raised.value, RetryableError)

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleancut.errors import RequestError
 from cleancut.sinks import DeltaSink, IcebergSink
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.testing import SinkContract
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from tests.support.contracts import (
     DIES,
     FOLLOWED,
@@ -245,7 +245,7 @@ def test_a_table_restored_to_an_earlier_state_has_lost_epochs(
     kind: str, keys: tuple[str, ...], spark: SparkSession, tmp_path: Path
 ) -> None:
     """Its log still has the entries of later epochs, whose rows are no longer in the table."""
-    lake, query = lake_at(kind, tmp_path), ActedQuery()
+    lake, query = lake_at(kind, tmp_path), SimulatedQuery()
 
     def give(epoch: int, sink: Any = None) -> None:
         rows = spark.range(epoch, epoch + 1).selectExpr("id", "'w' AS word", "int(id) AS n")
@@ -264,7 +264,7 @@ def test_a_table_restored_to_an_earlier_state_has_lost_epochs(
     with pytest.raises(RequestError, match="does not contain epochs 2 to 3 of") as refused:
         give(4)
     assert refused.value.error_id == "CLEANCUT_SINK_EPOCHS_LOST"
-    query.acts.append(Act(epoch=5, source=1))
+    query.operations.append(Operation(epoch=5, source=1))
     give(6)
     assert ids() == [0, 1, 6]
     # Later commits of others, and a second loss.
@@ -284,7 +284,7 @@ def test_a_table_restored_to_an_earlier_state_has_lost_epochs(
 def test_a_delta_table_restored_to_a_time_has_lost_epochs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    lake, query = OfDelta(tmp_path), ActedQuery()
+    lake, query = OfDelta(tmp_path), SimulatedQuery()
     rows = spark.range(1).selectExpr("id", "'w' AS word", "int(id) AS n")
     query.start().give(lake.sink(), rows, 0)
     time.sleep(0.05)

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import RequestError
 from cleancut.sinks import DeltaSink, EpochSink
-from cleancut.sinks._core.query_side import Act
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.sinks._core.query_side import Operation
+from cleancut.testing._simulated_query import SimulatedQuery
 from tests.support.kills import environment
 from tests.support.lakes import LAKES, Lake, OfDelta, OfIceberg, columns, lake_at
 from tests.support.patience import PATIENCE_S
@@ -78,12 +78,12 @@ Give = Callable[[EpochSink, DataFrame, int], None]
 
 
 @pytest.fixture
-def query() -> ActedQuery:
-    return ActedQuery()
+def query() -> SimulatedQuery:
+    return SimulatedQuery()
 
 
 @pytest.fixture
-def give(query: ActedQuery) -> Give:
+def give(query: SimulatedQuery) -> Give:
     """Passes an epoch of a simulated query to a sink, each in a separate run."""
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
@@ -248,14 +248,14 @@ def test_concurrent_commits_are_kept_and_no_row_is_duplicated(
     assert next(others, None) is None
 
 
-def went_back(query: ActedQuery, sink: EpochSink, spark: SparkSession) -> None:
-    query.acts.append(Act(epoch=5, source=0))
+def went_back(query: SimulatedQuery, sink: EpochSink, spark: SparkSession) -> None:
+    query.operations.append(Operation(epoch=5, source=0))
     query.start().give(sink, spark.range(10, 11), 6)
 
 
 @long
 def test_a_rollback_keeps_files_of_other_writers(
-    spark: SparkSession, lake: Lake, query: ActedQuery, give: Give
+    spark: SparkSession, lake: Lake, query: SimulatedQuery, give: Give
 ) -> None:
     for epoch in range(3):
         give(lake.sink(), spark.range(epoch, epoch + 1), epoch)
@@ -271,7 +271,7 @@ def test_a_rollback_keeps_files_of_other_writers(
 
 @long
 def test_a_rollback_past_rewritten_rows_is_refused(
-    spark: SparkSession, lake: Lake, query: ActedQuery, give: Give
+    spark: SparkSession, lake: Lake, query: SimulatedQuery, give: Give
 ) -> None:
     for epoch in range(3):
         give(lake.sink(), spark.range(epoch, epoch + 1), epoch)
@@ -289,7 +289,7 @@ def test_a_rollback_past_rewritten_rows_is_refused(
 
 @long
 def test_a_rollback_of_merged_rows_with_another_writer_is_refused(
-    spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
+    spark: SparkSession, tmp_path: Path, query: SimulatedQuery, give: Give
 ) -> None:
     lake = OfDelta(tmp_path)
     for epoch in range(3):
@@ -380,7 +380,7 @@ def test_files_of_other_partitions_are_not_read_for_keys(
 
 
 def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
-    spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
+    spark: SparkSession, tmp_path: Path, query: SimulatedQuery, give: Give
 ) -> None:
     lake = OfIceberg(tmp_path)
     options: dict[str, Any] = {"keys": ["a", "b"], "order_by": "at", "delete_when": "gone"}
@@ -412,12 +412,12 @@ def test_rows_of_iceberg_replace_and_delete_those_with_their_keys(
     assert untouched in paths_of(lake), "a file was rewritten that has no such key"
     left = [path.parent.name for path in tmp_path.rglob("cleancut-*/0000*/*/*.parquet")]
     assert left == [], "what was staged is there still"
-    query.acts.append(Act(epoch=5, source=1))
+    query.operations.append(Operation(epoch=5, source=1))
     epoch(6, (2, "x", 9, "six", "r", False))
     assert table() == [*first[:2], (2, "x", "six", "r")]
     # A file of another writer.
     lake.append(lake.catalog().load_table(lake.NAME).scan().to_arrow().slice(0, 1))
-    query.acts.append(Act(epoch=8, source=1))
+    query.operations.append(Operation(epoch=8, source=1))
     error = refusal(lambda: epoch(9, (2, "x", 9, "nine", "r", False)))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "another writer" in str(error)
@@ -456,7 +456,7 @@ def added(lake: OfDelta) -> list[dict[str, Any]]:
 
 @long
 def test_an_epoch_outlives_the_deletion_of_its_commit(
-    spark: SparkSession, tmp_path: Path, query: ActedQuery, give: Give
+    spark: SparkSession, tmp_path: Path, query: SimulatedQuery, give: Give
 ) -> None:
     """Delta's log keeps commits for some time, and their transactions longer."""
     lake = OfDelta(tmp_path)

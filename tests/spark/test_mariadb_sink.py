@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cleancut import RequestError
 from cleancut.sinks import LedgerEpoch, SqlLedger, SqlSink, Transaction, exactly_once
 from cleancut.testing import SinkContract
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from demo.postgres_server import PASSWORD
 from tests.support.contracts import in_a_block
 from tests.support.mariadb import MariaDbServer, mariadb_server, needs_mariadb
@@ -78,7 +78,7 @@ def table(request: pytest.FixtureRequest, server: MariaDbServer) -> Iterator[str
 @pytest.fixture
 def give() -> Give:
     """Passes an epoch of a simulated query to a sink, each in a separate run."""
-    query = ActedQuery()
+    query = SimulatedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
 
@@ -327,7 +327,7 @@ def test_an_existing_table_is_written_and_rolled_back(
         f"CREATE TABLE {table} (no INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL UNIQUE,"
         " v VARCHAR(3) NOT NULL, at TIMESTAMP(6) NOT NULL, twice INT AS (k * 2) STORED)"
     )
-    query = ActedQuery()
+    query = SimulatedQuery()
 
     def epoch(number: int, values: str) -> None:
         sink = SqlSink(server.url, f"shop.{table}", keys="k", keep_undo=5)
@@ -346,9 +346,9 @@ def test_an_existing_table_is_written_and_rolled_back(
     assert server.rows(seen) == [(0, "a", noon, 0), (1, "c", noon, 2), (2, "d", noon, 4)]
     with pytest.raises(Exception, match=r"CLEANCUT_SINK_REFUSED.*too long"):
         epoch(2, "(3, 'long')")
-    from cleancut.sinks._core.query_side import Act
+    from cleancut.sinks._core.query_side import Operation
 
-    query.acts.append(Act(epoch=3, source=0))
+    query.operations.append(Operation(epoch=3, source=0))
     epoch(4, "(5, 'e')")
     assert server.rows(seen) == [(0, "a", noon, 0), (1, "b", noon, 2), (5, "e", noon, 10)]
 
@@ -360,7 +360,7 @@ def test_two_queries_write_to_one_table_concurrently(
     failed: list[BaseException] = []
 
     def write(writer: int) -> None:
-        query, sink = ActedQuery(), SqlSink(server.url, table, keys="k")
+        query, sink = SimulatedQuery(), SqlSink(server.url, table, keys="k")
         run = query.start()
         try:
             for epoch in range(5):

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cleancut import CleancutError, RequestError, RetryableError
 from cleancut.sinks import PostgresSink
 from cleancut.sinks._tables.postgres import PostgresDatabase
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from demo.job import QUERIES
 from demo.postgres_server import PASSWORD, PostgresServer, postgres_server
 from demo.tables import VARIABLE, Reader
@@ -96,7 +96,7 @@ Give = Callable[[PostgresSink, DataFrame, int], None]
 @pytest.fixture
 def give() -> Give:
     """Passes an epoch of a simulated query to a sink, each in a separate run."""
-    query = ActedQuery()
+    query = SimulatedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
 
@@ -355,7 +355,7 @@ def test_lost_staged_rows_are_staged_again(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
     """As after a crash of the server, which truncates unlogged tables."""
-    query = ActedQuery(keeps_seals=True)
+    query = SimulatedQuery(keeps_seals=True)
     rows = spark.range(10)
 
     class TruncatingSink(PostgresSink):
@@ -379,7 +379,7 @@ def test_staged_rows_of_another_query_are_kept(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
     """They were taken for those of an earlier run of this query."""
-    one, other = ActedQuery(), ActedQuery()
+    one, other = SimulatedQuery(), SimulatedQuery()
 
     class WaitingSink(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:
@@ -395,7 +395,7 @@ def test_all_epochs_of_a_query_are_staged_in_one_table(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
     """One table per epoch bloats the catalog of a query with many epochs."""
-    query = ActedQuery()
+    query = SimulatedQuery()
 
     def oids() -> set[Any]:
         return {
@@ -424,7 +424,7 @@ def test_rows_of_two_runs_in_one_table_are_not_mixed(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
     """A run pauses between stage and publication, and another run follows it."""
-    query = ActedQuery()
+    query = SimulatedQuery()
     seen: list[list[tuple[Any, ...]]] = []
 
     class WaitingSink(PostgresSink):
@@ -449,7 +449,7 @@ def test_concurrently_staged_rows_are_kept(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
     """Of a later epoch, or not committed yet: only an empty table may be truncated."""
-    query = ActedQuery()
+    query = SimulatedQuery()
 
     class ConcurrentTask(PostgresSink):
         def publish(self, handle: str, batch: Any) -> None:

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cleancut import RequestError, RetryableError
 from cleancut.sinks import RedisSink
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.testing import SinkContract
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from demo.ports import free_port
 from demo.postgres_server import PASSWORD
 from tests.spark.test_sink_pages import Page, counted
@@ -77,7 +77,7 @@ def client(server: RedisProcess) -> Iterator[Any]:
 @pytest.fixture
 def give() -> Give:
     """Passes an epoch of a simulated query to a sink, each in a separate run."""
-    query = ActedQuery()
+    query = SimulatedQuery()
     return lambda sink, rows, epoch: query.start().give(sink, rows, epoch)
 
 
@@ -301,7 +301,7 @@ def test_a_server_without_durability_is_refused(
 def test_lost_epochs_of_a_server_are_detected_in_the_same_run(spark: SparkSession) -> None:
     """It restarted without its log: the next epoch would hide that one is missing."""
     with redis_server("--appendonly", "no") as other:
-        run = ActedQuery().start()
+        run = SimulatedQuery().start()
         sink = RedisSink(other.url, key="k:{id}", allow_volatile=True)
         run.give(sink, spark.range(3), 0)
         other.kill()
@@ -316,7 +316,7 @@ def test_a_log_synced_each_second_is_reported_once_per_run(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server("--appendonly", "yes") as other:
-        run, sink = ActedQuery().start(), RedisSink(other.url, key="k:{id}")
+        run, sink = SimulatedQuery().start(), RedisSink(other.url, key="k:{id}")
         with caplog.at_level(logging.WARNING, "cleancut.sinks"):
             run.give(sink, spark.range(3), 0)
             run.give(sink, spark.range(3), 1)
@@ -327,7 +327,7 @@ def test_a_log_synced_each_second_is_reported_once_per_run(
 def test_replaced_values_are_restored_with_their_ttl(
     spark: SparkSession, server: RedisProcess, client: Any
 ) -> None:
-    query = ActedQuery()
+    query = SimulatedQuery()
     client.set("u:0", "another's")
     client.set("u:1", "another's too", ex=500)
 
@@ -339,7 +339,7 @@ def test_replaced_values_are_restored_with_their_ttl(
     epoch(1, 0, 3)
     epoch(2, 1, 4)
     assert sorted(client.keys("u:*")) == ["u:0", "u:1", "u:2", "u:3", "u:5"]
-    query.acts.append(Act(epoch=3, source=0))
+    query.operations.append(Operation(epoch=3, source=0))
     epoch(4, 9, 10)
     assert sorted(client.keys("u:*")) == ["u:0", "u:1", "u:5", "u:9"]
     assert (client.get("u:0"), client.get("u:1")) == ("another's", "another's too")
@@ -347,7 +347,7 @@ def test_replaced_values_are_restored_with_their_ttl(
     # Only the last two epochs are recorded.
     epoch(5, 20, 21)
     epoch(6, 20, 22)
-    query.acts.append(Act(epoch=7, source=0))
+    query.operations.append(Operation(epoch=7, source=0))
     error = refusal(lambda: epoch(8, 0, 1))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "is gone" in str(error)
@@ -362,16 +362,16 @@ def test_replaced_values_are_restored_with_their_ttl(
 def test_a_rollback_past_writes_of_another_query_is_refused(
     spark: SparkSession, server: RedisProcess, client: Any
 ) -> None:
-    one, other = ActedQuery(), ActedQuery()
+    one, other = SimulatedQuery(), SimulatedQuery()
 
-    def give(query: ActedQuery, epoch: int) -> None:
+    def give(query: SimulatedQuery, epoch: int) -> None:
         sink = RedisSink(server.url, key="o:{id}", keep_undo=5)
         query.start().give(sink, spark.range(3), epoch)
 
     give(one, 0)
     give(one, 1)
     give(other, 0)
-    one.acts.append(Act(epoch=2, source=0))
+    one.operations.append(Operation(epoch=2, source=0))
     error = refusal(lambda: give(one, 3))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert other.query_id in str(error)
@@ -445,7 +445,7 @@ def test_a_query_continues_after_a_kill_of_the_server(
 def test_a_lost_list_is_staged_again(
     spark: SparkSession, server: RedisProcess, client: Any
 ) -> None:
-    query = ActedQuery(keeps_seals=True)
+    query = SimulatedQuery(keeps_seals=True)
 
     class DeletingSink(RedisSink):
         def publish(self, handle: str, batch: Any) -> None:

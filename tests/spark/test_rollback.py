@@ -370,10 +370,10 @@ def test_in_flight_rows_are_restored_by_a_rollback(spark: SparkSession, tmp_path
     assert flying == in_flight_by_partition(then)
     # A clone includes them if its target can store them, and is refused otherwise.
     clone = str(tmp_path / "clone")
-    acts: list[Callable[[], object]] = [lambda: cleancut.clone(location, clone, cuts=False)]
+    operations: list[Callable[[], object]] = [lambda: cleancut.clone(location, clone, cuts=False)]
     if STATE_FOR_SPARK.is_here:
-        acts.append(lambda: cleancut.clone(location, clone, provider="rocksdb"))
-    for act in acts:
+        operations.append(lambda: cleancut.clone(location, clone, provider="rocksdb"))
+    for act in operations:
         with pytest.raises(RequestError, match="in-flight rows, which only cuts can store"):
             act()
     cloned = cleancut.clone(location, clone, to).apply()

@@ -14,7 +14,7 @@ from cleancut.sinks._ledgers.ledger import Ledger
 from cleancut.sinks._tables.postgres import PostgresDatabase
 from cleancut.sinks._tables.sql import SqlDatabase, SqlStatements
 from cleancut.sinks._tables.table import TableOptions
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from demo.postgres_server import PostgresServer, postgres_server
 from tests.support.mariadb import MariaDbServer, mariadb_server, needs_mariadb
 from tests.support.refusals import refusal
@@ -37,7 +37,7 @@ def mariadb() -> Iterator[MariaDbServer]:
         yield started
 
 
-def give_in_turn(spark: SparkSession, query: ActedQuery, sinks: list[EpochSink]) -> list[int]:
+def give_in_turn(spark: SparkSession, query: SimulatedQuery, sinks: list[EpochSink]) -> list[int]:
     """Each sink processes epoch 0 in a separate run; returns the epochs that each knows."""
     known = []
     for sink in sinks:
@@ -48,13 +48,13 @@ def give_in_turn(spark: SparkSession, query: ActedQuery, sinks: list[EpochSink])
 
 
 def check_older_runs(
-    spark: SparkSession, query: ActedQuery, one: EpochSink, two: EpochSink
+    spark: SparkSession, query: SimulatedQuery, one: EpochSink, two: EpochSink
 ) -> None:
     """A run that writes to one spelling is fenced by a later one that writes to the other."""
     older = query.start()
     older.give(one, spark.range(3), 1)
     # The first run still considers itself the owner, so only the ledger can refuse it.
-    other = ActedQuery(query_id=query.query_id, runs=query.runs)
+    other = SimulatedQuery(query_id=query.query_id, runs=query.runs)
     other.start().give(two, spark.range(3), 2)
     error = refusal(lambda: older.give(one, spark.range(3), 3))
     assert error.error_id == "CLEANCUT_FENCED"
@@ -64,7 +64,7 @@ def check_older_runs(
 def test_postgresql_identifies_a_table_with_and_without_its_schema(
     spark: SparkSession, postgres: PostgresServer, name: str
 ) -> None:
-    query = ActedQuery()
+    query = SimulatedQuery()
     plain, public = (PostgresSink(postgres.dsn, table) for table in (name, f"public.{name}"))
     assert give_in_turn(spark, query, [plain, public, plain]) == [1, 1, 1]
     assert postgres.rows(f'SELECT count(*) FROM "{name}"') == [(3,)]
@@ -79,7 +79,7 @@ def test_postgresql_resolves_a_table_by_the_search_path(
     spark: SparkSession, postgres: PostgresServer
 ) -> None:
     """With another search path, a name without a schema is another table."""
-    query = ActedQuery()
+    query = SimulatedQuery()
     inside = f"{postgres.dsn}?options=-csearch_path%3Dshop,public"
     for schema in ("shop", "public"):
         postgres.rows(f"CREATE TABLE {schema}.rows (id bigint)")
@@ -113,7 +113,7 @@ def test_sql_sink_and_postgres_sink_have_one_ledger(
     for name in ("both_sinks", "public.both_sinks"):
         assert key_of(name) == ("public", "both_sinks")
         sink = PostgresSink(postgres.dsn, name)
-        query = ActedQuery()
+        query = SimulatedQuery()
         give_in_turn(spark, query, [sink])
         assert sink._ledger.sink == "table public.both_sinks"
 
@@ -124,7 +124,7 @@ def test_sql_sink_and_postgres_sink_have_one_ledger(
 def test_postgresql_records_under_a_former_key_are_migrated(
     spark: SparkSession, postgres: PostgresServer, former: str
 ) -> None:
-    query = ActedQuery()
+    query = SimulatedQuery()
     sink = PostgresSink(postgres.dsn, "taken")
     give_in_turn(spark, query, [sink])
     rows = postgres.rows("SELECT count(*) FROM taken")
@@ -141,7 +141,7 @@ def test_postgresql_records_under_a_former_key_are_migrated(
 def test_mariadb_identifies_a_table_with_and_without_its_database(
     spark: SparkSession, mariadb: MariaDbServer
 ) -> None:
-    query = ActedQuery()
+    query = SimulatedQuery()
     [(database,)] = mariadb.rows("SELECT DATABASE()")
     plain, named = (SqlSink(mariadb.url, table) for table in ("counts", f"{database}.counts"))
     assert give_in_turn(spark, query, [plain, named, plain]) == [1, 1, 1]
@@ -156,7 +156,7 @@ def test_mariadb_identifies_a_table_with_and_without_its_database(
 def test_mariadb_records_under_a_former_key_are_migrated(
     spark: SparkSession, mariadb: MariaDbServer
 ) -> None:
-    query = ActedQuery()
+    query = SimulatedQuery()
     give_in_turn(spark, query, [SqlSink(mariadb.url, "taken")])
     for table in ("cleancut_runs", "cleancut_epochs"):
         mariadb.rows(

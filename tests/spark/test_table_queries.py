@@ -21,7 +21,7 @@ from cleancut._provider import PROVIDER_KEY
 from cleancut.sinks import Batch, SqlSink
 from cleancut.sinks._core.columns import prepared
 from cleancut.sinks._core.lineage import normal
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from tests.support.events import write_events
 from tests.support.file_epochs import PLACES
 from tests.support.queries import Events, Operator
@@ -427,7 +427,7 @@ def test_a_run_without_its_staged_rows_is_fenced_by_the_newer_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tasks fail because the staging table is gone, which no change of the query fixes."""
-    played, url = ActedQuery(), f"sqlite:///{tmp_path}/db"
+    played, url = SimulatedQuery(), f"sqlite:///{tmp_path}/db"
     older, sink = played.start(), SqlSink(url, "numbers")
     older.give(sink, spark.range(3), 0)
 

@@ -8,7 +8,7 @@ import resource
 import sys
 from pathlib import Path
 
-from cleancut.testing._acted_query import ActedQuery
+from cleancut.testing._simulated_query import SimulatedQuery
 from tests.support.lakes import lake_at
 from tests.support.sessions import builder
 
@@ -21,7 +21,7 @@ if __name__ == "__main__":
         .getOrCreate()
     )
     sink = lake_at(kind, Path(home)).sink(**({"keys": "id"} if keys == "keys" else {}))
-    run = ActedQuery().start()
+    run = SimulatedQuery().start()
 
     def epoch(number: int, first: int, rows: int) -> None:
         made = spark.range(first, first + rows, 1, 8).selectExpr(

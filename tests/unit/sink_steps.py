@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cleancut.sinks import Batch, EpochSink
-from cleancut.sinks._core.query_side import Act, acted
+from cleancut.sinks._core.query_side import Operation, acted
 
 BATCH = Batch(7, query_id="q-1", run_id="r-2", checkpoint="file:/ckpt", planned_ms=1_700)
 
@@ -39,7 +39,7 @@ class Side:
     def generation(self) -> int | None:
         return None
 
-    def acts(self, after: int) -> Sequence[Act]:
+    def operations(self, after: int) -> Sequence[Operation]:
         return ()
 
     def sealed_output(self) -> str | None:

@@ -110,7 +110,7 @@ def test_the_history_reports_the_shuffle_inputs_of_each_epoch(cuts: CutFiles) ->
         (4, 40, None),
         (5, None, None),
     ]
-    assert re.search(r"operator 0 +unaligned, 20 rows in flight, alignment 772 ms", str(cut))
+    assert re.search(r"operator 0 +unaligned, 20 in-flight rows, alignment 772 ms", str(cut))
     assert Checkpoint(cuts.location).cut(5).shuffle_inputs == []
 
 

@@ -16,7 +16,7 @@ from cleancut._storage.access import S3Access
 from cleancut.errors import CleancutError
 from cleancut.sinks import EpochFiles
 from cleancut.sinks._core.batch import batch_of
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._epoch_log.manifest import DataFile, Manifest, Owner
 from cleancut.sinks._epoch_log.names import Attempt, attempts, manifest_epochs, manifest_name
 from cleancut.sinks._epoch_log.records import PlainRecords
@@ -394,11 +394,11 @@ def test_a_crash_while_hiding_epochs_leaves_the_first_ones(
 class QueryOperations:
     """Implements `Acted`."""
 
-    def __init__(self, acts: list[Act]) -> None:
-        self._acts = acts
+    def __init__(self, operations: list[Operation]) -> None:
+        self._operations = operations
 
-    def acts(self, after: int) -> list[Act]:
-        return [act for act in self._acts if act.epoch > after]
+    def operations(self, after: int) -> list[Operation]:
+        return [act for act in self._operations if act.epoch > after]
 
 
 def test_readers_see_the_epochs_that_count_after_any_rollback(
@@ -409,7 +409,7 @@ def test_readers_see_the_epochs_that_count_after_any_rollback(
         place = tmp_path / str(seed)
         place.mkdir()
         records = PlainRecords(str(place), S3Access())
-        acts: list[Act] = []
+        operations: list[Operation] = []
         # The history after each epoch and operation of the query: its epochs up to then.
         lines: dict[int, list[int]] = {-1: []}
         last = -1
@@ -430,10 +430,10 @@ def test_readers_see_the_epochs_that_count_after_any_rollback(
             went_back = draw.random() < 0.8
             source = source if went_back else last
             last += 2 if went_back else 1
-            acts.append(Act(last, source))
+            operations.append(Operation(last, source))
             lines[last] = lines[source]
-            follow(records, QueryOperations(acts))
-            assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)
+            follow(records, QueryOperations(operations))
+            assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, operations)
             if went_back and draw.random() < 0.5:
                 # An older run publishes the epoch that it had sealed.
                 late = dataclasses.replace(
@@ -449,8 +449,8 @@ def test_readers_see_the_epochs_that_count_after_any_rollback(
                 else:
                     # The driver dies before it reads the operations.
                     assert records.create(manifest_name(last - 1), late.encode())
-                follow(records, QueryOperations(acts))
-                assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, acts)
+                follow(records, QueryOperations(operations))
+                assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, operations)
 
 
 def test_a_late_manifest_is_invisible_after_a_rollback(tmp_path: Path) -> None:
@@ -458,7 +458,7 @@ def test_a_late_manifest_is_invisible_after_a_rollback(tmp_path: Path) -> None:
     records = PlainRecords(str(tmp_path), S3Access())
     sink = published(tmp_path, 4)
     before = sink.paths()
-    follow(records, QueryOperations([Act(6, 1)]))
+    follow(records, QueryOperations([Operation(6, 1)]))
     assert sink.paths() == before[:2]
     published(tmp_path, 6)
     assert sink.paths() == before[:2]
@@ -467,7 +467,7 @@ def test_a_late_manifest_is_invisible_after_a_rollback(tmp_path: Path) -> None:
     assert [manifest.epoch for manifest in sink.hide_epochs(0)] == [1]
     assert [manifest.epoch for manifest in sink.unhide_epochs()] == [1, 2, 3]
     # The next run decides again.
-    follow(records, QueryOperations([Act(6, 1)]))
+    follow(records, QueryOperations([Operation(6, 1)]))
     assert sink.paths() == before[:2]
 
 
@@ -485,7 +485,7 @@ def test_a_reader_sees_consecutive_epochs_during_a_rollback(
         def change(*args: Any) -> Any:
             steps[0] += 1
             if steps[0] == step + 1:
-                follow(records, QueryOperations([Act(7, 1)]))
+                follow(records, QueryOperations([Operation(7, 1)]))
             return real(*args)
 
         return change

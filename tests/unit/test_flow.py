@@ -21,7 +21,7 @@ from cleancut.dataflow import _dataflow as acting
 from cleancut.dataflow._cuts.closing import RequestResponder
 from cleancut.dataflow._dataflow import Participant
 from cleancut.dataflow._model.records import AnswerRecord
-from cleancut.dataflow._operations.acts import DataflowPlan
+from cleancut.dataflow._operations.rollback import DataflowPlan
 from cleancut.errors import CleancutError, error_of
 from tests.support.documented import blocks, commands
 from tests.support.flow_pair import Pair, roll_back_without_spark

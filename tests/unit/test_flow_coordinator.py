@@ -103,7 +103,7 @@ def test_manually_hidden_epochs_do_not_count() -> None:
         assert made.epochs == {"a": 3, "b": 0}
         why = "a was rolled back to before epoch 1" if is_noted else "epoch 1 is hidden"
         assert why in str(made.member("b"))
-        assert [edge.acts for edge in made.edges] == [((2, 0),) if is_noted else ()]
+        assert [edge.operations for edge in made.edges] == [((2, 0),) if is_noted else ()]
 
 
 def test_a_republished_epoch_is_not_the_consumed_one() -> None:

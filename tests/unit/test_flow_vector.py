@@ -136,18 +136,18 @@ def test_rolled_back_epochs_do_not_count(seed: int) -> None:
     """Compares with a replayed query, whose state is a list that an operation truncates."""
     draw = random.Random(seed)
     state: dict[int, list[int]] = {}
-    acts, now, epoch = [], list[int](), -1
+    operations, now, epoch = [], list[int](), -1
     for _ in range(30):
         epoch += 1
         if state and draw.random() < 0.25:
             source = draw.choice(sorted(state))
-            acts.append((epoch, source))
+            operations.append((epoch, source))
             now = [*state[source], epoch]
         else:
             now = [*now, epoch]
         state[epoch] = list(now)
     for until, epochs in state.items():
-        lineage = Lineage(until, tuple(acts))
+        lineage = Lineage(until, tuple(operations))
         assert [epoch for epoch in range(until + 1) if lineage.counts(epoch)] == epochs
 
 

@@ -11,7 +11,7 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges, Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.lineage import Origin, Position, position
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from tests.support.draws import draws
 
 
@@ -20,7 +20,7 @@ class ModelQuery:
     """A query, its operations, and the epochs that each of its states contains."""
 
     number: int = 0
-    operations: list[Act] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     # By epoch or operation: the epochs whose output belongs to the state after it.
     histories: dict[int, tuple[int, ...]] = field(default_factory=dict)
     current: int = -1
@@ -33,7 +33,7 @@ class ModelQuery:
 
     def operate(self, source: int) -> None:
         """Performs an operation that continues from the state after an epoch or an operation."""
-        self.operations.append(Act(self.number, source))
+        self.operations.append(Operation(self.number, source))
         self.histories[self.number] = self.histories[source]
         self.current = self.number
         self.number += 1
@@ -210,7 +210,7 @@ def test_a_target_that_records_some_epochs_is_not_rolled_back_to_before_them() -
     ]
     run = Run("run-1", last=4)
     rollbacks = {
-        source: ledger.begin(run, epochs, batch_of(6, 2), 0, [Act(5, source)], first=3)
+        source: ledger.begin(run, epochs, batch_of(6, 2), 0, [Operation(5, source)], first=3)
         for source in (1, 2, 3)
     }
     assert isinstance(rollbacks[1], ledger.Refused)

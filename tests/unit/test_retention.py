@@ -112,10 +112,10 @@ class Model:
         self.hidden = {epoch: attempt for epoch, attempt in self.hidden.items() if epoch > last}
 
 
-Act = Callable[["History"], None]
+Operation = Callable[["History"], None]
 
 
-def random_operation(kind: str, draw: random.Random) -> Act:
+def random_operation(kind: str, draw: random.Random) -> Operation:
     """Returns a random operation on a sink and on its model."""
     keep, at = draw.randrange(1, 6), draw.random()
 
@@ -211,16 +211,16 @@ def test_concurrent_operations_equal_sequential_ones(kind: str, other: str) -> N
     for run in range(4):
         seed = f"{SEED}/{kind}/{other}/{run}"
         draw = random.Random(seed)
-        acts = [random_operation(kind, draw), random_operation(other, draw)]
+        operations = [random_operation(kind, draw), random_operation(other, draw)]
         grown = History(seed).grown()
         either = []
-        for order in (acts, acts[::-1]):
+        for order in (operations, operations[::-1]):
             plain = grown.copy()
             for act in order:
                 act(plain)
             either.append((plain.model.shown, plain.model.hidden))
         step = 0
-        while (states := interrupt(grown.copy(), acts, step)) is not None:
+        while (states := interrupt(grown.copy(), operations, step)) is not None:
             if "expire" in (kind, other):
                 # `hide_epochs` may read the last numbers while another call hides some of these
                 # epochs.
@@ -234,7 +234,7 @@ def test_concurrent_operations_equal_sequential_ones(kind: str, other: str) -> N
     assert struck > 10
 
 
-def interrupt(history: History, acts: list[Act], step: int) -> Any:
+def interrupt(history: History, operations: list[Operation], step: int) -> Any:
     """Returns the visible and hidden epochs if a second operation runs after a step of the first.
 
     None if the first operation has fewer steps.
@@ -246,10 +246,10 @@ def interrupt(history: History, acts: list[Act], step: int) -> Any:
         nonlocal is_reached
         if now == at:
             is_reached = True
-            acts[1](history)
+            operations[1](history)
 
     place.before = between
-    acts[0](history)
+    operations[0](history)
     return (history.place.seen(), history.hidden()) if is_reached else None
 
 
@@ -325,7 +325,7 @@ def test_expired_files_stay_for_the_grace_period(monkeypatch: pytest.MonkeyPatch
 
 
 def run_of(place: Any) -> Publishing:
-    side: Any = type("Side", (), {"batch": BATCH, "acts": lambda self, after: ()})()
+    side: Any = type("Side", (), {"batch": BATCH, "operations": lambda self, after: ()})()
     run = Publishing(place, Output("parquet", (), {}))
     run.follow(side)
     return run

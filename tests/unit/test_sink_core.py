@@ -6,7 +6,7 @@ import pytest
 
 from cleancut import RequestError
 from cleancut.sinks import PostgresSink, SqlLedger, SqlSink, fan_out
-from cleancut.sinks._core.query_side import Act, counts, kept_until
+from cleancut.sinks._core.query_side import Operation, counts, kept_until
 from cleancut.sinks._tables.staging import StagingNames
 from tests.unit.sink_steps import Side, Target, give
 
@@ -117,15 +117,15 @@ def test_a_fan_out_refuses_a_duplicate_sink() -> None:
     ],
 )
 def test_the_target_epoch_of_rollbacks(operations: list[tuple[int, int]], kept: int | None) -> None:
-    assert kept_until([Act(*operation) for operation in operations]) == kept
+    assert kept_until([Operation(*operation) for operation in operations]) == kept
 
 
 def test_the_epochs_that_count_after_several_operations() -> None:
     # 0 1 2, back to 0, 5 6, back to 5, 9: then 0 5 9 count, or 0 1 2 if that is undone to 2.
-    acts = [Act(4, 0), Act(8, 5)]
-    assert [epoch for epoch in (0, 1, 2, 5, 6, 9) if counts(epoch, 9, acts)] == [0, 5, 9]
-    assert [epoch for epoch in (0, 1, 2) if counts(epoch, 2, acts)] == [0, 1, 2]
-    assert [epoch for epoch in (0, 1, 2, 5, 6) if counts(epoch, 6, acts)] == [0, 5, 6]
+    operations = [Operation(4, 0), Operation(8, 5)]
+    assert [epoch for epoch in (0, 1, 2, 5, 6, 9) if counts(epoch, 9, operations)] == [0, 5, 9]
+    assert [epoch for epoch in (0, 1, 2) if counts(epoch, 2, operations)] == [0, 1, 2]
+    assert [epoch for epoch in (0, 1, 2, 5, 6) if counts(epoch, 6, operations)] == [0, 5, 6]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from cleancut.sinks._core.database import masked, scrubbed, within
 from cleancut.sinks._core.expected import EpochRanges
 from cleancut.sinks._core.ledger_errors import UndoRefusedError
 from cleancut.sinks._core.lineage import Origin, decode_checkpoints
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._tables.sql import SqlDatabase
 from tests.support.refusals import refusal
 
@@ -36,12 +36,12 @@ class Side:
 
     batch: Batch
     owner: int | None = None
-    done: tuple[Act, ...] = ()
+    done: tuple[Operation, ...] = ()
 
     def generation(self) -> int | None:
         return self.owner
 
-    def acts(self, after: int) -> Sequence[Act]:
+    def operations(self, after: int) -> Sequence[Operation]:
         return [act for act in self.done if act.epoch > after]
 
 
@@ -55,9 +55,13 @@ def ledger(tmp_path: Path) -> SqlLedger:
 
 
 def begin(
-    ledger: SqlLedger, batch: Batch, owner: int | None = None, *acts: Act, undo: Any = None
+    ledger: SqlLedger,
+    batch: Batch,
+    owner: int | None = None,
+    *operations: Operation,
+    undo: Any = None,
 ) -> None:
-    side: Any = Side(batch, owner, acts)
+    side: Any = Side(batch, owner, operations)
     ledger.begin(side, undo)
 
 
@@ -143,9 +147,9 @@ def test_epochs_are_undone_with_a_rollback_of_the_query(ledger: SqlLedger) -> No
         undone.extend(epoch.epoch for epoch in published)
 
     # An operation that continues from the last epoch is no rollback.
-    begin(ledger, run(5, "r-2"), None, Act(4, 3), undo=undo)
+    begin(ledger, run(5, "r-2"), None, Operation(4, 3), undo=undo)
     assert undone == []
-    begin(ledger, run(9, "r-3"), None, Act(7, 1), undo=undo)
+    begin(ledger, run(9, "r-3"), None, Operation(7, 1), undo=undo)
     assert undone == [2, 3]
     publish(ledger, run(9, "r-3"))
     assert epochs(ledger) == [0, 1, 9]
@@ -153,13 +157,13 @@ def test_epochs_are_undone_with_a_rollback_of_the_query(ledger: SqlLedger) -> No
     assert last is not None
     assert last.incarnation == 7
     # An undo would require rows that are already deleted.
-    error = refusal(lambda: begin(ledger, run(12, "r-4"), None, Act(11, 3), undo=undo))
+    error = refusal(lambda: begin(ledger, run(12, "r-4"), None, Operation(11, 3), undo=undo))
     assert error.error_id == "CLEANCUT_SINK_ROWS_MISSING"
     assert "`cleancut rollback file:/ckpt --to-epoch 1 --apply`" in str(error)
     assert "epoch 2 (3 rows), epoch 3 (3 rows)" in str(error)
     assert epochs(ledger) == [0, 1, 9]
     # As the error says.
-    both = (Act(11, 3), Act(13, 1))
+    both = (Operation(11, 3), Operation(13, 1))
     begin(ledger, run(14, "r-5"), None, *both, undo=undo)
     assert (undone, epochs(ledger)) == ([2, 3, 9], [0, 1])
     publish(ledger, run(14, "r-5"))
@@ -172,13 +176,13 @@ def test_a_rollback_that_is_undone_before_anything_was_published_is_refused(
     """The rows of the epochs between would be missing without an error."""
     begin(ledger, run(0))
     publish(ledger, *map(run, range(4)))
-    begin(ledger, run(6, "r-2"), None, Act(5, 1), undo=lambda *_: None)
+    begin(ledger, run(6, "r-2"), None, Operation(5, 1), undo=lambda *_: None)
     assert epochs(ledger) == [0, 1]
-    both = (Act(5, 1), Act(8, 3))
+    both = (Operation(5, 1), Operation(8, 3))
     error = refusal(lambda: begin(ledger, run(9, "r-3"), None, *both, undo=lambda *_: None))
     assert error.error_id == "CLEANCUT_SINK_ROWS_MISSING"
     # The same operation again, as after a run that crashed before it published anything.
-    begin(ledger, run(6, "r-4"), None, Act(5, 1), undo=None)
+    begin(ledger, run(6, "r-4"), None, Operation(5, 1), undo=None)
     assert epochs(ledger) == [0, 1]
 
 
@@ -190,7 +194,7 @@ def test_a_sink_without_undo_names_the_epochs_and_changes_nothing(ledger: SqlLed
         raise UndoRefusedError("it has no epoch_column")
 
     for undo, reason in ((None, "which rows"), (unable, "no epoch_column")):
-        going_on = functools.partial(begin, ledger, run(7, "r-2"), 2, Act(6, 1), undo=undo)
+        going_on = functools.partial(begin, ledger, run(7, "r-2"), 2, Operation(6, 1), undo=undo)
         error = refusal(going_on)
         assert isinstance(error, RequestError)
         assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
@@ -200,7 +204,7 @@ def test_a_sink_without_undo_names_the_epochs_and_changes_nothing(ledger: SqlLed
         assert epochs(ledger) == [0, 1, 2, 3]
     # As the error says: after the rows were deleted by hand.
     assert ledger.mark_unpublished("q-1", after=1) == 2
-    begin(ledger, run(7, "r-2"), 2, Act(6, 1))
+    begin(ledger, run(7, "r-2"), 2, Operation(6, 1))
     publish(ledger, run(7, "r-2"))
     assert epochs(ledger) == [0, 1, 7]
 
@@ -213,7 +217,9 @@ def test_a_limited_number_of_epochs_is_recorded(
     publish(ledger, *map(run, range(6)))
     assert epochs(ledger) == [3, 4, 5]
     assert refusal(lambda: find(ledger, run(1))).error_id == "CLEANCUT_SINK_REFUSED"
-    error = refusal(lambda: begin(ledger, run(9, "r-2"), None, Act(7, 0), undo=lambda *_: None))
+    error = refusal(
+        lambda: begin(ledger, run(9, "r-2"), None, Operation(7, 0), undo=lambda *_: None)
+    )
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "from 3 on" in str(error)
 

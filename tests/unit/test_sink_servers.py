@@ -9,7 +9,7 @@ import pytest
 
 from cleancut import CleancutError, CorruptedError, FencedError, RequestError
 from cleancut.sinks import Batch, EpochSink, KafkaSink, RedisSink
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._kafka.cluster import KafkaCluster, verdict
 from cleancut.sinks._ledgers.document import LedgerDocument, document_ledger
 from cleancut.sinks._ledgers.stored import StoredLedger
@@ -21,9 +21,9 @@ from tests.unit.test_sink_ledger import BATCH, Side
 SECRET = "t0p:s€cret"
 
 
-def side(batch: Batch = BATCH, *acts: Act) -> Any:
+def side(batch: Batch = BATCH, *operations: Operation) -> Any:
     """A query that begins a run."""
-    return Side(batch, done=acts)
+    return Side(batch, done=operations)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_record_is_read_as_written() -> None:
     undone: list[int] = []
     rules.begin(
         note,
-        side(later, Act(4, 0)),
+        side(later, Operation(4, 0)),
         2,
         lambda _, epochs: undone.extend(epoch.epoch for epoch in epochs),
     )
@@ -100,7 +100,7 @@ def test_a_record_is_read_as_written() -> None:
         rules.lock(note, replace(BATCH, epoch=3))
     assert rules.mark_unpublished_in(note, "q-1", -1) == 1
     assert note.run is not None
-    assert (note.run.last, note.run.acts) == (-1, (Act(4, 0),))
+    assert (note.run.last, note.run.operations) == (-1, (Operation(4, 0),))
 
 
 def test_a_record_keeps_only_the_last_epochs() -> None:

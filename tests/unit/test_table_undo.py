@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from cleancut.sinks import Batch, SqlSink
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._tables.staging import stage_partition
 from cleancut.sinks._tables.table import _Staged
 from tests.unit.test_sink_ledger import BATCH, Side
@@ -39,12 +39,12 @@ class Shop:
             return connection.execute(sql).fetchall()
 
     def publish(
-        self, epoch: int, rows: Mapping[int, int], *acts: Act, table: str = "counts"
+        self, epoch: int, rows: Mapping[int, int], *operations: Operation, table: str = "counts"
     ) -> None:
         """Publishes one epoch in a separate run with a new sink."""
         made: Any = SqlSink(f"sqlite:///{self._path}", table, keys="k", keep_undo=9)
         batch = replace(BATCH, epoch=epoch, run_id=f"r-{epoch}", planned_ms=epoch)
-        made.begin(Side(batch, done=acts), None)
+        made.begin(Side(batch, done=operations), None)
         made.publish(self._staged(made, rows, batch), batch)
 
     def _staged(self, sink: Any, rows: Mapping[int, int], batch: Batch) -> str:
@@ -85,7 +85,7 @@ def test_undo_includes_a_new_column(shop: Shop) -> None:
     ]
     # The query is rolled back: the rows that epoch 1 replaced are restored with their new columns.
     shop.run("UPDATE counts SET note = 'changed since'")
-    shop.publish(3, {3: 30}, Act(2, 0))
+    shop.publish(3, {3: 30}, Operation(2, 0))
     assert shop.run("SELECT k, v, note, amount FROM counts ORDER BY k") == [
         *((1, 10, "mine", 1.5), (3, 30, None, None)),
     ]
@@ -107,7 +107,7 @@ def test_undo_excludes_a_dropped_column(shop: Shop) -> None:
     shop.publish(0, {1: 10})
     shop.run("ALTER TABLE counts DROP COLUMN note")
     shop.publish(1, {1: 20})
-    shop.publish(3, {2: 30}, Act(2, 0))
+    shop.publish(3, {2: 30}, Operation(2, 0))
     assert shop.run("SELECT k, v FROM counts ORDER BY k") == [(1, 10), (2, 30)]
 
 

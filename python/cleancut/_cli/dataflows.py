@@ -13,7 +13,7 @@ from cleancut._display.info_list import InfoList
 from cleancut._display.printed import print_json, print_list, print_plan, print_result
 from cleancut._session.options import access_keys
 from cleancut.dataflow._flow import Flow
-from cleancut.dataflow._operations.acts import DataflowPlan
+from cleancut.dataflow._operations.rollback import DataflowPlan
 from cleancut.dataflow._store.store import refused
 
 Session = Callable[[argparse.Namespace], Any]

@@ -125,7 +125,7 @@ def published(df: "DataFrame", epoch: int, sinks: Sequence[str]) -> None:
     _call(df, epoch, "published", epoch, json.dumps(list(sinks)))
 
 
-def acts(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
+def operations(df: "DataFrame", after: int, epoch: int) -> list[dict[str, int]]:
     """The operations on the checkpoint between an epoch and a batch: `epoch` and `source`.
 
     Raises:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         DataflowStatus,
         MemberAge,
     )
-    from cleancut.dataflow._operations.acts import ChannelChange, DataflowPlan, MemberChange
+    from cleancut.dataflow._operations.rollback import ChannelChange, DataflowPlan, MemberChange
 else:
     # Imported at first use: a Python worker that needs one function imports its module alone.
     __getattr__, __dir__ = lazy_attributes(
@@ -45,7 +45,7 @@ else:
                 "DataflowMember",
                 "DataflowStatus",
             ),
-            "dataflow._operations.acts": ("ChannelChange", "DataflowPlan", "MemberChange"),
+            "dataflow._operations.rollback": ("ChannelChange", "DataflowPlan", "MemberChange"),
         },
     )
 

@@ -12,8 +12,8 @@ from cleancut.dataflow._cuts.closing import RequestResponder
 from cleancut.dataflow._flow import Age, Flow, positive_s
 from cleancut.dataflow._model.facts import place_of
 from cleancut.dataflow._model.records import AnswerRecord
-from cleancut.dataflow._operations.acts import DataflowPlan, DataflowRollback
-from cleancut.dataflow._operations.cloning import DataflowClone
+from cleancut.dataflow._operations.clone import DataflowClone
+from cleancut.dataflow._operations.rollback import DataflowPlan, DataflowRollback
 from cleancut.dataflow._store.places import absolute
 from cleancut.errors import CleancutError
 
@@ -81,7 +81,7 @@ class Dataflow(Flow):
             places=self._places,
             record=self._vector(to),
             roll_back=roll_back,
-            coordinating=lambda act: self._coordinating(lambda _: act()),
+            coordinating=lambda operation: self._coordinating(lambda _: operation()),
             allows_missing_input=allow_missing_input,
         ).plan()
 

@@ -135,7 +135,7 @@ class Flow:
         Raises:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
         """
-        return _edges_now(self._looking())
+        return _edges_now(self._scanned())
 
     def move_channel(self, channel: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
         """Records that a channel has moved since the cuts of its readers were written.
@@ -423,9 +423,9 @@ class Flow:
             RequestError: CLEANCUT_DATAFLOW_NOT_FOUND.
             CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         """
-        looking = self._looking()
+        scanned = self._scanned()
         counted = self._counted()
-        decision = decide(looking.seen)
+        decision = decide(scanned.seen)
         generation, has_ended = names.generations(self._store.objects.list(names.COORDINATORS))
         chosen = decision.chosen
         why = dict(decision.wanting)
@@ -442,8 +442,8 @@ class Flow:
             is_running=generation > 0 and not has_ended,
             coordinator=self._described(generation),
             last=flow_cut(counted[-1], self._store.savepoints()) if counted else None,
-            members=InfoList(map(_member_info, looking.seen.members.values())),
-            edges=_edges_now(looking),
+            members=InfoList(map(_member_info, scanned.seen.members.values())),
+            edges=_edges_now(scanned),
             next=future,
             reasons=why,
             failures=0 if self._runs is None else self._runs.failures,
@@ -476,10 +476,10 @@ class Flow:
     def _coordinator(self, **description: object) -> Coordinator:
         return Coordinator(self._store, self._places.root, self._places.records, description)
 
-    def _looking(self) -> Coordinator:
+    def _scanned(self) -> Coordinator:
         """A coordinator that has not begun: it scans, and writes nothing."""
         made = self._coordinator()
-        made.look_around()
+        made.scan_all()
         return made
 
     def _coordinating(self, work: Callable[[Coordinator], Done]) -> Done:
@@ -506,8 +506,8 @@ def _member_info(view: MemberView) -> DataflowMember:
     )
 
 
-def _edges_now(looking: Coordinator) -> InfoList[DataflowEdge]:
-    seen = looking.seen
+def _edges_now(scanned: Coordinator) -> InfoList[DataflowEdge]:
+    seen = scanned.seen
     senders = seen.senders()
     edges = []
     for name, view in sorted(seen.members.items()):

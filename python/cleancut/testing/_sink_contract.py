@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cleancut.errors import CleancutError, FencedError, RequestError, from_java
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
-from cleancut.sinks._core.query_side import Act
-from cleancut.testing._acted_query import ActedQuery, ActedRun
+from cleancut.sinks._core.query_side import Operation
+from cleancut.testing._simulated_query import SimulatedQuery, SimulatedRun
 from cleancut.testing._traced import Lines, Pause, SimulatedCrash, crash
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class SinkContract(ABC):
 
     def test_sealed_epoch_is_published_after_a_restart(self, tmp_path: Path) -> None:
         """As with in-flight rows: the previous run was killed after its seal."""
-        play = _Play(self, tmp_path, ActedQuery(keeps_seals=True))
+        play = _Play(self, tmp_path, SimulatedQuery(keeps_seals=True))
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         for epoch in (1, 2):
             with contextlib.suppress(SimulatedCrash):
@@ -230,7 +230,7 @@ class SinkContract(ABC):
             pause = Pause(self.pause_s)
             with play.zombie(older, its_sink, epoch, Lines(its_sink, line, pause)) as thread:
                 pause.wait_for(thread)
-                play.query.acts.append(Act(epoch=epoch + 1, source=epoch - 1))
+                play.query.operations.append(Operation(epoch=epoch + 1, source=epoch - 1))
                 try:
                     play.give(play.query.start(), self.make_sink(tmp_path), epoch + 2)
                 except RequestError as refusal:
@@ -265,7 +265,7 @@ class SinkContract(ABC):
             raise AssertionError("an epoch was written again, with other input")
         play.check(range(2))
 
-    def _save_between(self, play: "_Play", run: ActedRun, sink: Sink, home: Path) -> object:
+    def _save_between(self, play: "_Play", run: SimulatedRun, sink: Sink, home: Path) -> object:
         """Writes epochs 0 to 3; returns a copy of the target after epoch 1, if it can be made."""
         for epoch in (0, 1):
             play.give(run, sink, epoch)
@@ -291,7 +291,7 @@ class SinkContract(ABC):
         play.check(range(5), "the target was restored to its last state")
         self.restore(tmp_path, early)
         play.refused(5, "epochs 2 to 4", "--to-epoch 1 ")
-        play.query.acts.append(Act(epoch=6, source=1))
+        play.query.operations.append(Operation(epoch=6, source=1))
         play.give(play.query.start(), self.make_sink(tmp_path), 7)
         play.check([0, 1, 7], "the query was rolled back to the last epoch of the target")
         self.restore(tmp_path, early)
@@ -385,7 +385,7 @@ class SinkContract(ABC):
 
     def test_sealed_epoch_is_refused_by_another_sink(self, tmp_path: Path) -> None:
         """The previous run was killed after its seal, which names its sink; the sink changes."""
-        play, other = _Play(self, tmp_path, ActedQuery(keeps_seals=True)), _OtherSink()
+        play, other = _Play(self, tmp_path, SimulatedQuery(keeps_seals=True)), _OtherSink()
         play.give(play.query.start(), self.make_sink(tmp_path), 0)
         with contextlib.suppress(SimulatedCrash):
             play.give(play.query.start(), self.make_sink(tmp_path), 1, sealed=crash)
@@ -454,7 +454,7 @@ class SinkContract(ABC):
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in range(4):
             play.give(run, sink, epoch)
-        play.query.acts.append(Act(epoch=5, source=1))
+        play.query.operations.append(Operation(epoch=5, source=1))
         run, sink = play.query.start(), self.make_sink(tmp_path)
         try:
             play.give(run, sink, 6)
@@ -473,16 +473,16 @@ class SinkContract(ABC):
         run, sink = play.query.start(), self.make_sink(tmp_path)
         for epoch in range(4):
             play.give(run, sink, epoch)
-        play.query.acts.append(Act(epoch=5, source=1))
+        play.query.operations.append(Operation(epoch=5, source=1))
         is_undone = play.refused_by("CLEANCUT_SINK_UNDO_REFUSED", 6) is None
-        play.query.acts.append(Act(epoch=7, source=3))
+        play.query.operations.append(Operation(epoch=7, source=3))
         advice = play.refused_by("CLEANCUT_SINK_ROWS_MISSING", 8)
         if advice is None:
             play.check([*range(4), 8], "the rollback was undone")
             return
         assert is_undone, f"rows are missing that were not undone: {advice}"
         assert "--to-epoch 1 " in advice, f"the refusal names no epoch to roll back to: {advice}"
-        play.query.acts.append(Act(epoch=9, source=1))
+        play.query.operations.append(Operation(epoch=9, source=1))
         play.give(play.query.start(), self.make_sink(tmp_path), 10)
         play.check([0, 1, 10], "the query was rolled back again, as the error says")
 
@@ -511,9 +511,13 @@ class _Play:
     """A simulated query, its epochs, and the expected content of the target."""
 
     def __init__(
-        self, contract: SinkContract, home: Path, query: ActedQuery | None = None, first: int = 0
+        self,
+        contract: SinkContract,
+        home: Path,
+        query: SimulatedQuery | None = None,
+        first: int = 0,
     ) -> None:
-        self.query = query or ActedQuery()
+        self.query = query or SimulatedQuery()
         self._contract = contract
         self._home = home
         self._first = first
@@ -522,7 +526,7 @@ class _Play:
 
     def give(
         self,
-        run: ActedRun,
+        run: SimulatedRun,
         sink: Sink,
         epoch: int,
         *,
@@ -580,7 +584,7 @@ class _Play:
         self,
         epoch: int,
         *named: str,
-        run: ActedRun | None = None,
+        run: SimulatedRun | None = None,
         sink: Sink | None = None,
         sealed: Callable[[], None] = lambda: None,
     ) -> None:
@@ -615,7 +619,7 @@ class _Play:
 
     @contextlib.contextmanager
     def zombie(
-        self, run: ActedRun, sink: Sink, epoch: int, lines: Lines
+        self, run: SimulatedRun, sink: Sink, epoch: int, lines: Lines
     ) -> Iterator[threading.Thread]:
         """Runs an epoch in another thread, which has ended at the end of the block."""
 

@@ -28,12 +28,12 @@ def slow(column: "Column | str", *, per_row_ms: int, when: "Column | None" = Non
     return after(called("java.lang.Thread", "sleep", per_row_ms), column, when)
 
 
-def after(act: "Column", column: "Column | str", when: "Column | None") -> "Column":
+def after(action: "Column", column: "Column | str", when: "Column | None") -> "Column":
     """A column whose values are computed after a call, for some rows or for all."""
     from pyspark.sql import functions as f
 
     value = f.col(column) if isinstance(column, str) else column
-    acted = act if when is None else f.when(when, act)
+    acted = action if when is None else f.when(when, action)
     # Both branches are the value. Spark keeps the condition, because the call is opaque to it.
     return f.when(acted.isNull(), value).otherwise(value)
 

@@ -27,17 +27,19 @@ class Lines:
         passed: number of executed lines.
     """
 
-    def __init__(self, sink: object, at: int = 0, act: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, sink: object, at: int = 0, action: Callable[[], None] = lambda: None
+    ) -> None:
         """Selects a line.
 
         Args:
             sink: the sink whose code is traced.
             at: number of the line, from 1; 0 is none.
-            act: function that is called at the line.
+            action: function that is called at the line.
         """
         self.passed = 0
         self._at = at
-        self._act = act
+        self._change = action
         code = inspect.unwrap(sink) if callable(sink) else sink
         traced = code if inspect.isfunction(code) else type(code)
         try:
@@ -61,7 +63,7 @@ class Lines:
         if event == "line":
             self.passed += 1
             if self.passed == self._at:
-                self._act()
+                self._change()
         return self._trace
 
 

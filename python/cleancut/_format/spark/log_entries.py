@@ -58,7 +58,7 @@ def rolled_back_from(offsets: str) -> int | None:
     return _marked(offsets, _LAST_BEFORE)
 
 
-def source_of_act(offsets: str) -> int | None:
+def source_of_operation(offsets: str) -> int | None:
     """The epoch whose result an operation has, from its offset entry; None for other epochs.
 
     It is -1 for an operation without earlier state.
@@ -72,8 +72,7 @@ def source_of_act(offsets: str) -> int | None:
 def unused_before(offsets: str) -> int | None:
     """The epoch that an operation has left unused before its own, from its offset entry.
 
-    None if it is the entry of no act, or of one that has left none. The number itself has such an
-    entry, too.
+    None for other epochs, and if no epoch is unused. The unused epoch also has such an entry.
     """
     return _marked(offsets, _UNUSED_BEFORE)
 

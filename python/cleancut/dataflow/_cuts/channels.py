@@ -28,50 +28,50 @@ class ChannelView:
     """One channel, as of the last scan.
 
     Attributes:
-        records: the records of the channel.
-        owner: the query that sends; None before its first epoch.
-        trouble: the reason why the last scan failed; None if it succeeded.
-        back: epoch and attempt of hidden epochs.
-        acts: epoch and source of the operations on the sender that the channel has recorded. It
-            records them before the sender commits another epoch, so later they are complete.
+            records: the records of the channel.
+            owner: the query that sends; None before its first epoch.
+            trouble: the reason why the last scan failed; None if it succeeded.
+            back: epoch and attempt of hidden epochs.
+    operations: epoch and source of the operations on the sender that the channel has recorded. It
+                records them before the sender commits another epoch, so later they are complete.
     """
 
     records: Records
     owner: Owner | None = None
     trouble: str | None = None
     back: frozenset[_Key] = frozenset()
-    acts: tuple[tuple[int, int], ...] = ()
+    operations: tuple[tuple[int, int], ...] = ()
     _sound: set[_Key] = field(default_factory=set)
     _wrong: dict[_Key, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Scans for the first time, or again while the sender is unknown."""
-        self.look_for_owner()
-        self.look_for_acts()
-        self.look_back()
+        self.read_owner()
+        self.list_operations()
+        self.list_hidden()
 
-    def look_for_owner(self) -> None:
+    def read_owner(self) -> None:
         """Reads the sender, if it is unknown."""
         with self._troubled():
             if self.owner is None:
                 self.owner = owner_of(self.records)
 
-    def look_back(self) -> None:
+    def list_hidden(self) -> None:
         """Lists the hidden epochs; one listing."""
         with self._troubled():
             attempts = hidden_attempts(self.records.names(HIDDEN))
             self.back = frozenset((attempt.epoch, attempt.token) for attempt in attempts)
 
-    def look_for_acts(self) -> None:
+    def list_operations(self) -> None:
         """Reads the recorded operations; one listing, and a request for each new one."""
         with self._troubled():
-            known = dict(self.acts)
+            known = dict(self.operations)
             noted = manifest_epochs(self.records.names(OPERATIONS))
             new = read_operations(
                 self.records, [operation for operation in noted if operation not in known]
             )
             known.update((operation.epoch, operation.source) for operation in new)
-            self.acts = tuple(sorted(known.items()))
+            self.operations = tuple(sorted(known.items()))
 
     @contextmanager
     def _troubled(self) -> Iterator[None]:

@@ -119,7 +119,7 @@ class Coordinator:
 
     # Looking
 
-    def look_around(self) -> None:
+    def scan_all(self) -> None:
         """Scans without having begun; nothing can be written then.
 
         Raises:
@@ -275,7 +275,7 @@ class Coordinator:
         try:
             # All savepoints exist before the vector is written.
             edges = self._keep(fresh, decision)
-            self._look_again(fresh)
+            self._check_cuts(fresh)
         except BaseException:
             self._unpin(fresh)
             raise
@@ -340,13 +340,13 @@ class Coordinator:
         for place in sorted({cut.channel for cut in decision.edges}):
             channel = self._channels[place]
             channel.trouble = None
-            requests += [channel.look_back, channel.look_for_acts]
+            requests += [channel.list_hidden, channel.list_operations]
         self.store.machinery.each(lambda request: request(), requests)
         edges = tuple(with_acts(cut, self.seen) for cut in decision.edges)
         for edge in edges:
             channel = self._channels[edge.channel]
             problem = channel.trouble or channel.problem(edge.consumed, edge.attempt)
-            if problem is None and edge.acts and not edge.lineage.counts(edge.consumed):
+            if problem is None and edge.operations and not edge.lineage.counts(edge.consumed):
                 problem = f"{edge.sender} was rolled back to before epoch {edge.consumed}"
             if problem is not None:
                 raise _TryAgainError(f"channel {edge.channel} has changed: {problem}")
@@ -361,7 +361,7 @@ class Coordinator:
                 f"the cut of epoch {cut.epoch} of {cut.name} was deleted"
             ) from error
 
-    def _look_again(self, fresh: Sequence[MemberCut]) -> None:
+    def _check_cuts(self, fresh: Sequence[MemberCut]) -> None:
         """Checks that the cuts with new savepoints still exist."""
         views = [self._members[cut.name] for cut in fresh]
         self.store.machinery.each(MemberView.scan, views)

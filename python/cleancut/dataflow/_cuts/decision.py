@@ -127,8 +127,8 @@ def _wrong_with(
         place = seen.place(consumed)
         channel, sender = seen.channels.get(place), senders.get(place)
         problem = None if channel is None else channel.problem(consumed.epoch, consumed.attempt)
-        acts = () if channel is None else channel.acts
-        if sender is not None and not lineages[sender].also(acts).counts(consumed.epoch):
+        operations = () if channel is None else channel.operations
+        if sender is not None and not lineages[sender].also(operations).counts(consumed.epoch):
             problem = f"{sender} was rolled back to before epoch {consumed.epoch}"
         if problem is not None:
             return f"epoch {cut.epoch} has consumed an invalid epoch of {place}: {problem}"
@@ -187,8 +187,8 @@ def with_acts(edge: EdgeCut, seen: Seen) -> EdgeCut:
     """An edge with the operations on its sender that are known now."""
     if edge.sender is None or edge.sent is None:
         return edge
-    lineage = seen.members[edge.sender].lineage().also(seen.channels[edge.channel].acts)
-    return replace(edge, acts=lineage.at(edge.sent).acts)
+    lineage = seen.members[edge.sender].lineage().also(seen.channels[edge.channel].operations)
+    return replace(edge, operations=lineage.at(edge.sent).operations)
 
 
 def member_cut(view: MemberView, chosen: Chosen, pin: str | None, lineage: Lineage) -> MemberCut:
@@ -216,5 +216,5 @@ def member_cut(view: MemberView, chosen: Chosen, pin: str | None, lineage: Linea
         pin=pin,
         newest=max(view.newest, facts.epoch),
         why=chosen.why,
-        acts=lineage.at(facts.epoch).acts,
+        operations=lineage.at(facts.epoch).operations,
     )

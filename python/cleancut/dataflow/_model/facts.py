@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cleancut._format.cut.cut import read_cut
-from cleancut._format.spark.log_entries import offsets_of, source_of_act
+from cleancut._format.spark.log_entries import offsets_of, source_of_operation
 from cleancut.dataflow._model.vector import NOT_BEGUN
 
 
@@ -56,7 +56,7 @@ def facts_of(data: bytes, path: str, epoch: int | None) -> CutFacts:
         query_id=cut.query_id,
         written_ms=cut.written_ms,
         consumed=tuple(consumed_in(cut.offsets)),
-        source=source_of_act(cut.offsets),
+        source=source_of_operation(cut.offsets),
     )
 
 
@@ -96,42 +96,44 @@ class Lineage:
 
     Attributes:
         last: the last epoch that has a cut.
-        acts: epoch and source of each operation, ascending.
+        operations: epoch and source of each operation, ascending.
     """
 
     last: int
-    acts: tuple[tuple[int, int], ...]
+    operations: tuple[tuple[int, int], ...]
 
     @staticmethod
     def of(cuts: Iterable[CutFacts]) -> "Lineage":
         """The lineage of a query, by its cuts."""
         by_epoch = sorted(cuts, key=lambda cut: cut.epoch)
-        acts = tuple((cut.epoch, cut.source) for cut in by_epoch if cut.source is not None)
-        return Lineage(by_epoch[-1].epoch if by_epoch else NOT_BEGUN, acts)
+        operations = tuple((cut.epoch, cut.source) for cut in by_epoch if cut.source is not None)
+        return Lineage(by_epoch[-1].epoch if by_epoch else NOT_BEGUN, operations)
 
-    def also(self, acts: Iterable[tuple[int, int]]) -> "Lineage":
+    def also(self, operations: Iterable[tuple[int, int]]) -> "Lineage":
         """The lineage with operations from other records.
 
         A sink records several consecutive operations as one: the last one, with their overall
         source.
         """
-        known = dict(self.acts)
-        for act, source in acts:
-            known[act] = min(source, known.get(act, source))
+        known = dict(self.operations)
+        for operation, source in operations:
+            known[operation] = min(source, known.get(operation, source))
         return Lineage(self.last, tuple(sorted(known.items())))
 
     def at(self, epoch: int) -> "Lineage":
         """The lineage at an earlier cut."""
-        return Lineage(epoch, tuple(act for act in self.acts if act[0] <= epoch))
+        return Lineage(
+            epoch, tuple(operation for operation in self.operations if operation[0] <= epoch)
+        )
 
     def counts(self, epoch: int) -> bool:
         """Whether an epoch up to the last one is in the state after that one."""
         until = self.last
-        for act, source in reversed(self.acts):
-            if act > until:
+        for operation, source in reversed(self.operations):
+            if operation > until:
                 continue
             # Later than the last one: a published epoch that has no cut yet.
-            if epoch >= act:
+            if epoch >= operation:
                 return True
             if epoch > source:
                 return False

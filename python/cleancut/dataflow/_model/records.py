@@ -60,7 +60,7 @@ class MemberCut:
         pin: the savepoint that retains the cut; None if the query had not started.
         newest: epoch of the last cut that the member had.
         why: the reason why the vector does not have the last cut; None if it does.
-        acts: epoch and source of known operations on the query, ascending.
+        operations: epoch and source of known operations on the query, ascending.
     """
 
     name: str
@@ -72,7 +72,7 @@ class MemberCut:
     pin: str | None
     newest: int
     why: str | None = None
-    acts: tuple[tuple[int, int], ...] = ()
+    operations: tuple[tuple[int, int], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,7 +85,7 @@ class MemberCut:
             "pin": self.pin,
             "newest": self.newest,
             "why": self.why,
-            "acts": [list(act) for act in self.acts],
+            "acts": [list(operation) for operation in self.operations],
         }
 
     @staticmethod
@@ -100,7 +100,7 @@ class MemberCut:
             pin=_text(fields, "pin"),
             newest=typed(fields, "newest", int),
             why=_text(fields, "why"),
-            acts=_acts(fields),
+            operations=_operations_in(fields),
         )
 
 
@@ -116,8 +116,8 @@ class EdgeCut:
         consumed: the last epoch that the receiver's cut has consumed; -1 for none.
         attempt: the attempt that published it; None for none.
         sent: epoch of the sender's cut; None without a sender.
-        acts: epoch and source of operations on the sender up to that cut, ascending, from its cuts
-            and the channel. Epochs that they have rolled back were not sent.
+        operations: epoch and source of operations on the sender up to that cut, ascending, from
+            its cuts and the channel. Epochs that they have rolled back were not sent.
     """
 
     channel: str
@@ -127,12 +127,12 @@ class EdgeCut:
     consumed: int
     attempt: str | None
     sent: int | None
-    acts: tuple[tuple[int, int], ...] = ()
+    operations: tuple[tuple[int, int], ...] = ()
 
     @property
     def lineage(self) -> Lineage:
         """The epochs of the channel that are in the state of the sender's cut."""
-        return Lineage(NOT_BEGUN if self.sent is None else self.sent, self.acts)
+        return Lineage(NOT_BEGUN if self.sent is None else self.sent, self.operations)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -143,7 +143,7 @@ class EdgeCut:
             "consumed": self.consumed,
             "attempt": self.attempt,
             "sent": self.sent,
-            "acts": [list(act) for act in self.acts],
+            "acts": [list(operation) for operation in self.operations],
         }
 
     @staticmethod
@@ -157,7 +157,7 @@ class EdgeCut:
             consumed=typed(fields, "consumed", int),
             attempt=_text(fields, "attempt"),
             sent=None if sent is None else typed(fields, "sent", int),
-            acts=_acts(fields),
+            operations=_operations_in(fields),
         )
 
 
@@ -257,7 +257,7 @@ class AnswerRecord:
         )
 
 
-def _acts(fields: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+def _operations_in(fields: dict[str, Any]) -> tuple[tuple[int, int], ...]:
     return tuple((int(epoch), int(source)) for epoch, source in typed(fields, "acts", list))
 
 

@@ -16,7 +16,7 @@ from cleancut._brief import Brief
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges, Expected
 from cleancut.sinks._core.lineage import Position, normal, position
-from cleancut.sinks._core.query_side import Act, counts, kept_until
+from cleancut.sinks._core.query_side import Operation, counts, kept_until
 
 NO_EPOCH = -1
 # Epochs that a target records one by one. Of older ones it only knows that they were published.
@@ -83,7 +83,7 @@ class Run:
         owner: the generation of the latest run in its checkpoint; 0 without cuts.
         incarnation: the latest recorded operation that rolled the query back; 0 before any.
         last: the last epoch that was published; `NO_EPOCH` before any.
-        acts: the recorded operations on the checkpoint, ascending.
+        operations: the recorded operations on the checkpoint, ascending.
         generation: number of runs that have begun to write to the target.
         checkpoint: the checkpoint location of the latest run.
         lineage: the locations of the checkpoints that this one continues, oldest first.
@@ -94,7 +94,7 @@ class Run:
     owner: int = 0
     incarnation: int = 0
     last: int = NO_EPOCH
-    acts: tuple[Act, ...] = ()
+    operations: tuple[Operation, ...] = ()
     generation: int = 1
     checkpoint: str = ""
     lineage: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Run:
     @property
     def position(self) -> int:
         """The last recorded epoch or operation; `NO_EPOCH` before any."""
-        return max(self.last, self.acts[-1].epoch if self.acts else NO_EPOCH)
+        return max(self.last, self.operations[-1].epoch if self.operations else NO_EPOCH)
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def begin(
     epochs: Sequence[RecordedEpoch],
     batch: Batch,
     owner: int,
-    operations: Sequence[Act],
+    operations: Sequence[Operation],
     *,
     first: int = 0,
     kept: int = KEPT_EPOCHS,
@@ -333,10 +333,10 @@ def find_used_after_move(
 
 
 def _follow(
-    run: Run, epochs: Sequence[RecordedEpoch], operations: Sequence[Act], first: int
+    run: Run, epochs: Sequence[RecordedEpoch], operations: Sequence[Operation], first: int
 ) -> Begin | Undo | Refused | RowsMissing:
     """Compares the published epochs with those that count after some operations."""
-    history = History((*run.acts, *operations), operations[-1].epoch)
+    history = History((*run.operations, *operations), operations[-1].epoch)
     bound = history.bound
     surplus = history.compare(epochs)
     if isinstance(surplus, RowsMissing):
@@ -346,7 +346,7 @@ def _follow(
         return Refused(f"only epochs from {first} on are recorded", surplus, bound)
     followed = replace(
         run,
-        acts=(*run.acts, *operations),
+        operations=(*run.operations, *operations),
         incarnation=operations[-1].epoch if is_rollback else run.incarnation,
     )
     return Undo(followed, surplus, bound) if surplus else Begin(followed)
@@ -399,7 +399,7 @@ class History:
         until: the last epoch or operation.
     """
 
-    operations: tuple[Act, ...]
+    operations: tuple[Operation, ...]
     until: int
 
     @property

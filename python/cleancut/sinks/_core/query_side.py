@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Act:
+class Operation:
     """An operation on the checkpoint of a query.
 
     Attributes:
@@ -29,14 +29,14 @@ class Act:
     source: int
 
 
-class Acted(Protocol):
+class OperationSource(Protocol):
     """Returns the operations on the checkpoint of a query."""
 
-    def acts(self, after: int) -> Sequence[Act]:
+    def operations(self, after: int) -> Sequence[Operation]:
         """The operations after an epoch and before this one, incomplete ones too; ascending."""
 
 
-class QuerySide(Acted, Protocol):
+class QuerySide(OperationSource, Protocol):
     """One epoch of one run of a query.
 
     `sealed_output` may come first; then either `finish`, or `compute` or `hold`, and `close`.
@@ -95,8 +95,10 @@ class RunningSide:
         # Before the first task of a run, the coordinator may have the status of another run.
         return described["generation"] if described.get("runId") == self.batch.run_id else None
 
-    def acts(self, after: int) -> Sequence[Act]:
-        return [Act(**act) for act in sealing.acts(self._df, after, self._epoch)]
+    def operations(self, after: int) -> Sequence[Operation]:
+        return [
+            Operation(**operation) for operation in sealing.operations(self._df, after, self._epoch)
+        ]
 
     def sealed_output(self) -> str | None:
         return sealing.sealed_output(self._df, self._epoch)
@@ -136,32 +138,32 @@ def query_side(df: "DataFrame", epoch: int) -> QuerySide:
     return RunningSide(df, epoch) if by_test is None else by_test
 
 
-def kept_until(acts: Sequence[Act]) -> int | None:
+def kept_until(operations: Sequence[Operation]) -> int | None:
     """The last epoch that still counts after some operations; None if all count.
 
     No epoch may have been published between these operations.
     """
     bound: int | None = None
-    for act in reversed(acts):
+    for operation in reversed(operations):
         # Epochs after the source of a later operation were discarded by it, complete or not.
-        if bound is None or act.epoch <= bound:
-            bound = act.source
+        if bound is None or operation.epoch <= bound:
+            bound = operation.source
     return bound
 
 
-def counts(epoch: int, until: int, acts: Sequence[Act]) -> bool:
+def counts(epoch: int, until: int, operations: Sequence[Operation]) -> bool:
     """Whether an epoch counts for a query at a later epoch.
 
     Args:
         epoch: the published epoch.
         until: the later epoch.
-        acts: all operations up to then, ascending.
+        operations: all operations up to then, ascending.
     """
-    for act in reversed(acts):
-        if act.epoch <= until:
-            if epoch > act.epoch:
+    for operation in reversed(operations):
+        if operation.epoch <= until:
+            if epoch > operation.epoch:
                 return True
-            if epoch > act.source:
+            if epoch > operation.source:
                 return False
-            until = act.source
+            until = operation.source
     return True

@@ -17,7 +17,7 @@ from cleancut.sinks._core.ledger import (
     lost_after,
     lost_between,
 )
-from cleancut.sinks._core.query_side import Act, Acted
+from cleancut.sinks._core.query_side import Operation, OperationSource
 from cleancut.sinks._epoch_log.manifest import decoded, encoded
 from cleancut.sinks._epoch_log.names import (
     EPOCHS,
@@ -86,7 +86,7 @@ def find_lost_since(
 
 
 def find_lost_before(
-    records: Records, side: Acted, history: History, expected: Expected, *, first: int = 0
+    records: Records, side: OperationSource, history: History, expected: Expected, *, first: int = 0
 ) -> EpochsLost | None:
     """The epochs that count after later operations and that the target has lost, if there are any.
 
@@ -97,31 +97,31 @@ def find_lost_before(
         expected: the epochs that the target must have.
         first: all epochs from this one on are recorded.
     """
-    is_unchanged = history.until == NO_EPOCH or not side.acts(history.until)
+    is_unchanged = history.until == NO_EPOCH or not side.operations(history.until)
     if is_unchanged or not expected.published:
         return None
     recorded = recorded_epochs(records)
     return lost_between(first, max(recorded, default=NO_EPOCH), recorded, expected)
 
 
-def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Act, ...]:
+def read_operations(records: Records, numbers: Iterable[int]) -> tuple[Operation, ...]:
     """Recorded operations, by their epoch numbers.
 
     Raises:
         CorruptedError: CLEANCUT_SINK_CORRUPTED.
     """
 
-    def operation(number: int) -> Act:
+    def operation(number: int) -> Operation:
         name = operation_name(number)
         body = records.read(name) or b""
-        return Act(
+        return Operation(
             number, decoded(body, records.at(name), lambda fields: typed(fields, "source", int))
         )
 
     return tuple(map(operation, numbers))
 
 
-def record_operations(records: Records, side: Acted, history: History) -> History:
+def record_operations(records: Records, side: OperationSource, history: History) -> History:
     """Records the operations since the last recorded epoch or operation.
 
     Args:
@@ -132,7 +132,7 @@ def record_operations(records: Records, side: Acted, history: History) -> Histor
     Returns:
         The history after these operations.
     """
-    operations = tuple(side.acts(history.until)) if history.until != NO_EPOCH else ()
+    operations = tuple(side.operations(history.until)) if history.until != NO_EPOCH else ()
     for operation in operations:
         _record(records, operation)
     return _history((*history.operations, *operations), [history.until])
@@ -145,13 +145,13 @@ def record_start(records: Records, epoch: int) -> None:
     can still publish, do not count.
     """
     if epoch > 0:
-        _record(records, Act(epoch - 1, NO_EPOCH))
+        _record(records, Operation(epoch - 1, NO_EPOCH))
 
 
-def _record(records: Records, operation: Act) -> None:
+def _record(records: Records, operation: Operation) -> None:
     records.create(operation_name(operation.epoch), encoded({"source": operation.source}))
 
 
-def _history(operations: tuple[Act, ...], epochs: Iterable[int]) -> History:
+def _history(operations: tuple[Operation, ...], epochs: Iterable[int]) -> History:
     numbers = [*epochs, *(operation.epoch for operation in operations)]
     return History(operations, max(numbers, default=NO_EPOCH))

@@ -10,7 +10,7 @@ from cleancut.sinks._core.ledger import (
     RecordedEpoch,
     RowsMissing,
 )
-from cleancut.sinks._core.query_side import Acted
+from cleancut.sinks._core.query_side import OperationSource
 from cleancut.sinks._epoch_log.manifest import Manifest, encoded, read_manifest
 from cleancut.sinks._epoch_log.names import (
     EPOCHS,
@@ -32,7 +32,7 @@ from cleancut.sinks._epoch_log.view import visible_manifests
 
 
 def follow(
-    records: Records, side: Acted, expected: Expected = EXPECT_NOTHING
+    records: Records, side: OperationSource, expected: Expected = EXPECT_NOTHING
 ) -> tuple[int, History] | EpochsLost:
     """Records the operations on the checkpoint; hides and shows epochs accordingly.
 

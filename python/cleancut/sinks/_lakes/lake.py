@@ -187,14 +187,14 @@ class LakeSink(EpochSink):
             raise self.refusal(unwritable)
         head = table.head(batch.query_id)
         recorded = None if head is None else head.entry.run
-        acts = () if recorded is None else side.acts(recorded.position)
+        operations = () if recorded is None else side.operations(recorded.position)
         is_moved = recorded is not None and recorded.checkpoint != batch.checkpoint
-        is_compared = bool(acts) or is_moved
+        is_compared = bool(operations) or is_moved
         entries = list(islice(chain(table, head), 2 * KEPT_EPOCHS)) if is_compared else []
         epochs = list(reversed(list(past(entries))))
         first = _first_recorded(entries, epochs)
         decided = ledger.begin(
-            recorded, epochs, batch, owner, acts, first=first, expected=self._expected(batch)
+            recorded, epochs, batch, owner, operations, first=first, expected=self._expected(batch)
         )
         match decided:
             case ledger.Begin(run) | ledger.Undo(run):

@@ -18,7 +18,7 @@ from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.ledger_errors import error_for, fenced
 from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._epoch_log.manifest import FORMAT_VERSION, decoded
 
 
@@ -56,7 +56,7 @@ class Entry:
             "ownerGeneration": run.owner,
             "incarnation": run.incarnation,
             "lastEpoch": run.last,
-            "acts": [[act.epoch, act.source] for act in run.acts],
+            "acts": [[operation.epoch, operation.source] for operation in run.operations],
             "previous": self.previous,
             "undoneAfter": self.undone_after,
         }
@@ -116,7 +116,9 @@ def _parsed(fields: dict[str, Any]) -> Entry:
             owner=typed(fields, "ownerGeneration", int),
             incarnation=typed(fields, "incarnation", int),
             last=typed(fields, "lastEpoch", int),
-            acts=tuple(Act(int(act), int(source)) for act, source in fields["acts"]),
+            operations=tuple(
+                Operation(int(operation), int(source)) for operation, source in fields["acts"]
+            ),
             generation=typed(fields, "generation", int),
         ).with_checkpoints(decode_checkpoints(typed(fields, "checkpoint", str))),
         previous=fields["previous"],

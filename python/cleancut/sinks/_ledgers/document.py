@@ -9,7 +9,7 @@ from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._ledgers.stored import StoredLedger
 
 _VERSION = 1
@@ -33,8 +33,8 @@ class LedgerDocument:
         run, checkpoint = None, ""
         if self.run is not None:
             run = asdict(self.run)
-            run["acts"] = [[act.epoch, act.source] for act in self.run.acts]
-            del run["checkpoint"], run["lineage"]
+            run["acts"] = [[operation.epoch, operation.source] for operation in self.run.operations]
+            del run["checkpoint"], run["lineage"], run["operations"]
             checkpoint = encode_checkpoints(self.run.checkpoints)
         epochs = [[asdict(epoch), undone_by] for epoch, undone_by in self.epochs]
         fields = {"formatVersion": _VERSION, "checkpoint": checkpoint, "run": run}
@@ -66,9 +66,10 @@ class LedgerDocument:
 
 
 def _run_of(fields: Mapping[str, Any], checkpoint: str) -> Run:
-    acts = tuple(Act(*act) for act in fields["acts"])
+    values = dict(fields)
+    operations = tuple(Operation(*operation) for operation in values.pop("acts"))
     former = tuple(fields["former"])
-    run = Run(**dict(fields) | {"former": former, "acts": acts})
+    run = Run(**values | {"former": former, "operations": operations})
     return run.with_checkpoints(decode_checkpoints(checkpoint))
 
 

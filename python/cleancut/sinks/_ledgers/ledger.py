@@ -21,7 +21,7 @@ from cleancut.sinks._core.ledger import (
 from cleancut.sinks._core.ledger_errors import error_for
 from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._core.open_epoch import check_sealed, decode_handles, encode_handles
-from cleancut.sinks._core.query_side import Act, QuerySide, query_side
+from cleancut.sinks._core.query_side import Operation, QuerySide, query_side
 from cleancut.sinks._ledgers.stored import StoredLedger, UndoFunction
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ class _LedgerTables:
         )
         if not rows:
             return None
-        run_id, former, generation, owner, incarnation, last, acts, checkpoint = rows[0]
+        run_id, former, generation, owner, incarnation, last, operations, checkpoint = rows[0]
         return Run(
             run_id=run_id,
             former=tuple(json.loads(former)),
@@ -326,7 +326,7 @@ class _LedgerTables:
             owner=owner,
             incarnation=incarnation,
             last=last,
-            acts=tuple(Act(*act) for act in json.loads(acts)),
+            operations=tuple(Operation(*operation) for operation in json.loads(operations)),
         ).with_checkpoints(decode_checkpoints(checkpoint))
 
     def adopt(self, transaction: Transaction, query_id: str, former: Sequence[str]) -> None:
@@ -374,7 +374,9 @@ class _LedgerTables:
             "owner": run.owner,
             "incarnation": run.incarnation,
             "last": run.last,
-            "acts": json.dumps([(act.epoch, act.source) for act in run.acts]),
+            "acts": json.dumps(
+                [(operation.epoch, operation.source) for operation in run.operations]
+            ),
         }
 
     def epochs(

@@ -89,7 +89,7 @@ class StoredLedger(Generic[Of]):
         batch, store = side.batch, self.store
         expected = self._expected(batch)
         recorded = store.run(transaction, batch.query_id)
-        operations = () if recorded is None else side.acts(recorded.position)
+        operations = () if recorded is None else side.operations(recorded.position)
         is_moved = recorded is not None and recorded.checkpoint != batch.checkpoint
         epochs = store.epochs(transaction, batch.query_id) if operations or is_moved else []
         published = [

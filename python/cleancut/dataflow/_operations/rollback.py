@@ -17,7 +17,7 @@ from cleancut.dataflow._store.members import MemberView
 from cleancut.dataflow._store.places import Places
 from cleancut.dataflow._store.store import DataflowStore, refused
 from cleancut.errors import CleancutError, error_of
-from cleancut.sinks._core.query_side import Act
+from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._epoch_log.retention import published_epochs
 from cleancut.sinks._epoch_log.rollback import follow
 
@@ -224,15 +224,15 @@ class DataflowRollback:
                     "checkpoint location, and add it again"
                 )
                 raise self.store.refused("rollback", reason)
-        acts = tuple(self._act(cut, views[cut.name]) for cut in self.record.members)
-        going = {change.member for change in acts if change.operation == "rollback"}
+        changes = tuple(self._change(cut, views[cut.name]) for cut in self.record.members)
+        going = {change.member for change in changes if change.operation == "rollback"}
         new = sorted(set(members) - {cut.name for cut in self.record.members})
         notes = (f"{', '.join(new)} was added after that cut, and is not changed.",) if new else ()
         return DataflowPlan(
             operation="rollback",
             location=self.store.location,
             number=self.record.number,
-            members=acts,
+            members=changes,
             channels=tuple(self._hidden(edge) for edge in self._channels(going)),
             running=self._running(going),
             notes=notes,
@@ -251,7 +251,7 @@ class DataflowRollback:
         view.read_held()
         return view
 
-    def _act(self, cut: MemberCut, view: MemberView) -> MemberChange:
+    def _change(self, cut: MemberCut, view: MemberView) -> MemberChange:
         operation = "stays" if cut.epoch < 0 or _is_there(cut, view) else "rollback"
         return MemberChange(
             cut.name, begun(view.newest), begun(cut.epoch), operation, cut.checkpoint
@@ -282,10 +282,10 @@ class DataflowRollback:
 
     def _member_plans(self, plan: DataflowPlan) -> MemberPlans:
         planned: dict[str, Callable[[], MemberPlan]] = {}
-        for act in plan.members:
-            cut = self.record.member(act.member)
-            if act.operation == "rollback" and cut is not None and cut.pin is not None:
-                planned[act.member] = partial(self.roll_back, cut.checkpoint, cut.pin)
+        for operation in plan.members:
+            cut = self.record.member(operation.member)
+            if operation.operation == "rollback" and cut is not None and cut.pin is not None:
+                planned[operation.member] = partial(self.roll_back, cut.checkpoint, cut.pin)
         return MemberPlans(planned, self.allows_missing_input)
 
     def _done(self, planned: DataflowPlan, why: str | None) -> DataflowPlan:
@@ -315,18 +315,20 @@ class DataflowRollback:
         """Hides epochs of a channel after a rollback of its sender, as its next run would."""
         cut = None if edge.sender is None else self.record.member(edge.sender)
         if cut is not None and cut.epoch >= 0:
-            acts = [Act(*act) for act in self._view(cut).lineage().acts]
-            if acts:
-                follow(self.places.records(edge.channel), _Side(acts))
+            operations = [
+                Operation(*operation) for operation in self._view(cut).lineage().operations
+            ]
+            if operations:
+                follow(self.places.records(edge.channel), _Side(operations))
 
 
 @dataclass(frozen=True)
 class _Side:
     """Implements `Acted` for a stopped query."""
 
-    done: Sequence[Act]
+    done: Sequence[Operation]
 
-    def acts(self, after: int) -> Sequence[Act]:
+    def operations(self, after: int) -> Sequence[Operation]:
         return [operation for operation in self.done if operation.epoch > after]
 
 

@@ -10,13 +10,13 @@ from cleancut.dataflow._model.facts import place_of
 from cleancut.dataflow._model.infos import begun
 from cleancut.dataflow._model.records import EdgeCut, MemberCut, MemberRecord, VectorRecord
 from cleancut.dataflow._model.vector import NOT_BEGUN
-from cleancut.dataflow._operations.acts import (
+from cleancut.dataflow._operations.member_plans import MemberPlan, MemberPlans
+from cleancut.dataflow._operations.rollback import (
     ChannelChange,
     DataflowPlan,
     MemberChange,
     check_current,
 )
-from cleancut.dataflow._operations.member_plans import MemberPlan, MemberPlans
 from cleancut.dataflow._store.members import scan_member
 from cleancut.dataflow._store.places import Places
 from cleancut.dataflow._store.store import DataflowStore
@@ -65,11 +65,13 @@ class DataflowClone:
     def _member_plans(self, plan: DataflowPlan) -> MemberPlans:
         """Leaves out checkpoints that an interrupted attempt has completed."""
         planned: dict[str, Callable[[], MemberPlan]] = {}
-        for act in plan.members:
-            cut = self.record.member(act.member)
-            if act.operation == "clone" and cut is not None and self._made(act) is None:
+        for operation in plan.members:
+            cut = self.record.member(operation.member)
+            if operation.operation == "clone" and cut is not None and self._made(operation) is None:
                 assert cut.pin is not None
-                planned[act.member] = partial(self.clone, cut.checkpoint, act.checkpoint, cut.pin)
+                planned[operation.member] = partial(
+                    self.clone, cut.checkpoint, operation.checkpoint, cut.pin
+                )
         return MemberPlans(planned, self.allows_missing_input)
 
     def _planned(self, edges: Mapping[str, list[EdgeCut]]) -> DataflowPlan:
@@ -127,8 +129,8 @@ class DataflowClone:
                 cut.query_id == owner.query_id
                 or place_of(cut.checkpoint) == place_of(owner.checkpoint)
             ):
-                acts = tuple(sorted({*cut.acts, *view.acts}))
-                return EdgeCut(place, cut.name, "", "", NOT_BEGUN, None, cut.epoch, acts)
+                operations = tuple(sorted({*cut.operations, *view.operations}))
+                return EdgeCut(place, cut.name, "", "", NOT_BEGUN, None, cut.epoch, operations)
         return None
 
     def _is_others(self, place: str) -> bool:
@@ -185,13 +187,13 @@ class DataflowClone:
     def _copy(self, place: str, edges: list[EdgeCut]) -> None:
         sender = self.record.member(edges[0].sender or "")
         assert sender is not None
-        act = self._member(sender)
-        query_id = self._made(act)
+        operation = self._member(sender)
+        query_id = self._made(operation)
         if query_id is None:
             # It has no epochs, and its first sender becomes the owner.
             return
         records, into = self.places.records(place), self.places.records(self.channels[place])
-        if not claim_for(into, Owner(query_id, act.checkpoint)):
+        if not claim_for(into, Owner(query_id, operation.checkpoint)):
             raise self._refused(f"{into.location} is the channel of another query")
         copied: dict[int, InFlightEpoch] = {}
         for edge in edges:

@@ -10,7 +10,7 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import EpochRanges
 from cleancut.sinks._core.lineage import Origin
-from cleancut.sinks._core.query_side import Act, acted, counts
+from cleancut.sinks._core.query_side import Operation, acted, counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,14 +19,14 @@ _FIRST_MS = 1_700_000_000_000
 
 
 @dataclass
-class ActedQuery:
+class SimulatedQuery:
     """The checkpoint of a query, which outlives its runs.
 
     Attributes:
         query_id: a query id in Spark's form.
         keeps_seals: whether each seal is an object, as with in-flight rows.
         runs: number of runs that have begun; the last one owns the query.
-        acts: the operations on the checkpoint.
+        operations: the operations on the checkpoint.
         planned_ms: time at which each epoch was planned.
         seals: the text of each epoch's seal.
         moves: number of moves to another checkpoint.
@@ -37,7 +37,7 @@ class ActedQuery:
     query_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     keeps_seals: bool = False
     runs: int = 0
-    acts: list[Act] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
     planned_ms: dict[int, int] = field(default_factory=dict)
     seals: dict[int, str] = field(default_factory=dict)
     moves: int = 0
@@ -49,7 +49,7 @@ class ActedQuery:
         """The record of sinks in the checkpoint before an epoch."""
 
         def is_kept(number: int) -> bool:
-            return number < epoch and counts(number, epoch - 1, self.acts)
+            return number < epoch and counts(number, epoch - 1, self.operations)
 
         return {
             sink: EpochRanges.of(filter(is_kept, epochs)) for sink, epochs in self.published.items()
@@ -63,31 +63,33 @@ class ActedQuery:
     @property
     def checkpoint(self) -> str:
         """Its location, which each move changes."""
-        return f"acted:/{self.query_id}" + "/moved" * self.moves
+        return f"simulated:/{self.query_id}" + "/moved" * self.moves
 
-    def move(self, *, is_recorded: bool = True) -> "ActedQuery":
+    def move(self, *, is_recorded: bool = True) -> "SimulatedQuery":
         """The query at another checkpoint, which continues this one; this one can still run.
 
         Args:
             is_recorded: whether the new checkpoint records the one that it continues.
         """
-        last = max([*self.planned_ms, *(act.epoch for act in self.acts)], default=-1)
+        last = max(
+            [*self.planned_ms, *(operation.epoch for operation in self.operations)], default=-1
+        )
         origin = (Origin(self.checkpoint, self.runs, last),) if is_recorded else ()
         return replace(
             self,
             runs=0,
             moves=self.moves + 1,
             lineage=(*self.lineage, *origin),
-            acts=list(self.acts),
+            operations=list(self.operations),
             planned_ms=dict(self.planned_ms),
             seals={},
             published={sink: set(epochs) for sink, epochs in self.published.items()},
         )
 
-    def start(self) -> "ActedRun":
+    def start(self) -> "SimulatedRun":
         """Starts another run, which owns the query from now on."""
         self.runs += 1
-        return ActedRun(self, self.runs, str(uuid.uuid4()))
+        return SimulatedRun(self, self.runs, str(uuid.uuid4()))
 
     def plan(self, epoch: int, *, again: bool = False) -> int:
         """The time at which an epoch was planned; plans it again only on request."""
@@ -97,7 +99,7 @@ class ActedQuery:
 
 
 @dataclass(frozen=True)
-class ActedRun:
+class SimulatedRun:
     """One run of a query.
 
     Attributes:
@@ -106,7 +108,7 @@ class ActedRun:
         run_id: a run id in Spark's form.
     """
 
-    query: ActedQuery
+    query: SimulatedQuery
     generation: int
     run_id: str
 
@@ -134,7 +136,7 @@ class ActedRun:
             recorded=self.query.recorded_before(epoch),
             lineage=self.query.lineage,
         )
-        side = _ActedSide(self, batch, rows, sealed)
+        side = _SimulatedSide(self, batch, rows, sealed)
         # Not in the package of sinks, at whose lines a test may stop.
         token = acted.set(side)
         try:
@@ -145,11 +147,11 @@ class ActedRun:
             self.query.commit(epoch, side.publishers)
 
 
-class _ActedSide:
+class _SimulatedSide:
     """Implements `QuerySide`."""
 
     def __init__(
-        self, run: ActedRun, batch: Batch, rows: "DataFrame", sealed: Callable[[], None]
+        self, run: SimulatedRun, batch: Batch, rows: "DataFrame", sealed: Callable[[], None]
     ) -> None:
         self._run = run
         self._batch = batch
@@ -164,10 +166,10 @@ class _ActedSide:
     def generation(self) -> int | None:
         return self._run.generation
 
-    def acts(self, after: int) -> Sequence[Act]:
+    def operations(self, after: int) -> Sequence[Operation]:
         return [
             operation
-            for operation in self._run.query.acts
+            for operation in self._run.query.operations
             if after < operation.epoch < self._batch.epoch
         ]
 
