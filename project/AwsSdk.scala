@@ -1,9 +1,9 @@
 import sbt._
 
-/** The S3 client that the jar carries under names of its own. */
+/** The S3 client that the jar contains under shaded names. */
 object AwsSdk {
 
-  /** sts is what a pod's or a role's identity is exchanged at; the SDK finds it by reflection. */
+  /** sts exchanges the identity of a pod or a role; the SDK finds it by reflection. */
   val modules: Seq[ModuleID] = Seq("s3", "sts", "apache5-client").map(module)
 
   private def module(name: String): ModuleID =
@@ -12,9 +12,9 @@ object AwsSdk {
         // Only the asynchronous client needs these.
         ExclusionRule("software.amazon.awssdk", "netty-nio-client"),
         ExclusionRule("software.amazon.awssdk", "eventstream"),
-        // The synchronous client of before, which it calls deprecated itself.
+        // The former synchronous client, which the SDK has deprecated.
         ExclusionRule("software.amazon.awssdk", "apache-client"),
-        // Spark has it, with its own back end behind it.
+        // Spark has it, with its own back end.
         ExclusionRule("org.slf4j", "slf4j-api")
       )
 }

@@ -1,6 +1,6 @@
 import sbt._
 
-/** What the tests take of the benchmarks. */
+/** The sources of the benchmarks that tests use. */
 object BenchSources {
   private val nexmark = Seq("NexmarkAnswer", "NexmarkEvents", "NexmarkQuery")
   private val needed = Seq("BenchProcessors", "BenchQuery")

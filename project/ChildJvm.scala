@@ -2,20 +2,21 @@ import sbt._
 import sbt.Keys._
 
 /**
- * Class paths of the processes that tests start: never on the tests' own, where they would clash.
+ * Class paths of the processes that tests start: not part of the tests' own, where they would
+ * conflict.
  */
 object ChildJvm {
 
   /** An S3 server over a directory. */
   val S3Proxy: Configuration = Configuration.of("S3Proxy", "s3proxy").hide
 
-  /** Another AWS SDK than ours, as a cluster may have it. */
+  /** Another AWS SDK than ours, as on a cluster. */
   val OtherSdk: Configuration = Configuration.of("OtherSdk", "other-sdk").hide
 
   val configurations: Seq[Configuration] = Seq(S3Proxy, OtherSdk)
 
   val modules: Seq[ModuleID] = Seq(
-    // Its own declaration is too old for it to start.
+    // Its declared version is too old to start.
     "com.fasterxml.jackson.core" % "jackson-annotations" % Versions.S3ProxyJackson % S3Proxy,
     "org.gaul" % "s3proxy" % Versions.S3Proxy % S3Proxy,
     "software.amazon.awssdk" % "s3" % Versions.OtherAwsSdk % OtherSdk

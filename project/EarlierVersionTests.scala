@@ -1,6 +1,6 @@
 import sbt._
 
-/** Which tests run on the earlier Spark versions too: those of code that uses Spark. */
+/** The tests that run on earlier Spark versions too: those of code that uses Spark. */
 object EarlierVersionTests {
   private val packages = Seq("org", "io/cleancut/e2e", "io/cleancut/golden", "io/cleancut/testkit")
 
@@ -8,8 +8,8 @@ object EarlierVersionTests {
   private val withoutPackages = Set("checkpointfiles", "checkpointlogs", "localfiles")
 
   /**
-   * They need executors with the packaged jar, an S3 server, HDFS, the benchmarks' queries, or what
-   * only the tests of the coordinator have; and real-time mode has no stateful operator there.
+   * They need executors with the packaged jar, an S3 server, HDFS, the benchmarks' queries, or
+   * helpers of the coordinator's tests; and real-time mode has no stateful operator there.
    */
   private val without = Set(
     "AskedPatienceSuite.scala",
@@ -26,12 +26,12 @@ object EarlierVersionTests {
     "UnusualLocationsSuite.scala"
   )
 
-  /** By the first Spark version that has what they test. */
+  /** By the first Spark version with the tested feature. */
   private val since = Map(
-    // Of single stores, and the last base of each.
+    // Tests of single stores, and of the last base of each.
     "BaseMetricsSuite.scala" -> "4.1",
     "BaseReportsSuite.scala" -> "4.1",
-    // Earlier lines need no operators of our own.
+    // Earlier versions need no operators of ours.
     "TransformWithStateRuleSuite.scala" -> "4.2"
   )
 

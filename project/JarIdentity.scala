@@ -4,8 +4,8 @@ import sbt._
 import sbt.Keys._
 
 /**
- * Which build a jar is of. There are two kinds: the jar without Spark, and one for each Spark
- * version. Both record the build of the former, so that they can be compared where they meet.
+ * The build of a jar. There are two kinds: the jar without Spark, and one for each Spark version.
+ * Both record the build of the former, so that they can be compared when both are loaded.
  */
 object JarIdentity {
 
@@ -14,7 +14,7 @@ object JarIdentity {
 
   private val Folder = "META-INF/cleancut"
 
-  /** Of classes and resources alone: the directory of copied resources gets more files later. */
+  /** Digests classes and resources only, because the directory of resources gets more files. */
   def of(classes: File, resources: File, version: String): Identity = {
     val digest = MessageDigest.getInstance("SHA-256")
     digest.update(Versions.AwsSdk.getBytes("UTF-8"))
@@ -28,7 +28,7 @@ object JarIdentity {
     Identity(version, digest.digest.take(8).map(byte => f"$byte%02x").mkString)
   }
 
-  /** What the jar without Spark records. */
+  /** The record in the jar without Spark. */
   def ofCoreJar(identity: TaskKey[Identity]): Def.Initialize[Task[Seq[File]]] = Def.task {
     val build = identity.value
     val root = (Compile / resourceManaged).value
@@ -41,7 +41,7 @@ object JarIdentity {
     Seq(copy)
   }
 
-  /** What the jar of a Spark version records: its build, and that of the jar without Spark. */
+  /** The record in the jar of a Spark version: its build, and that of the jar without Spark. */
   def ofSparkJar(
       version: String,
       identity: TaskKey[Identity]

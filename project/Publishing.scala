@@ -7,10 +7,10 @@ import sbt._
 import sbt.Keys._
 import sbtassembly.AssemblyKeys.assembly
 
-/** What a release puts into a directory that Maven, Ivy and Spark's `--packages` can read. */
+/** The directory of a release that Maven, Ivy and Spark's `--packages` can read. */
 object Publishing {
 
-  /** Where the code is read; a release that names no place has none in its descriptions. */
+  /** The URL of the code; without one the descriptions of a release have none. */
   private val place = sys.env.get("CLEANCUT_URL").filter(_.nonEmpty)
 
   val shadedModules: TaskKey[File] = taskKey("a table of the modules inside of the shared jar")
@@ -31,16 +31,16 @@ object Publishing {
       </developers>,
     homepage := place.map(url(_)),
     scmInfo := place.map(at => ScmInfo(url(at), s"scm:git:$at")),
-    // The jars that the wheel has.
+    // The jars in the wheel.
     Compile / packageBin := assembly.value,
-    // Its warnings are of comments for readers of the code.
+    // Its warnings concern comments for readers of the code.
     Compile / doc / scalacOptions := Seq("-encoding", "utf-8", "-no-link-warnings"),
     pomPostProcess := (asPublished(_))
   )
 
   private val Kept = "io.cleancut"
 
-  /** Without what lies inside of the jar, comes with Spark, or is for tests. */
+  /** Excludes dependencies that the jar contains, that Spark provides, or that only tests need. */
   private def asPublished(pom: Node): Node = {
     val rule = new RewriteRule {
       override def transform(node: Node): NodeSeq = node match {
@@ -52,7 +52,7 @@ object Publishing {
     new RuleTransformer(rule).transform(pom).head
   }
 
-  /** A line for each module inside of the shared jar: its place, licences and SHA-256. */
+  /** A line for each module in the shared jar: its coordinates, licences and SHA-256. */
   def table(report: UpdateReport): String = {
     val modules = for {
       configuration <- report.configurations if configuration.configuration.name == "runtime"

@@ -24,7 +24,7 @@ object PySpark {
   def jarsWithoutSpark(home: File): Seq[Attributed[File]] =
     jars(home).filterNot(_.data.getName.startsWith("spark-"))
 
-  /** The JVM options that Spark's launcher passes, asked of it so that they never drift. */
+  /** The JVM options of Spark's launcher, read from it so that they never differ. */
   def javaOptions(home: File): Seq[String] = {
     val jar = home / "jars" / s"spark-launcher_2.13-${Versions.Spark}.jar"
     val loader = new URLClassLoader(Array(jar.toURI.toURL), null)

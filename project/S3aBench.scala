@@ -1,6 +1,6 @@
 import sbt._
 
-/** What the comparison through S3A takes of others: nothing that knows an SDK. */
+/** The sources that the comparison through S3A uses: none that uses an SDK. */
 object S3aBench {
   private val ofTests = Seq("FaultProxy", "ServerProcess", "TestDirectory")
   private val ofBench = Seq("queries/BenchProcessors", "queries/BenchQuery", "base/Figures")

@@ -1,7 +1,7 @@
 import sbt._
 import sbt.Keys._
 
-/** Spark's published test classes and what they need at run time. */
+/** Spark's published test classes and their runtime dependencies. */
 object SparkSuites {
 
   private val tested = Seq("spark-sql", "spark-catalyst", "spark-core")
@@ -21,7 +21,7 @@ object SparkSuites {
   /** The class of the tests that checks each access to memory. */
   val CheckedMemory = "io.cleancut.testkit.CheckedMemory"
 
-  /** Checks cost most of the time where a test reads all rows of a store repeatedly. */
+  /** Checks take most of the time if a test reads all rows of a store repeatedly. */
   private val checks: Seq[String] =
     if (sys.env.contains("CLEANCUT_UNCHECKED")) Nil
     else Seq(s"-Dcleancut.memory.class=$CheckedMemory")

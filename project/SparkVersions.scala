@@ -1,8 +1,8 @@
 import sbt._
 
 /**
- * The Spark versions, and the folders of shims that each is compiled with: `spark-4.2` is for that
- * version alone, `spark-4.0-4.2` for all from the first to the second.
+ * The Spark versions, and the folders of shims that each is compiled with: `spark-4.2` is only for
+ * that version, `spark-4.0-4.2` for all from the first to the second.
  */
 object SparkVersions {
   val All: Seq[String] = Seq("4.0", "4.1", "4.2", "4.3")

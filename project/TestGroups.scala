@@ -1,15 +1,15 @@
 import sbt._
 
-/** Which suites share a JVM. */
+/** The groups of suites that share a JVM. */
 object TestGroups {
 
-  /** About `rm`, which Spark starts for each directory that it deletes. */
+  /** An option for `rm`, which Spark starts for each directory that it deletes. */
   private val QuickFork = "-Djdk.lang.Process.launchMechanism=VFORK"
 
   /**
-   * For JVMs that run much code once: there the second compiler, and collecting garbage beside the
-   * work, cost more than they save. Without the second compiler the JVM keeps little room for code
-   * by itself. A variable, so that executors have it too.
+   * For JVMs that run much code once: there the second compiler and concurrent garbage collection
+   * cost more than they save. Without the second compiler the JVM reserves little space for code by
+   * default. A variable, so that executors have it too.
    */
   private val ForBriefWork =
     "JAVA_TOOL_OPTIONS" ->
@@ -23,9 +23,8 @@ object TestGroups {
     Seq("-XX:+UseParallelGC", "-Xms6g", "-Xmx6g", "-Xmn2g", "-XX:MetaspaceSize=512m", QuickFork)
 
   /**
-   * Whole queries, and what is near to them: each makes classes of its own, so that its code is
-   * soon done with, unless there are hundreds. What is near to memory is tested with all compilers,
-   * as users run it.
+   * Suites of queries: each query generates its own classes, so that its code runs briefly, unless
+   * there are hundreds. Suites of memory run with all compilers, like users.
    */
   def byKind(suites: Seq[TestDefinition], fork: ForkOptions): Seq[Tests.Group] = {
     def in(packages: Seq[String])(suite: TestDefinition) = packages.exists(suite.name.startsWith(_))
@@ -34,7 +33,7 @@ object TestGroups {
     val brief = fork.withEnvVars(fork.envVars + ForBriefWork)
     val isCampaign = sys.env.contains("CLEANCUT_CAMPAIGN")
     val long = fork.withRunJVMOptions(fork.runJVMOptions ++ ForLongWork)
-    // In two JVMs: they take longer than all the rest, and whichever comes last would run alone.
+    // In two JVMs: they take longer than all others, and the last one would run alone.
     val (even, odd) = queries.sortBy(_.name).zipWithIndex.partition(_._2 % 2 == 0)
     val ofQueries = Tests.SubProcess(if (isCampaign) long else brief)
     Seq(
@@ -47,7 +46,7 @@ object TestGroups {
 
   private val Queries = Seq("io.cleancut.e2e.", "io.cleancut.faults.")
 
-  // And the simulation, whose code is hot.
+  // The simulation, whose code is hot.
   private val Memory = Seq(
     "io.cleancut.coordinator.CutSimulationSuite",
     "io.cleancut.engine.",

@@ -1,6 +1,6 @@
 import sbt._
 
-/** What the tests of the JVM code are written with. */
+/** The libraries of the tests of the JVM code. */
 object TestLibraries {
   val modules: Seq[ModuleID] = Seq(
     "org.scalatest" %% "scalatest" % Versions.ScalaTest % Test,

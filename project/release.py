@@ -1,8 +1,8 @@
-"""What goes along with the files of a release: `make release` calls it, in `.venv-release`.
+"""Metadata of the files of a release; `make release` runs it in `.venv-release`.
 
-python project/release.py bom dist          a bill of materials beside the wheel
+python project/release.py bom dist          a bill of materials next to the wheel
 python project/release.py sums dist         SHA256SUMS of all files
-python project/release.py compare A B       fails where two builds differ in a byte
+python project/release.py compare A B       fails if two builds differ in a byte
 """
 
 import hashlib
@@ -27,15 +27,15 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 SUMS = "SHA256SUMS"
-# Names of licences in the descriptions of modules; any other one stops the build.
+# Names of licences in the descriptions of modules; any other one fails the build.
 LICENCES = {"Apache License, Version 2.0": "Apache-2.0", "MIT-0": "MIT-0"}
-# What is part of one of them, without a module of its own.
+# Parts of the modules that are no separate modules.
 BUNDLED = [("Public Suffix List", "MPL-2.0", "org.apache.httpcomponents.client5:httpclient5")]
 OF_DEVELOPERS = {"demo", "test", "docs", "dev", "release"}
 
 
 def main() -> int:
-    """Runs one of the commands above."""
+    """Runs one of the commands."""
     command, *paths = sys.argv[1:]
     first, *others = map(Path, paths)
     if command == "bom":
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def digests(root: Path) -> dict[str, str]:
-    """SHA-256 of all files by their paths within a directory, but for the sums themselves."""
+    """Returns SHA-256 of all files by their paths in a directory, except the sums themselves."""
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(root.rglob("*"))
@@ -57,13 +57,13 @@ def digests(root: Path) -> dict[str, str]:
 
 
 def write_sums(root: Path) -> None:
-    """As `sha256sum --check` reads them."""
+    """Writes the sums in the format of `sha256sum --check`."""
     lines = [f"{digest}  {name}\n" for name, digest in digests(root).items()]
     (root / SUMS).write_text("".join(lines), encoding="utf-8")
 
 
 def compare(one: Path, other: Path) -> int:
-    """Prints what differs, and how much is equal."""
+    """Prints the differing files, and the number of equal ones."""
     left, right = digests(one), digests(other)
     differing = [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
     for name in differing:
@@ -73,13 +73,13 @@ def compare(one: Path, other: Path) -> int:
 
 
 def write_bom(root: Path) -> None:
-    """CycloneDX in JSON: the modules inside of the jars, and what the package asks of pip."""
+    """Writes CycloneDX in JSON: the modules in the jars, and the requirements of the package."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     whole = component(
         PackageURL("pypi", None, project["name"], project["version"]), project["license"]
     )
     parts = [*shaded(), *bundled(), *dependencies(project)]
-    # Of the release, and not of the moment and the chance of a build.
+    # Determined by the release, and not by time and random numbers of a build.
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, str(whole.purl)), components=parts)
     bom.metadata.component = whole
     bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), UTC)
@@ -93,7 +93,7 @@ def write_bom(root: Path) -> None:
 
 
 def component(purl: PackageURL, licence: str | None, **more: Any) -> Component:
-    """A library that a package registry knows by this name."""
+    """Returns a library with its name in a package registry."""
     return Component(
         type=ComponentType.LIBRARY,
         name=purl.name,
@@ -107,12 +107,12 @@ def component(purl: PackageURL, licence: str | None, **more: Any) -> Component:
 
 
 def licences(spdx: str | None) -> list[Any]:
-    """As a bill has them."""
+    """Returns licences in the form of a bill of materials."""
     return [] if spdx is None else [LicenseFactory().make_with_id(spdx)]
 
 
 def shaded() -> Iterator[Component]:
-    """The modules that sbt has put into the shared jar."""
+    """Yields the modules that sbt has added to the shared jar."""
     table = ROOT / "target" / "shaded-modules.tsv"
     for line in table.read_text(encoding="utf-8").splitlines():
         group, name, version, sha256, licensed = line.split("\t")
@@ -130,7 +130,7 @@ def shaded() -> Iterator[Component]:
 
 
 def bundled() -> Iterator[Component]:
-    """Data that one of the modules has from elsewhere."""
+    """Yields third-party data in the modules."""
     for name, licence, inside in BUNDLED:
         yield Component(
             type=ComponentType.DATA,
@@ -142,7 +142,7 @@ def bundled() -> Iterator[Component]:
 
 
 def dependencies(project: dict[str, Any]) -> Iterator[Component]:
-    """What users install along, and what the extras for users add."""
+    """Yields the dependencies that users install, and those of the extras for users."""
     extras = project["optional-dependencies"]
     of_users = {text for name in extras if name not in OF_DEVELOPERS for text in extras[name]}
     scopes = [(text, ComponentScope.REQUIRED) for text in project["dependencies"]]

@@ -1,4 +1,4 @@
-"""What the site takes from outside of docs/: for mkdocs, which calls these functions by name."""
+"""Pages of the site outside of docs/; mkdocs calls these functions by name."""
 
 import posixpath
 import re
@@ -11,7 +11,7 @@ _LINK = re.compile(r"(\]\(|(?:src|href)=\")([^)#\"\s]+)")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the pages that lie at the root of the repository."""
+    """Adds the pages in the root of the repository."""
     from mkdocs.structure.files import File
 
     for name in _PAGES:
@@ -21,16 +21,16 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turns links of the repository into those of the site."""
+    """Converts links of the repository to those of the site."""
     return _LINK.sub(lambda match: match[1] + site_link(page.file.src_uri, match[2]), markdown)
 
 
 def site_link(page: str, target: str) -> str:
-    """A link that is written for the repository, as the site needs it.
+    """Returns the link of the site for a link of the repository.
 
     Args:
-        page: its name on the site.
-        target: of the link, without an anchor.
+        page: the name of the page on the site.
+        target: the target of the link, without an anchor.
     """
     if "://" in target or target.startswith("mailto:"):
         return target
