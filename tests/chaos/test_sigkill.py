@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.events import write_closing, write_events
+from tests.support.file_offsets import files_by_epoch, write_epochs
 from tests.support.kills import Campaign
 from tests.support.lines import (
     EVERYWHERE,
@@ -23,7 +24,6 @@ from tests.support.results import Difference
 from tests.support.seeds import chaos_runs, hunting
 from tests.support.sessions import CLEANCUT, ROCKSDB, results, run
 from tests.support.states import read_state
-from tests.support.taken import taken, write_taken
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, long]
@@ -127,8 +127,8 @@ def _check(
 
 def _undisturbed(spark: SparkSession, name: str, killed: Path, root: Path) -> dict[int, list[str]]:
     """Returns the results of the same epochs by Spark's own provider in two runs without kills."""
-    epochs = taken(killed)
+    epochs = files_by_epoch(killed)
     for those in (epochs[:-1], epochs):
-        write_taken(those, root / "events")
+        write_epochs(those, root / "events")
         run(spark, ALL[name], events=root / "events", root=root, provider=ROCKSDB)
     return results(root)

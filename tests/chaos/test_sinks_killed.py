@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fates import ENTERED, KILLED, PAUSED, PUBLISHED, SERVER_KILLED, Fate
+from tests.support.faults import ENTERED, KILLED, PAUSED, PUBLISHED, SERVER_KILLED, Fault
 from tests.support.kafka_server import needs_kafka
 from tests.support.mariadb import needs_mariadb
 from tests.support.seeds import chaos_runs, hunting
@@ -48,8 +48,8 @@ def test_readers_see_complete_epochs_during_all_kills(
         pytest.skip("none of these sinks is in CLEANCUT_CAMPAIGN_SINKS")
     with ExitStack() as stack:
         targets = {name: target_at(name, tmp_path / name, stack) for name in chosen}
-        fates = plan(SEED, FAULTS, targets)
-        campaign = Campaign(targets, tmp_path, SEED, fates, limit_s=60 * MINUTES)
+        faults = plan(SEED, FAULTS, targets)
+        campaign = Campaign(targets, tmp_path, SEED, faults, limit_s=60 * MINUTES)
         campaign.run()
         verdicts = {}
         for name, target in targets.items():
@@ -57,18 +57,20 @@ def test_readers_see_complete_epochs_during_all_kills(
             watcher = campaign.watchers[name]
             verdicts[name] = Verdict.of(watcher.answers, wanted, target)
             show(
-                f"seed {SEED}, {name}: {campaign.struck[name]}; {len(wanted) - 1} epochs;"
+                f"seed {SEED}, {name}: {campaign.fault_counts[name]}; {len(wanted) - 1} epochs;"
                 f" {watcher.polls} polls ({watcher.away} while away) saw"
                 f" {len(watcher.answers)} answers; {verdicts[name]}"
             )
     assert [name for name, verdict in verdicts.items() if not verdict.is_right] == []
-    entered = sum(fate.step == ENTERED for fate in campaign.met)
+    entered = sum(fault.step == ENTERED for fault in campaign.executed)
     for name, target in targets.items():
-        struck = campaign.struck[name]
+        fault_counts = campaign.fault_counts[name]
         has_server = target.server is not None
-        planned = [fault for fault in campaign.met if fault.kind != SERVER_KILLED or has_server]
-        assert len(planned) - entered <= struck.kinds.total() <= len(planned), name
-        assert 2 * struck.overtaken >= struck.kinds[PAUSED], name
+        planned = [
+            fault for fault in campaign.executed if fault.kind != SERVER_KILLED or has_server
+        ]
+        assert len(planned) - entered <= fault_counts.kinds.total() <= len(planned), name
+        assert 2 * fault_counts.overtaken >= fault_counts.kinds[PAUSED], name
         assert len(campaign.watchers[name].answers) > 2, name
 
 
@@ -76,8 +78,8 @@ def test_readers_see_complete_epochs_during_all_kills(
 def test_the_campaign_detects_a_sink_without_a_ledger(tmp_path: Path) -> None:
     with ExitStack() as stack:
         target = target_at(NAIVE, tmp_path / "target", stack)
-        fates = [Fate(number, KILLED, NAIVE, PUBLISHED, 0, 0.0) for number in range(2)]
-        campaign = Campaign({NAIVE: target}, tmp_path, SEED, fates)
+        faults = [Fault(number, KILLED, NAIVE, PUBLISHED, 0, 0.0) for number in range(2)]
+        campaign = Campaign({NAIVE: target}, tmp_path, SEED, faults)
         campaign.run()
         wanted = expected_answers(campaign.checkpoint(NAIVE), target)
         verdict = Verdict.of(campaign.watchers[NAIVE].answers, wanted, target)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of PySp
 from cleancut.sinks import EpochFiles
 from demo.processes import ProcessTree
 from tests.support.events import SCHEMA, write_events
+from tests.support.file_offsets import files_by_epoch
 from tests.support.kills import environment
 from tests.support.patience import PATIENCE_S
 from tests.support.results import Difference
@@ -27,11 +28,10 @@ from tests.support.sink_victim import (
     SEALED,
     STAGED,
     STAGING,
-    death_note,
+    kill_record,
     sink_place,
     start_victim,
 )
-from tests.support.taken import taken
 from tests.support.tiers import long
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos]
@@ -87,7 +87,7 @@ def expected(checkpoint: Path) -> dict[int, list[str]]:
     """Returns the expected totals of each key of an epoch, computed here."""
     totals: dict[int, tuple[int, int, int]] = {}
     epochs = {}
-    for epoch, (files,) in enumerate(taken(checkpoint)):
+    for epoch, (files,) in enumerate(files_by_epoch(checkpoint)):
         met = set()
         for event in (json.loads(line) for file in files for line in file.open()):
             n, v, most = totals.get(event["k"], (0, 0, 0))
@@ -137,11 +137,11 @@ def test_published_rows_match_the_batch_after_kills_at_any_step(
     left: list[int] = []
     seen: dict[int, list[str]] = {}
     for epoch, step in plan(seed):
-        death_note(root).unlink(missing_ok=True)
+        kill_record(root).unlink(missing_ok=True)
         assert live(tmp_path, root, bucket, epoch, step) == -9, (
             f"no driver was killed: {epoch} {step}"
         )
-        assert death_note(root).read_text() == f"{epoch} {step}"
+        assert kill_record(root).read_text() == f"{epoch} {step}"
         hit.append(f"{epoch} {step}")
         before, seen = seen, published(spark, place)
         # Published epochs are unchanged, and the epoch of the kill is published or not.

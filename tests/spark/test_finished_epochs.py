@@ -66,7 +66,7 @@ def query_at(
     return Unsteady(source, home / "query", steady, settings)
 
 
-def dying(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
+def crash_after_seal(query: Unsteady, monkeypatch: pytest.MonkeyPatch) -> None:
     """`EpochFiles` that fails once, after the first seal of an epoch with in-flight rows."""
     close = RunningSide.close
 
@@ -191,7 +191,7 @@ def test_an_unrepeatable_epoch_is_finished(
     settings: dict[str, str],
 ) -> None:
     query = query_at(tmp_path, settings=settings)
-    dying(query, monkeypatch)
+    crash_after_seal(query, monkeypatch)
     epoch, sealed = crash_after_the_seal(query, spark, query.sink)
     staged = staged_rows(query, spark)
     run_to_the_end(query, spark)
@@ -285,7 +285,7 @@ def test_epochs_of_other_operators_are_finished_too(
     build, check = OTHERS[name]
     given = query_at(tmp_path)
     query = dataclasses.replace(given, build=build, mode="append")
-    dying(query, monkeypatch)
+    crash_after_seal(query, monkeypatch)
     epoch, sealed = crash_after_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
     runs = {info.epoch: info.run_id for info in query.sink.epochs(session=spark)}
@@ -307,7 +307,7 @@ def test_the_watermark_continues_after_a_finished_epoch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = dataclasses.replace(query_at(tmp_path), build=windows, mode="append")
-    dying(query, monkeypatch)
+    crash_after_seal(query, monkeypatch)
     epoch, _ = crash_after_the_seal(query, spark, query.sink)
     run_to_the_end(query, spark)
     given = [row for file in range(FILES) for row in query.source.rows_of(file)]
@@ -420,7 +420,7 @@ def test_lost_staged_files_are_an_error_only_if_unrepeatable(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady: bool
 ) -> None:
     query = query_at(tmp_path, steady=steady)
-    dying(query, monkeypatch)
+    crash_after_seal(query, monkeypatch)
     epoch, _ = crash_after_the_seal(query, spark, query.sink)
     (directory,) = (query.root / "sink/_files").glob(f"cleancut_attempt={epoch:020d}-*")
     next(directory.glob("part-*")).unlink()
@@ -444,7 +444,7 @@ def test_a_corrupted_sealed_epoch_is_named_and_not_published(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = query_at(tmp_path)
-    dying(query, monkeypatch)
+    crash_after_seal(query, monkeypatch)
     epoch, sealed = crash_after_the_seal(query, spark, query.sink)
     root = Path(query.checkpoint) / "cleancut"
     last = sealed_frames(Directory(LocalFileSystem(), str(root)), sealed)
@@ -478,7 +478,7 @@ def test_the_seal_names_the_staged_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = query_at(tmp_path)
-    dying(query, monkeypatch)
+    crash_after_seal(query, monkeypatch)
     epoch, _ = crash_after_the_seal(query, spark, query.sink)
     outputs: list[str | None] = []
     sealed = RunningSide.sealed_output

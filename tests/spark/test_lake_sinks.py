@@ -248,7 +248,7 @@ def test_concurrent_commits_are_kept_and_no_row_is_duplicated(
     assert next(others, None) is None
 
 
-def went_back(query: SimulatedQuery, sink: EpochSink, spark: SparkSession) -> None:
+def roll_back_and_give(query: SimulatedQuery, sink: EpochSink, spark: SparkSession) -> None:
     query.operations.append(Operation(epoch=5, source=0))
     query.start().give(sink, spark.range(10, 11), 6)
 
@@ -260,7 +260,7 @@ def test_a_rollback_keeps_files_of_other_writers(
     for epoch in range(3):
         give(lake.sink(), spark.range(epoch, epoch + 1), epoch)
         lake.append(pa.table({"id": pa.array([100 + epoch], pa.int64())}))
-    went_back(query, lake.sink(), spark)
+    roll_back_and_give(query, lake.sink(), spark)
     assert columns(lake.rows(), "id") == [(number,) for number in (0, 10, 100, 101, 102)]
     listed = lake.sink().epochs(query.query_id)
     assert [(epoch.epoch, epoch.incarnation, epoch.rows) for epoch in listed] == [
@@ -276,7 +276,7 @@ def test_a_rollback_past_rewritten_rows_is_refused(
     for epoch in range(3):
         give(lake.sink(), spark.range(epoch, epoch + 1), epoch)
     lake.rewrite()
-    error = refusal(lambda: went_back(query, lake.sink(), spark))
+    error = refusal(lambda: roll_back_and_give(query, lake.sink(), spark))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "rewritten" in str(error)
     assert "epoch 1 (1 rows), epoch 2 (1 rows)" in str(error)
@@ -295,7 +295,7 @@ def test_a_rollback_of_merged_rows_with_another_writer_is_refused(
     for epoch in range(3):
         give(lake.sink(keys="id"), spark.range(epoch, epoch + 1), epoch)
     lake.append(pa.table({"id": pa.array([100], pa.int64())}))
-    error = refusal(lambda: went_back(query, lake.sink(keys="id"), spark))
+    error = refusal(lambda: roll_back_and_give(query, lake.sink(keys="id"), spark))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "is not the query's" in str(error)
     assert columns(lake.rows(), "id") == [(0,), (1,), (2,), (100,)]
@@ -469,7 +469,7 @@ def test_an_epoch_outlives_the_deletion_of_its_commit(
     give(lake.sink(), spark.range(1, 2), 1)
     give(lake.sink(), spark.range(2, 3), 2)
     assert columns(lake.rows(), "id") == [(0,), (1,), (2,), (100,)]
-    error = refusal(lambda: went_back(query, lake.sink(), spark))
+    error = refusal(lambda: roll_back_and_give(query, lake.sink(), spark))
     assert error.error_id == "CLEANCUT_SINK_UNDO_REFUSED"
     assert "only epochs from" in str(error)
 

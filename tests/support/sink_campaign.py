@@ -1,11 +1,10 @@
 """Kills drivers and servers of sinks next to polling readers, and compares what these saw.
 
-A driver runs a query for each of some sinks, which writes totals of its keys. A fate strikes at a
-step of one sink, wherever the others are: the driver dies by SIGKILL; or all its processes are
-paused, another driver publishes epochs, and the paused one continues; or the servers of the targets
-die by SIGKILL and start again. Each fate that is counted has happened: the exit code is that of
-SIGKILL, the paused processes are in state T until they are continued, the servers were ended, and
-the run of the sink had begun.
+A driver runs a query for each of some sinks, which writes totals of its keys. A fault happens
+at a step of one sink, while the others are at any step: SIGKILL of the driver; or a pause of all
+its processes, during which another driver publishes epochs; or SIGKILL and restart of the targets'
+servers. Each counted fault has happened: the exit code is that of SIGKILL, the paused processes are
+in state T until they continue, the servers have ended, and the run of the sink had begun.
 """
 
 import contextlib
@@ -27,12 +26,12 @@ from typing import Self
 from demo.polling import Poller
 from demo.processes import ProcessTree
 from tests.support.events import write_events
-from tests.support.fated_driver import END
-from tests.support.fates import ENTERED, KILLED, PAUSED, SERVER_KILLED, STEPS, Fate
+from tests.support.faults import ENTERED, KILLED, PAUSED, SERVER_KILLED, STEPS, Fault
+from tests.support.faulty_driver import END
+from tests.support.file_offsets import files_by_epoch
 from tests.support.kills import environment
 from tests.support.patience import wait_until
 from tests.support.sink_targets import Row, Target
-from tests.support.taken import taken
 
 FENCED = "CLEANCUT_FENCED"
 # The message of a file source about another driver, before a commit.
@@ -50,23 +49,23 @@ _RESTLESS_S = 300.0
 _POLL_S = 0.01
 
 
-def plan(seed: int, faults: int, targets: Mapping[str, Target]) -> list[Fate]:
+def plan(seed: int, count: int, targets: Mapping[str, Target]) -> list[Fault]:
     """Plans the faults of a campaign: about equally many of each kind, at each sink in turn."""
     draw = random.Random(seed)
     kinds = (KILLED, PAUSED, *[SERVER_KILLED] * any(target.server for target in targets.values()))
-    drawn = [kinds[number % len(kinds)] for number in range(faults)]
+    drawn = [kinds[number % len(kinds)] for number in range(count)]
     draw.shuffle(drawn)
     names = sorted(targets)
     draw.shuffle(names)
-    fates: list[Fate] = []
+    faults: list[Fault] = []
     for number, kind in enumerate(drawn):
         # Only the start of a driver begins a run.
         is_start = number == 0 or drawn[number - 1] == KILLED
         step = draw.choice([ENTERED, *STEPS] if is_start else STEPS)
         skips = 0 if step == ENTERED else draw.randrange(2)
         delay_s = draw.choice([0.0, draw.random() * _DELAY_S])
-        fates.append(Fate(number, kind, names[number % len(names)], step, skips, delay_s))
-    return fates
+        faults.append(Fault(number, kind, names[number % len(names)], step, skips, delay_s))
+    return faults
 
 
 class Driver:
@@ -76,7 +75,7 @@ class Driver:
         home.mkdir(parents=True)
         self.home = home
         self._log = home / "log"
-        command = [sys.executable, "-m", "tests.support.fated_driver", *command, str(home)]
+        command = [sys.executable, "-m", "tests.support.faulty_driver", *command, str(home)]
         self.tree = ProcessTree(command, env=environment() | variables, log=self._log)
 
     def go(self) -> None:
@@ -182,7 +181,7 @@ class Watcher(Poller):
 
 
 @dataclass
-class Struck:
+class FaultCounts:
     """The faults of one sink.
 
     Attributes:
@@ -209,10 +208,10 @@ class Campaign:
     """Consecutive drivers with planned faults, each with a query for each sink.
 
     Attributes:
-        struck: the faults, by the name of the sink.
+        fault_counts: the faults, by the name of the sink.
         watchers: the readers, by the name of the sink.
         drivers: the number of started drivers.
-        met: the faults that have happened; all of them, unless the limit was reached.
+        executed: the faults that have happened; all of them, unless the limit was reached.
     """
 
     def __init__(
@@ -220,15 +219,15 @@ class Campaign:
         targets: Mapping[str, Target],
         home: Path,
         seed: int,
-        fates: Sequence[Fate],
+        faults: Sequence[Fault],
         *,
         limit_s: float = math.inf,
     ) -> None:
-        self.met: list[Fate] = []
+        self.executed: list[Fault] = []
         self._limit_s = limit_s
-        self.struck = {name: Struck() for name in targets}
+        self.fault_counts = {name: FaultCounts() for name in targets}
         self.drivers = 0
-        self._targets, self._home, self._seed, self._fates = targets, home, seed, fates
+        self._targets, self._home, self._seed, self._faults = targets, home, seed, faults
         self._roots = {name: home / f"query-{at}" for at, name in enumerate(targets)}
         self.watchers = {
             name: Watcher(target, self._roots[name] / "events", seed)
@@ -253,11 +252,11 @@ class Campaign:
             self._spare = self._made()
             self._active = self._started()
             until = time.monotonic() + self._limit_s
-            for fate in self._fates:
+            for fault in self._faults:
                 if time.monotonic() > until:
                     break
-                self._meet(fate)
-                self.met.append(fate)
+                self._execute(fault)
+                self.executed.append(fault)
             self._finish()
 
     def _named(self) -> Iterable[tuple[str, Target]]:
@@ -285,8 +284,8 @@ class Campaign:
         """Records the errors that ended the queries of a driver."""
         ends = driver.ends()
         for name, (*retried, end) in ends.items():
-            self.struck[name].retried += len(retried)
-            self.struck[name].fenced += _is_fenced(end)
+            self.fault_counts[name].retried += len(retried)
+            self.fault_counts[name].fenced += _is_fenced(end)
         return [lines[-1] for lines in ends.values()]
 
     def _made(self) -> Driver:
@@ -302,36 +301,36 @@ class Campaign:
         self.drivers += 1
         return made
 
-    def _started(self, fate: Fate | None = None) -> Driver:
+    def _started(self, fault: Fault | None = None) -> Driver:
         """Starts the prepared driver with its fault, and prepares its successor."""
         started = self._spare
         wait_until(started.is_ready, otherwise=started.log)
         self._spare = self._made()
-        if fate is not None:
-            fate.write(started.home)
+        if fault is not None:
+            fault.write(started.home)
         started.go()
         return started
 
-    def _meet(self, fate: Fate) -> None:
+    def _execute(self, fault: Fault) -> None:
         if self._active.exit_code() is None:
-            fate.write(self._active.home)
+            fault.write(self._active.home)
         else:
-            self._active = self._started(fate)
-        driver, mark = self._active, fate.mark(self._active.home)
+            self._active = self._started(fault)
+        driver, mark = self._active, fault.mark(self._active.home)
         self._wait(lambda: mark.exists() or driver.exit_code() is not None, driver)
         assert mark.exists(), driver.log()
-        match fate.kind:
+        match fault.kind:
             case "driver killed":
                 self._bury(driver)
             case "driver paused":
                 self._overtake(driver)
             case _:
-                self._restart_servers(fate, driver)
+                self._restart_servers(fault, driver)
         for name, target in self._named():
-            is_met = driver.has_begun(name) or name == fate.sink
-            if is_met and (fate.kind != SERVER_KILLED or target.server is not None):
-                self.struck[name].kinds[fate.kind] += 1
-        _LOG.info("%s of %s at %s: %s", fate.kind, fate.sink, mark.read_text(), self._shown())
+            is_met = driver.has_begun(name) or name == fault.sink
+            if is_met and (fault.kind != SERVER_KILLED or target.server is not None):
+                self.fault_counts[name].kinds[fault.kind] += 1
+        _LOG.info("%s of %s at %s: %s", fault.kind, fault.sink, mark.read_text(), self._shown())
 
     def _wait(self, condition: Callable[[], bool], driver: Driver) -> None:
         def holds() -> bool:
@@ -358,7 +357,7 @@ class Campaign:
             time.sleep(_POLL_S)
         assert paused.is_paused(), "it was to be paused all the time"
         for name in self._grown(before):
-            self.struck[name].overtaken += 1
+            self.fault_counts[name].overtaken += 1
         (paused.home / "followed").touch()
         paused.send(signal.SIGCONT)
         self._await_end(paused)
@@ -374,7 +373,7 @@ class Campaign:
         """Returns the sinks of which readers have seen a new epoch."""
         return [name for name, shown in self._shown().items() if shown > before[name]]
 
-    def _restart_servers(self, fate: Fate, driver: Driver) -> None:
+    def _restart_servers(self, fault: Fault, driver: Driver) -> None:
         servers = {
             name: target.server for name, target in self._named() if target.server is not None
         }
@@ -383,8 +382,8 @@ class Campaign:
             self.watchers[name].expect_failures()
         for server in servers.values():
             server.kill()
-        fate.answer(driver.home).touch()
-        time.sleep(random.Random(self._seed + fate.number).random() * _AWAY_S)
+        fault.answer(driver.home).touch()
+        time.sleep(random.Random(self._seed + fault.number).random() * _AWAY_S)
         for server in servers.values():
             server.start()
         for name in servers:
@@ -480,7 +479,7 @@ def expected_answers(checkpoint: Path, target: Target) -> list[Counter[Row]]:
     totals: dict[int, tuple[int, int]] = {}
     rows: Counter[Row] = Counter()
     answers = [Counter[Row]()]
-    for [files] in taken(checkpoint):
+    for [files] in files_by_epoch(checkpoint):
         met = set()
         for k, v in _events(files):
             n, total = totals.get(k, (0, 0))

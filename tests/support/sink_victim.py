@@ -51,13 +51,13 @@ def sink_place(root: Path, endpoint: str) -> Place:
     return Bucket(endpoint, f"{root.parent.name}/sink")
 
 
-def death_note(root: Path) -> Path:
+def kill_record(root: Path) -> Path:
     """Returns the file in which a victim records its step before the kill."""
     return root / "died"
 
 
 @dataclass(frozen=True)
-class Fate:
+class PlannedKill:
     """Kills this process and its JVM at one step of one epoch.
 
     Attributes:
@@ -72,53 +72,53 @@ class Fate:
     epoch: int
     step: str
 
-    def meets(self, epoch: int, step: str) -> None:
+    def execute_at(self, epoch: int, step: str) -> None:
         """Kills the process if this is the planned moment."""
         if (epoch, step) == (self.epoch, self.step):
-            death_note(self.root).write_text(f"{epoch} {step}")
+            kill_record(self.root).write_text(f"{epoch} {step}")
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
     def watch(self) -> None:
         """Kills the process as soon as some of the epoch's files exist."""
         while not any(f"={self.epoch:020d}-" in name for name in self.place.sizes()):
             time.sleep(_POLL_S)
-        self.meets(self.epoch, STAGING)
+        self.execute_at(self.epoch, STAGING)
 
 
-def doom(fate: Fate) -> None:
+def install_kill(kill: PlannedKill) -> None:
     """Adds the kill to the steps of the sink, which otherwise runs unchanged."""
 
-    class Doomed(Publishing):
+    class KillingPublishing(Publishing):
         def stage(self, df: DataFrame, batch: Batch) -> Manifest:
-            if (batch.epoch, STAGING) == (fate.epoch, fate.step):
-                threading.Thread(target=fate.watch, daemon=True).start()
+            if (batch.epoch, STAGING) == (kill.epoch, kill.step):
+                threading.Thread(target=kill.watch, daemon=True).start()
             return super().stage(df, batch)
 
         def publish(
             self, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
         ) -> Manifest:
             published = super().publish(staged, batch, expected)
-            fate.meets(batch.epoch, PUBLISHED)
+            kill.execute_at(batch.epoch, PUBLISHED)
             return published
 
     hold, close = RunningSide.hold, RunningSide.close
 
-    def doomed_hold(side: RunningSide) -> DataFrame:
-        fate.meets(side.batch.epoch, BEFORE)
+    def hold_and_kill(side: RunningSide) -> DataFrame:
+        kill.execute_at(side.batch.epoch, BEFORE)
         return hold(side)
 
-    def doomed_close(side: RunningSide, output: str) -> None:
-        fate.meets(side.batch.epoch, STAGED)
+    def close_and_kill(side: RunningSide, output: str) -> None:
+        kill.execute_at(side.batch.epoch, STAGED)
         close(side, output)
-        fate.meets(side.batch.epoch, SEALED)
+        kill.execute_at(side.batch.epoch, SEALED)
 
-    epoch_files.Publishing = Doomed  # type: ignore[attr-defined]
-    RunningSide.hold = doomed_hold  # type: ignore[assignment, method-assign]
-    RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
+    epoch_files.Publishing = KillingPublishing  # type: ignore[attr-defined]
+    RunningSide.hold = hold_and_kill  # type: ignore[assignment, method-assign]
+    RunningSide.close = close_and_kill  # type: ignore[assignment, method-assign]
 
 
 def start_victim(
-    spark: SparkSession, events: Path, root: Path, place: Place, fate: Fate | None = None
+    spark: SparkSession, events: Path, root: Path, place: Place, kill: PlannedKill | None = None
 ) -> StreamingQuery:
     """Starts the query from its last state; it ends after all files."""
     sink = EpochFiles(place.location)
@@ -126,17 +126,17 @@ def start_victim(
 
     def mortal(df: DataFrame, epoch: int) -> None:
         sink(df, epoch)
-        if fate is not None:
-            fate.meets(epoch, RETURNED)
+        if kill is not None:
+            kill.execute_at(epoch, RETURNED)
 
     return start(spark, OPERATOR, events=events, root=root, sink=mortal, settings=settings)
 
 
-def main(events: Path, root: Path, fate: Fate) -> None:
+def main(events: Path, root: Path, kill: PlannedKill) -> None:
     """Runs the query until it is killed."""
-    doom(fate)
+    install_kill(kill)
     spark = builder("local[2]").getOrCreate()
-    start_victim(spark, events, root, fate.place, fate).awaitTermination()
+    start_victim(spark, events, root, kill.place, kill).awaitTermination()
     spark.stop()
 
 
@@ -144,4 +144,4 @@ if __name__ == "__main__":
     die_with_the_test()
     home = Path(sys.argv[2])
     sink = sink_place(home, sys.argv[3])
-    main(Path(sys.argv[1]), home, Fate(home, sink, int(sys.argv[4]), sys.argv[5]))
+    main(Path(sys.argv[1]), home, PlannedKill(home, sink, int(sys.argv[4]), sys.argv[5]))

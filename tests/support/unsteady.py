@@ -175,10 +175,10 @@ def _cut(query: StreamingQuery) -> None:
             coordinator(query).cut_now()
 
 
-def doom(query: Unsteady, step: str) -> None:
+def install_kill(query: Unsteady, step: str) -> None:
     """Kills this process at a step of the first epoch sealed with in-flight rows."""
 
-    def meets(epoch: int, at: str) -> None:
+    def kill_at(epoch: int, at: str) -> None:
         if at == step and query.seal(epoch) is not None:
             (query.root / "died").write_text(f"{epoch} {step}")
             os.killpg(os.getpgrp(), signal.SIGKILL)
@@ -186,32 +186,32 @@ def doom(query: Unsteady, step: str) -> None:
     close, finish = RunningSide.close, RunningSide.finish
     publish = Publishing.publish
 
-    def doomed_close(side: RunningSide, output: str) -> None:
+    def close_and_kill(side: RunningSide, output: str) -> None:
         close(side, output)
-        meets(side.batch.epoch, SEALED)
+        kill_at(side.batch.epoch, SEALED)
 
-    def doomed_finish(side: RunningSide) -> bool:
+    def finish_and_kill(side: RunningSide) -> bool:
         finished = finish(side)
         if finished:
-            meets(side.batch.epoch, FINISHED)
+            kill_at(side.batch.epoch, FINISHED)
         return finished
 
-    def doomed_publish(
+    def publish_and_kill(
         self: Publishing, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
     ) -> Manifest:
         published = publish(self, staged, batch, expected)
-        meets(batch.epoch, PUBLISHED)
+        kill_at(batch.epoch, PUBLISHED)
         return published
 
-    RunningSide.close = doomed_close  # type: ignore[assignment, method-assign]
-    RunningSide.finish = doomed_finish  # type: ignore[assignment, method-assign]
-    Publishing.publish = doomed_publish  # type: ignore[method-assign]
+    RunningSide.close = close_and_kill  # type: ignore[assignment, method-assign]
+    RunningSide.finish = finish_and_kill  # type: ignore[assignment, method-assign]
+    Publishing.publish = publish_and_kill  # type: ignore[method-assign]
 
 
 def main(master: str, source: Path, root: Path, step: str, location: str) -> None:
     """Runs the query until it is killed, or ends."""
     query = Unsteady(SkewedInput(source, seed=1, rows=ROWS, keys=KEYS), root, location=location)
-    doom(query, step)
+    install_kill(query, step)
     spark = builder(master).getOrCreate()
     query.start(spark, query.sink).awaitTermination()
     spark.stop()

@@ -427,14 +427,14 @@ def test_readers_see_the_epochs_that_count_after_any_rollback(
             source = draw.choice([line for line in lines if line >= 0] or [-1])
             if source < 0:
                 continue
-            went_back = draw.random() < 0.8
-            source = source if went_back else last
-            last += 2 if went_back else 1
+            is_rollback = draw.random() < 0.8
+            source = source if is_rollback else last
+            last += 2 if is_rollback else 1
             operations.append(Operation(last, source))
             lines[last] = lines[source]
             follow(records, QueryOperations(operations))
             assert manifest_epochs(records.names("_epochs")) == lines[last], (seed, operations)
-            if went_back and draw.random() < 0.5:
+            if is_rollback and draw.random() < 0.5:
                 # An older run publishes the epoch that it had sealed.
                 late = dataclasses.replace(
                     MANIFEST, attempt=Attempt(last - 1, "f" * 32), files=(), partition_by=()

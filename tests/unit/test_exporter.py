@@ -34,7 +34,7 @@ from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
-from tests.unit.test_recorded import History, record
+from tests.unit.test_history_records import History, record
 from tests.vectors.cut_writer import QUERY_ID, WRITTEN_MS, costs
 
 NOW_S = WRITTEN_MS / 1000 + 60

@@ -21,7 +21,7 @@ from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_exporter import collector, commit, cuts
-from tests.unit.test_recorded import History, history, record
+from tests.unit.test_history_records import History, history, record
 from tests.vectors.cut_writer import QUERY_ID
 
 __all__ = ["cuts", "history"]

@@ -22,7 +22,7 @@ from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.test_cli import run
 from tests.unit.test_exporter import ARRIVED, OVERTAKEN, commit, cuts
-from tests.unit.test_recorded import History, record
+from tests.unit.test_history_records import History, record
 
 __all__ = ["cuts"]
 ROOTS = Path(__file__).parents[1] / "checkpoints/0.1.0/pages"

@@ -9,7 +9,7 @@ import pytest
 from cleancut._checkpoint.read.noted import RecordedEpochs
 from cleancut._storage.directory import Directory
 from cleancut.errors import CorruptedError
-from tests.unit.test_recorded import History, record
+from tests.unit.test_history_records import History, record
 
 
 @pytest.fixture

@@ -13,22 +13,24 @@ from pathlib import Path
 _FIRST_TIME = 1_000_000_000
 
 
-def taken(checkpoint: Path) -> list[list[list[Path]]]:
+def files_by_epoch(checkpoint: Path) -> list[list[list[Path]]]:
     """Returns the files of each non-empty epoch: by epoch, then by source, in order."""
     offsets = [_offsets(entry) for entry in _entries(checkpoint / "offsets")]
-    files = [_noted(checkpoint / "sources" / str(source)) for source in range(len(offsets[0]))]
+    files = [
+        _recorded_files(checkpoint / "sources" / str(source)) for source in range(len(offsets[0]))
+    ]
     epochs = []
     for before, after in zip([[-1] * len(files), *offsets], offsets, strict=False):
         epoch = [
-            [path for number, path in noted if start < number <= end]
-            for noted, start, end in zip(files, before, after, strict=True)
+            [path for number, path in recorded if start < number <= end]
+            for recorded, start, end in zip(files, before, after, strict=True)
         ]
         if any(epoch):
             epochs.append(epoch)
     return epochs
 
 
-def write_taken(epochs: list[list[list[Path]]], directory: Path) -> None:
+def write_epochs(epochs: list[list[list[Path]]], directory: Path) -> None:
     """Writes one file per epoch and source; existing files are unchanged."""
     for epoch, sources in enumerate(epochs):
         for source, files in enumerate(sources):
@@ -51,7 +53,7 @@ def _offsets(entry: Path) -> list[int]:
     return [json.loads(line)["logOffset"] if line != "-" else -1 for line in lines]
 
 
-def _noted(log: Path) -> list[tuple[int, Path]]:
+def _recorded_files(log: Path) -> list[tuple[int, Path]]:
     """Returns the entries of a source's log, compacted or not: file number and file."""
     notes = {
         (note["batchId"], note["path"].removeprefix("file://"))

@@ -1,6 +1,6 @@
 """A driver with queries for some sinks; a campaign kills or pauses it, or kills its servers.
 
-`python -m tests.support.fated_driver <specification> <home>` starts Spark, waits for the file `go`
+`python -m tests.support.faulty_driver <specification> <home>` starts Spark, waits for the file `go`
 in its home, and runs the queries of the specification until the file `done` is next to it, and then
 to the end of their input. A query with a retryable failure is restarted, unless the file
 `followed` is in the home. For each query the file `ends.json` has the error that ended it with its
@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cleancut import RetryableError
 from cleancut.errors import from_java
-from tests.support.fates import FatedSink, Fates
+from tests.support.faults import Faults, FaultySink
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
 from tests.support.sessions import builder, start, take_out_defaults
@@ -65,8 +65,8 @@ class _Query:
     end: str | None = None
     _running: StreamingQuery | None = None
 
-    def start(self, spark: SparkSession, fates: Fates) -> None:
-        sink = FatedSink(sink_at(self.name, self.place), fates.steps_of(self.name))
+    def start(self, spark: SparkSession, faults: Faults) -> None:
+        sink = FaultySink(sink_at(self.name, self.place), faults.steps_of(self.name))
         self._running = start(
             spark,
             TOTALS,
@@ -77,12 +77,12 @@ class _Query:
             ends=False,
         )
 
-    def look(self, spark: SparkSession, fates: Fates, *, is_followed: bool) -> None:
+    def look(self, spark: SparkSession, faults: Faults, *, is_followed: bool) -> None:
         """Records whether it has ended, and starts it again if its failure is retryable.
 
         Args:
             spark: any session.
-            fates: the faults of its sink.
+            faults: the faults of its sink.
             is_followed: whether another driver runs the query now.
         """
         assert self._running is not None, "it was never started"
@@ -94,7 +94,7 @@ class _Query:
         said = f"{type(error or failure).__name__}: {' '.join(str(error or failure).split())}"
         if isinstance(error, RetryableError) and not is_followed:
             self.retried.append(said)
-            self.start(spark, fates)
+            self.start(spark, faults)
         else:
             self.end = said
 
@@ -136,13 +136,13 @@ def main(specification: Path, home: Path) -> None:
         _Query(name, place, Path(root))
         for name, (place, root) in json.loads(specification.read_text()).items()
     ]
-    fates = Fates(home, [query.name for query in queries])
+    faults = Faults(home, [query.name for query in queries])
     for query in queries:
-        query.start(spark, fates)
+        query.start(spark, faults)
     done = specification.with_name("done")
     while any(query.end is None for query in queries):
         for query in queries:
-            query.look(spark, fates, is_followed=(home / "followed").exists())
+            query.look(spark, faults, is_followed=(home / "followed").exists())
         if done.exists():
             files = json.loads(done.read_text())
             if all(query.has_processed_all(files[query.name]) for query in queries):

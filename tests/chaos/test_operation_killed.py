@@ -38,7 +38,7 @@ import sys
 import cleancut
 from tests.support.sessions import builder
 
-from tests.chaos.test_act_killed import planned
+from tests.chaos.test_operation_killed import planned
 
 operation, location = sys.argv[1:]
 spark = cleancut.configure(builder("local-cluster[2,1,1024]")).getOrCreate()

@@ -35,7 +35,7 @@ _SERVER_WITHIN_S = PATIENCE_S
 
 
 @dataclass(frozen=True)
-class Fate:
+class Fault:
     """A fault of a driver or its server, and its moment.
 
     Attributes:
@@ -56,28 +56,28 @@ class Fate:
 
     def write(self, home: Path) -> None:
         """Writes the fault for the driver with these files."""
-        staged = home / ".fate"
+        staged = home / ".fault"
         staged.write_text(json.dumps(asdict(self)))
-        staged.rename(home / "fate.json")
+        staged.rename(home / "fault.json")
 
     @staticmethod
-    def read(home: Path) -> "Fate | None":
+    def read(home: Path) -> "Fault | None":
         """Reads the latest fault for a driver."""
         try:
-            return Fate(**json.loads((home / "fate.json").read_text()))
+            return Fault(**json.loads((home / "fault.json").read_text()))
         except FileNotFoundError:
             return None
 
     def mark(self, home: Path) -> Path:
         """Returns the file that a driver creates when its fault happens."""
-        return home / f"struck-{self.number}"
+        return home / f"fault_counts-{self.number}"
 
     def answer(self, home: Path) -> Path:
         """Returns the file that confirms the kill of the server."""
         return home / f"away-{self.number}"
 
 
-class Fates:
+class Faults:
     """Executes each fault of this process at its step.
 
     Except before a run begins, a fault waits until the runs of all sinks have begun, so that it
@@ -93,51 +93,55 @@ class Fates:
 
     def steps_of(self, sink: str) -> Callable[[str, int], None]:
         """Returns the function that a sink calls at each of its steps."""
-        return lambda step, epoch: self._meets(sink, step, epoch)
+        return lambda step, epoch: self._on_step(sink, step, epoch)
 
-    def _meets(self, sink: str, step: str, epoch: int) -> None:
-        fate = self._taken_at(sink, step)
-        if fate is None:
+    def _on_step(self, sink: str, step: str, epoch: int) -> None:
+        fault = self._due_at(sink, step)
+        if fault is None:
             return
-        if fate.delay_s == 0:
-            self._strike(fate, epoch)
+        if fault.delay_s == 0:
+            self._execute(fault, epoch)
         else:
-            threading.Timer(fate.delay_s, self._strike, args=(fate, epoch)).start()
+            threading.Timer(fault.delay_s, self._execute, args=(fault, epoch)).start()
 
-    def _taken_at(self, sink: str, step: str) -> Fate | None:
+    def _due_at(self, sink: str, step: str) -> Fault | None:
         """Returns the fault that is due now."""
         with self._lock:
             if step == BEGUN:
                 self._waiting.discard(sink)
                 (self._home / f"begun-{sink}").touch()
-            fate = Fate.read(self._home)
-            if fate is None or fate.number <= self._taken or (fate.sink, fate.step) != (sink, step):
+            fault = Fault.read(self._home)
+            if (
+                fault is None
+                or fault.number <= self._taken
+                or (fault.sink, fault.step) != (sink, step)
+            ):
                 return None
             if step != ENTERED and self._waiting:
                 return None
-            skipped = self._skips.setdefault(fate.number, 0)
-            self._skips[fate.number] += 1
-            if skipped < fate.skips:
+            skipped = self._skips.setdefault(fault.number, 0)
+            self._skips[fault.number] += 1
+            if skipped < fault.skips:
                 return None
-            self._taken = fate.number
-            return fate
+            self._taken = fault.number
+            return fault
 
-    def _strike(self, fate: Fate, epoch: int) -> None:
-        fate.mark(self._home).write_text(f"epoch {epoch}, {fate.step}")
-        if fate.kind in _SIGNALS:
-            os.killpg(os.getpgrp(), _SIGNALS[fate.kind])
+    def _execute(self, fault: Fault, epoch: int) -> None:
+        fault.mark(self._home).write_text(f"epoch {epoch}, {fault.step}")
+        if fault.kind in _SIGNALS:
+            os.killpg(os.getpgrp(), _SIGNALS[fault.kind])
             return
         deadline = time.monotonic() + _SERVER_WITHIN_S
-        while not fate.answer(self._home).exists() and time.monotonic() < deadline:
+        while not fault.answer(self._home).exists() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
 
 
-class FatedSink(EpochSink):
+class FaultySink(EpochSink):
     """Runs another sink, and executes faults between its steps."""
 
     def __init__(self, sink: EpochSink, meets: Callable[[str, int], None]) -> None:
         self._sink = sink
-        self._meets = meets
+        self._on_step = meets
         self.reads_rows_once = sink.reads_rows_once
 
     @property
@@ -149,13 +153,13 @@ class FatedSink(EpochSink):
         return self._sink.ledger_key
 
     def begin(self, side: QuerySide, session: Any) -> None:
-        self._meets(ENTERED, side.batch.epoch)
+        self._on_step(ENTERED, side.batch.epoch)
         self._sink.begin(side, session)
-        self._meets(BEGUN, side.batch.epoch)
+        self._on_step(BEGUN, side.batch.epoch)
 
     def published(self, batch: Batch) -> str | None:
         published = self._sink.published(batch)
-        self._meets(LOOKED, batch.epoch)
+        self._on_step(LOOKED, batch.epoch)
         return published
 
     def can_publish(self, handle: str, batch: Batch, published: str | None) -> bool:
@@ -163,17 +167,17 @@ class FatedSink(EpochSink):
 
     def stage(self, rows: DataFrame, batch: Batch) -> str:
         handle = self._sink.stage(rows, batch)
-        self._meets(STAGED, batch.epoch)
+        self._on_step(STAGED, batch.epoch)
         return handle
 
     def publish(self, handle: str, batch: Batch) -> None:
-        self._meets(SEALED, batch.epoch)
+        self._on_step(SEALED, batch.epoch)
         self._sink.publish(handle, batch)
-        self._meets(PUBLISHED, batch.epoch)
+        self._on_step(PUBLISHED, batch.epoch)
 
     def leaves_record(self, handle: str) -> bool:
         return self._sink.leaves_record(handle)
 
     def clean_up(self, batch: Batch) -> None:
         self._sink.clean_up(batch)
-        self._meets(SWEPT, batch.epoch)
+        self._on_step(SWEPT, batch.epoch)

@@ -351,10 +351,10 @@ def test_a_state_with_unknown_key_encoding_is_refused_and_not_corrupted(
     rescaled.rescale(4)
     rescaled.put([])
 
-    def untold(*_: object) -> Any:
+    def unknown_partitions(*_: object) -> Any:
         raise error_of("CLEANCUT_COLUMN_UNREADABLE", column="key", type="map", reason="by no hash")
 
-    monkeypatch.setattr("cleancut._checkpoint.read.referred.wanted", untold)
+    monkeypatch.setattr("cleancut._checkpoint.read.referred.wanted", unknown_partitions)
     there = Checkpoint(rescaled.location)
     assert there.verify().ok, there.verify()
     for read in (
