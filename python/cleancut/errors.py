@@ -210,12 +210,13 @@ def from_java(exc: BaseException) -> CleancutError | None:
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Raises errors of Cleancut's JVM side as errors of this module; others pass unchanged."""
+    """Raises an error of Cleancut's JVM side as its Python class; others pass unchanged."""
     from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except Py4JJavaError as failure:
+    except (Py4JJavaError, PySparkException) as failure:
         error = from_java(failure)
         if error is None:
             raise

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -141,7 +140,7 @@ def test_corruption_found_by_a_task(numbers: Numbers, sink: Sink | None) -> None
 def test_a_refused_start(numbers: Numbers) -> None:
     numbers.run("query", None)
     numbers.session.conf.set("spark.sql.streaming.stateStore.cleancut.cuts", "false")
-    with pytest.raises(Py4JJavaError) as raised:
+    with pytest.raises(IllegalArgumentException) as raised:
         numbers.start("query", None)
     error = errors.find_error(raised.value)
     assert error is not None

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -63,7 +62,7 @@ def test_a_query_with_state_of_another_provider_is_refused(
     query = Query(spark, tmp_path)
     query.run(**{PROVIDER_KEY: provider, FORMAT_KEY: version})
     for settings in (CUTS, CUTS | {f"{PREFIX}cuts": "auto", f"{PREFIX}requireProvider": "true"}):
-        with pytest.raises(Py4JJavaError) as raised:
+        with pytest.raises(IllegalArgumentException) as raised:
             query.start(**settings)
         error = errors.find_error(raised.value)
         assert error is not None

@@ -11,7 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 import cleancut
 from cleancut import Checkpoint
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
+from cleancut.errors import ErrorKind
+from tests.support.damages import flip
 from tests.support.file_epochs import session_of, write_file
+from tests.support.sessions import ROCKSDB
 
 pytestmark = pytest.mark.spark
 
@@ -103,3 +106,21 @@ def test_a_key_that_does_not_exist_is_refused(start: Callable[..., None], tmp_pa
     error = refusal(lambda: start(tmp_path / "checkpoint", **{f"{KEYS}alignmentTimeOut": "3s"}))
     assert error.error_id == "CLEANCUT_CONF_INVALID"
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_state_of_another_provider_is_refused(start: Callable[..., None], tmp_path: Path) -> None:
+    """The file manager finds it, which Spark calls within `start()`."""
+    location = tmp_path / "checkpoint"
+    start(location, **{PROVIDER_KEY: ROCKSDB})
+    error = refusal(lambda: start(location, **{f"{KEYS}cuts": "true"}))
+    assert error.error_id == "CLEANCUT_PROVIDER_MISMATCH"
+
+
+def test_a_corrupted_last_cut_is_refused(start: Callable[..., None], tmp_path: Path) -> None:
+    """The coordinator finds it, which begins when Spark opens the offset log within `start()`."""
+    location, keys = tmp_path / "checkpoint", {f"{KEYS}cuts": "true"}
+    start(location, **keys)
+    [cut] = (location / "cleancut").glob("cuts/*")
+    flip(cut, position=cut.stat().st_size // 2)
+    error = refusal(lambda: start(location, **keys))
+    assert error.kind is ErrorKind.RESTORE

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.operations.start.StartRescale
-import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.InstalledJars
+import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.{InstalledJars, StartErrors}
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.FileManagers
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.DelegatedFiles
 
@@ -17,14 +17,18 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.De
  * too it commits a query's epochs by cuts, if the key `cuts` or the checkpoint says so.
  *
  * @param path
- *   what this manager is for
- * @throws io.cleancut.error.CleancutException
- *   CLEANCUT_VERSION_UNSUPPORTED, CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID, and
- *   where a query is started CLEANCUT_PROVIDER_MISMATCH, CLEANCUT_CUTS_REQUIRED,
- *   CLEANCUT_COMMIT_LOG_AHEAD, CLEANCUT_OBJECT_STORE_UNSAFE
+ *   the checkpoint location, or a directory in it
+ * @throws java.lang.IllegalArgumentException
+ *   at the first call, with an error of Cleancut as its cause: CLEANCUT_VERSION_UNSUPPORTED,
+ *   CLEANCUT_CONF_INVALID, CLEANCUT_OBJECT_LOCATION_INVALID, and if a query is started
+ *   CLEANCUT_PROVIDER_MISMATCH, CLEANCUT_CUTS_REQUIRED, CLEANCUT_COMMIT_LOG_AHEAD,
+ *   CLEANCUT_OBJECT_STORE_UNSAFE
  */
 class CleancutCheckpointFileManager(path: Path, hadoopConf: Configuration)
-    extends DelegatedFiles({
+    extends DelegatedFiles(StartErrors.convert {
       InstalledJars.check()
       FileManagers.open(path, hadoopConf, StartRescale.run)
-    })
+    }) {
+  override def createCheckpointDirectory(): Path =
+    StartErrors.convert(super.createCheckpointDirectory())
+}

@@ -1,11 +1,22 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs
 
+import scala.util.Try
+
 import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
-/** Delegates to another file manager; subclasses override some operations. */
-class DelegatedFiles(files: CheckpointFileManager) extends DelegatedClose {
+/**
+ * Delegates to another file manager, except for methods that a subclass overrides.
+ *
+ * @param open
+ *   opens the delegate. What it throws is thrown by the methods instead of the constructor, because
+ *   Spark reports an exception of the constructor as an error of its own, with a Java stack.
+ */
+class DelegatedFiles(open: => CheckpointFileManager) extends DelegatedClose {
+  private val opened = Try(open)
+
+  private def files: CheckpointFileManager = opened.get
 
   override protected def delegate: CheckpointFileManager = files
 

@@ -12,19 +12,17 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   SharedStores,
   StoredCuts
 }
+import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.StartErrors
 import org.apache.spark.sql.internal.SQLConf
 
 import io.cleancut.base.ClassNames
 import io.cleancut.conf.{CaptureMode, Settings}
-import io.cleancut.error.{CleancutException, Errors}
+import io.cleancut.error.Errors
 import io.cleancut.objectstore.BucketPath
 
 /**
  * Refuses a query in `start()`, in the caller's thread, before Spark creates anything at its
  * checkpoint location.
- *
- * Errors are an `IllegalArgumentException`, whose cause is the error of Cleancut: PySpark shows
- * such an exception by its message alone, and any other with its Java stack.
  */
 object StartRefusalRule {
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
@@ -36,7 +34,7 @@ object StartRefusalRule {
   final case class OfStatement(session: AnySession) extends Rule[LogicalPlan] {
     override def apply(plan: LogicalPlan): LogicalPlan = {
       plan match {
-        case start: WriteToStreamStatement => refusing(checkLocation(conf, start))
+        case start: WriteToStreamStatement => StartErrors.convert(checkLocation(conf, start))
         case _                             =>
       }
       plan
@@ -46,7 +44,7 @@ object StartRefusalRule {
   /** Checks a query whose checkpoint location is known, and has been created. */
   def check(session: AnySession)(plan: LogicalPlan): Unit = (session, plan) match {
     case (classic: SparkSession, start: WriteToStream) =>
-      refusing(checkMode(classic.sessionState.conf, classic, start))
+      StartErrors.convert(checkMode(classic.sessionState.conf, classic, start))
     case _ =>
   }
 
@@ -91,8 +89,4 @@ object StartRefusalRule {
 
   // By name, since the Spark versions have different ones.
   private val OfPython = Set("TransformWithStateInPandas", "TransformWithStateInPySpark")
-
-  private def refusing(check: => Unit): Unit =
-    try check
-    catch { case e: CleancutException => throw new IllegalArgumentException(e.getMessage, e) }
 }

@@ -104,7 +104,12 @@ abstract class FileCheckpointContract
 
   private def id = StateVersion.newId(Clock.System)
 
-  private def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
+  /** The error of a method, or of a start, which is converted for its caller. */
+  private def errorOf(body: => Any): CleancutException = intercept[RuntimeException](body) match {
+    case error: CleancutException            => error
+    case converted: IllegalArgumentException => converted.getCause.asInstanceOf[CleancutException]
+    case other                               => throw other
+  }
 
   private def listed(log: CheckpointFileManager): Set[String] =
     log.list(commits).map(_.getPath.getName).filterNot(_.startsWith(".")).toSet
