@@ -46,7 +46,7 @@ def test_the_wheel_has_each_jar_once_and_is_small(wheel: Path, release: str) -> 
     assert (metadata["Version"], metadata["License-Expression"]) == (release, "Apache-2.0")
 
 
-def test_the_source_distribution_has_what_the_jars_are_made_of(dist: Path, release: str) -> None:
+def test_the_source_distribution_has_the_sources_of_the_jars(dist: Path, release: str) -> None:
     with tarfile.open(dist / f"cleancut-{release}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"python/cleancut/jars/{name}" for name in names_of_jars(release)} <= names

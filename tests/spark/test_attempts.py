@@ -137,7 +137,7 @@ class FailingSink:
     usually(USUALLY, COUNTED, lambda name: (name, OPERATORS[name])),
     indirect=["expected"],
 )
-def test_tasks_that_fail_after_their_commit_leave_no_trace(
+def test_tasks_that_fail_after_their_commit_have_no_effect(
     name: str,
     expected: dict[int, list[str]],
     events: Path,

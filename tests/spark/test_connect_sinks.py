@@ -69,7 +69,7 @@ def client(one: ConnectServer, home: Path, target: str, place: str, act: str) ->
         pytest.param("kafka", marks=needs_kafka),
     ],
 )
-def test_a_sink_of_a_client_has_each_row_once_wherever_the_server_dies(
+def test_a_sink_of_a_client_has_each_row_once_after_kills_of_the_server(
     target: str,
     server: Servers,  # noqa: F811
     tmp_path: Path,

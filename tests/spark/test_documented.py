@@ -127,7 +127,7 @@ def test_the_documented_image_is_accepted_by_a_builder(tmp_path: Path) -> None:
     assert {line.split()[0] for line in printed.splitlines()} - {"spark.jars"} <= keys
 
 
-def test_the_documented_manifest_has_what_conf_prints(tmp_path: Path) -> None:
+def test_the_documented_manifest_matches_conf(tmp_path: Path) -> None:
     (manifest,) = blocks(MANIFEST, "yaml")
     spec = yaml.safe_load(manifest)["spec"]
     conf = ["-m", "cleancut", "conf", "--format", "json"]

@@ -470,7 +470,7 @@ def test_concurrently_staged_rows_are_kept(
 
 
 @long
-def test_tasks_that_run_twice_count_once(
+def test_rows_of_repeated_tasks_count_once(
     spark: SparkSession, server: PostgresServer, table: str, give: Give
 ) -> None:
     """A task fails after its rows are written, and its second attempt writes them again."""

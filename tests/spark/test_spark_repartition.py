@@ -88,7 +88,7 @@ SPARKS = {"join, state format 2": "as it was"}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_rescale_keeps_what_sparks_repartition_may_lose(
+def test_rescale_keeps_rows_that_sparks_repartition_may_lose(
     case: str, spark: SparkSession, tmp_path: Path, show: Callable[[str], None]
 ) -> None:
     work = Work(spark, tmp_path, *CASES[case])

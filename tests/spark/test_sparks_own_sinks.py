@@ -243,7 +243,9 @@ def test_a_query_is_rolled_back(
     assert ended(query) == stated(line, kind)
 
 
-def test_a_query_begins_anew_where_it_left_off(query: ComparedQuery, kind: str) -> None:
+def test_a_query_restarts_with_a_new_checkpoint_and_new_input(
+    query: ComparedQuery, kind: str
+) -> None:
     """With a new checkpoint, as after a loss, and without the input that the query has read."""
     query.add(3)
     query.run()

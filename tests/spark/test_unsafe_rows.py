@@ -101,7 +101,7 @@ def test_each_type_reads_as_the_value_that_spark_wrote(spark: SparkSession) -> N
     assert wrong == {}
 
 
-def test_the_encoder_of_the_vectors_writes_what_spark_writes(spark: SparkSession) -> None:
+def test_the_encoder_of_the_vectors_matches_spark(spark: SparkSession) -> None:
     """So the unit tests decode the same bytes that Spark has in its state."""
     names = [i for i, (sql, _) in enumerate(EXPRESSIONS) if "collate" not in sql]
     columns = ", ".join(f"{EXPRESSIONS[i][0]} as c{i}" for i in names)
@@ -124,7 +124,7 @@ KEYS = [
 ]
 
 
-def test_keys_have_the_bytes_and_the_partitions_that_spark_gives_them(spark: SparkSession) -> None:
+def test_keys_have_the_bytes_and_partitions_of_spark(spark: SparkSession) -> None:
     """Grouped, because Spark normalizes floating-point keys in a grouping."""
     # Spark must not know the values before it reads a row.
     columns = ", ".join(f"if(id >= 0, {sql}, null) as c{i}" for i, sql in enumerate(KEYS))
@@ -152,7 +152,7 @@ NESTED = [
 ]
 
 
-def test_nested_columns_have_the_partitions_that_spark_gives_them(spark: SparkSession) -> None:
+def test_nested_columns_have_the_partitions_of_spark(spark: SparkSession) -> None:
     columns = ", ".join(f"if(id = 3, null, {sql}) as c{i}" for i, sql in enumerate(NESTED))
     frame = spark.range(4).selectExpr("id", f"struct({columns}) as key").select("key.*", "id")
     plain = frame.drop("id")

@@ -75,7 +75,7 @@ def test_an_empty_state_keeps_its_types(files: CheckpointFiles) -> None:
     )
 
 
-def test_many_rows_come_in_bounded_batches(files: CheckpointFiles) -> None:
+def test_many_rows_are_read_in_batches_of_limited_size(files: CheckpointFiles) -> None:
     files.delta(1, [put(i, "x", i, 0.5) for i in range(40_000)], 40_000)
     table = Checkpoint(files.location).state(0)
     assert table.num_rows == 40_000
@@ -128,7 +128,7 @@ def test_a_family_in_an_encoding_of_spark_is_refused(files: CheckpointFiles) -> 
         checkpoint.state(0)
 
 
-def test_a_table_goes_into_parquet(two_partitions: CheckpointFiles, tmp_path: Path) -> None:
+def test_a_table_can_be_written_to_parquet(two_partitions: CheckpointFiles, tmp_path: Path) -> None:
     table = Checkpoint(two_partitions.location).state(0)
     pyarrow.parquet.write_table(table, tmp_path / "state.parquet")
     assert rows(pyarrow.parquet.read_table(tmp_path / "state.parquet")) == rows(table)
@@ -165,7 +165,7 @@ def test_a_location_is_a_path_or_a_uri(two_partitions: CheckpointFiles, form: ty
     assert Checkpoint(form(two_partitions.location)).versions(0, 1) == (1, 2)
 
 
-def test_a_relative_path_with_odd_characters_is_taken_as_it_is(
+def test_a_relative_path_with_odd_characters_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = CheckpointFiles(tmp_path / "ab:c%20 d")

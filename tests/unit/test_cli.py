@@ -131,7 +131,7 @@ GIVEN = {
 }
 
 
-def test_conf_takes_every_option_of_configure(
+def test_conf_accepts_every_option_of_configure(
     capsys: pytest.CaptureFixture[str], jars: str
 ) -> None:
     """`conf` lacked the options for stores other than AWS and for the capture of in-flight rows."""
@@ -186,7 +186,7 @@ def test_conf_refuses_wrong_options_all_at_once(
     assert "lock_acquire_timeout" in err
 
 
-def test_conf_without_a_jar_says_how_to_get_one(
+def test_conf_without_a_jar_names_the_remedy(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> str:
@@ -198,9 +198,7 @@ def test_conf_without_a_jar_says_how_to_get_one(
     assert "make jar" in err
 
 
-def test_jars_prints_a_line_each_or_what_a_class_path_takes(
-    capsys: pytest.CaptureFixture[str], jars: str
-) -> None:
+def test_jars_prints_lines_or_a_class_path(capsys: pytest.CaptureFixture[str], jars: str) -> None:
     assert run(capsys, "jars") == (_cli.OK, jars.replace(",", "\n") + "\n", "")
     _, out, _ = run(capsys, "jars", "--separator", ":")
     assert out == jars.replace(",", ":") + "\n"

@@ -199,7 +199,7 @@ def test_a_version_without_a_cut_is_reported_with_the_existing_ones(
     assert raised.value.params["available"] == "version 1-4"
 
 
-def test_a_version_that_lost_its_cut_is_not_taken_from_level_0(files: CheckpointFiles) -> None:
+def test_a_version_without_its_cut_is_not_read_from_level_0(files: CheckpointFiles) -> None:
     cuts = after_level_0(files)
     cuts.cut_path(3).rename(files.root / "cuts" / "elsewhere")
     cuts.epoch = 4

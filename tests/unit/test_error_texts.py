@@ -123,7 +123,7 @@ def test_every_command_exists(error_class: ErrorClass) -> None:
         "spark.sql.streaming.stateStore.cleancut.memoryBound=1g",
     ],
 )
-def test_a_command_that_does_not_exist_is_noticed(code: str) -> None:
+def test_a_missing_command_is_reported(code: str) -> None:
     assert is_command(code)
     with pytest.raises((AssertionError, AttributeError)):
         check(code)

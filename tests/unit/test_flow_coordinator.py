@@ -460,7 +460,7 @@ def test_a_vector_of_ten_is_made_in_three_rounds_of_requests() -> None:
     assert machinery.rounds == 3
 
 
-def test_a_damaged_entry_is_named_and_one_of_a_later_release_refused() -> None:
+def test_a_corrupted_entry_is_named_and_one_of_a_later_release_refused() -> None:
     world, a, _ = pair()
     a.run()
     made = world.coordinator().cut(1)

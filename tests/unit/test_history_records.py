@@ -127,7 +127,7 @@ def test_a_file_merged_during_the_read_is_read_again(
     assert [info.epoch for info in recorded(history.root, 0)] == [0, 1]
 
 
-def test_a_damaged_file_is_named(history: History) -> None:
+def test_a_corrupted_file_is_named(history: History) -> None:
     file = history.write([record(0)])
     data = file.read_bytes()
     damaged = [data[: len(data) // 2], b"", data[:-8] + b"\0" * 8]

@@ -81,7 +81,7 @@ def test_verify_accepts_it(base: Path, files: CheckpointFiles) -> None:
     assert (report.frames, report.loadable) == (2, 2)
 
 
-def test_a_list_that_lacks_a_block_in_the_middle_is_damaged(
+def test_a_list_without_a_block_in_the_middle_is_corrupted(
     base: Path, files: CheckpointFiles
 ) -> None:
     data = bytearray(base.read_bytes())
@@ -99,7 +99,7 @@ def test_a_list_that_lacks_a_block_in_the_middle_is_damaged(
 
 
 @pytest.mark.parametrize("appended", [0, 2])
-def test_a_list_that_begins_in_the_middle_is_damaged(appended: int, files: CheckpointFiles) -> None:
+def test_a_list_without_its_first_block_is_corrupted(appended: int, files: CheckpointFiles) -> None:
     """As written by a writer that loses the first block of a list."""
     identity = identity_of(1, families=[FAMILY, LISTS]) | {"partition": 0}
     rows = list_of(HOT, range(10))[5:]

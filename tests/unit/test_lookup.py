@@ -132,7 +132,7 @@ def test_the_bytes_read_for_a_key_do_not_grow_with_the_base(
     assert size > 150 * keys
 
 
-def test_a_damaged_byte_of_a_base_is_never_a_wrong_answer(files: CheckpointFiles) -> None:
+def test_a_corrupted_byte_of_a_base_is_never_a_wrong_answer(files: CheckpointFiles) -> None:
     data = large_base(files, 6, "x")
     key = (5, "x")
     detected = 0
@@ -259,7 +259,7 @@ def test_a_key_of_another_type_is_refused(
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_the_command_takes_a_key_as_text(
+def test_the_command_accepts_a_key_as_text(
     form: list[str], files: CheckpointFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files.delta(1, [put(7, "x y", 3, 0.5)], 1)

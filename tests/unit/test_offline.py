@@ -87,7 +87,7 @@ def test_a_plan_describes_its_operation_and_is_applied_once(session: Any) -> Non
     assert raised.value.error_id == "CLEANCUT_OPERATION_REFUSED"
 
 
-def test_a_plan_without_copied_rows_says_so(session: Any) -> None:
+def test_a_plan_reports_that_no_row_is_copied(session: Any) -> None:
     plan = cleancut.rescale("/q", 6, session=session)
     assert not plan.copies_rows
     assert "rows        referenced, none is copied" in str(plan)

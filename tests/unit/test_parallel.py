@@ -97,7 +97,7 @@ def test_other_errors_are_raised() -> None:
         read_ranges(Broken({}), [Range("a", 0, 1)])
 
 
-def test_results_come_in_order_and_not_too_far_ahead() -> None:
+def test_results_are_ordered_and_not_too_far_ahead() -> None:
     begun: list[int] = []
 
     def negated(item: int) -> int:

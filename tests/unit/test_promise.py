@@ -24,7 +24,7 @@ RELEASING = "docs/operations/releasing.md"
 
 
 @pytest.mark.parametrize("release", releases())
-def test_what_a_release_has_promised_is_kept(release: str) -> None:
+def test_promises_of_a_release_are_kept(release: str) -> None:
     before = {part: value for part, value in promised(release).items() if part != "jvm"}
     assert min(map(len, before.values())) > 0
     page = REFERENCE.read_text(encoding="utf-8")

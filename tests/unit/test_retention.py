@@ -369,7 +369,7 @@ def test_an_incomplete_expiry_record_is_an_error(change: Callable[[bytes], bytes
     assert raised.value.error_id == "CLEANCUT_SINK_CORRUPTED"
 
 
-def test_expiry_ends_if_other_processes_always_come_first() -> None:
+def test_expiry_ends_if_other_processes_always_win() -> None:
     class Contended(Place):
         def create(self, name: str, body: bytes) -> bool:
             return False

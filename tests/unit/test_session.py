@@ -249,7 +249,7 @@ def test_the_own_file_manager_may_be_named_before() -> None:
     assert options(cleancut.configure(named))[MANAGER] == ALWAYS[MANAGER]
 
 
-def test_all_problems_come_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"-c {MANAGER}=com.example.M pyspark-shell")
     made = builder(**{PROVIDER_KEY: "com.example.P", f"{PREFIX}compression": "1"})
     text = refused(made, "CLEANCUT_CONF_INVALID", compression_level=99, lock_acquire_timeout="soon")

@@ -284,7 +284,7 @@ def test_a_function_writes_no_epoch_without_its_rows(ledger: SqlLedger) -> None:
     assert not write.can_publish("", run(0), None)
 
 
-def test_a_table_has_one_ledger_however_its_name_is_spelled(tmp_path: Path) -> None:
+def test_a_table_has_one_ledger_for_all_spellings_of_its_name(tmp_path: Path) -> None:
     """The key was the name as given: an epoch was published once for each spelling."""
 
     def publish_to(table: str, run_id: str) -> bool:

@@ -179,7 +179,7 @@ def test_every_flipped_byte_of_a_checkpoint_is_found(chain: CheckpointFiles) -> 
     assert verify(chain).ok
 
 
-def test_problems_of_all_stores_come_in_one_report(two_partitions: CheckpointFiles) -> None:
+def test_problems_of_all_stores_are_in_one_report(two_partitions: CheckpointFiles) -> None:
     for partition in (0, 1):
         flip(two_partitions.directory(0, partition) / name_of(1))
     report = verify(two_partitions)
