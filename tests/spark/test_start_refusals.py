@@ -86,7 +86,7 @@ def test_a_location_whose_rename_is_a_copy_is_refused(start: Callable[..., None]
     value = {"cuts": "true", "mode": "unaligned"}[key]
     error = refusal(lambda: start("s3a://bucket/my/checkpoint", **{f"{KEYS}{key}": value}))
     assert error.error_id == "CLEANCUT_OBJECT_STORE_UNSAFE"
-    assert "Write s3://bucket/my/checkpoint," in str(error)
+    assert "Use s3://bucket/my/checkpoint," in str(error)
     assert "cleancut clone s3://bucket/my/checkpoint s3://" in str(error)
 
 

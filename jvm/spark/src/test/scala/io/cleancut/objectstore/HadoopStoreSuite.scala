@@ -130,7 +130,7 @@ class HadoopStoreSuite extends HadoopContract {
       HadoopStore.open(new Path("s3a://bucket/q"), s3a, Clock.System)
     )
     assert(thrown.errorId == "CLEANCUT_OBJECT_STORE_UNSAFE")
-    assert(thrown.getMessage.contains("Write s3://bucket/q,"))
+    assert(thrown.getMessage.contains("Use s3://bucket/q,"))
     assert(thrown.getMessage.contains("cleancut clone s3://bucket/q s3://"))
   }
 
