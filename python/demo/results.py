@@ -1,4 +1,4 @@
-"""Where the results of a run are."""
+"""The results of a run."""
 
 from demo.job import Job
 from demo.sink import ResultFiles, Results

@@ -62,7 +62,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Taken:
-    """What one run was like.
+    """The measurements of one run.
 
     Attributes:
         epoch_ms: the duration of each epoch with input, except the first ones.

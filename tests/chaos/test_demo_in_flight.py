@@ -1,4 +1,4 @@
-"""The demo in mode unaligned, killed with rows in flight; each row is compared."""
+"""The demo in mode unaligned, killed with in-flight rows; each row is compared."""
 
 import re
 from collections.abc import Callable

@@ -64,7 +64,7 @@ def _pytest(arguments: list[str]) -> int:
 
 
 def _results(report: Path) -> list[Result]:
-    """Those of a report that rows name."""
+    """Returns the results of a report that rows name."""
     day = datetime.fromtimestamp(report.stat().st_mtime, UTC).date().isoformat()
     return [
         Result(test, outcome, _spark_of(test), cleancut.__version__, day, source_of(test) or "")

@@ -78,7 +78,7 @@ def _releases(results: Mapping[str, Sequence[Result]]) -> str:
 
 
 def written(page: Path = PAGE) -> str:
-    """What stands in the page between the marks."""
+    """Returns the part of the page between the marks."""
     return page.read_text(encoding="utf-8").partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0]
 
 

@@ -69,7 +69,7 @@ def other_jar(tmp_path: Path) -> str:
 
 
 def test_the_session_has_the_provider_on_its_class_path(spark: SparkSession) -> None:
-    # Of the context, because other tests change the configuration of the session.
+    # Read from the context, because other tests change the configuration of the session.
     assert spark.sparkContext.getConf().get(PROVIDER_KEY) == PROVIDER_CLASS
     assert spark._jvm is not None
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()

@@ -80,7 +80,7 @@ def test_an_edit_whose_epoch_is_taken_names_that_epoch(spark: SparkSession, tmp_
     plan = cleancut.edit(it.checkpoint, 0, change)
     with pytest.raises(RequestError, match="another writer has added epoch 3"):
         plan.apply()
-    # That query continues.
+    # The query that wrote epoch 3 continues.
     assert not (log / "4").exists()
     it.add()
     assert it.run() == [3, 4]

@@ -448,7 +448,7 @@ def test_rows_of_two_runs_in_one_table_are_not_mixed(
 def test_concurrently_staged_rows_are_kept(
     spark: SparkSession, server: PostgresServer, table: str
 ) -> None:
-    """Of a later epoch, or not committed yet: only an empty table may be truncated."""
+    """Rows of a later epoch or of a running task: only an empty table may be truncated."""
     query = SimulatedQuery()
 
     class ConcurrentTask(PostgresSink):

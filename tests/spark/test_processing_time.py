@@ -119,5 +119,5 @@ def test_in_flight_rows_find_the_state_with_ttl_of_the_epoch_in_which_they_arriv
     with cut_with_in_flight_rows(WITH_TTL[form], spark, tmp_path) as (query, sink):
         _wait_until(query, lambda: _are_processed(sink))
     kept = {key: [row["kept"] for row in rows] for key, rows in _by_key(sink, "rows").items()}
-    # What the first epoch wrote has expired. The first rows of the second epoch wrote it again.
+    # The state of the first epoch has expired. The first rows of the second epoch wrote it again.
     assert kept == {BLOCKED_KEY: ["", "", "value list map"], OTHER_KEY: ["", ""]}

@@ -102,7 +102,7 @@ def test_each_type_reads_as_the_value_that_spark_wrote(spark: SparkSession) -> N
 
 
 def test_the_encoder_of_the_vectors_matches_spark(spark: SparkSession) -> None:
-    """So the unit tests decode the same bytes that Spark has in its state."""
+    """The unit tests decode vectors, which must equal the bytes of Spark's state."""
     names = [i for i, (sql, _) in enumerate(EXPRESSIONS) if "collate" not in sql]
     columns = ", ".join(f"{EXPRESSIONS[i][0]} as c{i}" for i in names)
     frame = spark.sql(f"select {columns}")

@@ -402,7 +402,7 @@ def _is_fenced(end: str) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader saw, compared with the batch answers of the epochs.
+    """The answers of a reader, compared with the batch answers of the epochs.
 
     Attributes:
         rows: the number of expected rows at the end.

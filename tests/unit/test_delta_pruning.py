@@ -287,7 +287,7 @@ def test_keys_of_dates_decimals_and_timestamps_are_pruned_by_statistics(tmp_path
         ("double", 1.0, 2.0, 3.0, False),
         ("double", -0.0, 0.0, 0.0, True),
         ("double", math.nan, 2.0, 3.0, True),
-        # As text, a 64-bit number that is less.
+        # Its text is a 64-bit number that is less.
         ("single", float(pa.scalar(0.1, pa.float32()).as_py()), 0.0, 0.1, True),
         ("exact", Decimal("12345678901234567890.123456"), 1.234567890123457e19, 2e19, True),
         ("exact", Decimal(3), Decimal("3.000001"), Decimal(4), False),
