@@ -209,9 +209,9 @@ def assert_pages(pages: Pages, last: int) -> None:
     for page in (queries, history, epoch, settings):
         # Spark's own pages contain only Spark's scripts.
         assert not re.findall(r'(?:src|href)="https?://(?!spark\.apache)', page)
-    assert "No epoch 999" in pages.text("epoch/", epoch=999)
-    assert "No epoch that has no number" in pages.text("epoch/", epoch="x")
-    assert "No query has its checkpoint" in pages.text("query/", location="file:/nowhere")
+    assert "Epoch 999 of" in pages.text("epoch/", epoch=999)
+    assert "Epoch without a number of" in pages.text("epoch/", epoch="x")
+    assert "The query at" in pages.text("query/", location="file:/nowhere")
     hurt = pages.text("query/", location="<script>alert(1)</script>")
     assert "<script>alert" not in hurt
 
@@ -251,7 +251,7 @@ def test_a_slow_epoch_shows_its_cause(tmp_path: Path, show: Callable[[str], None
         others = {kind for epoch, kind in shown.items() if epoch not in causes}
         assert not others & {"driver-pause", "executor-lost"}
         skewed = next(epoch for epoch, cause in causes.items() if cause == "straggler")
-        assert re.search(r"read 5\d\d rows where the median is \d+", details[skewed])
+        assert re.search(r"read 5\d\d rows, but the median is \d+", details[skewed])
         driver.stop()
     past = Checkpoint(tmp_path / "checkpoint").history(since=0)
     assert {epoch.epoch: epoch.slow.kind for epoch in past if epoch.slow} == shown

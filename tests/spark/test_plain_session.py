@@ -110,10 +110,10 @@ def test_the_jar_for_another_spark_is_refused(
     ended = attempt(tmp_path, **{"spark.jars": jars}, **how)
     assert ended.returncode != 0
     refusal = (
-        rf"\[CLEANCUT_VERSION_UNSUPPORTED\] .*This jar is cleancut-spark-{other}, and Spark is"
+        rf"\[CLEANCUT_VERSION_UNSUPPORTED\] .*This jar is cleancut-spark-{other}, but Spark is"
     )
     assert re.search(refusal, ended.stderr)
-    assert f"Take cleancut-spark-{spark_line()}." in ended.stderr
+    assert f"Use cleancut-spark-{spark_line()}." in ended.stderr
 
 
 WAYS_IN = {
@@ -145,7 +145,7 @@ def test_the_jar_of_a_version_requires_the_shared_jar_of_its_build(
     alone = attempt(tmp_path, **{"spark.jars": ours}, **WAYS_IN[way])
     assert alone.returncode != 0
     assert "[CLEANCUT_VERSION_UNSUPPORTED] This release of Cleancut does" in alone.stderr
-    assert "is not beside it." in alone.stderr
+    assert "is missing." in alone.stderr
     other = of_another_build(Path(common), tmp_path)
     ended = attempt(tmp_path, **{"spark.jars": f"{other},{ours}"}, **WAYS_IN[way])
     assert ended.returncode != 0

@@ -63,21 +63,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_a_slow_group_is_passed_in_portions_of_tens_of_milliseconds(clock: Clock) -> None:
-    gate = recall.Gate(Task().page, lambda: None)
+    row_filter = recall.RowFilter(Task().page, lambda: None)
     sizes = []
-    for frame in recall.portions(gate, [pd.DataFrame({"n": range(1000)})]):
+    for frame in recall.portions(row_filter, [pd.DataFrame({"n": range(1000)})]):
         assert list(frame.index) == list(range(len(frame)))
         sizes.append(len(frame))
         clock.now += 0.005 * len(frame)
-    assert sum(sizes) == gate.seen == 1000
+    assert sum(sizes) == row_filter.seen == 1000
     assert max(sizes) <= 5
 
 
 def test_a_fast_group_is_hardly_divided(clock: Clock) -> None:
-    gate = recall.Gate(Task().page, lambda: None)
+    row_filter = recall.RowFilter(Task().page, lambda: None)
     frames = [pd.DataFrame({"n": range(10_000)}) for _ in range(3)]
     given = []
-    for frame in recall.portions(gate, frames):
+    for frame in recall.portions(row_filter, frames):
         given.append(frame)
         clock.now += 0.0002 + 1e-7 * len(frame)
     assert len(given) <= 5
@@ -98,7 +98,7 @@ def test_the_function_sees_all_rows_but_those_that_may_stay(seed: int) -> None:
     # Like PySpark, which reads one row ahead to find the end of a group.
     for batch in batches:
         for group in _groups(batch, drawn):
-            for frame in recall.portions(batches.gate, [group]):
+            for frame in recall.portions(batches.row_filter, [group]):
                 seen.extend(frame["n"])
                 if len(seen) > taken_at:
                     task.overtake()
@@ -136,7 +136,7 @@ def test_the_function_sees_all_rows_of_a_group_or_none(seed: int) -> None:
                     break
             pieces.append(left.iloc[:size])
             left, size = left.iloc[size:], size - len(pieces[-1])
-        for frame in recall.portions(slices.gate, pieces):
+        for frame in recall.portions(slices.row_filter, pieces):
             seen.extend(frame["n"])
             if len(seen) > taken_at:
                 task.overtake()
@@ -185,7 +185,7 @@ def test_skipped_rows_form_no_groups() -> None:
     came = 0
     for batch in batches:
         came += batch.num_rows
-        for _ in recall.portions(batches.gate, [batch.to_pandas()]):
+        for _ in recall.portions(batches.row_filter, [batch.to_pandas()]):
             if not task.page.is_overtaken:
                 task.decide(1, 1000)
                 task.overtake()
@@ -244,10 +244,10 @@ def test_rows_that_a_function_leaves_unread_are_skipped() -> None:
 
     made = recall.Recall(function, "groups")
     batches = recall.Batches(iter(()), task.page, recall.split_groups)
-    made._gate = batches.gate
+    made._row_filter = batches.row_filter
     frame = pd.DataFrame({"n": range(50)})
     list(made.with_state(1, iter([frame, frame]), State()))
-    assert batches.gate.seen == 100
+    assert batches.row_filter.seen == 100
     task.decide(1, 1000)
     task.overtake()
     assert list(made.with_state(2, iter([frame]), State())) == []

@@ -1,22 +1,22 @@
-"""Lets a task take rows back that it has handed to a Python worker.
+"""Allows a task to recall rows that it has passed to a Python worker.
 
-This text travels in the command of a stateful operator's function, so that executors need no
-package of ours, and is evaluated in PySpark's worker. Around the function it hands rows over in
-small portions, says how far it has come, and stops between two portions once the task is overtaken.
+This code is sent in the command of a stateful operator's function and evaluated in PySpark's
+worker, so that executors do not require a package. It passes rows to the function in small
+portions, reports the progress, and stops between two portions when the task is overtaken.
 
-Both sides share a page of memory, a file in the executor's local directory, with 8-byte numbers:
+Task and worker share a memory page, a file in the executor's local directory, of 8-byte numbers:
 
-    overtaken  task    1 when the epoch waits for this task no more
+    overtaken  task    1 when the epoch no longer waits for this task
     decided    task    1 when `stop` and `resume` are final
-    stop       task    number of rows, from the first, that the function sees in any case
-    resume     task    number of rows from which on it sees all again
-    armed      worker  1 when the worker follows this page
-    taken      worker  number of rows that the function has been given
-    skipped    worker  number of rows before the first that it has not been given; -1 for none
-    whole      task    1 when the function sees all rows of a group or none
+    stop       task    number of leading rows that the function processes in any case
+    resume     task    number of the row from which it processes all rows again
+    armed      worker  1 when the worker uses this page
+    taken      worker  number of rows that were passed to the function
+    skipped    worker  number of the first row that was not passed to it; -1 for none
+    whole      task    1 when the function processes all rows of a group or none
 
-Rows are numbered in the order in which the task hands them over. Of those in [stop, resume) the
-function sees the first ones only, up to the moment at which the worker learns of the overtaking.
+Rows are numbered in the order in which the task sends them. Of the rows in [stop, resume), the
+function processes only those before the worker notices that the task is overtaken.
 """
 
 import itertools
@@ -30,10 +30,10 @@ from pathlib import Path
 
 OVERTAKEN, DECIDED, STOP, RESUME, ARMED, TAKEN, SKIPPED, WHOLE = range(0, 64, 8)
 
-# What a portion of rows is to take; an overtaken task waits for one at most.
+# Target duration of a portion of rows. An overtaken task waits for one portion at most.
 PORTION_SECONDS = 0.025
-# The cost of a group's rows is not known before some have been seen; and of many small groups, it
-# is Spark's own cost of a group that counts, of one or two milliseconds.
+# The cost of a group's rows is unknown before the first of them are processed. For many small
+# groups, Spark's own cost per group dominates, which is one or two milliseconds.
 FIRST_ROWS, FIRST_SLICE = 4, 64
 GROWTH = 64
 
@@ -41,7 +41,7 @@ GROWTH = 64
 class Page:
     """The shared numbers."""
 
-    # In the layout of C, which is written at once; other formats are written byte by byte.
+    # The native layout is written in one step; other formats are written byte by byte.
     _number = struct.Struct("q")
 
     def __init__(self, memory):
@@ -49,41 +49,41 @@ class Page:
 
     @property
     def is_overtaken(self):
-        """Whether the epoch waits for this task no more."""
+        """Whether the epoch no longer waits for this task."""
         return self._memory[OVERTAKEN] != 0
 
     def read(self, field):
-        """One of the numbers."""
+        """Reads a number."""
         return self._number.unpack_from(self._memory, field)[0]
 
     def write(self, field, value):
-        """Sets a number of the worker's."""
+        """Writes a number of the worker."""
         self._number.pack_into(self._memory, field, value)
 
 
 class Pace:
-    """How many rows to hand over at once, by what the last ones cost.
+    """The size of the next portion, from the cost of the last one.
 
     Attributes:
-        rows: the number.
+        rows: number of rows.
     """
 
     def __init__(self, rows):
         self.rows = rows
 
     def measured(self, rows, seconds):
-        """`rows` have taken `seconds`."""
+        """Adjusts the size after `rows` have taken `seconds`."""
         fitting = int(PORTION_SECONDS * rows / max(seconds, 1e-9))
         self.rows = max(1, min(fitting, rows * GROWTH))
 
 
-class Gate:
-    """Decides which rows the function sees. It is asked for all rows, in their order.
+class RowFilter:
+    """Decides which rows the function processes. Must be called for all rows in order.
 
     Attributes:
-        page: shared with the task.
-        skip: the rows [first, last) that the function does not see; None while nothing is known.
-        seen: number of rows that it was asked for.
+        page: page that is shared with the task.
+        skip: the rows [first, last) that the function does not process; None before the decision.
+        seen: number of rows so far.
     """
 
     def __init__(self, page, wait):
@@ -93,15 +93,15 @@ class Gate:
         self.seen = 0
         self._wait = wait
         self._splits_groups = page.read(WHOLE) == 0
-        # Rows that were dropped before they came here.
+        # Rows that were dropped before this filter.
         self._holes = deque()
 
-    def fate(self, count, begins):
-        """Of the next `count` rows, at least 1: how many go one way, and if to the function.
+    def classify(self, count, begins):
+        """Returns the number of next rows with the same treatment, and if the function gets them.
 
         Args:
-            count: rows of one group.
-            begins: whether they are the first of it.
+            count: number of rows of one group.
+            begins: whether they are its first rows.
         """
         while self._holes and self._holes[0][0] == self.seen:
             self.seen = self._holes.popleft()[1]
@@ -119,14 +119,14 @@ class Gate:
         return count, True
 
     def dropped(self, first, last):
-        """The rows [first, last), which would be skipped, will not come."""
+        """Records that the skipped rows [first, last) will not be passed to `classify`."""
         if self._holes and self._holes[-1][1] == first:
             first = self._holes.pop()[0]
         self._holes.append((first, last))
 
     def publish(self):
-        """Tells the task how far the function has come."""
-        # Behind the decision the task needs all rows that may be skipped.
+        """Reports the progress of the function to the task."""
+        # After the decision, the task retains all rows that may be skipped.
         if self.skip is None:
             self.page.write(TAKEN, self.seen)
 
@@ -143,18 +143,18 @@ class Gate:
 
 
 class Batches:
-    """The record batches of the input, cut into slices that take no longer than a portion.
+    """The record batches of the input, in slices that take no longer than a portion.
 
-    The function is not asked for rows that it will not see, but Spark's own code would still make
-    a group of them, which takes a millisecond or two.
+    Skipped rows are not passed to the function. But Spark's own code would still create a group of
+    them, which takes one or two milliseconds.
 
     Attributes:
-        gate: by which the function gets the rows.
+        row_filter: filter of the rows for the function.
     """
 
     def __init__(self, reader, page, split):
-        # `split` gives of a batch, from a row on, about so many rows.
-        self.gate = Gate(page, self._drain)
+        # `split` returns a slice of a batch from a row, of approximately a number of rows.
+        self.row_filter = RowFilter(page, self._drain)
         self._reader = iter(reader)
         self._split = split
         self._waiting = deque()
@@ -168,27 +168,27 @@ class Batches:
                 at += yield from self._slice(batch, at)
 
     def _slice(self, batch, at):
-        first, last = self.gate.skip or (0, 0)
+        first, last = self.row_filter.skip or (0, 0)
         is_skipping = first <= self._index < last
         wanted = last - self._index if is_skipping else self._pace.rows
         part = self._split(batch, at, min(wanted, batch.num_rows - at))
         rows, began = part.num_rows, self._index
         self._index += rows
         if is_skipping and self._index <= last:
-            self.gate.dropped(began, self._index)
+            self.row_filter.dropped(began, self._index)
         else:
             started = time.monotonic()
             yield part
             self._pace.measured(rows, time.monotonic() - started)
-        self.gate.publish()
+        self.row_filter.publish()
         return rows
 
     def _next(self):
         return self._waiting.popleft() if self._waiting else next(self._reader, None)
 
     def _drain(self):
-        """Reads on, since a task that waits to send its rows cannot decide."""
-        while not self.gate.page.read(DECIDED):
+        """Reads the input, because a task that is blocked while it sends rows cannot decide."""
+        while not self.row_filter.page.read(DECIDED):
             batch = next(self._reader, None)
             if batch is None:
                 break
@@ -196,14 +196,14 @@ class Batches:
 
 
 def split_rows(batch, at, rows):
-    """A slice of a batch of rows, as for `transformWithState`."""
+    """Slices a batch of rows, as in `transformWithState`."""
     return batch.slice(at, rows)
 
 
 def split_groups(batch, at, rows):
-    """A slice of a batch of `applyInPandasWithState`, which ends where a piece of a group does.
+    """Slices a batch of `applyInPandasWithState`, at the end of a piece of a group.
 
-    Its last column says in the first rows, one for each piece, where the rows of it are.
+    The first rows of the last column, one for each piece, contain the positions of its rows.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -215,13 +215,13 @@ def split_groups(batch, at, rows):
     begin = len(pc.filter(starts, pc.less(starts, at)))
     end = max(begin + 1, len(pc.filter(starts, pc.less(starts, at + rows))))
     stop = starts[end].as_py() if end < len(pieces) else batch.num_rows
-    # A piece that begins within the rows may end behind them.
+    # A piece that begins within the rows may end after them.
     if stop > at + rows and end > begin + 1:
         end -= 1
         stop = starts[end].as_py()
     columns = [pieces.field(i).slice(begin, end - begin) for i in range(len(fields))]
-    own = fields.index("startOffset")
-    columns[own] = pc.subtract(columns[own], pa.scalar(at, columns[own].type))
+    offset = fields.index("startOffset")
+    columns[offset] = pc.subtract(columns[offset], pa.scalar(at, columns[offset].type))
     described = pa.StructArray.from_arrays(columns, fields=list(pieces.type))
     padding = pa.nulls(stop - at - len(described), described.type)
     data = [column.slice(at, stop - at) for column in batch.columns[:-1]]
@@ -230,39 +230,39 @@ def split_groups(batch, at, rows):
     )
 
 
-def portions(gate, frames):
-    """The rows of a group that the function sees, of pandas DataFrames of any length."""
+def portions(row_filter, frames):
+    """The rows of a group that the function processes, from pandas DataFrames of any length."""
     pace = Pace(FIRST_ROWS)
     begins = True
     for frame in frames:
         at, end = 0, len(frame)
         while at < end:
-            rows, is_seen = gate.fate(end - at, begins)
+            rows, is_seen = row_filter.classify(end - at, begins)
             begins = False
             if is_seen:
                 rows = min(rows, pace.rows)
-                gate.seen += rows
+                row_filter.seen += rows
                 started = time.monotonic()
                 yield frame if rows == end else frame.iloc[at : at + rows].reset_index(drop=True)
                 pace.measured(rows, time.monotonic() - started)
             else:
-                gate.seen += rows
+                row_filter.seen += rows
             at += rows
 
 
-def single_rows(gate, rows):
-    """The rows of a group that the function sees."""
+def single_rows(row_filter, rows):
+    """The rows of a group that the function processes."""
     begins = True
     for row in rows:
-        _, is_seen = gate.fate(1, begins)
+        _, is_seen = row_filter.classify(1, begins)
         begins = False
-        gate.seen += 1
+        row_filter.seen += 1
         if is_seen:
             yield row
 
 
 class Recall:
-    """The function of an operator, and the input that its worker reads.
+    """The function of an operator, and the input of its worker.
 
     Its kind is `groups` for `applyInPandasWithState`, and `frames` or `rows` for the forms of
     `transformWithState`.
@@ -272,36 +272,36 @@ class Recall:
         self._function = function
         self._split = split_groups if kind == "groups" else split_rows
         self._portions = single_rows if kind == "rows" else portions
-        self._gate = None
+        self._row_filter = None
 
     def over(self, reader):
-        """The batches that the worker is to read."""
+        """Wraps the batches that the worker reads."""
         page = self._page()
         if page is None:
             return reader
         batches = Batches(reader, page, self._split)
-        self._gate = batches.gate
+        self._row_filter = batches.row_filter
         return iter(batches)
 
     def with_state(self, key, values, state):
-        """In the place of a function of `applyInPandasWithState`."""
-        if self._gate is None or state.hasTimedOut:
+        """Replaces a function of `applyInPandasWithState`."""
+        if self._row_filter is None or state.hasTimedOut:
             return self._function(key, values, state)
         return self._run(lambda group: self._function(key, group, state), values)
 
     def transform(self, client, mode, key, values):
-        """In the place of a function of `transformWithState`."""
-        if self._gate is None or mode.name != "PROCESS_DATA":
+        """Replaces a function of `transformWithState`."""
+        if self._row_filter is None or mode.name != "PROCESS_DATA":
             return self._function(client, mode, key, values)
         return self._run(lambda group: self._function(client, mode, key, group), values)
 
     def _run(self, call, values):
-        group = self._portions(self._gate, values)
+        group = self._portions(self._row_filter, values)
         first = next(group, None)
         if first is None:
             return iter(())
         result = call(itertools.chain([first], group))
-        # What PySpark will refuse, it is to see as it is.
+        # PySpark refuses these results, and must see them unchanged.
         if hasattr(result, "iloc") or not hasattr(result, "__iter__"):
             return result
         return self._to_the_end(result, group)
@@ -309,7 +309,7 @@ class Recall:
     @staticmethod
     def _to_the_end(result, group):
         yield from result
-        # A function may leave rows unread. They are behind it all the same.
+        # Rows that the function did not read count as processed.
         for _ in group:
             pass
 
@@ -323,9 +323,9 @@ class Recall:
             with (local / f"cleancut-recall-{attempt}").open("r+b") as file:
                 page = Page(mmap.mmap(file.fileno(), 0))
         except FileNotFoundError:
-            # The attempt repeats a decision, or its rows may not stay.
+            # The attempt repeats a decision, or its rows may not stay in flight.
             return None
-        # The second worker of a task processes what has timed out, of which nothing is recalled.
+        # The second worker of a task processes timeouts, whose rows are never recalled.
         if page.read(ARMED):
             return None
         page.write(ARMED, 1)
@@ -333,7 +333,7 @@ class Recall:
 
 
 def load(command, kind):
-    """What the command of an operator holds, its function and type, with rows that can go back."""
+    """Returns the function and return type of an operator's command, with support for recalls."""
     from pyspark.core.broadcast import Broadcast
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
@@ -342,7 +342,7 @@ def load(command, kind):
         loaded = pickle.loads(loaded.value)
     function, returned = loaded
     recall = Recall(function, kind)
-    # The next stream that the worker reads is the input of this function.
+    # The worker reads the input of this function next.
     plain = getattr(ArrowStreamSerializer.load_stream, "plain", ArrowStreamSerializer.load_stream)
 
     def load_stream(serializer, stream):
@@ -352,7 +352,7 @@ def load(command, kind):
     load_stream.plain = plain
     ArrowStreamSerializer.load_stream = load_stream
 
-    # A function of its own: PySpark's profilers look at its code.
+    # A separate function, because PySpark's profilers read its code.
     if kind == "groups":
         return lambda key, values, state: recall.with_state(key, values, state), returned
     return lambda client, mode, key, values: recall.transform(client, mode, key, values), returned

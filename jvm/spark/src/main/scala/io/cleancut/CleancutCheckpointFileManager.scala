@@ -9,12 +9,12 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.F
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.DelegatedFiles
 
 /**
- * Spark's way to the files of a checkpoint, for
+ * Spark's manager of checkpoint files, for
  * `spark.sql.streaming.checkpointFileManagerClass=io.cleancut.CleancutCheckpointFileManager`.
  *
- * With it a query's checkpoint location may be `s3://bucket/prefix` without a Hadoop file system
- * for that scheme. Every other location goes through the file manager that Spark would take; there
- * too it commits a query's epochs by cuts, if the key `cuts` or the checkpoint says so.
+ * It allows a checkpoint location of `s3://bucket/prefix` without a Hadoop file system for that
+ * scheme. Other locations use the file manager that Spark would choose; there, it commits the
+ * epochs of a query with cuts if the key `cuts` or the checkpoint says so.
  *
  * @param path
  *   the checkpoint location, or a directory in it

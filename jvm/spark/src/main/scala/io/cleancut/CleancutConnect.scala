@@ -14,13 +14,12 @@ import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Answers what clients of Spark Connect ask of the driver, for
- * `spark.connect.extensions.relation.classes` of the server: a client has no JVM, so a question
- * comes as a relation, whose one row is the answer.
+ * Handles requests of Spark Connect clients, for `spark.connect.extensions.relation.classes` of the
+ * server. A client has no JVM, so a request is sent as a relation, whose only row is the response.
  *
- * The relation is an extension of Spark's protocol, a `google.protobuf.Any` of the type
- * [[CleancutConnect.Type]], whose value is what [[RemoteCall]] takes. The server transforms a
- * relation once for each time that it is executed.
+ * The relation is an extension of Spark's protocol: a `google.protobuf.Any` of the type
+ * [[CleancutConnect.Type]] whose value is the request of [[RemoteCall]]. The server transforms a
+ * relation once per execution.
  */
 final class CleancutConnect extends RelationPlugin {
   override def transform(
@@ -38,7 +37,7 @@ final class CleancutConnect extends RelationPlugin {
 
 object CleancutConnect {
 
-  /** A call of another form has another name. */
+  /** Requests of another format get another name. */
   val Type: String = "cleancut.io/call/1"
 
   private val Facades = RemoteCall.Facades(

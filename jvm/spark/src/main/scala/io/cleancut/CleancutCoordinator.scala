@@ -14,23 +14,23 @@ import io.cleancut.format.cut.{ChannelJson, CostsJson}
 import io.cleancut.history.SlowTally
 
 /**
- * The coordinators of this driver's queries, for callers outside of the JVM: locations are text,
- * and so is what comes back. `location` is the checkpoint location as Spark resolved it, and
- * `session` that of the query, by whose settings the store is asked where no run goes on.
+ * Access to the coordinators of this driver's queries for callers outside of the JVM. Locations and
+ * results are strings. `location` is the checkpoint location as Spark resolved it. `session` is the
+ * session of the query; its settings are used to access the store if no run is active.
  */
 object CleancutCoordinator {
   private val mapper = new ObjectMapper
 
   /**
-   * What one has to know of a query that runs to ask for it, as a JSON object: `location`, and
-   * `conf` with those of the keys that its session sets.
+   * The information that is required to access a running query, as a JSON object: `location`, and
+   * `conf` with the given keys that are set in its session.
    *
    * @param session
-   *   that of the query
+   *   session of the query
    * @param keys
-   *   with commas between them
+   *   comma-separated keys
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_COORDINATOR_MISSING, none runs in this session
+   *   CLEANCUT_COORDINATOR_MISSING if no query runs in this session
    */
   def query(session: SparkSession, keys: String): String = {
     val location = RunningQueries
@@ -43,7 +43,8 @@ object CleancutCoordinator {
   }
 
   /**
-   * Where a query stands, as a JSON object. Of one that has ended it tells what the store does.
+   * The status of a query, as a JSON object. For a query that has ended, the information comes from
+   * the store.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING
@@ -76,23 +77,25 @@ object CleancutCoordinator {
         .foreach(course => channel.put("bytes", course.bytesInFlight))
     }
     val savepoints = node.putArray("unreadableSavepoints")
-    status.unreadableSavepoints.foreach { of =>
-      val savepoint = savepoints.addObject().put("name", of.name).put("detail", of.detail)
-      of.lastEpoch.foreach(savepoint.put("lastEpoch", _))
+    status.unreadableSavepoints.foreach { invalid =>
+      val savepoint = savepoints.addObject().put("name", invalid.name).put("detail", invalid.detail)
+      invalid.lastEpoch.foreach(savepoint.put("lastEpoch", _))
     }
     val aligned = node.putObject("aligned")
-    status.aligned.foreach { case (operator, why) => aligned.put(operator.toString, why) }
+    status.aligned.foreach { case (operator, reason) => aligned.put(operator.toString, reason) }
     val overloaded = node.putObject("overloaded")
-    status.overloaded.foreach { case (operator, why) => overloaded.put(operator.toString, why) }
+    status.overloaded.foreach { case (operator, reason) =>
+      overloaded.put(operator.toString, reason)
+    }
     mapper.writeValueAsString(node)
   }
 
   /**
-   * What others have noted who looked at the query, as a JSON object: `proofs` has the names of
-   * proofs, `replicas` a text for each copy that is kept up. It asks the store.
+   * The restore tests and replicas of the query, as a JSON object: `proofs` has the names of
+   * restore tests, `replicas` a text for each replica. It requires a request to the store.
    *
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_COORDINATOR_MISSING, or that the store cannot be asked
+   *   CLEANCUT_COORDINATOR_MISSING, or errors of the store
    */
   def notes(location: String, session: SparkSession): String = {
     val notes = DriverCuts.within(location, session)(_.notes())
@@ -105,7 +108,7 @@ object CleancutCoordinator {
   }
 
   /**
-   * Keeps the cut of an epoch, and all that it needs, under a name until [[unpin]].
+   * Retains the cut of an epoch and everything that it requires under a name, until [[unpin]].
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING, CLEANCUT_SAVEPOINT_INVALID
@@ -114,7 +117,7 @@ object CleancutCoordinator {
     DriverCuts.within(location, session)(_.pin(name, epoch))
 
   /**
-   * Cuts the epoch that runs, whoever holds it up; see [[QueryCoordinator.cutNow]].
+   * Cuts the running epoch immediately; see [[QueryCoordinator.cutNow]].
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING
@@ -122,21 +125,23 @@ object CleancutCoordinator {
   def cutNow(location: String, session: SparkSession): Boolean =
     DriverCuts.within(location, session)(_.cutNow())
 
-  /** Holds the next epoch back, so that the query can be stopped when the one that runs is over. */
+  /**
+   * Prevents the next epoch from starting, so that the query can be stopped after the running one.
+   */
   def hold(location: String): Unit = DriverCuts.starts(location).hold()
 
-  /** Has a query go on that is held back. */
+  /** Allows epochs of a held query to start again. */
   def release(location: String): Unit = DriverCuts.starts(location).release()
 
   /**
-   * How fast the epochs of a query may follow each other, as a JSON object, after it was set.
+   * Changes the pace of a query's epochs and returns it as a JSON object.
    *
    * @param minPauseMs
-   *   -1 for as it is; so for the others
+   *   -1 for no change; this also applies to the next parameters
    * @param microDollars
-   *   a day, in millionths of a dollar; 0 is no budget
+   *   budget per day, in millionths of a dollar; 0 for no budget
    * @param tolerableFailures
-   *   -2 is however many
+   *   -1 for no change, -2 for unlimited
    * @param autopause
    *   0 or 1
    */
@@ -148,9 +153,9 @@ object CleancutCoordinator {
       tolerableFailures: Long,
       autopause: Long
   ): String = {
-    val of = DriverCuts.pace(location)
-    val now = of.pace
-    val asked = Pace(
+    val settings = DriverCuts.pace(location)
+    val now = settings.pace
+    val requested = Pace(
       if (minPauseMs < 0) now.minPauseMs else minPauseMs,
       if (intervalMs < 0) now.intervalMs else intervalMs,
       if (microDollars < 0) now.dollarsPerDay
@@ -159,38 +164,43 @@ object CleancutCoordinator {
       else Option.when(tolerableFailures >= 0)(tolerableFailures.toInt),
       if (autopause < 0) now.autopause else autopause > 0
     )
-    if (asked != now) of.set(asked)
+    if (requested != now) settings.set(requested)
     val node = mapper.createObjectNode()
-    node.put("minPauseMs", asked.minPauseMs).put("intervalMs", asked.intervalMs)
-    asked.dollarsPerDay.foreach(node.put("dollarsPerDay", _))
-    node.put("boughtMs", of.budgetIntervalMs)
-    asked.tolerableFailures.foreach(node.put("tolerableFailures", _))
-    node.put("autopause", asked.autopause)
-    val beside = DriverCuts.maintenance(location).status
-    val failing = node.put("putOff", beside.putOff).putObject("failing")
-    beside.inRow.foreach { case (what, failures) =>
-      failing.putObject(what).put("count", failures.count).put("last", failures.last)
+    node.put("minPauseMs", requested.minPauseMs).put("intervalMs", requested.intervalMs)
+    requested.dollarsPerDay.foreach(node.put("dollarsPerDay", _))
+    node.put("boughtMs", settings.budgetIntervalMs)
+    requested.tolerableFailures.foreach(node.put("tolerableFailures", _))
+    node.put("autopause", requested.autopause)
+    val maintenance = DriverCuts.maintenance(location).status
+    val failing = node.put("putOff", maintenance.putOff).putObject("failing")
+    maintenance.inRow.foreach { case (task, failures) =>
+      failing.putObject(task).put("count", failures.count).put("last", failures.last)
     }
     mapper.writeValueAsString(node)
   }
 
-  /** Whether a query is between two epochs; one that does not run here is. */
+  /** Whether a query is between two epochs; true if it does not run here. */
   def isBetween(location: String): Boolean = DriverCuts.isBetween(location)
 
-  /** Whether there was a savepoint of this name. */
+  /**
+   * Deletes a savepoint.
+   *
+   * @return
+   *   whether it existed
+   */
   def unpin(location: String, session: SparkSession, name: String): Boolean =
     DriverCuts.within(location, session)(_.unpin(name))
 
   private def write(slow: SlowTally, node: ObjectNode): Unit = {
     val counts = node.putObject("counts")
     slow.counts.toSeq.sorted.foreach { case (kind, count) => counts.put(kind, count) }
-    slow.last.foreach { case SlowTally.Last(epoch, why) =>
-      val last = node.putObject("last").put("epoch", epoch).put("kind", why.kind)
-      last.put("typicalMs", why.typicalMs).put("detail", why.detail)
+    slow.last.foreach { case SlowTally.Last(epoch, reason) =>
+      val last = node.putObject("last").put("epoch", epoch).put("kind", reason.kind)
+      last.put("typicalMs", reason.typicalMs).put("detail", reason.detail)
     }
   }
 
-  /** As the cut tells it, with what the write of the cut took. */
+  /** Writes the values of the cut, and the duration of the cut write. */
   private def write(last: CommittedEpoch, node: ObjectNode): Unit = {
     val cut = last.cut
     node.put("epoch", cut.epoch).put("generation", cut.run.generation)
@@ -199,8 +209,8 @@ object CleancutCoordinator {
     cut.timings.foreach { case (phase, ms) => timings.put(phase, ms) }
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
     val channels = node.putArray("channels")
-    cut.channels.foreach { of =>
-      ChannelJson.write(of, cut.courses.get(of.channel), channels.addObject())
+    cut.channels.foreach { channel =>
+      ChannelJson.write(channel, cut.courses.get(channel.channel), channels.addObject())
     }
     node.put("cutMs", last.writeMs)
     ()

@@ -20,26 +20,29 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.{
 import org.apache.spark.sql.execution.streaming.state.cleancut.ui.CutsUi
 
 /**
- * Cleancut's session extension, for `spark.sql.extensions`. It lets `transformWithState` run on
- * [[CleancutStateStoreProvider]], which Spark refuses by its name, puts channels into the plans of
- * queries whose epochs may be cut unaligned, and leaves every plan alone that keeps its state
- * elsewhere. It also gives that provider to the queries of a session that asks for it by the key
- * `realTimeMode`, refuses a query whose location or mode cannot work, compares queries with their
- * checkpoints if it asks for that by `checkCompatibility`, and makes `s3://` readable for Spark's
- * reader of state ([[CleancutFileSystem]]).
+ * Cleancut's session extension, for `spark.sql.extensions`.
+ *
+ * It allows `transformWithState` on [[CleancutStateStoreProvider]], which Spark refuses by its
+ * name, and adds channels to the plans of queries whose epochs may be cut unaligned. Plans with
+ * state in other providers stay unchanged.
+ *
+ * It also sets this provider for the queries of a session that requests it by the key
+ * `realTimeMode`, refuses queries whose location or mode is not supported, compares queries with
+ * their checkpoints if `checkCompatibility` is set, and registers `s3://` for Spark's state reader
+ * ([[CleancutFileSystem]]).
  */
 class CleancutExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     InstalledJars.check()
     if (CleancutExtensions.isNew(extensions)) {
-      // Spark applies them from the last to the first.
+      // Spark applies them in reverse order.
       extensions.injectColumnar(_ => AggregationRule.injection)
       extensions.injectColumnar(_ => ProviderRule.injection)
       extensions.injectColumnar(_ => TransformWithStateRule.injection)
       extensions.injectColumnar(_ => ChannelRule.injection)
       extensions.injectColumnar(_ => SequenceRule.injection)
       extensions.injectCheckRule(SessionProvider.check)
-      extensions.injectHintResolutionRule(StartRefusalRule.OfStatement(_))
+      extensions.injectHintResolutionRule(StartRefusalRule.StatementCheck(_))
       extensions.injectCheckRule(StartRefusalRule.check)
       extensions.injectCheckRule(StartCheckRule.check)
     }
@@ -49,7 +52,7 @@ class CleancutExtensions extends (SparkSessionExtensions => Unit) {
 }
 
 private object CleancutExtensions {
-  // A session that runs already may be given the extension several times.
+  // An active session may receive the extension several times.
   private val known = new WeakHashMap[SparkSessionExtensions, Unit]
 
   def isNew(extensions: SparkSessionExtensions): Boolean =

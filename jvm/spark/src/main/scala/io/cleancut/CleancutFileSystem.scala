@@ -2,5 +2,5 @@ package io.cleancut
 
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointfiles.BucketFileSystem
 
-/** Reads `s3://` for Hadoop: the class that `fs.s3.impl` names. */
+/** Read access to `s3://` for Hadoop: the class for `fs.s3.impl`. */
 class CleancutFileSystem extends BucketFileSystem

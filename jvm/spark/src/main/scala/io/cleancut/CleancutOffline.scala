@@ -25,14 +25,15 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
 import io.cleancut.conf.Keys
 
 /**
- * Acts on the checkpoint of a stopped query, for callers outside of the JVM. Each returns its plan
- * as JSON and changes nothing, if `planned` is empty. The same call with this JSON as `planned`
- * executes the plan, unless the checkpoint has changed since. `fileSink` is what Spark's own sink
- * of files writes to, where that is the query's sink; else it is empty.
+ * Operations on the checkpoint of a stopped query, for callers outside of the JVM.
+ *
+ * If `planned` is empty, each method returns its plan as JSON and changes nothing. The same call
+ * with this JSON as `planned` executes the plan, unless the checkpoint has changed since then.
+ * `fileSink` is the output path if the query uses Spark's file sink; otherwise it is empty.
  *
  * All throw CLEANCUT_CHECKPOINT_NOT_FOUND, CLEANCUT_OPERATION_REFUSED, and with `planned`
- * CLEANCUT_PLAN_OUTDATED and CLEANCUT_REWRITE_MISMATCH. With `rewrite` rows are copied even where
- * stores can refer to what is there.
+ * CLEANCUT_PLAN_OUTDATED and CLEANCUT_REWRITE_MISMATCH. With `rewrite`, rows are copied even if
+ * stores could reference existing frames.
  */
 object CleancutOffline {
   private val mapper = new ObjectMapper
@@ -51,10 +52,16 @@ object CleancutOffline {
       planned: String
   ): String = {
     val to = Some(OfflineOperation.providerNamed(provider, "convert", location))
-    done(OfflineOperation.ToCleancut.copy(providerClass = to), session, location, fileSink, planned)
+    execute(
+      OfflineOperation.ToCleancut.copy(providerClass = to),
+      session,
+      location,
+      fileSink,
+      planned
+    )
   }
 
-  /** Spreads state over another number of partitions. */
+  /** Changes the number of state partitions. */
   def rescale(
       session: SparkSession,
       location: String,
@@ -64,17 +71,17 @@ object CleancutOffline {
       planned: String
   ): String = {
     val act = OfflineOperation.rescale(partitions).copy(isRewrite = rewrite)
-    done(act, session, location, fileSink, planned)
+    execute(act, session, location, fileSink, planned)
   }
 
   /**
-   * Goes on from an earlier state.
+   * Continues from an earlier state.
    *
    * @param kind
-   *   "epoch" or "time", of which `number` tells which, the milliseconds since 1970; "savepoint",
-   *   of which `name` does; "undo" for what the last rollback has left behind
+   *   "epoch" or "time" with `number` (an epoch, or milliseconds since 1970), "savepoint" with
+   *   `name`, or "undo" for the state before the last rollback
    * @param allowMissingInput
-   *   whether to do it although input files of later epochs are missing
+   *   whether to proceed although input files of later epochs are missing
    */
   def rollback(
       session: SparkSession,
@@ -90,29 +97,29 @@ object CleancutOffline {
     val act = OfflineOperation
       .rollback(source(kind, number, name))
       .copy(isRewrite = rewrite, allowsMissingInput = allowMissingInput)
-    done(act, session, location, fileSink, planned)
+    execute(act, session, location, fileSink, planned)
   }
 
   /**
-   * Makes another checkpoint, and leaves this one as it is.
+   * Creates another checkpoint and leaves this one unchanged.
    *
    * @param kind
-   *   as of [[rollback]], with `number` and `name`; "last" for the last epoch
+   *   as in [[rollback]], with `number` and `name`; "last" for the last epoch
    * @param into
-   *   where
+   *   location of the new checkpoint
    * @param isOtherQuery
-   *   whether it is to be of a query of its own
+   *   whether it belongs to a separate query
    * @param cuts
-   *   "true" or "false", whether cuts are to commit its epochs; empty for as it is in this one
+   *   "true" or "false", whether its epochs are committed with cuts; empty for the same as here
    * @param provider
-   *   "cleancut" or "rocksdb", whose the state is to be; empty for whose it is
+   *   provider of the new state, "cleancut" or "rocksdb"; empty for the same as here
    * @param partitions
-   *   over how many it is to be spread; 0 for those that there are
+   *   number of state partitions; 0 for the same as here
    * @param access
-   *   how the store of the new place is reached, as a JSON object by the names of keys; empty for
-   *   as the session says
+   *   access settings of the store of the new location, as a JSON object by key names; empty for
+   *   those of the session
    * @param allowMissingInput
-   *   as of [[rollback]]
+   *   as in [[rollback]]
    */
   def copy(
       session: SparkSession,
@@ -129,21 +136,21 @@ object CleancutOffline {
       allowMissingInput: Boolean,
       planned: String
   ): String = {
-    val to = CloneTarget(
+    val target = CloneTarget(
       into,
       isOtherQuery,
       Option.when(cuts.nonEmpty)(cuts.toBoolean),
-      mapper.readTree(access).properties.asScala.map(of => of.getKey -> of.getValue.asText).toMap
+      mapper.readTree(access).properties.asScala.map(key => key.getKey -> key.getValue.asText).toMap
     )
-    val act = OfflineOperation
-      .copy(source(kind, number, name), to)
+    val operation = OfflineOperation
+      .copy(source(kind, number, name), target)
       .copy(
         partitions = Option.when(partitions != 0)(partitions),
         allowsMissingInput = allowMissingInput,
         providerClass = Option
           .when(provider.nonEmpty)(OfflineOperation.providerNamed(provider, "clone", location))
       )
-    done(act, session, location, fileSink = "", planned)
+    execute(operation, session, location, fileSink = "", planned)
   }
 
   /** Rows of the state of a stopped query, with the columns `key` and `value`. */
@@ -155,7 +162,7 @@ object CleancutOffline {
       family: String
   ): DataFrame = OfflineOperation.state(session, location, StateRows(operator, store, family))
 
-  /** Puts rows in the place of others. */
+  /** Replaces rows of the state. */
   def edit(
       session: SparkSession,
       location: String,
@@ -166,22 +173,23 @@ object CleancutOffline {
       rows: DataFrame,
       planned: String
   ): String = {
-    val of = StateRows(operator, store, family)
-    val act = OfflineOperation.edit(of, rows)
-    done(act, session, location, fileSink, planned)
+    val target = StateRows(operator, store, family)
+    val operation = OfflineOperation.edit(target, rows)
+    execute(operation, session, location, fileSink, planned)
   }
 
   /** Rows for [[bootstrap]], with the columns `key` and `value`. */
-  def rows(operator: Long, store: String, family: String, of: DataFrame): OfflineEdit =
-    OfflineEdit(StateRows(operator, store, family), of)
+  def rows(operator: Long, store: String, family: String, rows: DataFrame): OfflineEdit =
+    OfflineEdit(StateRows(operator, store, family), rows)
 
   /**
-   * Makes the checkpoint of a query that has not run, with the state that is given.
+   * Creates the checkpoint of a new query, with the given state.
    *
    * @param mode
-   *   the output mode, in Spark's words
+   *   output mode, as Spark writes it
    * @param cuts
-   *   "true" or "false", whether cuts are to commit its epochs; empty for what the session says
+   *   "true" or "false", whether its epochs are committed with cuts; empty for the setting of the
+   *   session
    */
   def bootstrap(
       session: SparkSession,
@@ -193,22 +201,22 @@ object CleancutOffline {
       cuts: String,
       planned: String
   ): String = {
-    val isWithCuts =
+    val hasCuts =
       if (cuts.nonEmpty) cuts.toBoolean
       else session.sessionState.conf.getConfString(Keys.Cuts.name, "false").toBoolean
     val sink = Option.when(fileSink.nonEmpty)(fileSink)
     val isApplied = planned.nonEmpty
     json(
       FirstState
-        .bootstrap(session, location, query, mode, rows.asScala.toSeq, isWithCuts, sink, isApplied)
+        .bootstrap(session, location, query, mode, rows.asScala.toSeq, hasCuts, sink, isApplied)
     )
   }
 
   /**
-   * Makes the checkpoint of a query that goes on in another form, in another place.
+   * Creates a checkpoint in another location for a changed version of a query.
    *
    * @param cuts
-   *   as of [[copy]]
+   *   as in [[copy]]
    */
   def migrate(
       session: SparkSession,
@@ -237,10 +245,10 @@ object CleancutOffline {
   )
 
   /**
-   * What would become of a query that is started on a checkpoint; nothing is changed.
+   * Compares a query with the checkpoint that it would start from. Changes nothing.
    *
    * @param mode
-   *   the output mode, in Spark's words
+   *   output mode, as Spark writes it
    */
   def checkCompatibility(
       session: SparkSession,
@@ -248,17 +256,18 @@ object CleancutOffline {
       query: DataFrame,
       mode: String
   ): String = {
-    val found = StartCheck.run(session, location, query, mode)
-    val node = mapper.createObjectNode().put("location", found.location).put("epoch", found.epoch)
-    node.put("isCompatible", found.isCompatible)
+    val comparison = StartCheck.run(session, location, query, mode)
+    val node =
+      mapper.createObjectNode().put("location", comparison.location).put("epoch", comparison.epoch)
+    node.put("isCompatible", comparison.isCompatible)
     val operators = node.putArray("operators")
-    found.operators.foreach { case (id, name) =>
+    comparison.operators.foreach { case (id, name) =>
       operators.addObject().put("operator", id).put("name", name)
     }
     val findings = node.putArray("findings")
-    found.findings.foreach { of =>
-      val one = findings.addObject().put("kind", of.kind).put("subject", of.subject)
-      one.put("description", of.what).put("advice", of.advice)
+    comparison.findings.foreach { finding =>
+      val entry = findings.addObject().put("kind", finding.kind).put("subject", finding.subject)
+      entry.put("description", finding.what).put("advice", finding.advice)
     }
     mapper.writeValueAsString(node)
   }
@@ -272,19 +281,20 @@ object CleancutOffline {
     case other       => throw new IllegalArgumentException(s"unknown kind of source: $other")
   }
 
-  private def done(
-      of: OfflineOperation,
+  private def execute(
+      operation: OfflineOperation,
       session: SparkSession,
       location: String,
       fileSink: String,
       planned: String
   ): String = {
     val plan = epochs(planned)
-    val act = of.copy(fileSink = Option.when(fileSink.nonEmpty)(fileSink), planned = plan)
-    json(if (plan.isDefined) act.run(session, location) else act.plan(session, location))
+    val request =
+      operation.copy(fileSink = Option.when(fileSink.nonEmpty)(fileSink), planned = plan)
+    json(if (plan.isDefined) request.run(session, location) else request.plan(session, location))
   }
 
-  /** Those of a plan, as [[json]] has written it. */
+  /** The epochs of a plan that [[json]] has written. */
   private def epochs(planned: String): Option[PlannedEpochs] = Option.when(planned.nonEmpty) {
     val plan = mapper.readTree(planned)
     def epoch(name: String) = plan.required(name).longValue
@@ -300,11 +310,13 @@ object CleancutOffline {
     node.put("copiesRows", plan.copiesRows).put("missingFiles", plan.missingFiles)
     node.put("partitionsBefore", plan.partitionsBefore).put("partitions", plan.partitions)
     val operators = node.putArray("operators")
-    plan.operators.foreach { of =>
-      val one = operators.addObject().put("operator", of.id).put("name", of.name)
-      one.put("partitionsBefore", of.partitionsBefore).put("partitions", of.partitions)
-      one.put("stores", of.stores)
-      of.rows.foreach(one.put("rows", _))
+    plan.operators.foreach { operator =>
+      val entry = operators.addObject().put("operator", operator.id).put("name", operator.name)
+      entry
+        .put("partitionsBefore", operator.partitionsBefore)
+        .put("partitions", operator.partitions)
+      entry.put("stores", operator.stores)
+      operator.rows.foreach(entry.put("rows", _))
     }
     val notes = node.putArray("notes")
     plan.notes.foreach(notes.add)

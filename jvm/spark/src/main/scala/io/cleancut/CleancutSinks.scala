@@ -12,56 +12,61 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.sinks.{SinkDirect
 import org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi.ClassicRows
 
 /**
- * For sinks of the Python package: the place that one writes to, and what Spark knows of rows.
+ * For sinks of the Python package: access to their location, and Spark's information about rows.
  *
- * Each call names its place anew, since a client of Spark Connect keeps no object of a driver. What
- * may have many elements is one text with a line for each; records are texts.
+ * Each call has the location as an argument, because a Spark Connect client cannot keep an object
+ * of the driver. Lists are returned as one text with a line for each element. Records are texts.
  */
 object CleancutSinks {
   private val mapper = new ObjectMapper
 
-  /** A path, as the session's file systems name it. */
+  /** The qualified form of a path. */
   def location(session: SparkSession, path: String): String = at(session, path).location
 
   /**
-   * What the first write of a run needs to be sure of.
+   * Checks the requirements of the first write of a run.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_OBJECT_STORE_UNSAFE
    */
   def prepare(session: SparkSession, path: String): Unit = at(session, path).prepare()
 
-  /** A record, if it is there. */
+  /** A record, if it exists. */
   def read(session: SparkSession, path: String, name: String): Option[String] =
     at(session, path).read(name).map(new String(_, UTF_8))
 
-  /** Writes a record unless there is one of this name; whether it did. */
+  /**
+   * Writes a record unless one of this name exists.
+   *
+   * @return
+   *   whether it was written
+   */
   def create(session: SparkSession, path: String, name: String, body: String): Boolean =
     at(session, path).create(name, body.getBytes(UTF_8))
 
-  /** What lies directly below a directory. */
+  /** The names directly below a directory. */
   def names(session: SparkSession, path: String, directory: String): String =
     at(session, path).names(directory)
 
-  /** Size in bytes and name of each file below a directory that is there. */
+  /** Size in bytes and name of each file below an existing directory. */
   def files(session: SparkSession, path: String, directory: String): String =
     at(session, path).files(directory)
 
-  /** Removes a record, or a directory with all that is in it, if it is there. */
+  /** Deletes a record, or a directory with its content, if it exists. */
   def delete(session: SparkSession, path: String, name: String): Unit =
     at(session, path).delete(name)
 
   /**
-   * Writes rows into a directory of their own, reading them once.
+   * Writes rows to a new directory. The rows are read once.
    *
    * @param options
-   *   of the format, as a JSON object
+   *   options of the format, as a JSON object
    * @param partitionBy
    *   columns, as a JSON array
    * @param directory
-   *   a whole path that is not there
+   *   absolute path that does not exist
    * @return
-   *   how many rows these are, then a line for each file: its size in bytes and its name below the
+   *   the number of rows, then a line for each file: its size in bytes and its name below the
    *   directory
    */
   def write(
@@ -78,7 +83,9 @@ object CleancutSinks {
     directory
   )
 
-  /** How many bytes Spark takes rows for, which it knows of those that it keeps; a whole number. */
+  /**
+   * Spark's estimate of the size of rows in bytes, which is exact for persisted rows; an integer.
+   */
   def bytes(rows: Dataset[_]): String =
     ClassicRows.of(rows).queryExecution.optimizedPlan.stats.sizeInBytes.toString
 

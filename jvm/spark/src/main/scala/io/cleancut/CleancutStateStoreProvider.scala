@@ -4,6 +4,6 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.statestore.LogSta
 
 /**
  * Cleancut's state store, for `spark.sql.streaming.stateStore.providerClass`. Spark records this
- * name in every checkpoint, so it never changes.
+ * name in every checkpoint, so it must never change.
  */
 class CleancutStateStoreProvider extends LogStateStoreProvider

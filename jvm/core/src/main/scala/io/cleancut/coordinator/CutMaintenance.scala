@@ -48,7 +48,7 @@ final private[coordinator] class CutMaintenance(runs: RunRegistry, pages: CutPag
     val used = runs.usage()
     val served = runs.locked(run.servedSeals)
     val (swept, oldest) = run.collector.run(epoch, served.toSeq) { oldest =>
-      runs.locked(run.ledger.spared(oldest, clock.monotonicNs()))
+      runs.locked(run.ledger.retainedSegments(oldest, clock.monotonicNs()))
     }
     runs.locked {
       run.ledger.bases.swept(oldest)

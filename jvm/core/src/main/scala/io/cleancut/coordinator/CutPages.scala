@@ -57,7 +57,7 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
       try runtime.background.execute(() => turnPages(run, turn, done))
       catch {
         case e: RejectedExecutionException =>
-          runs.locked(run.turned(None))
+          runs.locked(run.recordPages(None))
           done.complete(())
           logger.info(s"No pages of ${archive.location}: the run has ended. $e")
       }
@@ -72,7 +72,7 @@ final private[coordinator] class CutPages(runs: RunRegistry) {
         turned = runs.maintenance.run(Maintenance.Pages)(turn.merged(merge, archive))
       }
     finally {
-      runs.locked(run.turned(turned))
+      runs.locked(run.recordPages(turned))
       done.complete(())
       ()
     }

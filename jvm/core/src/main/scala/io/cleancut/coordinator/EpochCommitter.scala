@@ -174,7 +174,7 @@ final private[coordinator] class EpochCommitter(
         import watcher.{location, name}
         EpochRecord
           .of(location, name, cut, Some(cutMs), tasks, aligned, health)
-          .copy(storedBytes = stored, proven = notes.seen.flatMap(_.proven))
+          .copy(storedBytes = stored, proven = notes.latest.flatMap(_.proven))
       }
     }
 

@@ -69,14 +69,14 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
   def fail(runId: String, attempt: Long): Unit = runs.locked {
     runs.current.filter(_.id.runId == runId).foreach { run =>
       run.ledger.fail(attempt)
-      run.epoch.channels.stragglers.ended(attempt)
+      run.epoch.channels.stragglers.endAttempt(attempt)
     }
   }
 
   /** Records the sender of a task attempt's report, for the costs only. */
-  def heard(runId: String, attempt: Long, from: Sender): Unit = runs.locked {
-    runs.heard(from)
-    runs.current.filter(_.id.runId == runId).foreach(_.meter.heard(attempt, from))
+  def recordSender(runId: String, attempt: Long, from: Sender): Unit = runs.locked {
+    runs.recordSender(from)
+    runs.current.filter(_.id.runId == runId).foreach(_.meter.recordSender(attempt, from))
   }
 
   /** The identity under which an executor writes segments of this run. */

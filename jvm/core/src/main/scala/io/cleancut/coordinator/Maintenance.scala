@@ -26,7 +26,7 @@ final class Maintenance(location: String, currentPace: () => Pace) {
   def status: Status = synchronized(Status(inRow, putOff))
 
   /** A run begins. */
-  def begins(): Unit = synchronized {
+  def startRun(): Unit = synchronized {
     inRow = Map.empty
     putOff = 0
   }

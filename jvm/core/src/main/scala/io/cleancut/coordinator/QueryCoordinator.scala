@@ -58,7 +58,7 @@ final class QueryCoordinator(
   def begin(runId: String): Begun = runs.begin(runId)
   def atStart(runId: String, name: String)(action: => Unit): Unit =
     runs.atStart(runId, name)(action)
-  def ended(runId: String): Unit = runs.ended(runId)
+  def endRun(runId: String): Unit = runs.endRun(runId)
   def checkOwner(runId: String): Unit = runs.checkOwner(runId)
   private[cleancut] def follow(earlier: QueryCoordinator): Unit = runs.follow(earlier.runs)
   private[cleancut] def hasFollowed(runId: String): Boolean = runs.hasFollowed(runId)
@@ -95,8 +95,8 @@ final class QueryCoordinator(
   def chain(runId: String, store: StoreId, version: Long): Either[Refusal, Option[StoreCut]] =
     frames.chain(runId, store, version)
   def fail(runId: String, attempt: Long): Unit = frames.fail(runId, attempt)
-  def heard(runId: String, attempt: Long, from: Sender): Unit =
-    frames.heard(runId, attempt, from)
+  def recordSender(runId: String, attempt: Long, from: Sender): Unit =
+    frames.recordSender(runId, attempt, from)
   def writer(runId: String): Either[Refusal, RunId] = frames.writer(runId)
   def announce(runId: String, segment: String, version: Long): Either[Refusal, Unit] =
     frames.announce(runId, segment, version)
@@ -196,7 +196,7 @@ final class QueryCoordinator(
   }
 
   /** The markers of restore tests and replicas, read from the store. */
-  def notes(): Notes = watchedNotes.look()
+  def notes(): Notes = watchedNotes.refresh()
 
   /** The markers of the last read; they are read again in the background. */
   def lastNotes: Option[Notes] = watchedNotes.last

@@ -53,7 +53,7 @@ final private[coordinator] class RunRegistry(
   def close(): Unit = closed = true
 
   /** Records the object store usage that a process has reported. */
-  def heard(from: Sender): Unit = locked(book.heard(from))
+  def recordSender(from: Sender): Unit = locked(book.recordSender(from))
 
   def within[A](runId: String)(action: QueryRun => A): Either[Refusal, A] =
     runOf(runId).map(run => synchronized(action(run)))
@@ -84,7 +84,7 @@ final private[coordinator] class RunRegistry(
    * A run has ended and writes nothing more. Writes its end marker, unless an earlier run may still
    * work: the next run must not assume that it is alone then.
    */
-  def ended(runId: String): Unit =
+  def endRun(runId: String): Unit =
     synchronized(latest.filter(run => run.id.runId == runId && run.mayRecordEnd)).foreach { run =>
       if (isStored(run)) archive.owners.end(run.id.generation)
       run.hasEnded = true

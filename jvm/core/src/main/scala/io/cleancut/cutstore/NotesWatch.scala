@@ -23,10 +23,10 @@ final class NotesWatch(read: () => Notes, clock: Clock, background: Executor) {
   private val isLooking = new AtomicBoolean
 
   /** The result of the last read, without starting another one. */
-  def seen: Option[Notes] = known
+  def latest: Option[Notes] = known
 
   /** Reads the markers now. */
-  def look(): Notes = {
+  def refresh(): Notes = {
     val current = read()
     known = Some(current)
     dueNs = Some(clock.monotonicNs() + EveryNs)

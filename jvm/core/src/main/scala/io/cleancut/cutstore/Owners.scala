@@ -19,7 +19,7 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
     val latest = known.flatMap(CutLayout.parseOwner).maxOption.getOrElse(0L)
     var generation = latest + 1
     while (!tryTake(queryId, runId, host, generation)) generation += 1
-    val before = CutLayout.ended(generation - 1).stripPrefix(CutLayout.Owners)
+    val before = CutLayout.endMarker(generation - 1).stripPrefix(CutLayout.Owners)
     val isAlone = generation == 1 || known(before)
     Taken(generation, isAlone, new StoreClock(this, generation, clock))
   }
@@ -27,7 +27,7 @@ final class Owners private[cutstore] (root: ObjectStore, clock: Clock) {
   /** Writes the end marker of a generation. */
   def end(generation: Long): Unit = {
     val note = mapper.createObjectNode().put("endedMs", clock.wallMs())
-    val key = ObjectKey(CutLayout.ended(generation))
+    val key = ObjectKey(CutLayout.endMarker(generation))
     root.create(key, mapper.writeValueAsBytes(note), WriterToken.fresh(clock))
     ()
   }

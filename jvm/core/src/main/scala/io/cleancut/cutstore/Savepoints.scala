@@ -42,9 +42,9 @@ final class Savepoints private[cutstore] (root: ObjectStore, clock: Clock, readP
   /** Drops a savepoint; returns whether it existed. */
   def unpin(name: String): Boolean = CutLayout.isSavepoint(name) && {
     val key = ObjectKey(CutLayout.savepoint(name))
-    val isThere = root.head(key).isDefined
-    if (isThere) root.delete(Seq(key))
-    isThere
+    val exists = root.head(key).isDefined
+    if (exists) root.delete(Seq(key))
+    exists
   }
 
   /** The retained cuts by name. */

@@ -1,26 +1,26 @@
 package io.cleancut.dataflow
 
 /**
- * How much a reader takes at a time. Whole epochs are taken, and at least one that has rows; epochs
- * without rows cost nothing.
+ * Limits of a reader's batch. A batch has complete epochs, and at least one with rows; epochs
+ * without rows do not count.
  *
  * @param epochs
- *   of those with rows
+ *   number of epochs with rows
  */
 final case class ChannelBounds(epochs: Option[Long], rows: Option[Long], bytes: Option[Long]) {
 
   /**
-   * What is taken of some epochs. It ends with one that has rows: epochs without any are no reason
-   * to run one, or two queries that read each other would never come to rest.
+   * The epochs to process. The last one has rows: epochs without rows do not start a batch,
+   * otherwise two queries that read each other would never be idle.
    */
   def admitted(pending: Seq[SentEpoch]): Seq[SentEpoch] = {
     var count, allRows, allBytes = 0L
     def fits(limit: Option[Long], sum: Long) = limit.forall(sum <= _)
-    val taken = pending.takeWhile { of =>
-      of.rows == 0 || {
+    val taken = pending.takeWhile { epoch =>
+      epoch.rows == 0 || {
         count += 1
-        allRows += of.rows
-        allBytes += of.bytes
+        allRows += epoch.rows
+        allBytes += epoch.bytes
         count == 1 || (fits(epochs, count) && fits(rows, allRows) && fits(bytes, allBytes))
       }
     }

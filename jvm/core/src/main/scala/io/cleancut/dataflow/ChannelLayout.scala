@@ -5,8 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import io.cleancut.format.NameDigits.padded
 
 /**
- * Names below a channel, which are those of the Python package's `EpochFiles`, and what a reader
- * notes there.
+ * Names below a channel, which are those of the Python package's `EpochFiles`, and the markers of
+ * readers.
  */
 private[dataflow] object ChannelLayout {
   val Epochs = "_epochs"
@@ -25,15 +25,15 @@ private[dataflow] object ChannelLayout {
 
   def act(epoch: Long): String = numbered(Acts, epoch)
 
-  def takenBack(of: EpochMark): String = s"$TakenBack/${padded(of.epoch)}-${of.attempt}.json"
+  def withdrawal(mark: EpochMark): String = s"$TakenBack/${padded(mark.epoch)}-${mark.attempt}.json"
 
-  /** The epochs among the names of records in `TakenBack`, or in `GivenBack`. */
+  /** The epochs of record names in `TakenBack` or `GivenBack`. */
   def attemptsIn(names: Seq[String]): Seq[EpochMark] =
     names.collect { case Attempt(epoch, token) => EpochMark(epoch.toLong, token) }.sortBy(_.epoch)
 
   def reader(queryId: String, source: String): String = s"_readers/$queryId-$source.json"
 
-  /** The numbers of the records among some names; ascending. */
+  /** The numbers of records, ascending. */
   def numbersIn(names: Seq[String]): Seq[Long] =
     names.collect { case Digits(number) => number.toLong }.sorted
 

@@ -4,23 +4,23 @@ import io.cleancut.base.Clock
 import io.cleancut.error.Errors
 
 /**
- * What a channel holds for one reader: the epochs after the last that it has read, in their order
- * and without a gap, because each says which one it comes after. So a reader finds out by itself
- * that its sender has gone back, whatever anybody has told it.
+ * The epochs of a channel for one reader: those after the last one that it has read, in order and
+ * without a gap, because each names its predecessor. So a reader itself detects that its sender was
+ * rolled back.
  *
- * A look asks for the next number, which is one small request. Numbers may be missing, since an act
- * on the sender's checkpoint uses one up; so all are listed at first, and now and then.
+ * A poll requests the next number, which is one small request. Numbers may be missing, because an
+ * operation on the sender's checkpoint uses one; so all are listed at first, and periodically.
  *
- * A run of the sender from before a rollback can publish late. Its epochs do not count by the
- * operations that the sender has recorded in the channel. These are read with each listing that
- * finds epochs, and if an epoch does not follow the one before it.
+ * A run of the sender from before a rollback can publish late. Its epochs do not count according to
+ * the operations that the sender has recorded in the channel. These are read with each listing that
+ * finds epochs, and if an epoch does not follow its predecessor.
  *
- * Not safe for several threads.
+ * Not thread-safe.
  *
  * @param pollMs
- *   the store is not asked more often than this
+ *   shortest time between two polls
  * @param listMs
- *   nor for a listing more often than this
+ *   shortest time between two list requests
  */
 final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, listMs: Long) {
   import ChannelLog._
@@ -30,41 +30,41 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   private var nextList = Long.MinValue
 
   /**
-   * The epochs after one, as far as they were seen by now; more may be there.
+   * The known epochs after one; more may exist.
    *
    * @param last
-   *   the last that was read; None begins with the oldest that there is
+   *   last epoch that was read; None begins with the oldest one
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHANNEL_ROLLED_BACK, the sender has, behind what was read; CLEANCUT_CHANNEL_EXPIRED,
-   *   what comes next is gone; what [[SentEpoch.parse]] throws
+   *   CLEANCUT_CHANNEL_ROLLED_BACK if the sender was rolled back to before `last`;
+   *   CLEANCUT_CHANNEL_EXPIRED if the next epoch is missing; errors of [[SentEpoch.parse]]
    */
   def after(last: Option[EpochMark]): Vector[SentEpoch] = {
-    pending = pending.dropWhile(of => last.exists(of.epoch <= _.epoch))
-    // What was seen before, of a sender that went back, is looked for anew.
+    pending = pending.dropWhile(epoch => last.exists(epoch.epoch <= _.epoch))
+    // Cached epochs of a sender that was rolled back are read again.
     if (last.nonEmpty && pending.headOption.exists(_.after != last)) forget()
     val now = millis()
     if (now >= nextLook) {
       nextLook = now + pollMs
-      look(last, now)
+      poll(last, now)
     }
     pending
   }
 
-  /** What of that was seen already, without another look. */
+  /** The cached epochs after one, without a poll. */
   def seenAfter(last: Option[EpochMark]): Vector[SentEpoch] =
-    pending.dropWhile(of => last.exists(of.epoch <= _.epoch))
+    pending.dropWhile(epoch => last.exists(epoch.epoch <= _.epoch))
 
-  /** Has the next look list all that there is, however soon it comes. */
-  def lookAgain(): Unit = {
+  /** Makes the next poll list all epochs, without waiting. */
+  def refresh(): Unit = {
     nextLook = Long.MinValue
     nextList = Long.MinValue
   }
 
   /**
-   * The epochs of a batch that is run, which may be one of an earlier run.
+   * The epochs of a batch, which may be a batch of an earlier run.
    *
    * @param from
-   *   the last epoch before it; None for the first batch
+   *   last epoch before it; None for the first batch
    * @param to
    *   its last epoch
    * @throws io.cleancut.error.CleancutException
@@ -73,15 +73,15 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
   def between(from: Option[EpochMark], to: EpochMark): Vector[SentEpoch] =
     known(from, to).getOrElse {
       val numbers = numbersAfter(from)
-      val found = chained(from, counted(numbers.filter(_ <= to.epoch).flatMap(read)))
-      if (!found.lastOption.exists(_.mark == to)) {
+      val epochs = chained(from, counted(numbers.filter(_ <= to.epoch).flatMap(read)))
+      if (!epochs.lastOption.exists(_.mark == to)) {
         val next = counted(numbers.filter(_ >= to.epoch).take(MaxAhead).flatMap(read))
         throw gone(to, next.headOption)
       }
-      found
+      epochs
     }
 
-  /** The same, where it was seen before. */
+  /** The same from the cache, if it has all epochs. */
   def known(from: Option[EpochMark], to: EpochMark): Option[Vector[SentEpoch]] = {
     val seen = pending.takeWhile(_.epoch <= to.epoch)
     val isKnown = seen.lastOption.exists(_.mark == to) &&
@@ -89,11 +89,11 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
     Option.when(isKnown)(seen)
   }
 
-  private def look(last: Option[EpochMark], now: Long): Unit =
+  private def poll(last: Option[EpochMark], now: Long): Unit =
     if (now >= nextList) {
       nextList = now + listMs
       val numbers = numbersAfter(last)
-      // What was taken back meanwhile is not to be read.
+      // Epochs that were hidden meanwhile must not be read.
       if (pending.map(_.epoch).diff(numbers).nonEmpty) pending = Vector.empty
       val next = numbers.filter(number => pending.lastOption.forall(_.epoch < number))
       append(last, counted(next.take(MaxAhead).flatMap(read)))
@@ -105,84 +105,89 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
 
   private def append(last: Option[EpochMark], read: Seq[SentEpoch]): Unit = {
     val tip = pending.lastOption.map(_.mark).orElse(last)
-    val found = if (isChained(tip, read)) read else counted(read)
-    val fits = tip.isEmpty || found.headOption.forall(_.after == tip)
-    if (fits) pending = pending ++ chained(tip, found)
-    // The sender went back behind what was seen, and perhaps not behind what was read.
+    val counting = if (isChained(tip, read)) read else counted(read)
+    val fits = tip.isEmpty || counting.headOption.forall(_.after == tip)
+    if (fits) pending = pending ++ chained(tip, counting)
+    // The sender was rolled back to before the cached epochs, and perhaps after the epochs that
+    // were read.
     else if (pending.nonEmpty) {
       forget()
       append(last, counted(numbersAfter(last).take(MaxAhead).flatMap(this.read)))
-    } else chained(tip, found): Unit
+    } else chained(tip, counting): Unit
   }
 
   private def forget(): Unit = {
     pending = Vector.empty
-    lookAgain()
+    refresh()
   }
 
   /**
-   * The epochs that count by the recorded operations, or that were shown again by hand.
+   * The epochs that count by the recorded operations, or that were unhidden manually.
    *
    * @param epochs
-   *   which have to be read before this call: a run of the sender records the operations before it
-   *   publishes
+   *   must be read before this call: a run of the sender records the operations before it publishes
    */
   private def counted(epochs: Seq[SentEpoch]): Seq[SentEpoch] = {
     val operations = if (epochs.isEmpty) Seq.empty else OwnChannel.recorded(records)
-    val late = epochs.filterNot(of => OwnChannel.counts(of.epoch, Long.MaxValue, operations)).toSet
+    val late =
+      epochs.filterNot(epoch => OwnChannel.counts(epoch.epoch, Long.MaxValue, operations)).toSet
     val shown =
       if (late.isEmpty) Set.empty[EpochMark]
       else ChannelLayout.attemptsIn(records.names(ChannelLayout.GivenBack)).toSet
-    epochs.filter(of => !late(of) || shown(of.mark))
+    epochs.filter(epoch => !late(epoch) || shown(epoch.mark))
   }
 
   private def isChained(from: Option[EpochMark], epochs: Seq[SentEpoch]): Boolean = {
-    val before = from.orElse(epochs.headOption.flatMap(_.after)) +: epochs.map(of => Some(of.mark))
-    epochs.zip(before).forall { case (of, mark) => of.after == mark }
+    val before =
+      from.orElse(epochs.headOption.flatMap(_.after)) +: epochs.map(epoch => Some(epoch.mark))
+    epochs.zip(before).forall { case (epoch, mark) => epoch.after == mark }
   }
 
-  /** Each comes after the one before it. */
+  /** Checks that each follows its predecessor. */
   private def chained(from: Option[EpochMark], epochs: Seq[SentEpoch]): Vector[SentEpoch] = {
     var tip = from
-    epochs.foreach { of =>
-      if (tip.nonEmpty && of.after != tip) {
+    epochs.foreach { epoch =>
+      if (tip.nonEmpty && epoch.after != tip) {
         val read = tip.get
-        if (of.after.exists(_.epoch > read.epoch))
-          throw Errors.channelExpired(records.location, read.epoch, of.after.get.epoch)
-        throw wentBack(of, read)
+        if (epoch.after.exists(_.epoch > read.epoch))
+          throw Errors.channelExpired(records.location, read.epoch, epoch.after.get.epoch)
+        throw rolledBack(epoch, read)
       }
-      tip = Some(of.mark)
+      tip = Some(epoch.mark)
     }
     epochs.toVector
   }
 
-  /** @param next what is there in the place of an epoch, or after it */
+  /** @param next epoch that exists instead of `to`, or after it */
   private def gone(to: EpochMark, next: Option[SentEpoch]) = next match {
-    case Some(of) if of.epoch == to.epoch =>
+    case Some(epoch) if epoch.epoch == to.epoch =>
       Errors.channelRolledBack(
         records.location,
-        of.sender,
+        epoch.sender,
         to.epoch,
-        of.epoch,
-        "another attempt of it"
+        epoch.epoch,
+        "another attempt"
       )
-    case Some(of) if of.after.forall(_.epoch < to.epoch) => wentBack(of, to)
+    case Some(epoch) if epoch.after.forall(_.epoch < to.epoch) => rolledBack(epoch, to)
     case _ => Errors.channelExpired(records.location, to.epoch - 1, to.epoch)
   }
 
-  private def wentBack(of: SentEpoch, read: EpochMark) = {
-    val before = of.after.fold("no epoch")(mark => s"epoch ${mark.epoch}")
-    Errors.channelRolledBack(records.location, of.sender, read.epoch, of.epoch, before)
+  private def rolledBack(epoch: SentEpoch, read: EpochMark) = {
+    val before = epoch.after.fold("no epoch")(mark => s"epoch ${mark.epoch}")
+    Errors.channelRolledBack(records.location, epoch.sender, read.epoch, epoch.epoch, before)
   }
 
-  /** The numbers of what is published after an epoch, and counts. */
+  /** The numbers of published epochs after one that count. */
   private def numbersAfter(after: Option[EpochMark]): Seq[Long] = {
     val numbers = ChannelLayout.numbersIn(records.names(ChannelLayout.Epochs))
     val bound = after.fold(expiredUntil())(_.epoch)
     numbers.dropWhile(_ <= bound)
   }
 
-  /** Manifests of expired epochs stay for those who read them, and are nothing to begin with. */
+  /**
+   * Manifests of expired epochs stay for current readers, but a new reader does not begin with
+   * them.
+   */
   private def expiredUntil(): Long =
     ChannelLayout
       .numbersIn(records.names(ChannelLayout.Expired))
@@ -198,30 +203,31 @@ final class ChannelLog(records: ChannelRecords, clock: Clock, pollMs: Long, list
 
 object ChannelLog {
 
-  /** So that a reader that is far behind begins to read soon. */
+  /** Limit of epochs per poll, so that a reader with a large lag begins soon. */
   private val MaxAhead = 1000
 
-  /** A published epoch; None if there is none of that number. */
+  /** A published epoch; None if it does not exist. */
   def read(records: ChannelRecords, epoch: Long): Option[SentEpoch] = {
     val name = ChannelLayout.manifest(epoch)
     records.read(name).map(SentEpoch.parse(_, s"${records.location}/$name", epoch))
   }
 
-  /** The newest epoch that is published, if any is. */
+  /** The newest published epoch, if any. */
   def newest(records: ChannelRecords): Option[SentEpoch] =
     ChannelLayout
       .numbersIn(records.names(ChannelLayout.Epochs))
       .reverseIterator
       .map(read(records, _))
-      .collectFirst { case Some(of) => of }
+      .collectFirst { case Some(epoch) => epoch }
 
   /**
-   * Notes that a query reads the channel, before it does: what no reader needs is deleted.
+   * Registers a query as a reader of the channel before it reads: epochs that no reader requires
+   * are deleted.
    *
    * @param source
-   *   the number of the source in the query
+   *   index of the source in the query
    * @param checkpoint
-   *   where the query's checkpoint lies
+   *   location of the query's checkpoint
    */
   def register(
       records: ChannelRecords,
@@ -231,7 +237,7 @@ object ChannelLog {
   ): Unit = {
     val name = ChannelLayout.reader(queryId, source)
     val note = ChannelLayout.readerNote(queryId, source, checkpoint)
-    // A checkpoint may have been moved since the query last ran.
+    // The checkpoint may have been moved since the query last ran.
     if (!records.read(name).exists(java.util.Arrays.equals(_, note))) records.replace(name, note)
   }
 }

@@ -5,13 +5,13 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.ObjectMapper
 
 /**
- * How far a query has read a channel, as its offset log keeps it.
+ * The position of a query in a channel, as in its offset log.
  *
  * @param channel
- *   where the channel lay then, for people and for a dataflow; a reader does not look at it, since
- *   a channel may be copied with those who read it
+ *   location of the channel, for users and dataflows; a reader ignores it, because a channel may be
+ *   copied with its readers
  * @param last
- *   the last epoch that was read; None before the first
+ *   last epoch that was read; None before the first
  */
 final case class ChannelOffset(channel: String, last: Option[EpochMark]) {
 
@@ -29,10 +29,10 @@ object ChannelOffset {
   private val mapper = new ObjectMapper
 
   /**
-   * Reads what `json` made.
+   * Parses the result of `json`.
    *
    * @throws java.lang.IllegalArgumentException
-   *   it is something else: the source has followed another one under its number
+   *   if the text is the offset of another source, which had the same index before
    */
   def parse(text: String): ChannelOffset =
     try {
@@ -43,6 +43,7 @@ object ChannelOffset {
       }
       ChannelOffset(node.required("channel").textValue, last)
     } catch {
-      case NonFatal(e) => throw new IllegalArgumentException(s"no offset of a channel: $text", e)
+      case NonFatal(e) =>
+        throw new IllegalArgumentException(s"not the offset of a channel: $text", e)
     }
 }

@@ -1,23 +1,23 @@
 package io.cleancut.dataflow
 
-/** The small files of a channel, which say what it holds and who reads it. */
+/** The small files of a channel that describe its epochs and readers. */
 trait ChannelRecords {
 
-  /** The channel, as Hadoop names it. */
+  /** The location of the channel in Hadoop's form. */
   def location: String
 
-  /** All bytes of a file; None if there is none. */
+  /** All bytes of a file; None if it does not exist. */
   def read(name: String): Option[Array[Byte]]
 
-  /** The names in a directory; none if there is no such directory. */
+  /** The names in a directory; empty if it does not exist. */
   def names(directory: String): Seq[String]
 
-  /** Makes a file that appears at once and whole, unless there is one of that name. */
+  /** Creates a file atomically, unless it exists. */
   def create(name: String, body: Array[Byte]): Unit
 
-  /** Removes a file, if it is there. */
+  /** Deletes a file, if it exists. */
   def delete(name: String): Unit
 
-  /** Makes a file that appears at once and whole, in the place of one of that name. */
+  /** Creates or replaces a file atomically. */
   def replace(name: String, body: Array[Byte]): Unit
 }

@@ -1,12 +1,12 @@
 package io.cleancut.dataflow
 
 /**
- * One published epoch, told from any other that was ever published under its number: when a sender
- * goes back and publishes anew, the files are those of another attempt.
+ * One published epoch. The attempt distinguishes it from other epochs that were published under its
+ * number, for example before a rollback of the sender.
  *
  * @param epoch
- *   Spark's batch id in the query that sends
+ *   Spark's batch ID in the sending query
  * @param attempt
- *   the token of the attempt whose files are published
+ *   token of the attempt whose files are published
  */
 final case class EpochMark(epoch: Long, attempt: String)

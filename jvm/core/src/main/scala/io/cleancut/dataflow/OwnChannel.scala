@@ -5,87 +5,88 @@ import scala.annotation.tailrec
 import com.fasterxml.jackson.databind.ObjectMapper
 
 /**
- * The channel of a loop, whose one query sends into it and reads it: after an act on the query's
- * checkpoint it is to hold what counts for the query, before that reads it. (Its sink does the same
- * of its own accord when it has the first rows to publish, which here would be too late.)
+ * The channel of a loop, whose query both sends to it and reads it. After an operation on the
+ * query's checkpoint, the channel must contain the epochs that count for the query, before the
+ * query reads it. The sink does the same when it publishes its first rows, which would be too late
+ * here.
  */
 object OwnChannel {
   private val mapper = new ObjectMapper
 
   /**
-   * An act on the checkpoint of a query.
+   * An operation on the checkpoint of a query.
    *
    * @param epoch
-   *   the number that it has taken
+   *   epoch of the operation
    * @param source
-   *   the epoch whose result it has
+   *   epoch whose state it has
    */
   final case class Act(epoch: Long, source: Long)
 
-  /** Whether a channel is that of a query. */
+  /** Whether a channel belongs to a query. */
   def isOf(records: ChannelRecords, queryId: String): Boolean =
     records.read(ChannelLayout.Owner).exists { body =>
       mapper.readTree(body).path("queryId").asText == queryId
     }
 
   /**
-   * Hides what the query has gone back behind, and shows what counts for it again. Killed, it does
-   * the rest when it is called again.
+   * Hides epochs that a rollback of the query has undone, and unhides epochs that count for it. If
+   * it is interrupted, the next call continues.
    *
-   * @param acts
-   *   those that the query's offset log has, ascending
+   * @param operations
+   *   operations in the query's offset log, ascending
    */
-  def follow(records: ChannelRecords, acts: Seq[Act]): Unit = {
+  def follow(records: ChannelRecords, operations: Seq[Act]): Unit = {
     val shown = ChannelLayout.numbersIn(records.names(ChannelLayout.Epochs))
     val hidden = ChannelLayout.attemptsIn(records.names(ChannelLayout.TakenBack))
     for {
       last <- (shown ++ hidden.map(_.epoch)).maxOption
-      bound <- keptUntil(acts.filter(_.epoch > last))
+      bound <- retainedUntil(operations.filter(_.epoch > last))
     } {
-      val known = (recorded(records) ++ acts).distinct.sortBy(_.epoch)
+      val known = (recorded(records) ++ operations).distinct.sortBy(_.epoch)
       def isOurs(epoch: Long) = epoch <= bound && counts(epoch, bound, known)
-      // The last goes first, so that readers see all epochs up to some one at any moment.
+      // The last epoch is hidden first, so that readers see all epochs up to one at any moment.
       shown.filterNot(isOurs).reverse.foreach(hide(records, _))
-      hidden.filter(of => isOurs(of.epoch)).foreach(show(records, _))
+      hidden.filter(mark => isOurs(mark.epoch)).foreach(show(records, _))
     }
   }
 
-  /** The last epoch before some acts that still counts after them; None if all do. */
-  private def keptUntil(acts: Seq[Act]): Option[Long] =
-    acts.foldRight(Option.empty[Long]) { (act, bound) =>
-      // What comes after the source of a later one was left by it, done or not.
+  /** The last epoch before some operations that still counts after them; None if all do. */
+  private def retainedUntil(operations: Seq[Act]): Option[Long] =
+    operations.foldRight(Option.empty[Long]) { (act, bound) =>
+      // Epochs after the source of a later operation were discarded by it, complete or not.
       if (bound.forall(act.epoch <= _)) Some(act.source) else bound
     }
 
-  /** Whether an epoch that was published at some time counts for a query that stands at another. */
+  /** Whether an epoch counts for a query that is at another epoch. */
   @tailrec
-  private[dataflow] def counts(epoch: Long, at: Long, acts: Seq[Act]): Boolean =
-    acts.lastOption match {
+  private[dataflow] def counts(epoch: Long, at: Long, operations: Seq[Act]): Boolean =
+    operations.lastOption match {
       case None                            => true
-      case Some(act) if act.epoch > at     => counts(epoch, at, acts.init)
+      case Some(act) if act.epoch > at     => counts(epoch, at, operations.init)
       case Some(act) if epoch > act.epoch  => true
       case Some(act) if epoch > act.source => false
-      case Some(act)                       => counts(epoch, act.source, acts.init)
+      case Some(act)                       => counts(epoch, act.source, operations.init)
     }
 
   private def hide(records: ChannelRecords, epoch: Long): Unit = {
     val name = ChannelLayout.manifest(epoch)
     records.read(name).foreach { body =>
       val mark = SentEpoch.parse(body, s"${records.location}/$name", epoch).mark
-      records.create(ChannelLayout.takenBack(mark), body)
+      records.create(ChannelLayout.withdrawal(mark), body)
       records.delete(name)
     }
   }
 
   private def show(records: ChannelRecords, mark: EpochMark): Unit = {
-    val name = ChannelLayout.takenBack(mark)
+    val name = ChannelLayout.withdrawal(mark)
     records.read(name).foreach { body =>
       records.create(ChannelLayout.manifest(mark.epoch), body)
       records.delete(name)
     }
   }
 
-  /** The operations that the sink has recorded, which go further back than Spark's log. */
+  /** The operations that the sink has recorded, which include older ones than Spark's log. */
   private[dataflow] def recorded(records: ChannelRecords): Seq[Act] = for {
     epoch <- ChannelLayout.numbersIn(records.names(ChannelLayout.Acts))
     body <- records.read(ChannelLayout.act(epoch))

@@ -8,16 +8,16 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.cleancut.error.Errors
 
 /**
- * An epoch that a channel holds, as its manifest says.
+ * An epoch of a channel, from its manifest.
  *
  * @param sender
- *   Spark's id of the query that sent it
+ *   Spark's query ID of the sender
  * @param after
- *   the one published before it; None for the first
+ *   predecessor in the channel; None for the first
  * @param rows
- *   of all files together
+ *   number of rows in all files
  * @param schema
- *   of the rows, Spark's JSON
+ *   schema of the rows as Spark's JSON
  */
 final case class SentEpoch(
     mark: EpochMark,
@@ -33,7 +33,7 @@ final case class SentEpoch(
   def bytes: Long = files.iterator.map(_.bytes).sum
 }
 
-/** @param name below the channel */
+/** @param name path below the channel */
 final case class SentFile(name: String, bytes: Long)
 
 object SentEpoch {
@@ -42,13 +42,14 @@ object SentEpoch {
   private val mapper = new ObjectMapper
 
   /**
-   * Reads the manifest of an epoch, which the Python package writes; docs/FORMAT.md has the fields.
+   * Parses the manifest of an epoch, which the Python package writes; docs/FORMAT.md defines its
+   * fields.
    *
    * @param path
-   *   of the manifest, for errors
+   *   path of the manifest, for errors
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_CHANNEL_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN; CLEANCUT_CHANNEL_INVALID, the epoch is
-   *   not a channel's
+   *   CLEANCUT_CHANNEL_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN; CLEANCUT_CHANNEL_INVALID if the epoch
+   *   does not belong to a channel
    */
   def parse(body: Array[Byte], path: String, epoch: Long): SentEpoch = {
     def damaged(detail: String, cause: Throwable = null) =
@@ -62,11 +63,11 @@ object SentEpoch {
       throw Errors.formatUnknown(path, version.toString, FormatVersion.toString)
     if (!node.has("after") || node.path("format").asText != Format)
       throw Errors.channelInvalid(path, epoch)
-    val found =
+    val sent =
       try of(node)
       catch { case NonFatal(e) => throw damaged(e.getMessage, e) }
-    if (found.epoch != epoch) throw damaged(s"it is that of epoch ${found.epoch}")
-    found
+    if (sent.epoch != epoch) throw damaged(s"it is the manifest of epoch ${sent.epoch}")
+    sent
   }
 
   private def of(node: JsonNode): SentEpoch = SentEpoch(
@@ -88,13 +89,13 @@ object SentEpoch {
 
   private def number(node: JsonNode, field: String): Long = {
     val value = node.required(field)
-    require(value.isIntegralNumber, s"$field is no whole number")
+    require(value.isIntegralNumber, s"$field is not an integer")
     value.longValue
   }
 
   private def text(node: JsonNode, field: String): String = {
     val value = node.required(field)
-    require(value.isTextual, s"$field is no text")
+    require(value.isTextual, s"$field is not a text")
     value.textValue
   }
 }

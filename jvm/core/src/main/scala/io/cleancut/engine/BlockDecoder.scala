@@ -38,12 +38,12 @@ final class BlockDecoder(damaged: String => Throwable, isBase: Boolean) {
 
   /** Moves to the next record; false at the end of the block. */
   def advance(): Boolean = {
-    val isThere = left > 0
-    if (isThere) {
+    val hasRecord = left > 0
+    if (hasRecord) {
       left -= 1
       read()
     } else if (position != limit) throw damaged("a block has bytes after its last record")
-    isThere
+    hasRecord
   }
 
   private def read(): Unit = {

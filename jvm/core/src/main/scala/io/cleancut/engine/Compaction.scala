@@ -221,7 +221,7 @@ object Compaction {
   /** A version of the old log, and the same version in the copy. */
   final private case class CopiedVersion(of: StateLog.Version, copy: StateLog.Version)
 
-  /** Records of one step, which takes up to a millisecond. */
+  /** Records of one step. A step takes a millisecond at most. */
   private val StepRecords: Int = 1024
 
   // Garbage beyond which a task waits: five times the live memory, if that is large.

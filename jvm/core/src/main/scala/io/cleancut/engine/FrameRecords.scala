@@ -24,15 +24,15 @@ final class FrameRecords(reader: FrameReader, scratch: BlockScratch) {
 
   /** Moves to the next record; false at the end of the frame. */
   def advance(): Boolean = {
-    var isThere = records.advance()
-    while (!isThere && hasMore) {
+    var hasRecord = records.advance()
+    while (!hasRecord && hasMore) {
       val count = reader.nextBlock()
       hasMore = count > 0
       if (hasMore) {
         records.begin(scratch.raw, reader.rawLength, count)
-        isThere = records.advance()
+        hasRecord = records.advance()
       }
     }
-    isThere
+    hasRecord
   }
 }

@@ -3,15 +3,15 @@ package io.cleancut.error
 import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 
 /**
- * The one exception type of Cleancut's JVM side, made by the factories of [[Errors]] only.
+ * The only exception class of Cleancut's JVM code. Only the factories of [[Errors]] create it.
  *
- * Python recognises it by [[getErrorId]] in the cause chain, never by its text. Parameters are
- * strings, so that it serializes from an executor to the driver whatever they were made of.
+ * Python recognizes it by [[getErrorId]] in the cause chain, never by its text. Parameters are
+ * strings, so that it can always be serialized from an executor to the driver.
  *
  * @param errorId
  *   the key of the error class in `error/cleancut-error-classes.json`
  * @param params
- *   facts by name, in the order in which the message lists them
+ *   values by name, in the order of the message
  */
 final class CleancutException private[error] (
     val errorId: String,
@@ -30,7 +30,7 @@ final class CleancutException private[error] (
 
   def getSqlState: String = ErrorCatalog.classes(errorId).sqlState
 
-  /** Address of the error class in the documentation. */
+  /** URL of the error class in the documentation. */
   def getUrl: String = ErrorCatalog.classes(errorId).url
 
   def getParams: JMap[String, String] = {

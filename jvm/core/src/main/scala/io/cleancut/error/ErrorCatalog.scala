@@ -9,15 +9,15 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.cleancut.base.Resources
 
 /**
- * Every error class by its id. The packaged JSON file follows Spark's `error-conditions.json`:
- * `message` with its `<parameters>`, and `sqlState`. Python reads the same file.
+ * All error classes by ID. The packaged JSON file has the form of Spark's `error-conditions.json`:
+ * `message` with `<parameters>`, and `sqlState`. Python has a copy of the file.
  */
 object ErrorCatalog {
   val Resource = "error/cleancut-error-classes.json"
 
   lazy val classes: SortedMap[String, ErrorClass] = parse(json)
 
-  /** The packaged file as it stands. */
+  /** The content of the packaged file. */
   private[cleancut] def json: String = Resources.text(Resource)
 
   /** @throws IllegalArgumentException on a duplicate id, an unknown kind or a missing field */

@@ -1,8 +1,8 @@
 package io.cleancut.error
 
 /**
- * One entry of `error/cleancut-error-classes.json`. Each text is a template: `<parameter>` stands
- * for a value.
+ * One entry of `error/cleancut-error-classes.json`. Each text is a template: `<parameter>` is
+ * replaced by its value.
  *
  * @param message
  *   what happened
@@ -18,11 +18,11 @@ final case class ErrorClass(
     runbook: Runbook
 ) {
 
-  /** Address of the class in the documentation. */
+  /** URL of the class in the documentation. */
   def url: String = s"${ErrorClass.Page}#${id.toLowerCase(java.util.Locale.ROOT)}"
 
   /**
-   * The values, each on one line, and shortened until the message has at most
+   * The values, each on one line. They are truncated until the message has at most
    * [[ErrorClass.MaxMessage]] characters.
    */
   def fitted(params: Seq[(String, String)]): Seq[(String, String)] = {
@@ -37,7 +37,7 @@ final case class ErrorClass(
   private def shortened(text: String, limit: Int): String =
     if (text.length <= limit) text else s"${text.take(limit)}…"
 
-  /** Five lines. The first one ends with the values that no line names, as `name=value`. */
+  /** Five lines. The first one ends with the values that no line contains, as `name=value`. */
   def render(params: Seq[(String, String)]): String = {
     val named = ErrorClass.Placeholder.findAllMatchIn(lines.mkString).map(_.group(1)).toSet
     val unnamed = params.collect { case (name, value) if !named(name) => s" $name=$value" }
@@ -53,24 +53,25 @@ final case class ErrorClass(
     s"SQLSTATE: $sqlState. $url"
   )
 
-  // One pass, so that a value with the form of a parameter stays as it is.
+  // One pass, so that a value in the form of a parameter is not replaced.
   private def fill(template: String, params: Seq[(String, String)]): String = {
     val values = params.toMap
     ErrorClass.Placeholder.replaceAllIn(
       template,
-      found =>
-        java.util.regex.Matcher.quoteReplacement(values.getOrElse(found.group(1), found.matched))
+      placeholder =>
+        java.util.regex.Matcher
+          .quoteReplacement(values.getOrElse(placeholder.group(1), placeholder.matched))
     )
   }
 }
 
 /**
- * What an operator does about an error class.
+ * Instructions for operators about an error class.
  *
  * @param cause
  *   explanation, for the documentation only
  * @param diagnose
- *   command that shows more
+ *   command that shows details
  * @param fix
  *   command or setting that resolves it
  */
@@ -79,10 +80,10 @@ final case class Runbook(cause: String, diagnose: String, fix: String)
 object ErrorClass {
   val MaxMessage = 2000
 
-  /** The page of `mkdocs.yml` that describes all classes. */
+  /** The documentation page with all classes, from `mkdocs.yml`. */
   val Page = "https://cleancut.io/reference/errors.html"
 
-  /** Limits of one value, from the widest to the narrowest. */
+  /** Maximum lengths of one value, descending. */
   private val Limits = Seq(MaxMessage, 1000, 700, 500, 350, 250, 150, 100, 60, 30)
 
   private[error] val Placeholder = "<([A-Za-z]+)>".r

@@ -5,8 +5,8 @@ import java.time.Instant
 import io.cleancut.base.StoreId
 
 /**
- * One factory per error class that the JVM side raises. A factory only makes the exception, so that
- * the `throw` stands where the compiler sees it.
+ * One factory per error class of the JVM code. A factory only creates the exception; the `throw` is
+ * at the call, where the compiler sees it.
  *
  * Versions are state versions, sizes bytes, waits milliseconds.
  */
@@ -105,21 +105,21 @@ object Errors {
   def formatUnknown(path: String, found: String, supported: String): CleancutException =
     make("CLEANCUT_FORMAT_UNKNOWN")("path" -> path, "found" -> found, "supported" -> supported)
 
-  /** @param path of what cannot be read */
+  /** @param path path of the unreadable object */
   def channelCorrupted(path: String, detail: String, cause: Throwable = null): CleancutException =
     make("CLEANCUT_CHANNEL_CORRUPTED", cause)("path" -> path, "detail" -> detail)
 
   def channelEmpty(channel: String): CleancutException =
     make("CLEANCUT_CHANNEL_EMPTY")("channel" -> channel)
 
-  /** @param next the first epoch after which there is one */
+  /** @param next the epoch that the next existing one follows */
   def channelExpired(channel: String, read: Long, next: Long): CleancutException =
     make("CLEANCUT_CHANNEL_EXPIRED")("channel" -> channel, "read" -> read, "next" -> next)
 
   def channelInvalid(path: String, epoch: Long): CleancutException =
     make("CLEANCUT_CHANNEL_INVALID")("path" -> path, "epoch" -> epoch)
 
-  /** @param before what the epoch that was found comes after */
+  /** @param before text for the epoch that the found one follows */
   def channelRolledBack(
       channel: String,
       sender: String,
@@ -170,7 +170,7 @@ object Errors {
   def unsupportedFeature(feature: String, reason: String): CleancutException =
     make("CLEANCUT_UNSUPPORTED_FEATURE")("feature" -> feature, "reason" -> reason)
 
-  /** @param problems one sentence for each wrong key, all of them at once */
+  /** @param problems one sentence for each invalid key; all are reported at once */
   def confInvalid(problems: Seq[String]): CleancutException =
     make("CLEANCUT_CONF_INVALID")("problems" -> problems.mkString(" "))
 
@@ -186,9 +186,9 @@ object Errors {
 
   /**
    * @param problems
-   *   sentences, with what to do about each
+   *   sentences, each with its remedy
    * @param spark
-   *   the lines of Spark that work
+   *   the supported Spark lines
    */
   def versionUnsupported(problems: String, spark: String): CleancutException =
     make("CLEANCUT_VERSION_UNSUPPORTED")(
@@ -204,7 +204,7 @@ object Errors {
       "usedBytes" -> usedBytes
     )
 
-  /** @param waitedMs since the first of the attempts */
+  /** @param waitedMs time since the first attempt */
   def objectStoreUnavailable(
       operation: String,
       target: String,
@@ -234,9 +234,9 @@ object Errors {
 
   /**
    * @param content
-   *   of what it would be so large
+   *   the content that makes it too large
    * @param advice
-   *   a sentence that names what to change
+   *   a sentence with the required change
    */
   def objectTooLarge(
       name: String,
@@ -251,7 +251,7 @@ object Errors {
       "advice" -> advice
     )
 
-  /** @param advice a sentence that names what to change */
+  /** @param advice a sentence with the required change */
   def objectStoreUnsafe(location: String, finding: String, advice: String): CleancutException =
     make("CLEANCUT_OBJECT_STORE_UNSAFE")(
       "location" -> location,
@@ -262,7 +262,7 @@ object Errors {
   def objectLocationInvalid(location: String, detail: String): CleancutException =
     make("CLEANCUT_OBJECT_LOCATION_INVALID")("location" -> location, "detail" -> detail)
 
-  /** @param path of the entry */
+  /** @param path path of the entry */
   def offsetsMissing(location: String, epoch: Long, path: String): CleancutException =
     make("CLEANCUT_OFFSETS_MISSING")(
       "location" -> location,
@@ -272,9 +272,9 @@ object Errors {
 
   /**
    * @param entry
-   *   the last epoch of the offset log, if it has any
+   *   the last epoch of the offset log; None if it is empty
    * @param epoch
-   *   the last epoch that has a cut
+   *   the last epoch with a cut
    */
   def offsetsDeleted(location: String, entry: Option[Long], epoch: Long): CleancutException =
     make("CLEANCUT_OFFSETS_DELETED")(
@@ -283,19 +283,13 @@ object Errors {
       "epoch" -> epoch
     )
 
-  /** @param path of the file */
+  /** @param path path of the file */
   def metadataMissing(location: String, path: String, query: String): CleancutException =
     make("CLEANCUT_METADATA_MISSING")("location" -> location, "path" -> path, "query" -> query)
 
   def cutCorrupted(path: String, detail: String): CleancutException =
     make("CLEANCUT_CUT_CORRUPTED")("path" -> path, "detail" -> detail)
 
-  /**
-   * @param reason
-   *   why there have to be cuts
-   * @param finding
-   *   why there would be none
-   */
   def queryIncompatible(location: String, epoch: Long, differences: String): CleancutException =
     make("CLEANCUT_QUERY_INCOMPATIBLE")(
       "location" -> location,
@@ -303,6 +297,12 @@ object Errors {
       "differences" -> differences
     )
 
+  /**
+   * @param reason
+   *   why the query requires cuts
+   * @param finding
+   *   why it would have none
+   */
   def cutsRequired(location: String, reason: String, finding: String): CleancutException =
     make("CLEANCUT_CUTS_REQUIRED")(
       "location" -> location,
@@ -314,7 +314,7 @@ object Errors {
    * @param committed
    *   the last epoch of Spark's commit log
    * @param epoch
-   *   the last that has a cut
+   *   the last epoch with a cut
    */
   def commitLogAhead(location: String, committed: Long, epoch: Long): CleancutException =
     make("CLEANCUT_COMMIT_LOG_AHEAD")(
@@ -323,11 +323,11 @@ object Errors {
       "epoch" -> epoch
     )
 
-  /** @param owner as its note says */
+  /** @param owner description from its ownership note */
   def fenced(location: String, epoch: Long, owner: String): CleancutException =
     make("CLEANCUT_FENCED")("location" -> location, "epoch" -> epoch, "owner" -> owner)
 
-  /** @param path of an entry of Spark's log */
+  /** @param path path of an entry of Spark's log */
   def offsetLogConflict(path: String, cause: Throwable = null): CleancutException =
     make("CLEANCUT_OFFSET_LOG_CONFLICT", cause)("path" -> path)
 
@@ -336,14 +336,14 @@ object Errors {
 
   def maintenanceFailed(
       location: String,
-      what: String,
+      task: String,
       failures: Int,
       tolerable: Int,
       detail: String
   ): CleancutException =
     make("CLEANCUT_MAINTENANCE_FAILED")(
       "location" -> location,
-      "task" -> what,
+      "task" -> task,
       "failures" -> failures,
       "tolerable" -> tolerable,
       "detail" -> detail
@@ -411,7 +411,7 @@ object Errors {
   def modeRequiresCuts(location: String, mode: String): CleancutException =
     make("CLEANCUT_MODE_REQUIRES_CUTS")("location" -> location, "mode" -> mode)
 
-  /** @param reason why that provider has it */
+  /** @param reason why that provider is required */
   def providerMismatch(location: String, provider: String, reason: String): CleancutException =
     make("CLEANCUT_PROVIDER_MISMATCH")(
       "location" -> location,
@@ -424,9 +424,9 @@ object Errors {
 
   /**
    * @param after
-   *   the last number that was handed on
+   *   the last emitted number
    * @param before
-   *   the lowest that is held behind the gap
+   *   the lowest held number after the gap
    */
   def sequenceGap(key: String, after: Long, before: Long, sinceMs: Long): CleancutException =
     make("CLEANCUT_SEQUENCE_GAP")(
@@ -436,7 +436,7 @@ object Errors {
       "since" -> Instant.ofEpochMilli(sinceMs)
     )
 
-  /** As of [[sequenceGap]]. */
+  /** The parameters are those of [[sequenceGap]]. */
   def sequenceFull(key: String, held: Int, after: Long, before: Long): CleancutException =
     make("CLEANCUT_SEQUENCE_FULL")(
       "key" -> key,
@@ -456,7 +456,7 @@ object Errors {
       cause: Throwable = null
   )(facts: (String, Any)*): CleancutException = {
     val errorClass = ErrorCatalog.classes(id)
-    // What is cut off of the words of others is in the cause.
+    // Truncated texts of other libraries are complete in the cause.
     val params =
       errorClass.fitted(facts.map { case (name, value) => name -> String.valueOf(value) })
     new CleancutException(id, errorClass.kind, params, errorClass.render(params), cause)

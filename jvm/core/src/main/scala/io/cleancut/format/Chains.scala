@@ -3,28 +3,28 @@ package io.cleancut.format
 import io.cleancut.base.{StateVersion, StoreId}
 
 /**
- * One store in a cut: the frames that make its version, oldest first. They begin with a base unless
- * they begin with the delta of version 1.
+ * One store in a cut: the frames of its version, oldest first. They begin with a base, or with the
+ * delta of version 1.
  */
 final case class StoreCut(store: StoreId, frames: Seq[(FrameKind, StateVersion, FramePlace)]) {
   require(frames.nonEmpty, s"no frames of $store")
   def version: StateVersion = frames.last._2
 
-  /** The frame that the others go on behind, if it is a base. */
+  /** The first frame, if it is a base. */
   def base: Option[(FrameName, FramePlace)] = {
     val (kind, version, place) = frames.head
     Option.when(kind == FrameKind.Base)((FrameName(store, version, kind), place))
   }
 }
 
-/** How the frames of a store make a chain. See `docs/FORMAT.md`, "Chains". */
+/** Assembles the frames of a store to a chain. See `docs/FORMAT.md`, "Chain of a store". */
 object Chains {
   type Frame = (FrameKind, StateVersion, FramePlace)
 
   /**
    * The chain of a store after an epoch, from frames in any order: the base with the greatest
-   * version takes the place of all up to its version. Throws `IllegalArgumentException` where they
-   * make none.
+   * version replaces all frames up to its version. Throws `IllegalArgumentException` if they form
+   * no chain.
    */
   def of(store: StoreId, epoch: Long, frames: Iterable[Frame]): StoreCut = {
     require(frames.nonEmpty, s"no frames of $store")
@@ -32,7 +32,7 @@ object Chains {
     val from = base.fold(0L)(_._2.number)
     val after = frames.iterator.filter(_._2.number > from).toVector.sortBy(_._2.number)
     base.foreach { known =>
-      val isOnly = frames.forall(of => !isBaseOf(of, from) || of == known)
+      val isOnly = frames.forall(frame => !isBaseOf(frame, from) || frame == known)
       require(isOnly, s"there are two bases of version $from of $store")
     }
     checked(epoch, StoreCut(store, base.toVector ++ after))
@@ -41,7 +41,7 @@ object Chains {
   private def isBaseOf(frame: Frame, version: Long) =
     frame._1 == FrameKind.Base && frame._2.number == version
 
-  /** Throws `IllegalArgumentException` where these frames are no chain to the epoch's version. */
+  /** Throws `IllegalArgumentException` if these frames are no chain to the epoch's version. */
   def checked(epoch: Long, store: StoreCut): StoreCut = {
     val frames = store.frames
     val last = frames.last._2.number

@@ -3,15 +3,15 @@ package io.cleancut.format
 import io.cleancut.base.StoreId
 
 /**
- * A channel is what lies between an exchange and the stateful operator behind it. The rows in it
- * that an epoch has not handed on are kept like the state of a store, under a name of their own.
+ * Names of shuffle inputs. The in-flight rows of a shuffle input, which is between an exchange and
+ * its stateful operator, are stored like the state of a store, under a separate name.
  */
 object Channels {
   private val Prefix = "cleancut-channel-"
 
   /**
    * @param input
-   *   which of the operator's inputs it is, from 0; a join has two
+   *   index of the operator's input, from 0; a join has two
    */
   def name(input: Int): String = s"$Prefix$input"
 

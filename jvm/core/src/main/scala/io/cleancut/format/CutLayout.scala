@@ -3,14 +3,14 @@ package io.cleancut.format
 import io.cleancut.base.StateVersion
 
 /**
- * What a seal is called.
+ * The identity of a seal.
  *
  * @param generation
- *   of the run that wrote it
+ *   generation of the run that wrote it
  */
 final case class SealName(epoch: Long, generation: Long)
 
-/** The only place that builds and parses the names of what cuts are made of, below the root. */
+/** Builds and parses the names of all objects of cuts, below the root. */
 object CutLayout {
   import NameDigits.padded
 
@@ -28,10 +28,10 @@ object CutLayout {
   val Owners: String = "owners/"
   val Savepoints: String = "savepoints/"
 
-  /** What drills have noted; the names say it. */
+  /** Markers of restore tests; their names have the result. */
   val Proofs: String = "proofs/"
 
-  /** What passes have noted that keep a copy up. */
+  /** Markers of replicas. */
   val Replicas: String = "replicas/"
 
   def cut(epoch: Long): String = s"$Cuts${padded(epoch)}.cut"
@@ -42,13 +42,13 @@ object CutLayout {
     case _              => None
   }
 
-  /** The seals of an epoch, of whatever runs, for messages. */
+  /** The seals of an epoch of all runs, for messages. */
   def sealsOf(epoch: Long): String = s"$Cuts${padded(epoch)}*.sealed"
 
   def seal(name: SealName): String =
     s"$Cuts${padded(name.epoch)}.${padded(name.generation)}.sealed"
 
-  /** Whose seal it is by its name below [[Cuts]]; None for all others. */
+  /** The identity of a seal, by its name below [[Cuts]]; None for other objects. */
   def parseSeal(name: String): Option[SealName] = name match {
     case SealForm(epoch, generation) =>
       for {
@@ -69,7 +69,7 @@ object CutLayout {
     s"$Savepoints$name.cut"
   }
 
-  /** The name of a savepoint by its object's name below [[Savepoints]]. */
+  /** The name of a savepoint, by the name of its object below [[Savepoints]]. */
   def parseSavepoint(name: String): Option[String] = name match {
     case SavepointName(plain) => Some(plain)
     case _                    => None
@@ -77,7 +77,7 @@ object CutLayout {
 
   /**
    * @param writer
-   *   `driver` or an executor's id
+   *   `driver` or an executor ID
    */
   def segment(epoch: Long, writer: String, id: String): String = {
     require(StateVersion.isId(id), s"not an id: $id")
@@ -93,7 +93,7 @@ object CutLayout {
 
   def segmentsOf(epoch: Long): String = s"$Segments${padded(epoch)}/"
 
-  /** The epoch of a segment by its name below the root. */
+  /** The epoch of a segment, by its name below the root. */
   def parseSegment(name: String): Option[Long] = name match {
     case SegmentName(epoch, _, _) => epoch.toLongOption
     case _                        => None
@@ -104,7 +104,7 @@ object CutLayout {
     s"$Pages${padded(epoch)}/$id.page"
   }
 
-  /** The epoch of a page by its name below the root. */
+  /** The epoch of a page, by its name below the root. */
   def parsePage(name: String): Option[Long] = name match {
     case PageName(epoch, _) => epoch.toLongOption
     case _                  => None
@@ -112,18 +112,19 @@ object CutLayout {
 
   def owner(generation: Long): String = s"$Owners${padded(generation)}.json"
 
-  /** What says that the run of a generation has ended. */
-  def ended(generation: Long): String = s"$Owners${padded(generation)}.ended"
+  /** End marker of the run of a generation. */
+  def endMarker(generation: Long): String = s"$Owners${padded(generation)}.ended"
 
   def parseOwner(name: String): Option[Long] = name match {
     case OwnerName(generation) => generation.toLongOption
     case _                     => None
   }
 
-  /** A proof by its name below the root. */
+  /** A restore test marker, by its name below the root. */
   def parseProof(name: String): Option[Proof] = name match {
     case ProofName(epoch, provenMs) =>
-      for (of <- epoch.toLongOption; at <- provenMs.toLongOption) yield Proof(of, at)
+      for (epochNumber <- epoch.toLongOption; at <- provenMs.toLongOption)
+        yield Proof(epochNumber, at)
     case _ => None
   }
 
@@ -134,9 +135,9 @@ object CutLayout {
 }
 
 /**
- * A drill has proven that the state after an epoch can be restored.
+ * A restore test: the state after an epoch was restored.
  *
  * @param provenMs
- *   when, in milliseconds since 1970
+ *   time in milliseconds since 1970
  */
 final case class Proof(epoch: Long, provenMs: Long)

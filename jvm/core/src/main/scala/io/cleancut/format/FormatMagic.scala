@@ -5,8 +5,8 @@ import java.nio.ByteBuffer
 import io.cleancut.error.Errors
 
 /**
- * What a binary object begins with: the magic of its kind, and the version of the format. The
- * objects of builds before release 0.1.0 are recognized by their magic, and refused.
+ * The start of a binary object: the magic of its kind, and the format version. Objects of builds
+ * before release 0.1.0 are recognized by their magic and refused.
  */
 private[format] object FormatMagic {
   // Little-endian.
@@ -16,7 +16,7 @@ private[format] object FormatMagic {
   val Page: Int = 0x47504343 // "CCPG"
   val Version: Short = 1
 
-  /** The version of objects of builds before release 0.1.0, in errors. */
+  /** The version of objects of builds before release 0.1.0, for errors. */
   val Unreleased: String = "0 (written before release 0.1.0)"
   private val UnreleasedLetter = '1' << 24
 
@@ -24,19 +24,19 @@ private[format] object FormatMagic {
    * Reads magic and version.
    *
    * @param path
-   *   of the object, for the error
+   *   path of the object, for errors
    * @param damaged
-   *   makes the error for another magic
+   *   creates the error for another magic
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_FORMAT_UNKNOWN, and that of `damaged`
+   *   CLEANCUT_FORMAT_UNKNOWN, and the error of `damaged`
    */
   def check(head: ByteBuffer, magic: Int, path: String)(damaged: => Throwable): Unit = {
-    val found = head.getInt
+    val actual = head.getInt
     val version = head.getShort
-    if (found == (magic & 0xffffff | UnreleasedLetter)) {
+    if (actual == (magic & 0xffffff | UnreleasedLetter)) {
       throw Errors.formatUnknown(path, Unreleased, Version.toString)
     }
-    if (found != magic) throw damaged
+    if (actual != magic) throw damaged
     if (version != Version) {
       throw Errors.formatUnknown(path, version.toString, Version.toString)
     }

@@ -4,7 +4,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-/** The content of `format.json`: what the directory around it is. */
+/** The content of `format.json`, which describes its directory. */
 final case class FormatNote(queryId: Option[String]) {
   def toJson: Array[Byte] = {
     val node = FormatNote.mapper.createObjectNode()
@@ -23,10 +23,10 @@ object FormatNote {
   private val Version = 1
   private val mapper = new ObjectMapper
 
-  /** What a reader of this release accepts, for messages. */
+  /** The supported format, for messages. */
   val Supported: String = s"format $Format, version $Version"
 
-  /** The note, or a description of what was found instead. */
+  /** The parsed content, or a description of the problem. */
   def parse(bytes: Array[Byte]): Either[String, FormatNote] =
     readObject(bytes) match {
       case None       => Left("no JSON object")
@@ -39,7 +39,7 @@ object FormatNote {
         else Left(s"format $format, version ${version.asInt(-1)}")
     }
 
-  /** The query's id out of the `metadata` file that Spark keeps in a checkpoint location. */
+  /** The query ID in Spark's `metadata` file of a checkpoint location. */
   def queryIdOf(metadata: Array[Byte]): Option[String] = readObject(metadata).flatMap(text(_, "id"))
 
   private def readObject(bytes: Array[Byte]): Option[JsonNode] =

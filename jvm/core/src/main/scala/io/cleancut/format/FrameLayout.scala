@@ -10,7 +10,7 @@ private[format] object FrameLayout {
   val BlockHeaderBytes: Int = 16
   val BlockCheckedBytes: Int = 12
 
-  /** What of a trailer stands before and after the index. */
+  /** Sizes of the trailer's parts before and after the index. */
   val EndBytes: Int = 8
   val TailBytes: Int = 40
   val TailCheckedBytes: Int = 32
@@ -18,7 +18,8 @@ private[format] object FrameLayout {
   val CodecZstd: Byte = 1
 
   /**
-   * A reader takes a greater length for damage before it allocates memory. A writer fails instead.
+   * Limit of a length. A reader treats a greater length as corruption before it allocates memory; a
+   * writer fails.
    */
   val MaxIdentityBytes: Int = 64 << 20
   val MaxBlockBytes: Int = 1 << 30
@@ -28,6 +29,6 @@ private[format] object FrameLayout {
 
   def wrap(bytes: Array[Byte]): ByteBuffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
 
-  /** A number as checksums include it. */
+  /** The bytes of a number in checksums. */
   def intBytes(value: Int): ByteBuffer = buffer(4).putInt(value).flip()
 }

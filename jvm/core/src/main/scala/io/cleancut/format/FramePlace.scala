@@ -4,20 +4,20 @@ import scala.collection.mutable
 
 import io.cleancut.base.{StateVersion, StoreId}
 
-/** Which frame of which store. */
+/** The identity of a frame. */
 final case class FrameName(store: StoreId, version: StateVersion, kind: FrameKind) {
   override def toString: String = s"$store $version.${kind.extension}"
 }
 
 /**
- * Where the bytes of a frame lie.
+ * The location of a frame.
  *
  * @param segment
- *   the object's name below the root
+ *   object name below the root
  * @param offset
- *   in bytes, from the start of the object
+ *   bytes from the start of the object
  * @param length
- *   in bytes
+ *   bytes
  * @param crc
  *   CRC-32 of the frame's bytes
  */
@@ -26,17 +26,17 @@ final case class FramePlace(segment: String, offset: Long, length: Long, crc: In
 object FramePlace {
 
   /**
-   * Which of these lie so near to each other that one request reads them.
+   * Groups frames that are close enough to be read with one request.
    *
    * @param maxGap
-   *   between two of them, in bytes
+   *   largest gap between two of them in bytes
    * @param maxLength
-   *   of all, in bytes, unless one is longer
+   *   largest total in bytes, unless a single frame is longer
    */
   def ranges(places: Seq[FramePlace], maxGap: Long, maxLength: Long): Seq[Seq[FramePlace]] =
-    places.groupBy(_.segment).values.toSeq.flatMap { of =>
+    places.groupBy(_.segment).values.toSeq.flatMap { inSegment =>
       val ranges = mutable.Buffer.empty[mutable.Buffer[FramePlace]]
-      of.sortBy(_.offset).foreach { place =>
+      inSegment.sortBy(_.offset).foreach { place =>
         val isNear = ranges.lastOption.exists { range =>
           val end = range.last.offset + range.last.length
           place.offset - end <= maxGap &&
@@ -49,32 +49,32 @@ object FramePlace {
 }
 
 /**
- * What is after the last frame of a segment, by which a cut names it.
+ * The end of a segment, which identifies it in a cut.
  *
  * @param length
- *   of the whole object, in bytes
+ *   length of the complete object in bytes
  * @param footerBytes
- *   of its table and trailer
+ *   length of its table and trailer
  * @param crc
- *   CRC-32 of these
+ *   CRC-32 of its table and trailer
  */
 final case class SegmentEnd(length: Long, footerBytes: Int, crc: Int)
 
 /**
- * What who writes a cut has to know of a segment that it names.
+ * The properties of a segment that a cut contains.
  *
  * @param frames
- *   how many it has, those of channels aside
+ *   number of its frames, without those of shuffle inputs
  */
 final case class SegmentSummary(end: SegmentEnd, frames: Int)
 
 /**
- * A frame that is durable.
+ * A durable frame.
  *
  * @param attempt
- *   the task attempt that made it
+ *   task attempt that created it
  * @param segment
- *   in which it lies; None where nothing more than its name is known
+ *   summary of its segment; None if only the name is known
  */
 final case class PlacedFrame(
     name: FrameName,
@@ -83,5 +83,5 @@ final case class PlacedFrame(
     segment: Option[SegmentSummary] = None
 )
 
-/** Who wrote a segment, and in which epoch it was first wanted. */
+/** The writer of a segment, and the epoch for which it was first written. */
 final case class SegmentIdentity(epoch: Long, writer: String, runId: String, generation: Long)

@@ -7,20 +7,20 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 private[format] object Json {
 
-  /** A field that must be there; throws `IllegalArgumentException` where it is not. */
+  /** A required field; throws `IllegalArgumentException` if it is missing. */
   def required(node: JsonNode, field: String): JsonNode = {
     val value = node.get(field)
     require(value != null, s"no field $field")
     value
   }
 
-  /** Reads whatever text it has written: Jackson would refuse a string of many megabytes. */
+  /** Reads texts of any length: by default, Jackson refuses strings of many megabytes. */
   def mapperOfLongTexts: ObjectMapper = {
     val constraints = StreamReadConstraints.builder().maxStringLength(Int.MaxValue).build()
     new ObjectMapper(new JsonFactoryBuilder().streamReadConstraints(constraints).build())
   }
 
-  /** The node as JSON, unless that has more than `maxBytes`. It takes no memory beyond them. */
+  /** The node as JSON, or None if it exceeds `maxBytes`. Uses no memory beyond them. */
   def bounded(mapper: ObjectMapper, node: JsonNode, maxBytes: Int): Option[Array[Byte]] = {
     val out = new Bounded(maxBytes)
     try {

@@ -1,6 +1,6 @@
 package io.cleancut.format
 
-/** Numbers in the names of objects, which sort as the numbers do. */
+/** Numbers in object names, padded so that names sort numerically. */
 private[cleancut] object NameDigits {
   private val Count = 20
 

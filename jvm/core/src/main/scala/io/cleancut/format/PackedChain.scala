@@ -5,16 +5,16 @@ import java.util.{Arrays, HexFormat}
 import io.cleancut.base.StateVersion
 
 /**
- * The frames of a chain, forty bytes each instead of the hundreds that objects take: a driver keeps
- * those of all stores of its query. Versions ascend one by one, and none but the first frame is a
- * base. Immutable.
+ * The frames of a chain, with forty bytes each instead of hundreds for objects, because a driver
+ * keeps the chains of all stores of its query. Versions are consecutive, and only the first frame
+ * can be a base. Immutable.
  *
  * @param first
- *   the version of the first frame
+ *   version of the first frame
  * @param ids
  *   sixteen bytes each
  * @param spans
- *   offset and length of each
+ *   offset and length of each frame
  */
 final class PackedChain private (
     private val isFromBase: Boolean,
@@ -37,23 +37,23 @@ final class PackedChain private (
     (kindAt(index), StateVersion(first + index, id), place)
   }
 
-  /** The version of the base that it begins with, if it does. */
+  /** The version of its base, if it begins with one. */
   def base: Option[Long] = Option.when(isFromBase)(first)
 
-  /** Of all of its frames. */
+  /** Total size of its frames. */
   def sizeBytes: Long = (1 until spans.length by 2).iterator.map(spans(_)).sum
 
-  /** Whether the other one begins with the same frame. */
+  /** Whether the other chain begins with the same frame. */
   def beginsAs(other: PackedChain): Boolean =
     isFromBase == other.isFromBase && first == other.first && spans(0) == other.spans(0) &&
       segments(0) == other.segments(0) && hasSameId(0, other, 0)
 
-  /** The same frames in the places that another chain has of them, as far as it has them. */
+  /** The same frames with the locations in another chain, if it has these frames. */
   def placedAs(other: PackedChain): PackedChain = {
     val from = Math.max(first, other.first)
     val shared = (from to Math.min(lastNumber, other.lastNumber)).filter { number =>
-      val (own, its) = ((number - first).toInt, (number - other.first).toInt)
-      kindAt(own) == other.kindAt(its) && hasSameId(own, other, its)
+      val (mine, its) = ((number - first).toInt, (number - other.first).toInt)
+      kindAt(mine) == other.kindAt(its) && hasSameId(mine, other, its)
     }
     if (shared.isEmpty) this
     else {
@@ -79,7 +79,7 @@ final class PackedChain private (
   /** The version of the last frame. */
   def lastNumber: Long = first + length - 1
 
-  /** With a delta of the next version behind it. */
+  /** The chain with the delta of the next version appended. */
   def and(delta: Chains.Frame): PackedChain = {
     val (kind, version, place) = delta
     require(kind == FrameKind.Delta && version.number == lastNumber + 1, s"$version is not next")
@@ -111,7 +111,7 @@ final class PackedChain private (
 object PackedChain {
   private val IdBytes = 16
 
-  /** The same frames, which have to be a chain. */
+  /** Packs frames, which must form a chain. */
   def of(frames: Seq[Chains.Frame]): PackedChain = frames match {
     case packed: PackedChain => packed
     case _                   =>
@@ -126,7 +126,7 @@ object PackedChain {
         new Array[Int](size)
       )
       frames.iterator.zipWithIndex.foreach { case ((kind, version, place), index) =>
-        require(version.number == first.number + index, s"$version follows ${index} of $first")
+        require(version.number == first.number + index, s"$version is frame ${index} after $first")
         require(index == 0 || kind == FrameKind.Delta, s"a base of $version follows a frame")
         chain.set(index, version, place)
       }

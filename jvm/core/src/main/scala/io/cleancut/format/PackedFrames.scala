@@ -9,17 +9,17 @@ import scala.collection.mutable
 import io.cleancut.base.{StateVersion, StoreId}
 
 /**
- * Frames by store, some thirty bytes each instead of the hundreds that objects take. What a page
- * holds, and what this process keeps of the table of a segment. Immutable.
+ * Frames by store, with about thirty bytes each instead of hundreds for objects. The content of a
+ * page, and the cached table of a segment. Immutable.
  *
  * @param segments
- *   by the index that stands in the frames
+ *   segment names, by the index in the frames
  * @param stores
  *   ascending by [[StoreOrder]]
  * @param ends
- *   where the frames of each store end in `bytes`
+ *   end of each store's frames in `bytes`
  * @param start
- *   where those of the first begin
+ *   start of the first store's frames
  */
 final class PackedFrames private (
     val segments: IndexedSeq[String],
@@ -30,10 +30,10 @@ final class PackedFrames private (
     start: Int
 ) {
 
-  /** What it takes of memory, about. */
+  /** Approximate size in memory. */
   def sizeBytes: Long = bytes.length.toLong + stores.size.toLong * PackedFrames.BytesPerStore
 
-  /** The frames of a store, in ascending order of their versions; none if it has none. */
+  /** The frames of a store, ascending by version; empty if it has none. */
   def of(store: StoreId): Seq[Chains.Frame] = {
     val at = stores.search(store)(StoreOrder)
     at match {
@@ -64,13 +64,13 @@ object PackedFrames {
 
   /**
    * @param frames
-   *   ascending by their stores, and those of each by their versions
+   *   ascending by store and version
    */
   def of(frames: Seq[(StoreId, Seq[Chains.Frame])]): PackedFrames = {
     val out = new ByteArrayOutputStream(FirstBytes)
     val indexOf = indexes(frames)
-    val ends = frames.map { case (_, of) =>
-      writeFrames(out, of, indexOf)
+    val ends = frames.map { case (_, chain) =>
+      writeFrames(out, chain, indexOf)
       out.size
     }
     new PackedFrames(
@@ -83,26 +83,26 @@ object PackedFrames {
     )
   }
 
-  /** See `docs/FORMAT.md`, "Page". */
+  /** See `docs/FORMAT.md`, "Pages". */
   private[format] def encode(frames: Seq[(StoreId, Seq[Chains.Frame])]): Array[Byte] = {
     val out = new ByteArrayOutputStream(FirstBytes)
     val indexOf = indexes(frames)
     Varint.write(out, indexOf.size.toLong)
     indexOf.keysIterator.foreach(Varint.writeText(out, _))
     Varint.write(out, frames.size.toLong)
-    frames.foreach { case (store, of) =>
+    frames.foreach { case (store, chain) =>
       out.writeBytes(FrameLayout.buffer(12).putLong(store.operator).putInt(store.partition).array)
       Varint.writeText(out, store.name)
-      Varint.write(out, of.size.toLong)
+      Varint.write(out, chain.size.toLong)
     }
-    frames.foreach { case (_, of) => writeFrames(out, of, indexOf) }
+    frames.foreach { case (_, chain) => writeFrames(out, chain, indexOf) }
     out.toByteArray
   }
 
-  /** Of the names of segments, in the order in which they come. */
+  /** The indexes of segment names, in the order of their first use. */
   private def indexes(frames: Seq[(StoreId, Seq[Chains.Frame])]) = {
     val indexOf = mutable.LinkedHashMap.empty[String, Int]
-    for ((_, of) <- frames; (_, _, place) <- of)
+    for ((_, chain) <- frames; (_, _, place) <- chain)
       indexOf.getOrElseUpdate(place.segment, indexOf.size)
     indexOf
   }
@@ -119,7 +119,7 @@ object PackedFrames {
     }
   }
 
-  /** Throws `IllegalArgumentException` or `BufferUnderflowException` where it is no such thing. */
+  /** Throws `IllegalArgumentException` or `BufferUnderflowException` if the bytes are invalid. */
   private[format] def parse(bytes: Array[Byte]): PackedFrames = {
     val in = FrameLayout.wrap(bytes)
     val names = Vector.fill(count(in))(Varint.readText(in))
@@ -135,9 +135,9 @@ object PackedFrames {
     }
     require(ascend(stores), "its stores do not ascend")
     val start = in.position
-    val ends = counts.map { of =>
+    val ends = counts.map { frameCount =>
       var before = 0L
-      for (_ <- 0 until of) before = skipFrame(in, names.size, before)
+      for (_ <- 0 until frameCount) before = skipFrame(in, names.size, before)
       in.position
     }
     require(!in.hasRemaining, s"${in.remaining} bytes follow its frames")
@@ -147,10 +147,13 @@ object PackedFrames {
   private def ascend(stores: Seq[StoreId]) =
     stores.iterator.zip(stores.iterator.drop(1)).forall { case (a, b) => StoreOrder.lt(a, b) }
 
-  /** Of what takes a byte at least, so that a wrong one takes no memory. */
+  /**
+   * The count of elements with at least one byte each, so that a corrupted count allocates no
+   * memory.
+   */
   private def count(in: ByteBuffer): Int = {
     val count = Varint.read(in)
-    require(count <= in.remaining, s"$count of something in ${in.remaining} bytes")
+    require(count <= in.remaining, s"$count elements in ${in.remaining} bytes")
     count.toInt
   }
 
@@ -180,13 +183,13 @@ object PackedFrames {
     (kind, version, FramePlace(segment, Varint.read(in), Varint.read(in), in.getInt))
   }
 
-  /** Checks what [[readFrame]] takes for granted; the version. */
+  /** Checks the assumptions of [[readFrame]], and returns the version. */
   private def skipFrame(in: ByteBuffer, segments: Int, before: Long): Long = {
     FrameKind.coded(in.get)
     val segment = Varint.read(in)
     require(segment < segments, s"it has no segment $segment")
     val number = before + Varint.read(in)
-    require(number > 0, s"a frame of version $number")
+    require(number > 0, s"a frame has version $number")
     in.position(in.position + IdBytes)
     Varint.read(in)
     require(Varint.read(in) > 0, "a frame has no bytes")
@@ -195,13 +198,13 @@ object PackedFrames {
   }
 }
 
-/** Numbers from 0 to 2^63^-1, seven bits a byte, the lowest first (LEB128). */
+/** Numbers from 0 to 2^63^-1, with seven bits per byte, the lowest first (LEB128). */
 private[format] object Varint {
   private val Bits = 7
   private val MaxBits = 63
 
   def write(out: ByteArrayOutputStream, number: Long): Unit = {
-    require(number >= 0, s"$number has no such form")
+    require(number >= 0, s"$number cannot be encoded")
     var rest = number
     while (rest >= 0x80) {
       out.write((rest & 0x7f).toInt | 0x80)
@@ -234,7 +237,7 @@ private[format] object Varint {
     require(length <= in.remaining, s"a text of $length in ${in.remaining} bytes")
     val bytes = new Array[Byte](length.toInt)
     in.get(bytes)
-    // It throws where they are no text, and does not put another in its place.
+    // Throws if the bytes are no valid text, instead of replacing characters.
     UTF_8.newDecoder.decode(ByteBuffer.wrap(bytes)).toString
   }
 }

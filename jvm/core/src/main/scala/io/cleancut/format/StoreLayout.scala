@@ -4,11 +4,11 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import io.cleancut.base.{StateVersion, StoreId}
 
-/** The only place that builds and parses the names of level 0 objects, relative to the root. */
+/** Builds and parses the names of per-store files, relative to the root. */
 object StoreLayout {
   import NameDigits.padded
 
-  /** Directory of everything that Cleancut keeps, below a query's checkpoint location. */
+  /** Directory of all files of Cleancut, below a query's checkpoint location. */
   val RootName: String = "cleancut"
 
   val FormatObject: String = "format.json"
@@ -28,7 +28,7 @@ object StoreLayout {
   def objectName(version: StateVersion, kind: FrameKind): String =
     s"${padded(version.number)}-${version.id}.${kind.extension}"
 
-  /** The version and kind that a name in a store's directory stands for; None for foreign files. */
+  /** The version and kind of a name in a store's directory; None for foreign files. */
   def parseObjectName(name: String): Option[(StateVersion, FrameKind)] = name match {
     case Name(number, id, extension) =>
       number.toLongOption.filter(_ > 0).map { n =>
@@ -38,8 +38,8 @@ object StoreLayout {
   }
 
   /**
-   * The version number of a frame whose temporary file this is. Spark's file managers put a dot
-   * before the final name, and what makes it unique behind it.
+   * The version number of a frame's temporary file. Spark's file managers put a dot before the
+   * final name, and a unique suffix after it.
    */
   def parseTemporaryName(name: String): Option[Long] = name match {
     case Temporary(number) => number.toLongOption.filter(_ > 0)

@@ -4,12 +4,12 @@ import io.cleancut.format.{Channels, Proof}
 import io.cleancut.format.cut.{ChannelCourse, Cut, EpochCosts, RunId}
 
 /**
- * What a driver lived through in an epoch, beside what the epoch itself took.
+ * The health of a driver during an epoch, in addition to the work of the epoch.
  *
  * @param pauseMs
- *   that its process stood still to collect garbage
+ *   garbage collection pauses of its process
  * @param executorsLost
- *   Spark's ids of them, with the reasons
+ *   Spark's executor IDs with the reasons
  * @param repeatedTasks
  *   task attempts beyond one for each task
  */
@@ -24,19 +24,19 @@ object EpochHealth {
 }
 
 /**
- * The tasks of one stateful operator, in cells of so many neighbours that there are at most
- * [[OperatorRecord.MaxCells]] of them.
+ * The tasks of one stateful operator, in at most [[OperatorRecord.MaxCells]] cells of adjacent
+ * partitions.
  *
  * @param perCell
- *   partitions in each cell; the last may have fewer
+ *   partitions in each cell; the last cell may have fewer
  * @param ms
- *   of each cell, the longest that a store took
+ *   longest time of a store in each cell
  * @param bytes
- *   of the frames of this epoch
+ *   bytes of the frames of this epoch
  * @param rows
- *   that tasks have read
+ *   rows that tasks have read
  * @param rowsInFlight
- *   after the epoch
+ *   in-flight rows after the epoch
  */
 final case class OperatorRecord(
     operator: Long,
@@ -50,7 +50,7 @@ final case class OperatorRecord(
 
 object OperatorRecord {
 
-  /** More are not told apart on a screen, and each takes some bytes of an event log. */
+  /** More cells cannot be distinguished on a screen, and each takes some bytes of the event log. */
   val MaxCells = 512
 }
 
@@ -58,40 +58,40 @@ object OperatorRecord {
  * Why an epoch took longer than others of its run.
  *
  * @param typicalMs
- *   what it was compared with
+ *   time that it was compared with
  * @param kind
  *   one of [[SlowEpochs.Kinds]]
  * @param detail
- *   in words, with the figures that say so
+ *   explanation with figures
  */
 final case class SlowReason(typicalMs: Long, kind: String, detail: String)
 
 /**
- * What one committed epoch took, and why. It outlives the cut that it is drawn from. See
- * `docs/FORMAT.md`, "History".
+ * The duration of one committed epoch, and its causes. It outlives its cut. See `docs/FORMAT.md`,
+ * "History".
  *
  * @param name
- *   of the query, if it has one and it is known
+ *   name of the query, if it is known
  * @param writtenMs
- *   when its cut was put together, in milliseconds since 1970
+ *   time at which its cut was assembled, in milliseconds since 1970
  * @param timings
- *   milliseconds by phase, as in the cut, and `cutMs`, what the write of that took
+ *   milliseconds by phase, as in the cut, and `cutMs`, the write time of the cut
  * @param costs
- *   None where the cut does not tell
+ *   None if the cut has no costs
  * @param alignmentMs
- *   how long the first channel to arrive waited for the last; None without channels
+ *   how long the first shuffle input to arrive waited for the last; None without shuffle inputs
  * @param barrierToCaptureMs
- *   the longest that an overtaken channel took to arrive; None where none was
+ *   longest time until an overtaken shuffle input arrived; None if none was overtaken
  * @param aligned
- *   why operators are not captured
+ *   reasons why operators are not captured
  * @param rowsBeyondBound
- *   by operator, how many did not stay in flight for lack of room
+ *   by operator, rows that did not stay in flight because of the limit
  * @param slow
- *   None where it was not slow, and where nobody judged
+ *   None if it was not slow, or was not compared
  * @param storedBytes
- *   about what lay in its store then, as the driver knew without asking
+ *   approximate size of the query in its store, as known to the driver without a request
  * @param proven
- *   the last cut of which the driver knew then that it can be restored
+ *   last cut with a successful restore test, as known to the driver
  */
 final case class EpochRecord(
     location: String,
@@ -115,14 +115,14 @@ final case class EpochRecord(
     proven: Option[Proof] = None
 ) {
 
-  /** None where no task has run. */
+  /** None if no task has run. */
   def durationMs: Option[Long] = timings.get("epochMs")
 
   def gateMs: Long = timings.getOrElse("gateMs", 0L)
 
   def cutMs: Long = timings.getOrElse("cutMs", 0L)
 
-  /** Until its cut was written; None where no task has run. */
+  /** Time until its cut was written; None if no task has run. */
   def tookMs: Option[Long] = durationMs.map(_ + cutMs)
 
   /** Rows that its tasks have read. */
@@ -132,12 +132,12 @@ final case class EpochRecord(
 object EpochRecord {
 
   /**
-   * What a driver knows of an epoch that it has committed.
+   * The record of an epoch that this driver has committed.
    *
    * @param location
-   *   of the query's checkpoint
+   *   location of the query's checkpoint
    * @param cut
-   *   with all its stores
+   *   the cut with all its stores
    */
   def of(
       location: String,
@@ -170,7 +170,7 @@ object EpochRecord {
     )
   }
 
-  /** What is left of an epoch that nobody has noted, in its cut. */
+  /** The record of an unrecorded epoch, from its cut. */
   def of(location: String, cut: Cut): EpochRecord =
     of(location, None, cut, None, EpochTasks.None, Map.empty, EpochHealth.Calm)
       .copy(operators = Nil)
@@ -178,25 +178,27 @@ object EpochRecord {
   private def beyondBound(cut: Cut): Map[Long, Long] =
     cut.courses
       .groupBy(_._1.operator)
-      .map { case (operator, of) => operator -> of.values.map(_.rowsBeyondBound).sum }
+      .map { case (operator, inputs) => operator -> inputs.values.map(_.rowsBeyondBound).sum }
       .filter(_._2 > 0)
 
   private def operatorsOf(cut: Cut, tasks: EpochTasks): Seq[OperatorRecord] = {
     val version = cut.epoch + 1
     val inFlight = cut.channels
-      .groupMapReduce(of => (of.channel.operator, of.channel.partition))(_.deferred.rows)(_ + _)
-    val stores = cut.stores.filterNot(of => Channels.isChannel(of.store))
-    stores.groupBy(_.store.operator).toSeq.sortBy(_._1).map { case (operator, of) =>
-      val partitions = of.map(_.store.partition).max + 1
+      .groupMapReduce(report => (report.channel.operator, report.channel.partition))(
+        _.deferred.rows
+      )(_ + _)
+    val stores = cut.stores.filterNot(store => Channels.isChannel(store.store))
+    stores.groupBy(_.store.operator).toSeq.sortBy(_._1).map { case (operator, chains) =>
+      val partitions = chains.map(_.store.partition).max + 1
       val perCell = (partitions + OperatorRecord.MaxCells - 1) / OperatorRecord.MaxCells
       val cells = (partitions + perCell - 1) / perCell
       val (ms, bytes) = (new Array[Long](cells), new Array[Long](cells))
       val (rows, held) = (new Array[Long](cells), new Array[Long](cells))
-      of.foreach { chain =>
+      chains.foreach { chain =>
         val (_, last, place) = chain.frames.last
         if (last.number == version) bytes(chain.store.partition / perCell) += place.length
       }
-      of.map(_.store.partition).distinct.foreach { partition =>
+      chains.map(_.store.partition).distinct.foreach { partition =>
         val (cell, task) = (partition / perCell, (operator, partition))
         ms(cell) = Math.max(ms(cell), tasks.ms.getOrElse(task, 0L))
         rows(cell) += tasks.rowsOf.getOrElse(task, 0L)

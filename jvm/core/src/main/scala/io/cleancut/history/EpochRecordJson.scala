@@ -10,17 +10,17 @@ import io.cleancut.format.Proof
 import io.cleancut.format.cut.{CostsJson, RunId}
 
 /**
- * The form in which records are kept and sent. See `docs/FORMAT.md`, "History". A field that a
- * reader does not know is left alone, and one that is not there has the value of "nothing".
+ * The JSON form of records. See `docs/FORMAT.md`, "History". A reader ignores unknown fields, and
+ * missing fields have an empty value.
  */
 object EpochRecordJson {
 
-  /** Raised only where a reader of before would take something for what it is not. */
+  /** Incremented only if older readers would misinterpret a field. */
   val Version = 1
 
   private val mapper = new ObjectMapper
 
-  /** @param withCells whether to tell of each operator's tasks */
+  /** @param withCells whether to include each operator's tasks */
   def write(record: EpochRecord, withCells: Boolean = true): String = {
     val node = mapper.createObjectNode().put("version", Version)
     node.put("location", record.location)
@@ -40,7 +40,7 @@ object EpochRecordJson {
     }
     if (record.rowsBeyondBound.nonEmpty)
       writeCounts(
-        record.rowsBeyondBound.map { case (of, rows) => of.toString -> rows },
+        record.rowsBeyondBound.map { case (operator, rows) => operator.toString -> rows },
         node.putObject("rowsBeyondBound")
       )
     if (withCells) record.operators.foreach(write(_, node.withArray("operators").addObject()))
@@ -50,24 +50,27 @@ object EpochRecordJson {
       why.put("kind", SlowEpochs.storedName(slow.kind)).put("detail", slow.detail)
     }
     record.storedBytes.foreach(node.put("storedBytes", _))
-    record.proven.foreach { of =>
-      node.putObject("proven").put("epoch", of.epoch).put("provenMs", of.provenMs)
+    record.proven.foreach { proof =>
+      node.putObject("proven").put("epoch", proof.epoch).put("provenMs", proof.provenMs)
     }
     mapper.writeValueAsString(node)
   }
 
-  /** The record; or why it is none. */
+  /** The record, or a description of the problem. */
   def read(text: String): Either[String, EpochRecord] =
     try {
       val node = mapper.readTree(text)
       val version = node.path("version").asInt
       if (version == Version) Right(read(node))
-      else Left(s"version $version of a record, where this release knows $Version")
-    } catch { case NonFatal(e) => Left(s"no record of an epoch: ${e.getMessage}") }
+      else Left(s"version $version of a record, but this release supports $Version")
+    } catch { case NonFatal(e) => Left(s"not the record of an epoch: ${e.getMessage}") }
 
-  private def write(of: OperatorRecord, node: ObjectNode): Unit = {
-    node.put("operator", of.operator).put("partitions", of.partitions).put("perCell", of.perCell)
-    cells(of).foreach { case (name, values) =>
+  private def write(operator: OperatorRecord, node: ObjectNode): Unit = {
+    node
+      .put("operator", operator.operator)
+      .put("partitions", operator.partitions)
+      .put("perCell", operator.perCell)
+    cells(operator).foreach { case (name, values) =>
       if (values.exists(_ != 0)) {
         val array = node.putArray(name)
         values.foreach(array.add)
@@ -75,11 +78,11 @@ object EpochRecordJson {
     }
   }
 
-  private def cells(of: OperatorRecord) = Seq(
-    "ms" -> of.ms,
-    "bytes" -> of.bytes,
-    "rows" -> of.rows,
-    "rowsInFlight" -> of.rowsInFlight
+  private def cells(operator: OperatorRecord) = Seq(
+    "ms" -> operator.ms,
+    "bytes" -> operator.bytes,
+    "rows" -> operator.rows,
+    "rowsInFlight" -> operator.rowsInFlight
   )
 
   private def write(health: EpochHealth, node: ObjectNode): Unit = {
@@ -111,8 +114,10 @@ object EpochRecordJson {
     node.path("bytesInFlight").asLong,
     number(node, "alignmentMs"),
     number(node, "barrierToCaptureMs"),
-    fields(node.path("aligned")).map { case (of, why) => of.toLong -> why.asText }.toMap,
-    counts(node.path("rowsBeyondBound")).map { case (of, rows) => of.toLong -> rows },
+    fields(node.path("aligned")).map { case (operator, why) =>
+      operator.toLong -> why.asText
+    }.toMap,
+    counts(node.path("rowsBeyondBound")).map { case (operator, rows) => operator.toLong -> rows },
     node.path("operators").elements.asScala.map(operator).toSeq,
     EpochHealth(
       node.path("pauseMs").asLong,
@@ -120,7 +125,7 @@ object EpochRecordJson {
         .path("executorsLost")
         .elements
         .asScala
-        .map(of => of.path("executor").asText -> of.path("reason").asText)
+        .map(lost => lost.path("executor").asText -> lost.path("reason").asText)
         .toSeq,
       node.path("repeatedTasks").asInt
     ),
@@ -133,20 +138,20 @@ object EpochRecordJson {
     },
     number(node, "storedBytes"),
     Option(node.get("proven"))
-      .map(of => Proof(of.path("epoch").asLong, of.path("provenMs").asLong))
+      .map(proof => Proof(proof.path("epoch").asLong, proof.path("provenMs").asLong))
   )
 
   private def operator(node: JsonNode): OperatorRecord = {
     val (partitions, perCell) =
       (required(node, "partitions").asInt, required(node, "perCell").asInt)
-    require(perCell > 0, "a cell of no partitions")
+    require(perCell > 0, "a cell has no partitions")
     val size = (partitions + perCell - 1) / perCell
     def cells(name: String): Seq[Long] = {
-      val found = node.path(name).elements.asScala.map(_.asLong).toVector
-      if (found.isEmpty) Vector.fill(size)(0L)
+      val values = node.path(name).elements.asScala.map(_.asLong).toVector
+      if (values.isEmpty) Vector.fill(size)(0L)
       else {
-        require(found.size == size, s"${found.size} cells of $name, where there are $size")
-        found
+        require(values.size == size, s"$name has ${values.size} cells instead of $size")
+        values
       }
     }
     OperatorRecord(
@@ -161,9 +166,9 @@ object EpochRecordJson {
   }
 
   private def required(node: JsonNode, name: String): JsonNode = {
-    val found = node.get(name)
-    require(found != null && found.isIntegralNumber, s"it has no number $name")
-    found
+    val value = node.get(name)
+    require(value != null && value.isIntegralNumber, s"it has no number $name")
+    value
   }
 
   private def text(node: JsonNode, name: String) = Option(node.get(name)).map(_.asText)
@@ -171,8 +176,8 @@ object EpochRecordJson {
   private def number(node: JsonNode, name: String) = Option(node.get(name)).map(_.asLong)
 
   private def fields(node: JsonNode) =
-    node.properties.asScala.iterator.map(of => of.getKey -> of.getValue)
+    node.properties.asScala.iterator.map(field => field.getKey -> field.getValue)
 
   private def counts(node: JsonNode): Map[String, Long] =
-    fields(node).map { case (name, of) => name -> of.asLong }.toMap
+    fields(node).map { case (name, value) => name -> value.asLong }.toMap
 }

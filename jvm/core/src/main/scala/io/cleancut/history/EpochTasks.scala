@@ -5,15 +5,14 @@ import scala.collection.mutable
 import io.cleancut.base.StoreId
 
 /**
- * What a run has measured of the tasks of one epoch. It belongs to whoever asks first for what it
- * comes to.
+ * The measurements of a run on the tasks of one epoch. Evaluated lazily by the first reader.
  *
  * @param tookNs
- *   by task attempt and store, from when it was opened until its frame was accepted
+ *   by task attempt and store, time from the open until its frame was accepted
  * @param rows
- *   that each attempt has read
+ *   rows that each attempt has read
  * @param opened
- *   what each attempt has opened, whether or not it has come to its end
+ *   stores that each attempt has opened, whether or not it has completed
  */
 final class EpochTasks(
     tookNs: collection.Map[(Long, StoreId), Long],
@@ -24,11 +23,11 @@ final class EpochTasks(
 
   private type Task = (Long, Int)
 
-  /** Of each task the longest that a store of it took, in an attempt that has reported it. */
+  /** The longest time of a store of each task, in an attempt that has reported it. */
   lazy val ms: collection.Map[Task, Long] =
     longest(tookNs.iterator.map { case ((_, store), ns) => taskOf(store) -> ns / NsPerMs })
 
-  /** How many rows each task has read: that attempt which has read most. */
+  /** The rows that each task has read, in the attempt with the most rows. */
   lazy val rowsOf: collection.Map[Task, Long] = longest(for {
     ((attempt, store), _) <- tookNs.iterator
     count <- rows.get(attempt)
@@ -38,9 +37,9 @@ final class EpochTasks(
   def repeated: Int =
     opened.groupMap { case (_, store) => taskOf(store) }(_._1).values.map(_.size - 1).sum
 
-  private def longest(of: Iterator[(Task, Long)]): collection.Map[Task, Long] = {
+  private def longest(times: Iterator[(Task, Long)]): collection.Map[Task, Long] = {
     val most = mutable.HashMap.empty[Task, Long]
-    of.foreach { case (task, value) =>
+    times.foreach { case (task, value) =>
       most(task) = Math.max(value, most.getOrElse(task, 0L))
     }
     most

@@ -1,33 +1,33 @@
 package io.cleancut.history
 
-/** Who is told of the epochs of a query as they are committed. */
+/** Receives the epochs of a query when they are committed. */
 trait EpochWatcher {
 
-  /** Of the query's checkpoint. */
+  /** The location of the query's checkpoint. */
   def location: String
 
-  /** Of the query, if it has one. */
+  /** The name of the query, if it has one. */
   def name: Option[String]
 
-  /** What the driver has lived through since this was asked for last; no request. */
+  /** The driver's health since the last call; makes no request. */
   def health(): EpochHealth
 
   /**
-   * An epoch is committed. Returns at once.
+   * An epoch is committed. Returns immediately.
    *
    * @param record
-   *   draws up what there is to tell, which may take a while, and is asked for once
+   *   creates the record, which may be slow, and is called once
    */
   def committed(record: () => EpochRecord): Unit
 
-  /** Which of the epochs that it was told of were slow, as far as it has judged. */
+  /** The slow epochs so far. */
   def slow: SlowTally
 
   /**
-   * The run has ended. What has been told is noted before this returns.
+   * The run has ended. All received epochs are written before this returns.
    *
    * @param isStored
-   *   whether the checkpoint is there; called right before a write
+   *   whether the checkpoint exists; called right before a write
    */
   def close(isStored: () => Boolean): Unit
 }

@@ -19,9 +19,8 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.{BINARY, INT64}
 import io.cleancut.format.cut.ShareCosts
 
 /**
- * Records of epochs in a file of Parquet, so that whoever reads Parquet can look into them: a
- * column for each figure that is asked for often, and the whole record beside them. See
- * `docs/FORMAT.md`, "History".
+ * Records of epochs in a Parquet file, so that Parquet readers can query them: a column for each
+ * frequently used figure, and the complete record as JSON. See `docs/FORMAT.md`, "History".
  */
 object HistoryFile {
   private val Record = "record"
@@ -45,10 +44,10 @@ object HistoryFile {
     message.named("history")
   }
 
-  /** Beside those that every record has. */
+  /** Columns in addition to those of every record. */
   private lazy val Columns: Seq[(String, EpochRecord => Option[Long])] = {
-    def cost(of: ShareCosts => Long): EpochRecord => Option[Long] =
-      _.costs.map(costs => of(costs.all))
+    def cost(figure: ShareCosts => Long): EpochRecord => Option[Long] =
+      _.costs.map(costs => figure(costs.all))
     Seq(
       "duration_ms" -> (_.durationMs),
       "gate_ms" -> (_.timings.get("gateMs")),
@@ -65,8 +64,8 @@ object HistoryFile {
 
   /** @param records in ascending order of epochs */
   def write(records: Seq[EpochRecord]): Array[Byte] =
-    // What the tasks of an epoch did is asked for where something was wrong with it.
-    write(records, of => EpochRecordJson.write(of, withCells = of.slow.isDefined))
+    // The tasks of an epoch are only of interest if it was slow.
+    write(records, record => EpochRecordJson.write(record, withCells = record.slow.isDefined))
 
   private[history] def write(
       records: Seq[EpochRecord],
@@ -90,7 +89,7 @@ object HistoryFile {
     group.add("epoch", record.epoch)
     group.add("generation", record.run.generation)
     group.add("written", record.writtenMs)
-    for ((name, of) <- Columns; value <- of(record)) group.add(name, value)
+    for ((name, column) <- Columns; value <- column(record)) group.add(name, value)
     record.slow.foreach { slow =>
       group.add("slow_kind", SlowEpochs.storedName(slow.kind))
       group.add("slow_detail", slow.detail)
@@ -99,7 +98,10 @@ object HistoryFile {
     group
   }
 
-  /** The records of a file, or why a row of it is none, as one of a later version. */
+  /**
+   * The records of a file, or for each row the reason why it is invalid, for example a later
+   * version.
+   */
   def read(bytes: Array[Byte]): Seq[Either[String, EpochRecord]] = {
     val reader = new ParquetReader.Builder[Group](new InMemory(bytes)) {
       override def getReadSupport: ReadSupport[Group] = new RecordsAlone
@@ -113,7 +115,7 @@ object HistoryFile {
     }
   }
 
-  /** The other columns say what the record says. */
+  /** Reads only the JSON column, which has all data. */
   private class RecordsAlone extends GroupReadSupport {
     override def init(context: InitContext): ReadSupport.ReadContext = {
       val record = schema.getFields.get(schema.getFieldIndex(Record))

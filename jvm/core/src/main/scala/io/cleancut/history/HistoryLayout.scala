@@ -15,9 +15,9 @@ object HistoryLayout {
    * A file of records.
    *
    * @param first
-   *   the epoch of its first record
+   *   epoch of its first record
    * @param last
-   *   and that of its last; there need not be one of each between them
+   *   epoch of its last record; epochs in between may be missing
    */
   final case class Of(name: String, first: Long, last: Long)
 
@@ -26,7 +26,7 @@ object HistoryLayout {
     s"$Directory${padded(first)}-${padded(last)}-$id.parquet"
   }
 
-  /** By its name below the root; None for foreign objects. */
+  /** Parses a name below the root; None for foreign objects. */
   def parse(name: String): Option[Of] = name.stripPrefix(Directory) match {
     case Name(first, last, _) =>
       for (from <- first.toLongOption; to <- last.toLongOption) yield Of(name, from, to)

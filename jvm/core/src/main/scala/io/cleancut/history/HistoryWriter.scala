@@ -11,22 +11,21 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix, ObjectStore}
 
 /**
- * Keeps the history of a query beside its cuts, longer than these. For one thread at a time.
+ * Writes the history of a query next to its cuts, with longer retention. For one thread at a time.
  *
- * Records are written some at a time, so that a file costs a request for many epochs, or for those
- * of a minute. What a driver that dies has not written yet is drawn from the cuts that are kept, by
- * the run that follows it: less than these tell of their epochs, but of each. Files that have
- * become many are put together into one, which is there before they are deleted; so a reader, or a
- * rival, may find a record twice, and never none.
+ * Records are written in batches, so that one request writes a file with many epochs, or the epochs
+ * of a minute. The run after a crashed driver creates unwritten records from retained cuts, which
+ * have less information. Many files are compacted to one, which is created before they are deleted;
+ * so readers, or a concurrent writer, may find a record twice, but never miss one.
  *
  * @param location
- *   of the query's checkpoint
+ *   location of the query's checkpoint
  * @param cutOf
- *   reads the cut of an epoch; None if there is none
+ *   reads the cut of an epoch; None if it does not exist
  * @param keepMs
- *   how old files may become, by the clock of the store
+ *   retention of files, by the clock of the store
  * @param keptCuts
- *   of how many epochs the query keeps the cuts: no more wait to be written
+ *   number of epochs whose cuts are retained, which limits the unwritten records
  */
 final class HistoryWriter(
     location: String,
@@ -45,7 +44,7 @@ final class HistoryWriter(
   private var known = Option.empty[mutable.ArrayBuffer[HistoryLayout.Of]]
   private var last = -1L
 
-  /** An epoch behind those that were added before. */
+  /** Adds an epoch after all earlier ones. */
   def add(record: EpochRecord): Unit = {
     val files = known.getOrElse(begin(record.epoch))
     if (record.epoch > last + 1) waiting ++= drawn(last + 1, record.epoch)
@@ -57,7 +56,7 @@ final class HistoryWriter(
   }
 
   /**
-   * Writes what has been added.
+   * Writes the added records.
    *
    * @param mayWrite
    *   called right before the first write; if it is false nothing is written
@@ -79,29 +78,29 @@ final class HistoryWriter(
 
   private def mergeDue(files: mutable.ArrayBuffer[HistoryLayout.Of]): Unit =
     Levels.foreach { level =>
-      val ofLevel = files.filter(of => level.holds(of.last - of.first + 1)).toSeq
+      val ofLevel = files.filter(file => level.holds(file.last - file.first + 1)).toSeq
       if (ofLevel.size >= MergedFiles) merge(ofLevel, files)
     }
 
-  /** Finds out what there is; a listing. */
+  /** Lists the existing files. */
   private def begin(next: Long): mutable.ArrayBuffer[HistoryLayout.Of] = {
     val listed = store.list(ObjectPrefix(HistoryLayout.Directory)).toVector
     val oldest = clock.wallMs() - keepMs
     val (over, kept) = listed.partition(_.modifiedMs < oldest)
     store.delete(over.map(_.key).filter(key => HistoryLayout.parse(key.name).isDefined))
     val files = mutable.ArrayBuffer.from(kept.flatMap(info => HistoryLayout.parse(info.key.name)))
-    // A query that was rolled back goes on behind an epoch that is not the last of them.
+    // A rolled-back query continues after an epoch that is not the last one in the history.
     val before = files.map(_.last).filter(_ < next)
     last =
-      if (files.exists(of => of.first <= next && of.last >= next)) next - 1
+      if (files.exists(file => file.first <= next && file.last >= next)) next - 1
       else before.maxOption.getOrElse(-1L)
     known = Some(files)
     files
   }
 
-  /** What cuts tell of epochs that nobody has noted. */
+  /** The records of unrecorded epochs, from their cuts. */
   private def drawn(from: Long, until: Long): Seq[EpochRecord] = {
-    // A query that ran without a history may have any number of them.
+    // A query that ran without history may have any number of cuts.
     val first = Math.max(from, until - MaxDrawn)
     (first until until).flatMap(cutOf(_)).map(EpochRecord.of(location, _))
   }
@@ -120,15 +119,16 @@ final class HistoryWriter(
       parts: Seq[HistoryLayout.Of],
       files: mutable.ArrayBuffer[HistoryLayout.Of]
   ): Unit = {
-    val bodies = parts.map(of => of -> store.get(ObjectKey(of.name)))
+    val bodies = parts.map(part => part -> store.get(ObjectKey(part.name)))
     val rows = bodies.flatMap { case (_, body) => body.toSeq.flatMap(HistoryFile.read) }
     val records = rows.flatMap(_.toOption)
-    // A rival may have put them together already, and a later release may have written some.
+    // A concurrent writer may have compacted them already, and a later release may have written
+    // some.
     if (bodies.forall(_._2.isDefined) && records.size == rows.size) {
       val sorted = records.sortBy(record => (record.epoch, record.run.generation))
       files += put(sorted, HistoryFile.write(sorted))
-      store.delete(parts.map(of => ObjectKey(of.name)))
-      logger.info(s"${parts.size} files of the history of $location are one")
+      store.delete(parts.map(part => ObjectKey(part.name)))
+      logger.info(s"Compacted ${parts.size} files of the history of $location to one")
     }
     files --= parts
   }
@@ -137,15 +137,15 @@ final class HistoryWriter(
 private object HistoryWriter {
   private val logger = LoggerFactory.getLogger(classOf[HistoryWriter])
 
-  /** A file costs processors what many epochs of a tenth of a second do not notice. */
+  /** A file costs CPU time, which is negligible for many epochs of a tenth of a second. */
   private val FlushRecords = 64
   private val FlushNs = TimeUnit.MINUTES.toNanos(1)
   private val MergedFiles = 32
 
-  /** As many as are kept of cuts by default. */
+  /** As many as retained cuts by default. */
   private val MaxDrawn = 100L
 
-  /** Files of about so many epochs are put together with each other. */
+  /** Files with a number of epochs in this range are compacted with each other. */
   final private case class Level(from: Long, until: Long) {
     def holds(epochs: Long): Boolean = epochs >= from && epochs < until
   }

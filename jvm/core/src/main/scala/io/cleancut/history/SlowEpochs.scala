@@ -5,32 +5,32 @@ import scala.collection.mutable
 import io.cleancut.format.cut.ShareCosts
 
 /**
- * Says of epochs that take longer than those before them why they do. Pure; for one run, whose
- * epochs it is to be shown one after the other.
+ * Explains why epochs take longer than earlier ones. Pure; for one run, whose epochs are passed in
+ * order.
  *
- * An epoch is slow that takes twice the median of the last ones, and 200 ms more. What it took
- * beyond that median is to be explained. The reasons are asked in an order in which an earlier one
- * would look like a later one, too: a task that repeats its requests is a straggler as well, and
- * uploads that are slow make all tasks slow. The first one counts that explains half of it.
+ * An epoch is slow if it takes more than twice the median of the last epochs and 200 ms more. The
+ * time beyond the median must be explained. Causes are checked in an order in which an earlier
+ * cause would also look like a later one: a task that retries its requests is also a straggler, and
+ * slow uploads make all tasks slow. The first cause that explains half of the time counts.
  */
 final class SlowEpochs {
   import SlowEpochs._
 
   private val recent = mutable.Queue.empty[EpochRecord]
   private var runOf = Option.empty[String]
-  @volatile private var told = SlowTally.None
+  @volatile private var latestTally = SlowTally.None
 
-  /** Of the epochs that were judged; may be asked for by any thread. */
-  def tally: SlowTally = told
+  /** The tally of the judged epochs; may be called by any thread. */
+  def tally: SlowTally = latestTally
 
-  /** The same record, with its reason if it was slow. */
+  /** The same record, with its cause if it was slow. */
   def judge(record: EpochRecord): EpochRecord = {
     val isFirst = !runOf.contains(record.run.runId)
     if (isFirst) recent.clear()
     runOf = Some(record.run.runId)
     val judged = record.copy(slow = reason(record))
-    judged.slow.foreach(why => told = told.and(record.epoch, why))
-    // What a start takes is not what other epochs do.
+    judged.slow.foreach(why => latestTally = latestTally.and(record.epoch, why))
+    // The first epoch of a run is not comparable with others.
     if (!isFirst && record.durationMs.isDefined) {
       recent += record
       if (recent.size > Remembered) recent.dequeue()
@@ -53,8 +53,8 @@ final class SlowEpochs {
       () => commit(record, toExplain),
       () => input(record)
     )
-    val found = reasons.iterator.flatMap(_()).nextOption()
-    val (kind, detail) = found.getOrElse(Unknown -> UnknownDetail)
+    val cause = reasons.iterator.flatMap(_()).nextOption()
+    val (kind, detail) = cause.getOrElse(Unknown -> UnknownDetail)
     SlowReason(typical, kind, detail)
   }
 
@@ -63,13 +63,13 @@ final class SlowEpochs {
     Option.when(health.executorsLost.nonEmpty && health.repeatedTasks > 0) {
       val lost = health.executorsLost.map { case (id, why) => s"executor $id ($why)" }
       ExecutorLost -> (s"${lost.mkString("; ")} was lost, and ${health.repeatedTasks} task " +
-        "attempts were made again")
+        "attempts were repeated")
     }
   }
 
   private def driverPause(record: EpochRecord, toExplain: Double) =
     Option.when(record.health.pauseMs >= toExplain) {
-      DriverPause -> s"the driver stood still for ${record.health.pauseMs} ms to collect garbage"
+      DriverPause -> s"the driver was paused for ${record.health.pauseMs} ms by garbage collection"
     }
 
   private def retries(record: EpochRecord, toExplain: Double) = record.costs.flatMap { costs =>
@@ -77,36 +77,38 @@ final class SlowEpochs {
     val (side, share) = sides.maxBy(_._2.waitedMs)
     Option.when(share.waitedMs >= toExplain) {
       val kinds = share.requests.filter(_._2.retries > 0).keys.toSeq.sorted.mkString(", ")
-      Retries -> (s"$side repeated ${share.total.retries} requests to the store ($kinds), and " +
-        s"waited for that ${share.waitedMs} ms in all")
+      Retries -> (s"$side retried ${share.total.retries} requests to the store ($kinds), and " +
+        s"waited ${share.waitedMs} ms in total")
     }
   }
 
-  /** Requests of many tasks overlap, so that their times are compared with each other alone. */
+  /** Requests of many tasks overlap, so their times are only compared with each other. */
   private def upload(record: EpochRecord, toExplain: Double) = for {
     share <- record.costs.map(_.all)
     now <- pace(share)
-    usual = recent.flatMap(_.costs).flatMap(of => pace(of.all)).sorted
+    usual = recent.flatMap(_.costs).flatMap(costs => pace(costs.all)).sorted
     if usual.size >= Fewest
     typical = usual(usual.size / 2)
     if now * SlowTimes <= typical && share.sentMs - share.bytesSent / typical >= toExplain
-  } yield Upload -> (s"uploads went at ${perSecond(now)}, where they go at ${perSecond(typical)} " +
-    s"otherwise: ${share.bytesSent} bytes took ${share.sentMs} ms of all requests together")
+  } yield Upload -> (s"uploads ran at ${perSecond(now)} instead of ${perSecond(typical)}: " +
+    s"${share.bytesSent} bytes took ${share.sentMs} ms of all requests together")
 
   private def straggler(record: EpochRecord, toExplain: Double) = {
     val slowest = record.operators
       .filter(_.partitions > 1)
-      .flatMap(of => of.ms.indices.map(cell => (of, cell, of.ms(cell) - median(of.ms))))
-    slowest.maxByOption(_._3).filter(_._3 >= toExplain).map { case (of, cell, _) =>
-      val first = cell * of.perCell
-      val last = Math.min(first + of.perCell, of.partitions) - 1
+      .flatMap(operator =>
+        operator.ms.indices.map(cell => (operator, cell, operator.ms(cell) - median(operator.ms)))
+      )
+    slowest.maxByOption(_._3).filter(_._3 >= toExplain).map { case (operator, cell, _) =>
+      val first = cell * operator.perCell
+      val last = Math.min(first + operator.perCell, operator.partitions) - 1
       val where = if (first == last) s"partition $first" else s"one of partitions $first to $last"
       val figures = Seq(
-        skew(of.rows, cell).map { case (own, other) =>
-          s"read $own rows where the median is $other"
+        skew(operator.rows, cell).map { case (actual, other) =>
+          s"read $actual rows, but the median is $other"
         },
-        skew(of.bytes, cell).map { case (own, other) =>
-          s"wrote $own bytes where the median is $other"
+        skew(operator.bytes, cell).map { case (actual, other) =>
+          s"wrote $actual bytes, but the median is $other"
         }
       ).flatten
       val why =
@@ -115,27 +117,27 @@ final class SlowEpochs {
       val at = record.costs.toSeq
         .flatMap(_.slowest)
         .find(time =>
-          time.store.operator == of.operator && time.store.partition >= first &&
+          time.store.operator == operator.operator && time.store.partition >= first &&
             time.store.partition <= last
         )
         .filter(_.executor.nonEmpty)
         .fold("")(time => s" on executor ${time.executor} at ${time.host}")
-      Straggler -> (s"$where of operator ${of.operator}$at took ${of.ms(cell)} ms, where the " +
-        s"median is ${median(of.ms)} ms: $why")
+      Straggler -> (s"$where of operator ${operator.operator}$at took ${operator.ms(cell)} ms, " +
+        s"but the median is ${median(operator.ms)} ms: $why")
     }
   }
 
-  /** What a cell has and the median of all, if it is more than that of others. */
-  private def skew(of: Seq[Long], cell: Int): Option[(Long, Long)] = {
-    val other = median(of)
-    Option.when(of(cell) >= SlowTimes * Math.max(1L, other))(of(cell) -> other)
+  /** The value of a cell and the median of all, if it is much higher than that of others. */
+  private def skew(values: Seq[Long], cell: Int): Option[(Long, Long)] = {
+    val other = median(values)
+    Option.when(values(cell) >= SlowTimes * Math.max(1L, other))(values(cell) -> other)
   }
 
   private def commit(record: EpochRecord, toExplain: Double) = {
-    def commitMs(of: EpochRecord) = of.gateMs + of.cutMs
+    def commitMs(epoch: EpochRecord) = epoch.gateMs + epoch.cutMs
     val beyond = commitMs(record) - median(recent.map(commitMs))
     Option.when(beyond >= toExplain) {
-      val (part, ms) = GateParts
+      val (part, ms) = CommitParts
         .map { case (phase, what) => what -> record.timings.getOrElse(phase, 0L) }
         .maxBy(_._2)
       Commit -> s"its commit took ${commitMs(record)} ms, most of it $part ($ms ms)"
@@ -145,7 +147,7 @@ final class SlowEpochs {
   private def input(record: EpochRecord) = {
     val usual = median(recent.map(_.rows))
     Option.when(usual > 0 && record.rows >= InputTimes * usual) {
-      Input -> s"its tasks read ${record.rows} rows, where they read $usual otherwise"
+      Input -> s"its tasks read ${record.rows} rows instead of $usual"
     }
   }
 }
@@ -160,7 +162,7 @@ object SlowEpochs {
   val Input = "input"
   val Unknown = "unknown"
 
-  /** In the order in which they are asked. */
+  /** In the order in which they are checked. */
   val Kinds: Seq[String] =
     Seq(ExecutorLost, DriverPause, Retries, Upload, Straggler, Commit, Input, Unknown)
 
@@ -173,9 +175,9 @@ object SlowEpochs {
   private[history] def isSlow(tookMs: Long, typicalMs: Long): Boolean =
     tookMs >= SlowTimes * typicalMs && tookMs >= typicalMs + SlowMs
 
-  private val UnknownDetail = "none of what is measured explains half of it"
+  private val UnknownDetail = "no measured cause explains half of the time"
 
-  /** A minute or more of most queries. */
+  /** Number of recent epochs: a minute or more of most queries. */
   private[history] val Remembered = 50
   private[history] val Fewest = 5
   private val SlowTimes = 2
@@ -183,14 +185,14 @@ object SlowEpochs {
   private val InputTimes = 1.5
   private val Share = 0.5
 
-  private val GateParts = Seq(
+  private val CommitParts = Seq(
     "collectMs" -> "for frames that were not durable yet",
     "ownerMs" -> "for the store to say who owns the query",
     "offsetsMs" -> "for the offsets of the epoch",
     "cutMs" -> "for the write of the cut"
   )
 
-  /** Bytes a millisecond; None where too little was sent to tell. */
+  /** Bytes per millisecond; None if too few bytes were sent for a comparison. */
   private def pace(share: ShareCosts): Option[Double] =
     Option.when(share.sentMs >= MinSentMs)(share.bytesSent.toDouble / share.sentMs)
 
@@ -198,6 +200,6 @@ object SlowEpochs {
 
   private def perSecond(bytesPerMs: Double) = f"${bytesPerMs / 1000}%.2f MB/s"
 
-  private def median(of: collection.Seq[Long]): Long =
-    if (of.isEmpty) 0L else of.sorted.apply(of.size / 2)
+  private def median(numbers: collection.Seq[Long]): Long =
+    if (numbers.isEmpty) 0L else numbers.sorted.apply(numbers.size / 2)
 }

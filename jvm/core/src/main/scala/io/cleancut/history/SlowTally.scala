@@ -1,19 +1,19 @@
 package io.cleancut.history
 
 /**
- * Which epochs of a run were slow.
+ * The slow epochs of a run.
  *
  * @param counts
- *   how many, by the kinds of their reasons
+ *   number by cause
  * @param last
- *   the last of them
+ *   the last slow epoch
  */
 final case class SlowTally(counts: Map[String, Long], last: Option[SlowTally.Last]) {
 
-  /** How many for all reasons. */
+  /** Number for all causes. */
   def total: Long = counts.values.sum
 
-  /** With one more, behind the others. */
+  /** The tally with one more slow epoch. */
   def and(epoch: Long, why: SlowReason): SlowTally = {
     val more = counts.getOrElse(why.kind, 0L) + 1
     SlowTally(counts.updated(why.kind, more), Some(SlowTally.Last(epoch, why)))

@@ -11,13 +11,13 @@ import io.cleancut.base.Resources
  * A metric of a query or a process.
  *
  * @param name
- *   by the rules of Prometheus: base units, `_total` for what only grows
+ *   name by the rules of Prometheus: base units, `_total` for counters
  * @param isCounter
  *   whether it only grows while its source lives
  * @param labels
- *   besides those of the query; a source that cannot supply them reports one total
+ *   labels in addition to those of the query; a source that cannot supply them reports one total
  * @param sources
- *   that report it
+ *   sources that report it
  */
 final case class Metric(
     name: String,
@@ -54,14 +54,14 @@ object MetricCatalog {
 
   def of(source: MetricSource): Seq[Metric] = all.filter(_.sources(source))
 
-  /** The packaged file as it stands. */
+  /** The packaged file, verbatim. */
   private[cleancut] def json: String = Resources.text(Resource)
 
   /** @throws IllegalArgumentException on an unknown type or source, or a missing field */
   private[metrics] def parse(json: String): Seq[Metric] = {
     val mapper = new ObjectMapper
     mapper.enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
-    // By the iterator: a Scala view of the set maps to a set, which has no order.
+    // By the iterator: a Scala view of the set maps to a set, which is unordered.
     val entries = mapper.readTree(json).properties.iterator.asScala
     entries.map(entry => metric(entry.getKey, entry.getValue)).toSeq
   }

@@ -15,8 +15,8 @@ import io.cleancut.error.{CleancutException, ErrorKind, Errors}
  * create or the range of a read, has a lagging listing, loses metadata, or checks first and writes
  * then in a create.
  *
- * Makes eleven requests and several for each race ([[ObjectStore.probeRaces]]), and leaves nothing
- * behind unless the store or this process fails in between.
+ * Makes eleven requests and several for each race ([[ObjectStore.probeRaces]]), and removes its
+ * objects unless the store or this process fails in between.
  */
 final class WriteProbe(store: ObjectStore, clock: Clock) {
   private val directory = s"${WriteProbe.Directory}${WriterToken.fresh(clock)}"

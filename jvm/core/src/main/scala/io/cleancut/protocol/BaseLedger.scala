@@ -14,8 +14,8 @@ import io.cleancut.format.cut.{Cut, LateBase}
  * A base is stored in a segment of its version's epoch. Garbage collection deletes a segment that
  * is `margin` epochs older than the oldest retained cut and that this cut does not reference. A
  * base whose upload takes longer is *late*: its executor announces it before the upload. From then
- * on [[spared]] protects its segment from garbage collection, and the cuts after its adoption list
- * it, because the oldest retained cut does not reference it yet ([[lateIn]]).
+ * on [[retainedSegments]] protects its segment from garbage collection, and the cuts after its
+ * adoption list it, because the oldest retained cut does not reference it yet ([[lateIn]]).
  *
  * @param margin
  *   largest number of epochs between an unannounced base and the first cut that references it
@@ -97,10 +97,10 @@ final private[cleancut] class BaseLedger(val margin: Long) {
    * in addition to those that the cuts reference. Expires announcements that were not renewed for
    * long.
    */
-  def spared(oldest: Long, last: Option[Cut], nowNs: Long): Set[String] = {
+  def retainedSegments(oldest: Long, last: Option[Cut], nowNs: Long): Set[String] = {
     announced.filterInPlace { case (_, untilNs) => untilNs - nowNs > 0 }
     announced.keySet.toSet ++ written.values.map(_.base.place.segment) ++
-      last.toSeq.flatMap(_.spared(oldest))
+      last.toSeq.flatMap(_.retainedSegments(oldest))
   }
 
   /** Whether a cut before this epoch may be retained and so decides in a garbage collection. */

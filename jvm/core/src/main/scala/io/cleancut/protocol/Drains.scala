@@ -23,7 +23,7 @@ final class Drains {
    * @param onTimeNs
    *   time from its first task to the last arrival of a task that was not overtaken
    */
-  def ended(capture: Capture, onTimeNs: Long): Unit =
+  def recordEpoch(capture: Capture, onTimeNs: Long): Unit =
     if (capture.drainNs.isEmpty) usualNs = onTimeNs
 
   /** Whether the stragglers of an epoch of this age may continue for now. */

@@ -12,7 +12,7 @@ import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut}
  *
  * The first attempt of a task whose frames outlive its executor decides which rows stay in flight,
  * because the rows that it emitted may be cached afterwards. Later attempts receive the decision
- * and repeat it. If an attempt has begun that must not leave rows in flight, because its rows may
+ * and repeat it. If an attempt has begun that must not leave in-flight rows, because its rows may
  * be visible before the sink seals, later attempts must not leave rows either.
  *
  * @param sealedBefore
@@ -37,7 +37,7 @@ final class EpochChannels(sealedBefore: Seq[Decision] = Nil) {
    * An attempt begins to read a shuffle input.
    *
    * @param mayDefer
-   *   whether it may leave rows in flight; it then has to report
+   *   whether it may leave in-flight rows; it then has to report
    */
   def open(attempt: Long, channel: StoreId, mayDefer: Boolean): Unit = {
     val before = of(attempt)

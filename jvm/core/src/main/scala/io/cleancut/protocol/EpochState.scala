@@ -4,7 +4,7 @@ import io.cleancut.format.cut.Cut
 import io.cleancut.conf.Capture
 
 /**
- * The state of the next epoch in its run, as far as the commit depends on it. Only events change
+ * The state of the next epoch in its run: the part that its commit depends on. Only events change
  * it, by [[EpochState.decide]]. For other epochs it has the state of an unknown epoch.
  *
  * @param epoch

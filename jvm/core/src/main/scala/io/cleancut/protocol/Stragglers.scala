@@ -49,11 +49,11 @@ final class Stragglers {
       if (task.channels.isEmpty) {
         operators(task.operator).arrived(task.partition, nowNs - task.startNs)
         if (!passed.contains(attempt)) lastOnTime = Some(nowNs)
-        ended(attempt)
+        endAttempt(attempt)
       }
     }
 
-  def ended(attempt: Long): Unit = {
+  def endAttempt(attempt: Long): Unit = {
     running.remove(attempt).foreach { task =>
       operators(task.operator).onTime -= ((task.startNs, attempt))
     }

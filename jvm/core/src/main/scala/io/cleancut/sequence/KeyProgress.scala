@@ -1,28 +1,27 @@
 package io.cleancut.sequence
 
-/** Up to `highest` all that is held has waited since `atMs` or later. */
+/** Held rows up to `highest` have waited since `atMs` or later. */
 final case class HeldMark(atMs: Long, highest: Long)
 
 /**
- * How far a key has come; what its state keeps beside the rows that are held.
+ * The progress of a key: its state in addition to the held rows.
  *
  * @param last
- *   the number up to which all is done: handed on, or given up; [[KeyProgress.None]] before the
- *   first
+ *   number up to which all rows are emitted or skipped; [[KeyProgress.None]] before the first
  * @param lowest
- *   of what is held, if anything is
+ *   lowest held number, if any
  * @param awaited
- *   the predecessor of the lowest
+ *   predecessor of the lowest held number
  * @param highest
- *   of what is held, if anything is
+ *   highest held number, if any
  * @param dropped
- *   rows that were there already, or came too late
+ *   duplicate or late rows
  * @param gaps
- *   how many have been given up
+ *   number of skipped gaps
  * @param timerMs
- *   when the key is looked at again; 0 if there is no timer
+ *   time of the key's timer; 0 if there is none
  * @param marks
- *   ascending by number, and so that the last one is at least the highest
+ *   ascending by number; the last one is at least the highest held number
  */
 final class KeyProgress(
     var last: Long = KeyProgress.None,
@@ -37,7 +36,7 @@ final class KeyProgress(
 ) {
   def hasBegun: Boolean = last != KeyProgress.None
 
-  /** Counts in a row that is held from now on. */
+  /** Counts a row that is held from now on. */
   def hold(number: Long, previous: Long): Unit = {
     if (held == 0 || number < lowest) {
       lowest = number
@@ -47,10 +46,10 @@ final class KeyProgress(
     held += 1
   }
 
-  /** Notes since when a row waits; in steps of time, so that there are few marks. */
+  /** Records since when a row waits, in time steps, which limits the number of marks. */
   def mark(number: Long, sinceMs: Long, timeoutMs: Long): Unit =
     if (marks.isEmpty || number > marks.last.highest) {
-      // Later rather than earlier: no gap is given up before its time.
+      // Rounds up: no gap is skipped before its timeout.
       val step = math.max(1, timeoutMs / KeyProgress.Steps)
       val atMs = math.floorDiv(sinceMs + step - 1, step) * step
       val joins = marks.nonEmpty &&
@@ -59,12 +58,12 @@ final class KeyProgress(
       else marks = marks :+ HeldMark(atMs, number)
     }
 
-  /** Forgets marks of what is no longer held. */
+  /** Removes marks of rows that are no longer held. */
   def prune(): Unit =
     if (held == 0) marks = Vector.empty
     else while (marks.nonEmpty && marks.head.highest <= last) marks = marks.tail
 
-  /** Since when the first gap holds something back. */
+  /** The time since when the first gap holds rows back. */
   def waitingSinceMs: Option[Long] = {
     prune()
     marks.map(_.atMs).minOption
@@ -73,11 +72,11 @@ final class KeyProgress(
 
 object KeyProgress {
 
-  /** In the place of a number: that of no row, and below all of them. */
+  /** Placeholder for a number, below all numbers of rows. */
   val None: Long = Long.MinValue
 
   private val Steps = 16
-  // With a timeout that is waited for without end.
+  // An infinite timeout.
   private val MaxMarks = 32
 
   def begun(rules: SequenceRules): KeyProgress =

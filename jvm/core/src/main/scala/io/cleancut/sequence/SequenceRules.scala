@@ -1,33 +1,33 @@
 package io.cleancut.sequence
 
-/** What becomes of a gap whose time is over. */
+/** The action for a gap after its timeout. */
 sealed abstract class OnGap(val name: String)
 
 object OnGap {
 
-  /** It is reported, and waited for. */
+  /** Reports the gap and continues to wait. */
   case object Wait extends OnGap("wait")
 
-  /** The query fails. */
+  /** Fails the query. */
   case object Fail extends OnGap("fail")
 
-  /** The key goes on behind it. */
+  /** Skips the gap. */
   case object Skip extends OnGap("skip")
 
   val all: Seq[OnGap] = Seq(Wait, Fail, Skip)
 }
 
 /**
- * How rows are put in sequence.
+ * How rows are ordered.
  *
  * @param isDense
- *   whether each number follows the one below it; if not, rows name their predecessors
+ *   whether numbers are consecutive; if not, rows name their predecessors
  * @param first
- *   with which number each key begins, where that is known; only of dense numbers
+ *   first number of each key, if it is known; only for dense numbers
  * @param timeoutMs
- *   after how many milliseconds a gap is given up
+ *   timeout of a gap in milliseconds
  * @param maxHeld
- *   how many rows of one key are held at most
+ *   limit of the held rows of one key
  */
 final case class SequenceRules(
     isDense: Boolean,
@@ -37,28 +37,30 @@ final case class SequenceRules(
     maxHeld: Int
 )
 
-/** What is read of a row. */
+/** Accesses the columns of a row. */
 trait SequencedRows[R] {
 
-  /** @throws io.cleancut.error.CleancutException CLEANCUT_SEQUENCE_BROKEN, it has none */
+  /** @throws io.cleancut.error.CleancutException CLEANCUT_SEQUENCE_BROKEN if it has no number */
   def number(row: R): Long
 
-  /** The number before it; [[KeyProgress.None]] if it has none. */
+  /** The number of its predecessor; [[KeyProgress.None]] if it has none. */
   def previous(row: R): Long
 
-  /** From when on it counts as waiting; milliseconds since 1970, of the clock of the timeout. */
+  /**
+   * Time from which it counts as waiting, in milliseconds since 1970 by the clock of the timeout.
+   */
   def since(row: R): Long
 }
 
-/** The rows of one key that are held, by their numbers. */
+/** The held rows of one key, by number. */
 trait HeldRows[R] {
   def put(number: Long, row: R): Unit
   def has(number: Long): Boolean
 
-  /** A row of its own, which is there. */
+  /** A copy of an existing row. */
   def get(number: Long): R
   def remove(number: Long): Unit
 
-  /** All of them, in no order. */
+  /** All numbers, unordered. */
   def numbers: Iterator[Long]
 }

@@ -6,29 +6,28 @@ import scala.annotation.tailrec
 
 import io.cleancut.error.Errors
 
-/** A gap that has been given up: behind which number, and since when it was waited for. */
+/** A skipped gap: the number before it, and the start of the wait. */
 final case class PassedGap(after: Long, sinceMs: Option[Long])
 
 /**
- * Hands on rows of one key in their sequence: what is held merged with what comes, which is in the
- * order of its numbers.
+ * Emits the rows of one key in sequence: held rows merged with the input, which is ordered by
+ * number.
  *
- * As long as nothing is missing, rows pass through. Behind the first gap all that comes is held,
- * because none of it can fill the gap. So what is held is looked at row by row only where a gap is
- * closed or given up.
+ * While no row is missing, rows pass through. After the first gap all input is held, because it
+ * cannot fill the gap. So held rows are only scanned when a gap is closed or skipped.
  *
- * One run is for one turn of one key: call [[advance]] until it is false; then [[progress]] is what
- * the next run begins with.
+ * One run processes one key once: call [[advance]] until it is false; then [[progress]] is the
+ * start of the next run.
  *
  * @param input
- *   a row is good until the next one is asked for
+ *   a row is valid until the next one is requested
  * @param nowMs
- *   by the clock of the timeout
+ *   time by the clock of the timeout
  * @param hasInFlight
- *   whether rows of the key will follow in a later epoch although they belong to this one. A gap is
- *   not judged then, because such a row may close it.
+ *   whether in-flight rows of the key will follow in a later epoch although they belong to this
+ *   one. A gap is not judged then, because such a row may close it
  * @param key
- *   for errors
+ *   key for errors
  */
 final class SequenceRun[R](
     rules: SequenceRules,
@@ -44,28 +43,28 @@ final class SequenceRun[R](
 
   private var head: Option[R] = scala.None
   private var gap: Option[PassedGap] = scala.None
-  private var handed: Option[R] = scala.None
-  // What is held, once its order is asked for.
+  private var emitted: Option[R] = scala.None
+  // The held numbers in order, once they are required.
   private var order: Option[JTreeSet[java.lang.Long]] = scala.None
   private var lastInput = KeyProgress.None
 
-  /** Of this run. */
+  /** Counts of this run. */
   var newlyDropped, newlyHeld, released, newGaps = 0L
 
-  /** Whether a gap has gone on for longer than it should, and is still waited for. */
+  /** Whether a gap has exceeded its timeout and is still waited for. */
   var isOverdue = false
 
-  // A gap is due, and rows of the key are in flight.
+  // A gap is due, and the key has in-flight rows.
   private var isUnjudged = false
 
-  /** The row to hand on, behind an [[advance]] that was true. */
-  def row: R = handed.get
+  /** The row to emit, after an [[advance]] that returned true. */
+  def row: R = emitted.get
 
-  /** The gap before it. */
+  /** The skipped gap before it. */
   def gapBefore: Option[PassedGap] = gap
 
   /**
-   * Whether there is another row to hand on.
+   * Whether there is another row to emit.
    *
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_SEQUENCE_GAP, CLEANCUT_SEQUENCE_FULL, CLEANCUT_SEQUENCE_BROKEN
@@ -75,7 +74,7 @@ final class SequenceRun[R](
     step()
   }
 
-  /** When a timer is to look at this key, if one is needed. */
+  /** The time of the key's timer, if one is required. */
   def dueMs: Option[Long] =
     for (timeout <- rules.timeoutMs; since <- waitingSinceMs)
       yield
@@ -86,19 +85,19 @@ final class SequenceRun[R](
   @tailrec
   private def step(): Boolean =
     if (held > 0 && lowest <= last) {
-      // What a later beginning has left behind.
+      // Rows before a later start of the sequence.
       takeLowest()
       drop()
       step()
     } else if (held > 0 && awaited == last) {
       last = lowest
       released += 1
-      handed = Some(takeLowest())
+      emitted = Some(takeLowest())
       true
     } else
       nextOfInput() match {
         case Some(next) => if (meet(next)) true else step()
-        case _          => if (giveUpIfDue()) step() else false
+        case _          => if (skipIfDue()) step() else false
       }
 
   private def nextOfInput(): Option[R] = {
@@ -106,19 +105,21 @@ final class SequenceRun[R](
     head
   }
 
-  /** Whether the row is to be handed on. If not, it may be met again. */
+  /** Whether the row is emitted. If not, it may be processed again. */
   private def meet(next: R): Boolean = {
     val number = rows.number(next)
     val previous = rows.previous(next)
-    if (previous >= number) broken(number, s"it follows on $previous")
+    if (previous >= number) broken(number, s"its predecessor is $previous")
     if (number <= last || number == lastInput || isHeld(number)) {
       head = scala.None
       drop()
       false
     } else if (previous == last) pass(next, number)
     else if (hasBegun && previous < last) {
-      val why = if (previous == KeyProgress.None) "it has no predecessor" else s"follows $previous"
-      broken(number, s"$why, and $last has been handed on")
+      val why =
+        if (previous == KeyProgress.None) "it has no predecessor"
+        else s"its predecessor is $previous"
+      broken(number, s"$why, and $last has been emitted")
     } else if (begins) {
       last = previous
       false
@@ -132,7 +133,9 @@ final class SequenceRun[R](
     }
   }
 
-  /** Whether the lowest of what has come is the first, because nothing else says what is. */
+  /**
+   * Whether the lowest input row is the first of the key, because no rule defines the first one.
+   */
   private def begins: Boolean =
     !hasBegun && rules.timeoutMs.isEmpty && held == 0
 
@@ -140,7 +143,7 @@ final class SequenceRun[R](
     head = scala.None
     last = number
     lastInput = number
-    handed = Some(next)
+    emitted = Some(next)
     true
   }
 
@@ -164,10 +167,10 @@ final class SequenceRun[R](
 
   private def takeLowest(): R = {
     val all = order.getOrElse {
-      val found = new JTreeSet[java.lang.Long]
-      store.numbers.foreach(found.add(_))
-      order = Some(found)
-      found
+      val ordered = new JTreeSet[java.lang.Long]
+      store.numbers.foreach(ordered.add(_))
+      order = Some(ordered)
+      ordered
     }
     val number = lowest
     val taken = store.get(number)
@@ -181,10 +184,10 @@ final class SequenceRun[R](
     taken
   }
 
-  /** Whether there is something to hand on, now that nothing more comes. */
-  private def giveUpIfDue(): Boolean = {
+  /** Whether there is a row to emit at the end of the input. */
+  private def skipIfDue(): Boolean = {
     val since = if (held > 0) waitingSinceMs else scala.None
-    val isDue = (for (timeout <- rules.timeoutMs; of <- since) yield of + timeout <= nowMs)
+    val isDue = (for (timeout <- rules.timeoutMs; start <- since) yield start + timeout <= nowMs)
       .getOrElse(false)
     isUnjudged = isDue && hasInFlight()
     if (!isDue || isUnjudged) false

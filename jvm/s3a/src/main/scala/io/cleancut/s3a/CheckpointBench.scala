@@ -121,9 +121,9 @@ object CheckpointBench {
     val columns = Seq("store", "rows", "first epoch", "loads of all stores", "requests")
     println(Figures.table(columns, Nil))
     for (((name, subject, confs), number) <- Restarted.zipWithIndex) {
-      val restarted = Subject.named(subject)
+      val target = Subject.named(subject)
       val run =
-        new RestartRun(proxy, s"restart-$number", restarted, confs, keys, partitions, delayMs)
+        new RestartRun(proxy, s"restart-$number", target, confs, keys, partitions, delayMs)
       run.figures(Seq(1, 1000)).foreach { figures =>
         val load = figures.loadMs.fold("")(ms => s"$ms ms")
         val cells = Seq(name, figures.rows.toString, s"${figures.batchMs} ms", load)
@@ -151,13 +151,13 @@ object CheckpointBench {
       Seq(epoch.commitMs, epoch.gateMs, epoch.batchMs).map(ms => s"$ms ms")
 
   private def median(epochs: Seq[EpochFigures]): EpochFigures = {
-    def of(figure: EpochFigures => Long) = Figures.median(epochs.map(figure))
+    def medianOf(figure: EpochFigures => Long) = Figures.median(epochs.map(figure))
     EpochFigures(
-      median(_.epoch),
+      medianOf(_.epoch),
       Requests.median(epochs.map(_.requests)),
-      median(_.commitMs),
-      median(_.gateMs),
-      median(_.batchMs)
+      medianOf(_.commitMs),
+      medianOf(_.gateMs),
+      medianOf(_.batchMs)
     )
   }
 }

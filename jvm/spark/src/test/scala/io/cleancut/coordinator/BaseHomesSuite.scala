@@ -51,11 +51,11 @@ class BaseHomesSuite extends AnyFunSuite {
   test("a run that begins finds its stores where they were, or where a copy was") {
     val homes = started()
     val copies = holders(homes, replicas = 1)
-    assert(homes.begins() == stores.map(store => store -> home(store)).toMap)
+    assert(homes.startRun() == stores.map(store => store -> home(store)).toMap)
     val lost = places(3)
     homes.left(lost.executor)
     homes.follows(Place("9", "elsewhere"))
-    val found = homes.begins()
+    val found = homes.startRun()
     assert(stores.filter(home(_) == lost).forall(store => copies(store) == Set(found(store))))
     assert(stores.filter(home(_) != lost).forall(store => found(store) == home(store)))
   }
@@ -74,9 +74,9 @@ class BaseHomesSuite extends AnyFunSuite {
   test("where nobody is left there is nothing to tell") {
     val homes = started()
     places.foreach(at => homes.left(at.executor))
-    assert(homes.begins().isEmpty)
+    assert(homes.startRun().isEmpty)
     stores.foreach(homes.opened(_, places.head))
-    assert(homes.begins().isEmpty, "that executor keeps nothing")
+    assert(homes.startRun().isEmpty, "that executor keeps nothing")
   }
 
   private def home(store: StoreId) = places(store.partition % places.size)

@@ -52,7 +52,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     for ((query, i) <- queries.zipWithIndex) {
       val cuts = begin(runs, s"query-$i", s"run-$i")(query)
       assert(runs.of(s"query-$i").contains(cuts) && runs.size == 1)
-      runs.ended(s"run-$i")
+      runs.endRun(s"run-$i")
     }
     assert(runs.size == 0 && queries.forall(_.closed.get == 1))
     val archives = queries.map(query => new CutArchive(query.root, Clock.System))
@@ -75,13 +75,13 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     val query = new Query("query")
     begin(runs, "query", "run-1")(query)
     assert(runs.of("query", "run-1").isDefined)
-    runs.ended("run-1")
+    runs.endRun("run-1")
     assert(runs.of("query", "run-1").isEmpty)
     begin(runs, "query", "run-2")(query)
     assert(
       runs.of("query", "run-1").isEmpty && runs.find("query").exists(_.runId.contains("run-2"))
     )
-    runs.ended("run-1")
+    runs.endRun("run-1")
     assert(runs.of("query", "run-2").isDefined)
   }
 
@@ -101,7 +101,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     val runs = new DriverQueries
     val cuts = begin(runs, "query", "run-1")(new Query("query"))
     cuts.alignedBecause("run-1", Map(0L -> "it is the last"))
-    runs.ended("run-1")
+    runs.endRun("run-1")
     assert(runs.find("query").exists(_.alignedBefore == Map(0L -> "it is the last")))
     assert(runs.find("other").isEmpty)
   }
@@ -117,9 +117,9 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
           homes.follows(at)
           homes.opened(part(0), at)
         })
-      if (i > 0) runs.ended(s"run-$i")
+      if (i > 0) runs.endRun(s"run-$i")
     }
-    val known = runs.all.filter(_.homes(_.begins()) == Map(part(0) -> at)).map(_.location)
+    val known = runs.all.filter(_.homes(_.startRun()) == Map(part(0) -> at)).map(_.location)
     assert(known.size <= 66 && known.contains("query-0") && known.contains("query-99"))
     assert(runs.size == 1 && !known.contains("query-1"))
   }
@@ -146,7 +146,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
       false
     }
     assert(looked(_ => true) == Seq(0))
-    runs.ended("run-0")
+    runs.endRun("run-0")
     assert(looked(_ => true).isEmpty && !late.isWatched)
     runs.clear()
     assert(runs.all.isEmpty)

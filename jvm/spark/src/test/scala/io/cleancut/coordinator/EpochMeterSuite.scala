@@ -88,7 +88,7 @@ class EpochMeterSuite extends AnyFunSuite {
     val stores = (0 until 100).map(p => StoreId(0L, p, "default"))
     for ((store, p) <- stores.zipWithIndex) {
       meter.opened(p.toLong, store, ns(10))
-      meter.heard(p.toLong, sender(s"${p % 3}"))
+      meter.recordSender(p.toLong, sender(s"${p % 3}"))
       meter.accepted(p.toLong, store, ns(10L + (p * 37) % 100))
     }
     val slowest = meter.costs(puts(0, 0)).slowest
@@ -127,7 +127,7 @@ class EpochMeterSuite extends AnyFunSuite {
   test("bases by maintenance are no task's time") {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(10))
-    meter.heard(SealedFrame.Maintenance, sender("1"))
+    meter.recordSender(SealedFrame.Maintenance, sender("1"))
     meter.accepted(SealedFrame.Maintenance, Left, ns(5000))
     assert(meter.slowest.isEmpty)
   }

@@ -14,7 +14,7 @@ class EpochPaceSuite extends AnyFunSuite {
 
   /** Starts a rest in a separate thread, and returns when that thread waits. */
   private def resting(pace: EpochPace): Thread = {
-    val thread = new Thread(() => pace.rest())
+    val thread = new Thread(() => pace.pause())
     thread.setDaemon(true)
     thread.start()
     while (thread.getState != Thread.State.TIMED_WAITING) Thread.sleep(1)
@@ -38,7 +38,7 @@ class EpochPaceSuite extends AnyFunSuite {
 
   test("epochs follow each other at once where nothing is asked") {
     val pace = new EpochPace(new ManualClock)
-    (0 until 1000).foreach(_ => pace.rest())
+    (0 until 1000).foreach(_ => pace.pause())
   }
 
   test("a pause is kept after each epoch, and an interval between two beginnings") {
@@ -50,7 +50,7 @@ class EpochPaceSuite extends AnyFunSuite {
     assertLasts(Short, pace, clock)
     clock.advance(Short, TimeUnit.MILLISECONDS)
     // The epoch has taken the interval itself.
-    pace.rest()
+    pace.pause()
   }
 
   test("another pace holds at once, and so does the end of the run") {
@@ -61,7 +61,7 @@ class EpochPaceSuite extends AnyFunSuite {
     assertEnds(changed)
     pace.set(Pace(Forever, 0L, None))
     val over = resting(pace)
-    pace.ended()
+    pace.endRun()
     assertEnds(over)
   }
 
@@ -69,7 +69,7 @@ class EpochPaceSuite extends AnyFunSuite {
     val pace = new EpochPace(new ManualClock)
     pace.set(Pace(Forever, 0L, None))
     Thread.currentThread.interrupt()
-    pace.rest()
+    pace.pause()
     assert(Thread.interrupted())
   }
 

@@ -55,8 +55,8 @@ class EpochStartsSuite extends AnyFunSuite {
     val starts = new EpochStarts
     assert(starts.isBehind(None))
     starts.runBegins()
-    starts.looked(Some(7L))
-    starts.looked(Some(6L))
+    starts.recordListing(Some(7L))
+    starts.recordListing(Some(6L))
     assert(!starts.isBehind(Some(6L)) && starts.isBehind(Some(7L)))
     starts.runEnded()
     assert(starts.isBehind(None))
@@ -74,11 +74,11 @@ class EpochStartsSuite extends AnyFunSuite {
     val starts = new EpochStarts
     starts.runBegins()
     assert(!starts.isBehind(None) && !starts.isBehind(Some(6L)))
-    starts.looked(None)
+    starts.recordListing(None)
     assert(starts.isBehind(None))
     starts.runEnded()
     starts.runBegins()
-    starts.looked(Some(7L))
+    starts.recordListing(Some(7L))
     assert(!starts.isBehind(Some(6L)))
   }
 }

@@ -25,7 +25,7 @@ class MaintenanceSuite extends AnyFunSuite {
     assert(failure.isEmpty)
     val told = beside.status.inRow
     assert(told == Map("sweep" -> Failures(100, "java.lang.IllegalStateException: no sweep")))
-    beside.begins()
+    beside.startRun()
     assert(beside.status.inRow.isEmpty)
   }
 

@@ -152,7 +152,7 @@ private object PagedChainsSuite {
         due.epoch,
         due.chains.map { case (old, of) => old -> of.map(page(due.epoch, _)) }
       )
-      if (random.nextInt(4) > 0) ledger.turned(turned)
+      if (random.nextInt(4) > 0) ledger.recordPages(turned)
     }
 
     private def page(epoch: Long, chains: Seq[StoreCut]): PageRef = {

@@ -224,7 +224,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(last.stores.forall(s => s.frames.head._1 == FrameKind.Base && s.frames.size <= 8))
     val before = archive.segments.keys().size
     val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false)
-      .run(oldest = 56, spared = Set.empty)
+      .run(oldest = 56, retained = Set.empty)
     assert(archive.cuts.epochs() == (56L to 59L))
     assert(swept.segments > 20 && archive.segments.keys().size == before - swept.segments)
     val left = Seq(CutLayout.Cuts, CutLayout.Segments, CutLayout.Pages).flatMap { of =>
@@ -262,7 +262,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     for (e <- 60L until 90L) epoch(cuts, "r1", e)
     assert(
       new CutSweep(archive, QueryLedger.BaseMargin, () => false)
-        .run(oldest = 88, spared = Set.empty)
+        .run(oldest = 88, retained = Set.empty)
         .segments > 40
     )
     val pinned = archive.savepoints.all()("before-upgrade")
@@ -271,7 +271,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(cuts.unpin("before-upgrade") && !cuts.unpin("before-upgrade"))
     assert(
       new CutSweep(archive, QueryLedger.BaseMargin, () => false)
-        .run(oldest = 88, spared = Set.empty)
+        .run(oldest = 88, retained = Set.empty)
         .segments == pinned.segments.size
     )
   }
@@ -288,12 +288,12 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
     val sweep = new CutSweep(archive, QueryLedger.BaseMargin, () => false)
     assert(
-      sweep.run(oldest = 6, spared = Set.empty).storeFiles == 0 && archive
+      sweep.run(oldest = 6, retained = Set.empty).storeFiles == 0 && archive
         .storeFiles()
         .size == files.size
     )
     assert(
-      sweep.run(oldest = 7, spared = Set.empty).storeFiles == files.size && archive
+      sweep.run(oldest = 7, retained = Set.empty).storeFiles == files.size && archive
         .storeFiles()
         .isEmpty
     )
@@ -326,7 +326,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 0)
     Clock.System.sleep(30, TimeUnit.MILLISECONDS)
     val usage = Usage.Zero.copy(written = WriteCounts(5, 500, 1, 600))
-    cuts.heard("r1", 11, Sender("7", "host-7", usage))
+    cuts.recordSender("r1", 11, Sender("7", "host-7", usage))
     for (p <- 0 to 1) submit(cuts, "r1", frame(part(p), 1, 10L + p))
     cuts.commit("r1", 0, "v1")
     val cut = archive.cuts.read(0).get

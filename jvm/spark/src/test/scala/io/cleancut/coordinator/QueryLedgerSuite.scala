@@ -147,20 +147,20 @@ class QueryLedgerSuite extends AnyFunSuite {
     val segment = late.place.segment
     query.announce(segment, 2L, nowNs = 0L)
     listed(query, times = 20)
-    assert(query.spared(oldest = 15L, nowNs = 0L) == Set(segment))
+    assert(query.retainedSegments(oldest = 15L, nowNs = 0L) == Set(segment))
     query.ack(late)
-    assert(query.spared(oldest = 15L, nowNs = 0L) == Set(segment))
+    assert(query.retainedSegments(oldest = 15L, nowNs = 0L) == Set(segment))
     listed(query, times = 1)
-    assert(query.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    assert(query.retainedSegments(oldest = 21L, nowNs = 0L) == Set(segment))
     query.bases.swept(21L)
     // Another base takes its place, and cuts that name the late one are still kept.
     assert(query.ack(base(Left, 23, 1)) == Ack.Accepted)
     val after = listed(query, times = 5)
     assert(chain(after).head == FrameKind.Base -> 23L)
-    assert(query.spared(oldest = 21L, nowNs = 0L) == Set(segment))
+    assert(query.retainedSegments(oldest = 21L, nowNs = 0L) == Set(segment))
     val restarted = new QueryLedger(after.epoch, Some(after), Margin)
-    assert(restarted.spared(oldest = 21L, nowNs = 0L) == Set(segment))
-    assert(query.spared(oldest = 22L, nowNs = 0L).isEmpty)
+    assert(restarted.retainedSegments(oldest = 21L, nowNs = 0L) == Set(segment))
+    assert(query.retainedSegments(oldest = 22L, nowNs = 0L).isEmpty)
     query.bases.swept(22L)
     assert(listed(query, times = 1).late.isEmpty)
   }
@@ -173,7 +173,7 @@ class QueryLedgerSuite extends AnyFunSuite {
     listed(query, times = 10)
     val later = BaseLedger.PatienceNs
     assert(query.announce(renewed.place.segment, 2L, nowNs = later - 1).isRight)
-    assert(query.spared(oldest = 5L, nowNs = later) == Set(renewed.place.segment))
+    assert(query.retainedSegments(oldest = 5L, nowNs = later) == Set(renewed.place.segment))
     assert(query.ack(forgotten).isInstanceOf[Ack.Discarded])
     assert(query.ack(renewed) == Ack.Accepted)
   }

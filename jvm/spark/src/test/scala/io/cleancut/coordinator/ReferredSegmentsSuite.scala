@@ -27,7 +27,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     act.refer("act", epoch, bases(cut, epoch), cut.segments.toSet)
     act.settle("act", epoch)
     act.commit("act", epoch, "v1\n{}")
-    act.ended("act")
+    act.endRun("act")
     epoch
   }
 
@@ -59,7 +59,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val query = driver()
     for (e <- 0L until 40L) epoch(query, "r1", e)
     val sources = sourcesOf(39)
-    query.ended("r1")
+    query.endRun("r1")
     val act = goBack(39)
     val listed = Seq(Referred(act + 1, sources.sorted))
     assert(referredBy(act) == listed)
@@ -91,7 +91,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val sources = sourcesOf(4)
     writeBases(query, "r1")
     for (e <- 30L until 60L) epoch(query, "r1", e)
-    query.ended("r1")
+    query.endRun("r1")
     // Of the cuts that are kept only that one and those from the act on need these segments.
     assert(sources.toSet.intersect(sourcesOf(59).toSet).isEmpty)
     val act = goBack(4)
@@ -101,7 +101,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     for (e <- act + 2 until act + 12) epoch(next, "r2", e)
     // No chain begins with it any more, but cuts do that are kept.
     assert(referredBy(act + 11).map(_.version) == Seq(act + 1))
-    val spared = archive.cuts.head(act + 11).get.spared(oldest = 55)
+    val spared = archive.cuts.head(act + 11).get.retainedSegments(oldest = 55)
     val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false).run(55, spared)
     assert(swept.cuts == 55 && swept.segments > 0)
     assert(areThere(sources))
@@ -110,7 +110,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
   test("what an act refers to that is made of the same state again is listed twice") {
     val query = driver()
     for (e <- 0L until 5L) epoch(query, "r1", e)
-    query.ended("r1")
+    query.endRun("r1")
     val first = goBack(3)
     val second = goBack(first)
     assert(referredBy(second).map(_.version) == Seq(first + 1, second + 1))
@@ -141,7 +141,7 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     val generation = archive.cuts.head(89).get.run.generation
     val swept =
       new CutSweep(slow, QueryLedger.BaseMargin, () => archive.owners.isTaken(generation + 1))
-        .run(oldest = 88, spared = Set.empty)
+        .run(oldest = 88, retained = Set.empty)
     assert(isBegun && swept.cuts == 88 && swept.segments == 0)
     assert(areThere(sources) && archive.cuts.epochs() == Seq(88L, 89L, 91L))
   }

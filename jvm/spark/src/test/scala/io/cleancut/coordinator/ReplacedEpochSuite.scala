@@ -23,7 +23,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val query = atOnce()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
     assert(archive.cuts.last().get.head.paged.pages.nonEmpty)
-    query.ended("r1")
+    query.endRun("r1")
     val act = driver()
     assert(act.begin("act").committed == Epochs - 1)
     act.replace("act", Epochs, stores)
@@ -42,8 +42,8 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val act = driver()
     act.begin("act")
     act.replace("act", Epochs + 1, Set(part(0)))
-    act.ended("act")
-    assert(store.head(ObjectKey(CutLayout.ended(2))).isEmpty)
+    act.endRun("act")
+    assert(store.head(ObjectKey(CutLayout.endMarker(2))).isEmpty)
     assert(!driver().begin("r2").isAlone)
   }
 
@@ -61,7 +61,7 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(found.whole.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
     assert(found.of(part(1)).isEmpty && found.of(part(3)).isDefined)
     // A query goes on, and pages come again.
-    act.ended("act")
+    act.endRun("act")
     val next = atOnce()
     for (e <- Epochs + 1 to Epochs + 10) {
       for ((store, at) <- stores.toSeq.zipWithIndex) {

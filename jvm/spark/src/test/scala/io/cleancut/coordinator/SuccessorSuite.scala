@@ -83,7 +83,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
     epoch(second, "r2", 2)
     val after = archive.cuts.open(2).get
-    new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, spared = Set.empty)
+    new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, retained = Set.empty)
     after.segments.foreach(of => assert(store.head(ObjectKey(of)).isDefined, s"$of is gone"))
   }
 
@@ -121,10 +121,10 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     val first = driver()
     assert(first.begin("r1").isAlone)
     epoch(first, "r1", 0)
-    first.ended("another")
-    assert(store.head(ObjectKey(CutLayout.ended(1))).isEmpty)
-    for (_ <- 1 to 2) first.ended("r1")
-    assert(store.head(ObjectKey(CutLayout.ended(1))).isDefined)
+    first.endRun("another")
+    assert(store.head(ObjectKey(CutLayout.endMarker(1))).isEmpty)
+    for (_ <- 1 to 2) first.endRun("r1")
+    assert(store.head(ObjectKey(CutLayout.endMarker(1))).isDefined)
     val second = driver()
     assert(second.begin("r2").isAlone && second.begin("r2").committed == 0L)
     assert(!driver().begin("r3").isAlone)
@@ -132,13 +132,13 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
 
   test("a run that has followed a living one says that it has ended once it has committed") {
     val (first, second) = takenOver()
-    second.ended("r2")
-    assert(store.head(ObjectKey(CutLayout.ended(2))).isEmpty)
+    second.endRun("r2")
+    assert(store.head(ObjectKey(CutLayout.endMarker(2))).isEmpty)
     val third = driver()
     assert(!third.begin("r3").isAlone)
     tasks(third, "r3", 1)
     third.commit("r3", 1, "v1\n{}")
-    third.ended("r3")
+    third.endRun("r3")
     assert(driver().begin("r4").isAlone)
     assert(errorOf(first.checkOwner("r1")).getErrorId == "CLEANCUT_FENCED")
   }

@@ -64,7 +64,7 @@ class UsageSuite extends AnyFunSuite {
         yield Sender(executor, "host", gets(count * 10) + segments(count))
     // The last of each executor has arrived; any of those before it may have been lost.
     val arrived = messages.filter(m => m.usage == messages.last.usage || random.nextBoolean())
-    random.shuffle(arrived ++ arrived).foreach(book.heard)
+    random.shuffle(arrived ++ arrived).foreach(book.recordSender)
     val shares = book.now(gets(5))
     assert(shares.executorCount == 2)
     assert(shares.executors == gets(180) + segments(18))
@@ -73,7 +73,7 @@ class UsageSuite extends AnyFunSuite {
 
   test("what tasks in the driver's process write is the driver's") {
     val book = new UsageBook
-    book.heard(Sender(Place.Driver, "host", segments(3)))
+    book.recordSender(Sender(Place.Driver, "host", segments(3)))
     val shares = book.now(gets(5) + segments(1))
     assert(shares.driver == gets(5) + segments(4))
     assert(shares.executorCount == 0 && shares.executors == Usage.Zero)

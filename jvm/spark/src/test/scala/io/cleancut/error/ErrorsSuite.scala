@@ -38,7 +38,7 @@ class ErrorsSuite extends AnyFunSuite {
     Errors.sequenceBroken("[eu,7]", "42", "it follows on 42"),
     Errors.sequenceFull("[eu,7]", 1000, 41L, 43L),
     Errors.sequenceGap("[eu,7]", 41L, 43L, 1700000000000L),
-    Errors.sequenceInvalid("key names no column"),
+    Errors.sequenceInvalid("key is empty"),
     Errors.inFlightNotConsumed("s3://b/q", 6L, Seq(channel)),
     Errors.inFlightSchemaMismatch("s3://b/q", channel, "a BIGINT", "a INT NOT NULL"),
     Errors.inFlightInputMismatch("s3://b/q", 7L, "s3://b/q/7.sealed", channel, 100L, 99L),

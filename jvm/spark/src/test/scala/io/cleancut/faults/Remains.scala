@@ -29,7 +29,7 @@ object Remains {
     val archive = new CutArchive(new RootedStore(checkpoint, Root), Clock.System)
     val last = archive.cuts.epochs().last
     // Nobody is behind whom a base could still be adopted.
-    new CutSweep(archive, baseMargin = -1L, () => false).run(last, spared = Set.empty)
+    new CutSweep(archive, baseMargin = -1L, () => false).run(last, retained = Set.empty)
     val laterMs = Clock.System.wallMs() + Far
     checkpoint.dropUnfinished(laterMs)
     WriteProbe.dropLeftBehind(checkpoint, laterMs)

@@ -67,13 +67,15 @@ class CutPageSuite extends AnyFunSuite {
     assert(refused(Nil).contains("no stores"))
     assert(refused(chains.reverse).contains("do not ascend"))
     assert(refused(chains :+ chains.last).contains("do not ascend"))
-    assert(refused(Seq(chain(StoreId(0, 0, "cleancut-channel-0"), 7, 7))).contains("in flight"))
+    assert(
+      refused(Seq(chain(StoreId(0, 0, "cleancut-channel-0"), 7, 7))).contains("is a shuffle input")
+    )
     val holed = chains.head.copy(frames = chains.head.frames.patch(3, Nil, 1))
     assert(refused(Seq(holed)).contains("versions"))
     val headless = chains.head.copy(frames = chains.head.frames.drop(1))
     assert(refused(Seq(headless)).contains("no base"))
     val foreign = chains.head.frames.map(of => of.copy(_3 = of._3.copy(segment = "x")))
-    assert(refused(Seq(StoreCut(chains.head.store, foreign))).contains("no name of a segment"))
+    assert(refused(Seq(StoreCut(chains.head.store, foreign))).contains("not the name of a segment"))
   }
 
   test("a body cut short anywhere, under a right checksum, is damaged and takes no memory") {

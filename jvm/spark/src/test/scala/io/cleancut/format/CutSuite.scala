@@ -93,7 +93,7 @@ class CutSuite extends AnyFunSuite {
       intercept[CleancutException](Cut.parse("a", 41, changed.array)).getMessage
     }
     assert(told(CheckedBody.MaxRawBytes).contains("checksum"))
-    assert(told(CheckedBody.MaxRawBytes + 1).contains("do not fit its header"))
+    assert(told(CheckedBody.MaxRawBytes + 1).contains("does not match its header"))
   }
 
   test("entries of Spark's logs may be longer than Jackson's own limit of a text") {

@@ -59,7 +59,7 @@ class LoadWatchSuite extends AnyFunSuite {
     val clock = new Hands
     val watch = new LoadWatch.Running(clock)
     clock.advance(77, NANOSECONDS)
-    watch.found(9)
+    watch.addCutBytes(9)
     watch.enter(LoadPhase.Index)
     read(clock, watch)
     watch.enter(LoadPhase.Find)
@@ -69,7 +69,7 @@ class LoadWatchSuite extends AnyFunSuite {
     assert(watch.spent(LoadPhase.Index) == 3 * 1000000L)
     val phases = Seq(LoadPhase.Find, LoadPhase.Download, LoadPhase.Decode, LoadPhase.Index)
     assert(phases.map(watch.spent).sum == clock.nowNs)
-    assert(watch.foundBytes == 9 && watch.decodedBytes == 3L * records * 13)
+    assert(watch.cutBytes == 9 && watch.decodedBytes == 3L * records * 13)
   }
 
   test("the clock is looked at for blocks and not for records") {

@@ -17,23 +17,23 @@ class DrainsSuite extends AnyFunSuite {
 
   test("an epoch with input is cut as ever") {
     val drains = new Drains
-    drains.ended(withInput, ms(5000))
+    drains.recordEpoch(withInput, ms(5000))
     assert(letMs(drains, withInput) == 0)
   }
 
   test("one that only drains goes on as long as one with input takes without its stragglers") {
     val drains = new Drains
-    drains.ended(withInput, ms(9000))
-    drains.ended(withInput, ms(2300))
+    drains.recordEpoch(withInput, ms(9000))
+    drains.recordEpoch(withInput, ms(2300))
     assert(letMs(drains, without(0)) == 2300)
-    drains.ended(without(0), ms(8000))
+    drains.recordEpoch(without(0), ms(8000))
     assert(letMs(drains, without(0)) == 2300, "epochs that drain are no measure of others")
   }
 
   test("it goes on for a second at least, and to the next trigger") {
     val drains = new Drains
     assert(letMs(drains, without(0)) == 1000)
-    drains.ended(withInput, ms(20))
+    drains.recordEpoch(withInput, ms(20))
     assert(letMs(drains, without(0)) == 1000)
     assert(letMs(drains, without(4000)) == 4000)
   }

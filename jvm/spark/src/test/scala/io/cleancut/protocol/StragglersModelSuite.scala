@@ -47,8 +47,8 @@ class StragglersModelSuite extends AnyFunSuite {
       Channels.name(random.nextInt(2))
     )
     def end(attempt: Long): Unit = {
-      stragglers.ended(attempt)
-      reference.ended(attempt)
+      stragglers.endAttempt(attempt)
+      reference.endAttempt(attempt)
     }
     def known = started(random.nextInt(started.size))
 
@@ -129,11 +129,11 @@ object StragglersModelSuite {
             .getOrElseUpdate(task.operator, mutable.Map.empty)
             .getOrElseUpdate(task.partition, nowNs - task.startNs)
           if (!passed.contains(attempt)) lastOnTime = Some(nowNs)
-          ended(attempt)
+          endAttempt(attempt)
         }
       }
 
-    def ended(attempt: Long): Unit = {
+    def endAttempt(attempt: Long): Unit = {
       running -= attempt
       since -= attempt
       ()

@@ -129,7 +129,7 @@ class StragglersSuite extends AnyFunSuite {
   test("an attempt that has failed is not overtaken") {
     val stragglers = begun(Partitions)
     (0L until 3L).foreach(stragglers.arrived(_, ms(1)))
-    stragglers.ended(3)
+    stragglers.endAttempt(3)
     assert(!stragglers.tick(CaptureMode.Unaligned, ms(100000)) && !stragglers.isRunning)
   }
 }

@@ -24,7 +24,7 @@ object RestartBench {
     val directory = Files.createTempDirectory("cleancut-bench")
     try new RestartBench(subject, directory, args(1).toInt, new Measured(args(2).toInt)).run()
     finally Directories.deleteBelow(directory)
-    // Providers leave non-daemon threads behind.
+    // Providers leave non-daemon threads running.
     System.exit(0)
   }
 }

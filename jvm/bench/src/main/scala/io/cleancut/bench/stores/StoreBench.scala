@@ -22,7 +22,7 @@ object StoreBench {
     val directory = Files.createTempDirectory("cleancut-bench")
     try new StoreBench(subject, directory, args(1).toInt, new Measured(args(2).toInt)).run()
     finally Directories.deleteBelow(directory)
-    // Providers leave non-daemon threads behind.
+    // Providers leave non-daemon threads running.
     System.exit(0)
   }
 }

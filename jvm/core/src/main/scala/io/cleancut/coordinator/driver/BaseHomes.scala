@@ -45,7 +45,7 @@ final class BaseHomes {
   }
 
   /** A run begins. Returns the homes of its stores, if the previous run used the same processes. */
-  def begins(): Map[StoreId, Place] = settle(current.homes.keys)
+  def startRun(): Map[StoreId, Place] = settle(current.homes.keys)
 
   /** The stores that a task is expected to open at an executor. */
   def expectedAt(executor: String): Set[StoreId] = expected.getOrElse(executor, Set.empty)

@@ -46,7 +46,7 @@ final class DriverQueries {
   def begin(location: String, runId: String, isOver: String => Boolean)(
       make: DriverQuery => QueryCoordinator
   ): QueryCoordinator = {
-    find(location).flatMap(_.runId).filter(other => other != runId && isOver(other)).foreach(ended)
+    find(location).flatMap(_.runId).filter(other => other != runId && isOver(other)).foreach(endRun)
     val (cuts, before) = synchronized {
       val entry = query(location)
       entry.begin(runId)(make(entry))
@@ -56,10 +56,10 @@ final class DriverQueries {
   }
 
   /** A run has ended: writes its end marker, if possible, and closes its coordinator. */
-  def ended(runId: String): Unit =
+  def endRun(runId: String): Unit =
     all.filter(_.runId.contains(runId)).foreach { query =>
-      try query.cuts.foreach(_.ended(runId))
-      finally query.ended(runId).foreach(_.close())
+      try query.cuts.foreach(_.endRun(runId))
+      finally query.endRun(runId).foreach(_.close())
     }
 
   /** Checks all queries that may have late tasks. */
@@ -72,7 +72,7 @@ final class DriverQueries {
       queries.clear()
       stopped
     }
-    for (query <- known; runId <- query.runId) query.ended(runId).foreach(_.close())
+    for (query <- known; runId <- query.runId) query.endRun(runId).foreach(_.close())
   }
 }
 

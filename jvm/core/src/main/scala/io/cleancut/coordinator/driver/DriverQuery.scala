@@ -48,7 +48,7 @@ final class DriverQuery private[coordinator] (val location: String) {
   def homes[A](action: BaseHomes => A): A = bases.synchronized(action(bases))
 
   /** The stores whose bases an executor that polls should have. */
-  def wantedAt(at: Place, replicas: Int): Set[StoreId] = {
+  def storesFor(at: Place, replicas: Int): Set[StoreId] = {
     val (expected, placements) = homes { homes =>
       homes.follows(at)
       (homes.expectedAt(at.executor), homes.placements)
@@ -87,8 +87,8 @@ final class DriverQuery private[coordinator] (val location: String) {
         case None        =>
           val before = live.map(_.cuts)
           starts.runBegins()
-          pace.begins()
-          maintenance.begins()
+          pace.startRun()
+          maintenance.startRun()
           val made = make
           before.foreach(made.follow)
           live = Some(new LiveRun(runId, made))
@@ -97,13 +97,13 @@ final class DriverQuery private[coordinator] (val location: String) {
     }
 
   /** The run has ended. Returns its coordinator, which must be closed. */
-  private[cleancut] def ended(runId: String): Option[QueryCoordinator] = synchronized {
+  private[cleancut] def endRun(runId: String): Option[QueryCoordinator] = synchronized {
     val over = live.filter(_.runId == runId).map(_.cuts)
     over.foreach { cuts =>
       reasons = cuts.aligned
       live = None
       starts.runEnded()
-      pace.ended()
+      pace.endRun()
     }
     over
   }

@@ -46,13 +46,13 @@ final class EpochPace(clock: Clock) {
   }
 
   /** A run begins with its first epoch. */
-  def begins(): Unit = synchronized {
+  def startRun(): Unit = synchronized {
     isEnded = false
     beganNs = None
   }
 
   /** The run has ended. Ends all pauses. */
-  def ended(): Unit = synchronized {
+  def endRun(): Unit = synchronized {
     isEnded = true
     notifyAll()
   }
@@ -61,7 +61,7 @@ final class EpochPace(clock: Clock) {
    * Pauses after the commit of an epoch. Returns when the next one may begin, or immediately if the
    * thread is interrupted; it stays interrupted then.
    */
-  def rest(): Unit = synchronized {
+  def pause(): Unit = synchronized {
     val committedNs = clock.monotonicNs()
     def leftNs = {
       val interval = MILLISECONDS.toNanos(Math.max(current.intervalMs, budgetIntervalMs))

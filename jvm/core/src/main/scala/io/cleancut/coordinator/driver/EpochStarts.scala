@@ -32,7 +32,7 @@ final class EpochStarts {
   }
 
   /** The run has read the offset log: the entry of this epoch is the last. */
-  def looked(epoch: Option[Long]): Unit = synchronized {
+  def recordListing(epoch: Option[Long]): Unit = synchronized {
     isKnown = true
     epoch.foreach(record)
   }

@@ -44,7 +44,7 @@ final class EpochMeter(begun: UsageBook.Shares) {
   }
 
   /** The sender of an attempt's report, which precedes the acceptance of its frames. */
-  def heard(attempt: Long, from: Sender): Unit =
+  def recordSender(attempt: Long, from: Sender): Unit =
     if (attempt != SealedFrame.Maintenance) places(attempt) = from.place
 
   /** An attempt has read `count` rows. */
@@ -90,19 +90,19 @@ final class EpochMeter(begun: UsageBook.Shares) {
   /**
    * Milliseconds by phase, for the cut that is about to be written.
    *
-   * @param gateNs
+   * @param commitNs
    *   time at which the commit began
    * @param parts
    *   phases of the commit so far, in order, each with the time of its end
    */
-  def timings(gateNs: Long, parts: Seq[(String, Long)]): Map[String, Long] = {
+  def timings(commitNs: Long, parts: Seq[(String, Long)]): Map[String, Long] = {
     val ends = parts.map(_._2)
-    val phases = parts.map(_._1).zip((gateNs +: ends).zip(ends).map { case (a, b) => b - a })
+    val phases = parts.map(_._1).zip((commitNs +: ends).zip(ends).map { case (a, b) => b - a })
     val endNs = ends.last
     // During the commit, the coordinator runs tasks that a skipped epoch lacks: they open stores
     // later.
-    val startNs = firstOpenNs.map(Math.min(_, gateNs))
-    (phases.toMap + ("gateMs" -> (endNs - gateNs)) ++
+    val startNs = firstOpenNs.map(Math.min(_, commitNs))
+    (phases.toMap + ("gateMs" -> (endNs - commitNs)) ++
       startNs.map(start => "epochMs" -> (endNs - start)) ++
       cutNs.map("previousCutMs" -> _)).map { case (phase, ns) => phase -> NANOSECONDS.toMillis(ns) }
   }

@@ -205,7 +205,7 @@ final class QueryLedger(
   }
 
   /** Pages are written, which the next cut references. */
-  def turned(pages: WrittenPages): Unit = turned = Some(pages)
+  def recordPages(pages: WrittenPages): Unit = turned = Some(pages)
 
   /**
    * The window before the current epoch, with the pages that have been written since; and the
@@ -237,7 +237,8 @@ final class QueryLedger(
   /**
    * The segments that a garbage collection must not delete if it keeps the cuts from `oldest` on.
    */
-  def spared(oldest: Long, nowNs: Long): Set[String] = bases.spared(oldest, current, nowNs)
+  def retainedSegments(oldest: Long, nowNs: Long): Set[String] =
+    bases.retainedSegments(oldest, current, nowNs)
 
   /** Maintenance is about to write a base of a version to a separate segment, or continues to. */
   def announce(segment: String, version: Long, nowNs: Long): Either[Refusal, Unit] =

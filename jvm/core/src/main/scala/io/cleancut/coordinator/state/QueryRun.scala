@@ -99,9 +99,9 @@ final private[cleancut] class QueryRun(
   def forget(seals: Set[SealName]): Unit = sealNames --= seals
 
   /** The pages are written; None if the write failed. */
-  def turned(pages: Option[WrittenPages]): Unit = {
+  def recordPages(pages: Option[WrittenPages]): Unit = {
     isTurning = false
-    pages.foreach(ledger.turned)
+    pages.foreach(ledger.recordPages)
   }
 
   /** The decisions of an epoch on its in-flight rows. */
@@ -124,7 +124,7 @@ final private[cleancut] class QueryRun(
 
   /** The epoch is committed with this cut, and the next epoch begins. */
   def advance(cut: Cut): Unit = {
-    pending.onTimeNs.foreach(drains.ended(capture, _))
+    pending.onTimeNs.foreach(drains.recordEpoch(capture, _))
     ledger.advance(cut)
     pending.on(EpochState.Commit(cut.epoch))
     begin()

@@ -10,8 +10,8 @@ import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
  * A frame is referenced by consecutive cuts, from the one that adopts it until a base replaces it.
  * A base is adopted at most `baseMargin` epochs after the epoch of its segment, unless it was
  * announced ([[BaseLedger]]). So a segment that is that much older than the oldest retained cut, is
- * not referenced there, and is not spared, will not be referenced by any retained cut: one cut and
- * one listing decide. Savepoints retain the objects that they reference.
+ * not referenced there, and is not protected, will not be referenced by any retained cut: one cut
+ * and one listing decide. Savepoints retain the objects that they reference.
  *
  * There is a gap if an owner has accepted the cut of an earlier one as the commit of an epoch (rule
  * O10): its next cut continues from the cut before that epoch, and not necessarily from this one.
@@ -46,7 +46,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
   /**
    * Keeps the cuts from `oldest` on.
    *
-   * @param spared
+   * @param retained
    *   segments to keep, from the owner's state before this began
    * @param isComplete
    *   whether to list all objects, to measure them and to find those of earlier runs
@@ -57,7 +57,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
    */
   def run(
       oldest: Long,
-      spared: Set[String],
+      retained: Set[String],
       isComplete: Boolean = true,
       served: Seq[SealName] = Nil,
       isYoung: ObjectInfo => Boolean = _ => false
@@ -84,7 +84,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
     if (isFollowed()) Nothing.copy(cuts = cuts.size)
     else {
-      val needs = Needs(spared ++ named, isYoung, savepoints.read(oldest))
+      val needs = Needs(retained ++ named, isYoung, savepoints.read(oldest))
       val swept = parts(oldest, anchor, needs, isComplete)
       val keptBytes = swept.keptBytes.map(_ + listed.sizeSince(oldest))
       val deletedBytes = swept.deletedBytes + cuts.map(_._2.sizeBytes).sum

@@ -60,19 +60,19 @@ final class GarbageCollector private[cleancut] (
    *   last committed epoch
    * @param served
    *   seals of epochs that have cuts
-   * @param spared
+   * @param retained
    *   function of the oldest retained epoch that returns the segments to keep
    * @return
    *   the deleted objects, and the oldest retained epoch
    */
   private[cleancut] def run(epoch: Long, served: Seq[SealName])(
-      spared: Long => Set[String]
+      retained: Long => Set[String]
   ): (CutSweep.Swept, Long) =
     try {
       val nowNs = clock.monotonicNs()
       val isComplete = completeNs.forall(nowNs - _ >= CompleteNs)
       val oldest = retention.oldest(epoch, ages)
-      val swept = sweep.run(oldest, spared(oldest), isComplete, served)
+      val swept = sweep.run(oldest, retained(oldest), isComplete, served)
       if (isComplete) completeNs = Some(nowNs)
       (swept, oldest)
     } finally cancel()
@@ -92,9 +92,9 @@ final class GarbageCollector private[cleancut] (
       val oldest = retention.oldest(last.epoch, ages)
       // The previous run may have written one more cut since.
       val cuts = last +: archive.cuts.head(last.epoch + 1).toSeq
-      val spared = cuts.flatMap(_.spared(oldest)).toSet
+      val retained = cuts.flatMap(_.retainedSegments(oldest)).toSet
       val served = seals.filter(_.epoch <= last.epoch)
-      sweep.run(oldest, spared, isComplete = false, served, isYoung)
+      sweep.run(oldest, retained, isComplete = false, served, isYoung)
       ()
     } finally cancel()
 }

@@ -33,7 +33,7 @@ object Place {
 final class UsageBook {
   private val latest = mutable.Map.empty[String, Usage]
 
-  def heard(from: Sender): Unit = {
+  def recordSender(from: Sender): Unit = {
     latest(from.executor) = latest.get(from.executor).fold(from.usage)(_.max(from.usage))
     ()
   }

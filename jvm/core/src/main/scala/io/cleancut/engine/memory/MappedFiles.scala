@@ -15,9 +15,8 @@ import io.cleancut.error.Errors
 
 /**
  * Memory in files on a local disk, which the operating system moves between memory and disk. A file
- * is unlinked once it is mapped, so nothing is left behind when the process ends. Its blocks are
- * written before it is mapped, so a full disk causes an error here and not a fault at a later
- * access.
+ * is unlinked once it is mapped, so no file remains when the process ends. Its blocks are written
+ * before it is mapped, so a full disk causes an error here and not a fault at a later access.
  *
  * The number of mappings of a process is limited. Pages of [[MappedFiles.PageBytes]] therefore
  * share files, and pieces of up to half a page share pages with pieces of about the same size

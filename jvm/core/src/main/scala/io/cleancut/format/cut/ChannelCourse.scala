@@ -3,17 +3,18 @@ package io.cleancut.format.cut
 import io.cleancut.base.StoreId
 
 /**
- * What an attempt measured of a channel that it has read to its end.
+ * The measurements of an attempt on a shuffle input that it has read to its end.
  *
  * @param rowsReplayed
- *   of earlier epochs
+ *   in-flight rows of earlier epochs
  * @param bytesInFlight
- *   of the rows that stay
+ *   size of the in-flight rows
  * @param rowsBeyondBound
- *   that were handed on, though the task was overtaken, because more would have stayed than may
+ *   rows that were emitted after the task was overtaken, because the limit of in-flight rows was
+ *   reached
  * @param captureNs
- *   by the executor's clock, from when it heard that the attempt is overtaken until the rows that
- *   stay were written; None if it has not heard so
+ *   time by the executor's clock from the notification that the attempt is overtaken until the
+ *   in-flight rows were written; None without a notification
  */
 final case class ChannelReading(
     rowsReplayed: Long,
@@ -27,13 +28,13 @@ object ChannelReading {
 }
 
 /**
- * How a channel came to the barrier of its epoch, in the attempt that decided on it.
+ * How a shuffle input reached the barrier of its epoch, in the attempt that decided on it.
  *
  * @param arrivedMs
- *   when it had been read to its end. This and the next by the driver's clock, from when the first
- *   task of the epoch began to read a channel.
+ *   time at which it had been read to its end. This and the next value are by the driver's clock,
+ *   since the first task of the epoch began to read a shuffle input
  * @param overtakenMs
- *   when the order was given that its task be overtaken, if that was before it arrived
+ *   time of the request to overtake its task, if that was before its arrival
  * @param captureMs
  *   see [[ChannelReading]]
  */
@@ -46,17 +47,17 @@ final case class ChannelCourse(
     captureMs: Option[Long]
 ) {
 
-  /** By the driver's clock, from the order to the arrival; None if it was not overtaken. */
+  /** Time from the request to the arrival, by the driver's clock; None if it was not overtaken. */
   def barrierToCaptureMs: Option[Long] = overtakenMs.map(arrivedMs - _)
 }
 
 object ChannelCourse {
 
-  /** How long the first to arrive waited for the last. */
-  def alignmentMs(of: Iterable[ChannelCourse]): Long =
-    if (of.isEmpty) 0L else of.map(_.arrivedMs).max - of.map(_.arrivedMs).min
+  /** How long the first shuffle input to arrive waited for the last. */
+  def alignmentMs(courses: Iterable[ChannelCourse]): Long =
+    if (courses.isEmpty) 0L else courses.map(_.arrivedMs).max - courses.map(_.arrivedMs).min
 
-  /** The longest of all operators' channels; None where there are none. */
-  def longestAlignmentMs(of: Map[StoreId, ChannelCourse]): Option[Long] =
-    of.groupBy(_._1.operator).values.map(channels => alignmentMs(channels.values)).maxOption
+  /** The longest alignment of all operators' inputs; None if there are none. */
+  def longestAlignmentMs(courses: Map[StoreId, ChannelCourse]): Option[Long] =
+    courses.groupBy(_._1.operator).values.map(channels => alignmentMs(channels.values)).maxOption
 }

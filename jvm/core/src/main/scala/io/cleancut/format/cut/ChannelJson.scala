@@ -7,8 +7,8 @@ import io.cleancut.base.StoreId
 import io.cleancut.format.Json
 
 /**
- * What a task made of a channel, and how it came to the barrier, as both stand in a cut. See
- * `docs/FORMAT.md`, "Shuffle inputs".
+ * The report of a shuffle input, and how it reached the barrier, in a cut. See `docs/FORMAT.md`,
+ * "Shuffle inputs".
  */
 object ChannelJson {
   import Json.required
@@ -36,7 +36,7 @@ object ChannelJson {
     RowsDigest(required(node, "rowsInFlight").asLong, sum(node, "sumInFlight"))
   )
 
-  /** None in a cut of a release that did not measure it, or of what an earlier run decided. */
+  /** None in a cut of a release that did not measure it, or for a decision of an earlier run. */
   private[format] def readCourse(node: JsonNode): Option[(StoreId, ChannelCourse)] = {
     def number(field: String) = Option(node.get(field)).map(_.asLong)
     number("arrivedMs").map { arrivedMs =>

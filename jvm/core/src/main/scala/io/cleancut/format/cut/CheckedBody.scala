@@ -9,7 +9,7 @@ import io.cleancut.error.Errors
 import io.cleancut.format.{FormatMagic, FrameLayout}
 
 /**
- * An object that is a header and one compressed body under a checksum, as cuts and pages are. See
+ * An object with a header and one compressed body with a checksum, such as cuts and pages. See
  * `docs/FORMAT.md`, "Cut".
  */
 private[format] object CheckedBody {
@@ -18,7 +18,7 @@ private[format] object CheckedBody {
   private val CheckedBytes = 16
   private val CompressionLevel = 3
 
-  /** Of the body before compression. Beyond it a length is taken for damage. */
+  /** Limit of the uncompressed body. A greater length counts as corruption. */
   val MaxRawBytes: Int = 1 << 30
 
   /** @param magic see [[FormatMagic]] */
@@ -32,7 +32,7 @@ private[format] object CheckedBody {
 
   /**
    * @param what
-   *   the magic is that of, for messages
+   *   kind of object, for messages
    * @return
    *   the body
    * @throws io.cleancut.error.CleancutException
@@ -51,7 +51,7 @@ private[format] object CheckedBody {
     val stored = head.getInt
     val expected = head.getInt
     if (stored != bytes.length - HeaderBytes || raw < 0 || raw > MaxRawBytes) {
-      damaged(s"its ${bytes.length} bytes do not fit its header")
+      damaged(s"its length of ${bytes.length} bytes does not match its header")
     }
     if (crcOf(bytes) != expected) damaged("its checksum is wrong")
     if (codec != CodecZstd || reserved != 0) damaged(s"unknown codec $codec")
@@ -68,7 +68,7 @@ private[format] object CheckedBody {
     val got =
       try Zstd.decompressByteArray(body, 0, raw, bytes, HeaderBytes, bytes.length - HeaderBytes)
       catch { case e: RuntimeException => damaged(s"its body cannot be read: ${e.getMessage}") }
-    if (got != raw) damaged(s"its body cannot be read: $got bytes and not $raw")
+    if (got != raw) damaged(s"its body cannot be read: $got bytes instead of $raw")
     body
   }
 }

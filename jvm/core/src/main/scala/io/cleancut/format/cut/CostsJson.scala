@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import io.cleancut.base.StoreId
 import io.cleancut.format.Json
 
-/** The costs of an epoch as JSON. A number that a release did not count yet is 0. */
+/** The costs of an epoch as JSON. A number that a release did not count is 0. */
 object CostsJson {
 
   def write(costs: EpochCosts, node: ObjectNode): ObjectNode = {
@@ -25,12 +25,12 @@ object CostsJson {
     store.put("host", time.host).put("ms", time.ms)
   }
 
-  /** Kinds without any request are left out. */
+  /** Omits kinds without requests. */
   def write(share: ShareCosts, node: ObjectNode): ObjectNode = {
     val requests = node.putObject("requests")
     share.requests.toSeq.sortBy(_._1).foreach { case (kind, counts) =>
-      val of = requests.putObject(kind).put("requests", counts.requests)
-      of.put("retries", counts.retries).put("failures", counts.failures)
+      val entry = requests.putObject(kind).put("requests", counts.requests)
+      entry.put("retries", counts.retries).put("failures", counts.failures)
     }
     node.put("bytesSent", share.bytesSent).put("bytesReceived", share.bytesReceived)
     node.put("frames", share.frames).put("frameBytes", share.frameBytes)
@@ -38,11 +38,11 @@ object CostsJson {
     node.put("sentMs", share.sentMs).put("waitedMs", share.waitedMs)
   }
 
-  /** Throws `IllegalArgumentException` where it is not what [[write]] makes. */
+  /** Throws `IllegalArgumentException` if the node is not in the format of [[write]]. */
   private[cleancut] def read(node: JsonNode): EpochCosts = {
     val executors = part(node, "executors")
     val slowest = Json.required(node, "slowest")
-    require(slowest.isArray, "slowest is no array")
+    require(slowest.isArray, "slowest is not an array")
     val count = number(executors, "count").toInt
     EpochCosts(
       readShare(part(node, "driver")),
@@ -54,10 +54,14 @@ object CostsJson {
 
   private def readShare(node: JsonNode): ShareCosts = {
     val requests = part(node, "requests").properties.asScala.map { entry =>
-      val of = entry.getValue
-      require(of.isObject, s"the requests of kind ${entry.getKey} are no object")
+      val numbers = entry.getValue
+      require(numbers.isObject, s"the requests of kind ${entry.getKey} are not an object")
       entry.getKey ->
-        KindCosts(number(of, "requests"), number(of, "retries"), number(of, "failures"))
+        KindCosts(
+          number(numbers, "requests"),
+          number(numbers, "retries"),
+          number(numbers, "failures")
+        )
     }
     ShareCosts(
       requests.toMap,
@@ -84,14 +88,14 @@ object CostsJson {
   )
 
   private def part(node: JsonNode, field: String): JsonNode = {
-    val found = Json.required(node, field)
-    require(found.isObject, s"$field is no object")
-    found
+    val value = Json.required(node, field)
+    require(value.isObject, s"$field is not an object")
+    value
   }
 
   private def number(node: JsonNode, field: String): Long = {
-    val found = node.path(field)
-    require(found.isMissingNode || found.isIntegralNumber, s"$field is no number")
-    found.asLong
+    val value = node.path(field)
+    require(value.isMissingNode || value.isIntegralNumber, s"$field is not a number")
+    value.asLong
   }
 }

@@ -5,54 +5,55 @@ import scala.collection.mutable
 import io.cleancut.base.StoreId
 import io.cleancut.format.{Channels, StoreCut}
 
-/** Whose a cut, a segment or an owner's note is. */
+/** The run that wrote a cut, a segment or an owner object. */
 final case class RunId(queryId: Option[String], runId: String, generation: Long)
 
 /**
- * What bases of a version refer to, that an act has made of all stores.
+ * The references of the bases of one version, which an offline operation has created for all
+ * stores.
  *
  * @param segments
- *   that their sources lie in, and those that these refer to in turn
+ *   segments of the sources, and segments that these reference
  */
 final case class Referred(version: Long, segments: Seq[String]) {
 
-  /** The epoch whose cut was the first to name them. */
+  /** The epoch whose cut was the first to reference them. */
   def since: Long = version - 1
 }
 
-/** A segment of one base, and the epoch whose cut was the first to name it. */
+/** A segment with one base, and the epoch whose cut was the first to reference it. */
 final case class LateBase(segment: String, since: Long)
 
 /**
  * The manifest of one epoch. See `docs/FORMAT.md`, "Cut".
  *
  * @param token
- *   tells this body from that of another writer of the same epoch
+ *   distinguishes this body from that of another writer of the same epoch
  * @param commit
- *   Spark's own entry of the commit log, verbatim
+ *   Spark's entry of the commit log, verbatim
  * @param offsets
- *   Spark's own entry of the offset log, verbatim
+ *   Spark's entry of the offset log, verbatim
  * @param timings
  *   milliseconds by phase
  * @param costs
- *   what the epoch asked of the store; None in a cut of a release that did not count it
+ *   requests and writes of the epoch; None in a cut of a release that did not count them
  * @param channels
- *   what the epoch's tasks made of their channels, where some could be captured
+ *   reports of the epoch's shuffle inputs, if some could be captured
  * @param courses
- *   how these came to the barrier; not in a cut of a release that did not measure it
+ *   how the shuffle inputs reached the barrier; empty in a cut of a release that did not measure it
  * @param output
- *   of a seal: by what the sink knows the rows that it has written and not shown yet
+ *   in a seal: the sink's description of the rows that it has written and not published
  * @param late
- *   bases that were adopted longer after the epoch of their segment than a sweep reckons with, and
- *   that cuts may still name which this one no longer knows
+ *   bases that were adopted later after the epoch of their segment than the garbage collector's
+ *   margin, and that earlier retained cuts may not reference
  * @param isClaim
- *   of a seal: nothing is sealed, and its run has the epoch begin anew
+ *   in a seal: nothing is sealed, and its run begins the epoch again
  * @param paged
- *   where the chains of its stores are. It has only the channels in `stores` when it is read
+ *   references to the chains of its stores. When it is read, `stores` has only the shuffle inputs
  * @param referred
- *   what bases refer to that this cut, or one that is still kept, begins a chain with
+ *   references of bases with which a chain of this cut, or of a retained one, begins
  * @param sinks
- *   the epochs that sinks have published up to this one
+ *   published epochs of sinks up to this one
  */
 final case class Cut(
     epoch: Long,
@@ -74,49 +75,49 @@ final case class Cut(
     sinks: SinkEpochs = SinkEpochs.Empty
 ) {
 
-  /** The names of the segments that it needs, below the root. */
+  /** The names of the segments that it references, below the root. */
   lazy val segments: Seq[String] = stores.flatMap(_.frames.map(_._3.segment)).distinct
 
   /**
-   * The segments that a sweep leaves alone which keeps the cuts from `oldest` on, since that one
-   * may be from before all cuts that name them.
+   * The segments that a garbage collection must not delete if it keeps the cuts from `oldest` on,
+   * because that cut may precede all cuts that reference them.
    */
-  def spared(oldest: Long): Set[String] = {
+  def retainedSegments(oldest: Long): Set[String] = {
     val bases = late.filter(_.since > oldest).map(_.segment)
     (bases ++ referred.filter(_.since > oldest).flatMap(_.segments)).toSet
   }
 
   private lazy val byTask: collection.Map[Long, List[StoreCut]] = {
-    val found = mutable.LongMap.empty[List[StoreCut]]
-    stores.foreach { of =>
-      val task = taskOf(of.store.operator, of.store.partition)
-      found(task) = of :: found.getOrElse(task, Nil)
+    val byTask = mutable.LongMap.empty[List[StoreCut]]
+    stores.foreach { chain =>
+      val task = taskOf(chain.store.operator, chain.store.partition)
+      byTask(task) = chain :: byTask.getOrElse(task, Nil)
     }
-    found
+    byTask
   }
 
   private def taskOf(operator: Long, partition: Int) = operator << 32 | partition
 
-  /** What it has of the task of an operator and partition: its stores, and its channels. */
+  /** The stores and shuffle inputs of a task, by operator and partition. */
   def ofTask(operator: Long, partition: Int): Seq[StoreCut] =
     byTask.getOrElse(taskOf(operator, partition), Nil)
 
   def of(store: StoreId): Option[StoreCut] =
     ofTask(store.operator, store.partition).find(_.store == store)
 
-  /** The segments that these chains of it lie in, and those that their bases refer to in turn. */
+  /** The segments of these chains, and the segments that their bases reference. */
   def reachedFrom(chains: Seq[StoreCut]): Set[String] = {
     val begun = chains.flatMap(_.base).map(_._1.version.number).toSet
     chains.iterator.flatMap(_.frames).map(_._3.segment).toSet ++
-      referred.filter(of => begun(of.version)).flatMap(_.segments)
+      referred.filter(reference => begun(reference.version)).flatMap(_.segments)
   }
 
-  /** The channels that hold rows. They are asked for with every store that is opened. */
-  lazy val inFlight: Seq[StoreCut] = stores.filter(of => Channels.isChannel(of.store))
+  /** The shuffle inputs with in-flight rows. Lazy, because every open of a store requests them. */
+  lazy val inFlight: Seq[StoreCut] = stores.filter(store => Channels.isChannel(store.store))
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_TOO_LARGE, no reader would take it
+   *   CLEANCUT_OBJECT_TOO_LARGE if readers would refuse it
    */
   def toBytes: Array[Byte] = CutCodec.encode(this, CheckedBody.MaxRawBytes)
 }
@@ -124,16 +125,16 @@ final case class Cut(
 object Cut {
 
   /**
-   * The cut that must be of this epoch.
+   * Parses the cut of an epoch.
    *
    * @param path
-   *   for messages
+   *   path for messages
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CUT_CORRUPTED, CLEANCUT_FORMAT_UNKNOWN
    */
   def parse(path: String, epoch: Long, bytes: Array[Byte]): Cut =
     CutCodec.parse(path, Some(epoch), bytes)
 
-  /** Of whatever epoch, as of a savepoint. */
+  /** Parses a cut of any epoch, for example a savepoint. */
   def parse(path: String, bytes: Array[Byte]): Cut = CutCodec.parse(path, None, bytes)
 }

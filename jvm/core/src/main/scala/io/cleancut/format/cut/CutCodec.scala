@@ -10,11 +10,11 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import io.cleancut.error.Errors
 import io.cleancut.format.{Chains, Channels, CutLayout, FormatMagic, Json, StoreCut}
 
-/** The bytes of cuts and seals. See `docs/FORMAT.md`, "Cut". */
+/** Encodes and decodes cuts and seals. See `docs/FORMAT.md`, "Cut". */
 private[format] object CutCodec {
   import Json.required
 
-  // Entries of Spark's logs are texts of whatever length.
+  // Entries of Spark's logs are texts of any length.
   private val mapper: ObjectMapper = Json.mapperOfLongTexts
 
   def parse(path: String, epoch: Option[Long], bytes: Array[Byte]): Cut = {
@@ -29,7 +29,10 @@ private[format] object CutCodec {
 
   def encode(cut: Cut, maxRawBytes: Int): Array[Byte] = {
     val held = cut.stores.size - cut.inFlight.size
-    require(held == 0 || held == cut.paged.storeCount, s"it has $held stores, and no place of all")
+    require(
+      held == 0 || held == cut.paged.storeCount,
+      s"it has $held stores, not all with references"
+    )
     val body = Json.bounded(mapper, write(cut), maxRawBytes).getOrElse {
       throw tooLarge(cut, maxRawBytes)
     }
@@ -46,7 +49,8 @@ private[format] object CutCodec {
         s"${frames.maxOption.getOrElse(0)} a store, and entries of Spark's logs and of the sink " +
         s"with $texts characters",
       "Shorten the chains of frames by spark.sql.streaming.stateStore.minDeltasForSnapshot, or " +
-        "run with fewer shuffle partitions; where most is text, have the source keep its offsets " +
+        "run with fewer shuffle partitions; if most of it is text, let the source keep its " +
+        "offsets " +
         "shorter."
     )
   }
@@ -69,8 +73,8 @@ private[format] object CutCodec {
     cut.costs.foreach(CostsJson.write(_, node.putObject("costs")))
     if (cut.channels.nonEmpty) {
       val channels = node.putArray("channels")
-      cut.channels.foreach { of =>
-        ChannelJson.write(of, cut.courses.get(of.channel), channels.addObject())
+      cut.channels.foreach { report =>
+        ChannelJson.write(report, cut.courses.get(report.channel), channels.addObject())
       }
     }
     cut.output.foreach(node.put("output", _))
@@ -82,9 +86,9 @@ private[format] object CutCodec {
     }
     if (cut.referred.nonEmpty) {
       val referred = node.putArray("referred")
-      cut.referred.foreach { of =>
-        val segments = referred.addObject().put("version", of.version).putArray("segments")
-        of.segments.foreach(segments.add)
+      cut.referred.foreach { reference =>
+        val segments = referred.addObject().put("version", reference.version).putArray("segments")
+        reference.segments.foreach(segments.add)
       }
     }
     if (cut.isClaim) node.put("claim", true)
@@ -106,7 +110,7 @@ private[format] object CutCodec {
     val stores = StoresJson.read(node, "inFlight").map(Chains.checked(epoch, _))
     val names = stores.map(_.store)
     require(names.distinct.size == names.size, "it names a store twice")
-    require(names.forall(Channels.isChannel), "what is in flight is of no channel")
+    require(names.forall(Channels.isChannel), "in-flight rows belong to no shuffle input")
     val channels = Option(node.get("channels")).toSeq.flatMap(_.elements.asScala)
     val timings = required(node, "timings").properties.asScala.map(e => e.getKey -> e.getValue)
     Cut(
@@ -139,25 +143,28 @@ private[format] object CutCodec {
   private def sinksOf(node: JsonNode, epoch: Long): SinkEpochs = {
     val sinks = SinkEpochs.read(node.get("sinks"))
     val isPast = sinks.ranges.values.forall(_.lastOption.forall(_._2 <= epoch))
-    require(isPast, "it has published epochs of sinks after its own")
+    require(isPast, "it has published epochs of sinks after its epoch")
     sinks
   }
 
   private def readReferred(node: JsonNode, epoch: Long): Seq[Referred] = {
-    require(node.isArray, "what is referred to is no array")
-    val all = node.elements.asScala.toVector.map { of =>
-      val (version, segments) = (required(of, "version"), required(of, "segments"))
-      require(version.isIntegralNumber && version.canConvertToLong, s"$version is no version")
+    require(node.isArray, "the references are not an array")
+    val all = node.elements.asScala.toVector.map { entry =>
+      val (version, segments) = (required(entry, "version"), required(entry, "segments"))
+      require(version.isIntegralNumber && version.canConvertToLong, s"$version is not a version")
       require(segments.isArray, s"segments is $segments")
       val names = segments.elements.asScala.map(_.asText).toVector
       names.find(CutLayout.parseSegment(_).isEmpty).foreach { name =>
-        throw new IllegalArgumentException(s"$name is no name of a segment")
+        throw new IllegalArgumentException(s"$name is not the name of a segment")
       }
       Referred(version.asLong, names)
     }
     val versions = all.map(_.version)
     val isAscending = versions.zip(versions.drop(1)).forall { case (a, b) => a < b }
-    require(isAscending && versions.forall(of => of > 0 && of <= epoch + 1), s"it has $versions")
+    require(
+      isAscending && versions.forall(version => version > 0 && version <= epoch + 1),
+      s"it has $versions"
+    )
     all
   }
 }

@@ -3,12 +3,12 @@ package io.cleancut.format.cut
 import io.cleancut.base.StoreId
 
 /**
- * Requests of one kind to the store, as the cut tells of them.
+ * Requests of one kind to the store, as recorded in a cut.
  *
  * @param requests
- *   as sent, repetitions included
+ *   sent requests including retries
  * @param retries
- *   those of them that repeat a request which failed
+ *   requests that repeat a failed request
  * @param failures
  *   calls that ended with an error
  */
@@ -22,22 +22,22 @@ object KindCosts {
 }
 
 /**
- * What one side, the driver or all executors, asked of the store for a query, and wrote there.
+ * The requests and writes of one side, the driver or all executors, for a query.
  *
  * @param requests
- *   by the name of their kind; a later release may have kinds that this one does not know
+ *   by the name of their kind; a later release may have further kinds
  * @param bytesSent
- *   in bodies of requests
+ *   bytes in bodies of requests
  * @param bytesReceived
- *   in bodies of answers
+ *   bytes in bodies of responses
  * @param frames
- *   that were made durable, whether they count or not
+ *   durable frames, whether they count or not
  * @param segmentBytes
- *   of whole objects, with what they hold beside frames
+ *   size of complete segments
  * @param sentMs
- *   that requests took which sent a body, those that failed left out, all added up
+ *   total time of successful requests with a body
  * @param waitedMs
- *   that requests took which failed, and that was waited until they were repeated, all added up
+ *   total time of failed requests, and of the pauses before their retries
  */
 final case class ShareCosts(
     requests: Map[String, KindCosts],
@@ -56,7 +56,7 @@ final case class ShareCosts(
 
   def +(other: ShareCosts): ShareCosts = ShareCosts(
     (requests.keySet ++ other.requests.keySet).iterator.map { kind =>
-      def in(of: ShareCosts) = of.requests.getOrElse(kind, KindCosts.Zero)
+      def in(share: ShareCosts) = share.requests.getOrElse(kind, KindCosts.Zero)
       kind -> (in(this) + in(other))
     }.toMap,
     bytesSent + other.bytesSent,
@@ -71,22 +71,22 @@ final case class ShareCosts(
 }
 
 /**
- * How long a store took, as the coordinator saw it.
+ * The time of a store, as measured by the coordinator.
  *
  * @param executor
- *   Spark's id of it, empty where it is not known
+ *   Spark's executor ID, empty if it is not known
  * @param ms
- *   from the message that a task has opened it until its frame was durable and accepted
+ *   time from the message that a task has opened it until its frame was durable and accepted
  */
 final case class StoreTime(store: StoreId, executor: String, host: String, ms: Long)
 
 /**
- * What an epoch cost. See `docs/FORMAT.md`, "Costs".
+ * The costs of an epoch. See `docs/FORMAT.md`, "Costs".
  *
  * @param executors
- *   all of them together
+ *   sum of all executors
  * @param executorCount
- *   how many of them have reported to this driver so far
+ *   number of executors that have reported to this driver so far
  * @param slowest
  *   stores, the slowest first
  */
@@ -97,6 +97,6 @@ final case class EpochCosts(
     slowest: Seq[StoreTime]
 ) {
 
-  /** What both sides did. */
+  /** The sum of both sides. */
   def all: ShareCosts = driver + executors
 }

@@ -14,9 +14,9 @@ import io.cleancut.format.Json
  * A checkpoint that another one continues.
  *
  * @param generation
- *   of the last cut that was known when it was continued; 0 without cuts
+ *   generation of the last cut when it was continued; 0 without cuts
  * @param epoch
- *   the highest number that the query had used by then; None where the copy follows the checkpoint
+ *   highest epoch that the query had used by then; None if the copy follows the checkpoint
  */
 final case class Origin(checkpoint: String, generation: Long, epoch: Option[Long])
 
@@ -28,9 +28,10 @@ final case class Lineage(origins: Seq[Origin]) {
 
   def and(origin: Origin): Lineage = Lineage(origins :+ origin)
 
-  def write(node: ArrayNode): Unit = origins.foreach { of =>
-    val origin = node.addObject().put("checkpoint", of.checkpoint).put("generation", of.generation)
-    of.epoch.foreach(origin.put("epoch", _))
+  def write(node: ArrayNode): Unit = origins.foreach { item =>
+    val origin =
+      node.addObject().put("checkpoint", item.checkpoint).put("generation", item.generation)
+    item.epoch.foreach(origin.put("epoch", _))
   }
 
   def toBytes: Array[Byte] = {
@@ -42,7 +43,7 @@ final case class Lineage(origins: Seq[Origin]) {
 
 object Lineage {
 
-  /** Its name below `<checkpointLocation>/cleancut`. */
+  /** Object name below `<checkpointLocation>/cleancut`. */
   val Name = "origin.json"
   val Empty: Lineage = Lineage(Nil)
   private val Version = 1
@@ -59,12 +60,12 @@ object Lineage {
       require(version == Version, s"it has version $version, not $Version")
       val origins = Json.required(node, "lineage")
       require(origins.isArray, s"the lineage is $origins")
-      Lineage(origins.elements.asScala.toVector.map { of =>
-        val (checkpoint, epoch) = (Json.required(of, "checkpoint"), Option(of.get("epoch")))
+      Lineage(origins.elements.asScala.toVector.map { item =>
+        val (checkpoint, epoch) = (Json.required(item, "checkpoint"), Option(item.get("epoch")))
         require(checkpoint.isTextual, s"the checkpoint is $checkpoint")
         Origin(
           checkpoint.asText,
-          Json.required(of, "generation").asLong,
+          Json.required(item, "generation").asLong,
           epoch.filter(_.isIntegralNumber).map(_.asLong)
         )
       })

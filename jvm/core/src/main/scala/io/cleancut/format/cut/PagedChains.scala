@@ -6,18 +6,18 @@ import io.cleancut.base.StoreId
 import io.cleancut.format.{CutLayout, SegmentEnd, StoreOrder}
 
 /**
- * Where the chains of a cut are to be found. See `docs/FORMAT.md`, "Cut".
+ * References to the chains of a cut. See `docs/FORMAT.md`, "Cut".
  *
  * @param storeCount
- *   channels aside
+ *   number of stores without shuffle inputs
  * @param pages
- *   ascending by their first stores; the first also has what comes before its own
+ *   ascending by their first stores; the first page also has stores before its first one
  * @param window
- *   ascending by their epochs: what no page has
+ *   ascending by epoch: frames that are in no page
  */
 final case class PagedChains(storeCount: Int, pages: Seq[PageRef], window: Seq[WindowPart]) {
 
-  /** The page that may have a store. */
+  /** The page that may contain a store. */
   def pageOf(store: StoreId): Option[PageRef] = {
     val after = pages.indexWhere(page => StoreOrder.gt(page.first, store))
     if (after < 0) pages.lastOption else pages.lift(Math.max(after - 1, 0))
@@ -29,38 +29,40 @@ object PagedChains {
 }
 
 /**
+ * A reference to a page.
+ *
  * @param name
- *   of the object below the root
+ *   object name below the root
  * @param length
- *   of the object, in bytes
+ *   length of the object in bytes
  * @param crc
  *   CRC-32 of its bytes
  * @param stores
- *   how many it has
+ *   number of its stores
  */
 final case class PageRef(name: String, length: Long, crc: Int, stores: Int, first: StoreId) {
 
-  /** That after which it is complete. */
+  /** The epoch after which it is complete. */
   val epoch: Long = CutLayout
     .parsePage(name)
-    .getOrElse(throw new IllegalArgumentException(s"$name is no name of a page"))
+    .getOrElse(throw new IllegalArgumentException(s"$name is not the name of a page"))
 }
 
 /**
- * The frames of one segment that a cut was the first to name.
+ * The frames of one segment that a cut was the first to reference.
  *
  * @param epoch
- *   of that cut
+ *   epoch of that cut
  * @param end
- *   of the segment
+ *   end of the segment
  */
 final case class WindowPart(segment: String, epoch: Long, end: SegmentEnd, counted: Counted)
 
-/** Which frames of a segment count, by their offsets; those of channels are passed over. */
+/** The frames of a segment that count, by offset, without those of shuffle inputs. */
 sealed trait Counted {
   def apply(offset: Long): Boolean
 
-  /** Those that are named, whether they count or not. */
+  /** The listed offsets, whether their frames count or not. */
   def offsets: Seq[Long]
 }
 
@@ -76,7 +78,7 @@ object Counted {
     override def apply(offset: Long): Boolean = Arrays.binarySearch(sorted, offset) >= 0
   }
 
-  /** @param offsets ascending, of those that do not count */
+  /** @param offsets offsets of frames that do not count, ascending */
   final case class Except(offsets: Seq[Long]) extends Counted {
     private lazy val sorted = offsets.toArray
     override def apply(offset: Long): Boolean = Arrays.binarySearch(sorted, offset) < 0

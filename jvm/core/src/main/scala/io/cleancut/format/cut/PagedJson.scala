@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import io.cleancut.base.StoreId
 import io.cleancut.format.{Channels, CutLayout, Json, SegmentEnd, StoreOrder}
 
-/** What a cut says of its pages and its window. See `docs/FORMAT.md`, "Cut". */
+/** The pages and the window of a cut as JSON. See `docs/FORMAT.md`, "Cut". */
 private[format] object PagedJson {
   import Json.required
 
@@ -18,11 +18,11 @@ private[format] object PagedJson {
     node.put("storeCount", paged.storeCount)
     val pages = node.putArray("pages")
     paged.pages.foreach { page =>
-      val of = pages.addObject()
-      of.put("name", page.name).put("length", page.length)
-      of.put("crc", Integer.toUnsignedLong(page.crc)).put("stores", page.stores)
-      of.put("operator", page.first.operator).put("partition", page.first.partition)
-      of.put("store", page.first.name)
+      val entry = pages.addObject()
+      entry.put("name", page.name).put("length", page.length)
+      entry.put("crc", Integer.toUnsignedLong(page.crc)).put("stores", page.stores)
+      entry.put("operator", page.first.operator).put("partition", page.first.partition)
+      entry.put("store", page.first.name)
     }
     val window = node.putArray("window")
     paged.window.foreach(write(_, window.addObject()))
@@ -44,19 +44,22 @@ private[format] object PagedJson {
     offsets.foreach(array.add)
   }
 
-  /** Throws `IllegalArgumentException` where the fields are none of a cut of this epoch. */
+  /** Throws `IllegalArgumentException` if the fields are invalid in a cut of this epoch. */
   def read(node: JsonNode, epoch: Long): PagedChains = {
     val pages = elements(node, "pages").map(readPage)
     require(pages.map(_.name).distinct.size == pages.size, "it names a page twice")
     require(ascend(pages.map(_.first))(StoreOrder), "its pages do not ascend")
-    require(pages.forall(_.epoch <= epoch), "a page is of a later epoch")
-    require(!pages.exists(of => Channels.isChannel(of.first)), "a page begins with a channel")
+    require(pages.forall(_.epoch <= epoch), "a page belongs to a later epoch")
+    require(
+      !pages.exists(page => Channels.isChannel(page.first)),
+      "a page begins with a shuffle input"
+    )
     val window = elements(node, "window").map(readPart)
     val keys = window.map(part => (part.segment, part.epoch))
     require(keys.distinct.size == keys.size, "it names a segment twice under one epoch")
     val epochs = window.map(_.epoch)
     require(epochs == epochs.sorted, "its window does not ascend")
-    require(epochs.lastOption.forall(_ <= epoch), "its window goes beyond its epoch")
+    require(epochs.lastOption.forall(_ <= epoch), "its window exceeds its epoch")
     PagedChains(number(node, "storeCount", max = Int.MaxValue).toInt, pages, window)
   }
 
@@ -74,7 +77,7 @@ private[format] object PagedJson {
 
   private def readPart(node: JsonNode): WindowPart = {
     val segment = text(node, "segment")
-    require(CutLayout.parseSegment(segment).isDefined, s"$segment is no name of a segment")
+    require(CutLayout.parseSegment(segment).isDefined, s"$segment is not the name of a segment")
     val length = number(node, "length", min = 1)
     val most = Math.min(length - Segment.HeaderBytes, Int.MaxValue)
     val end = SegmentEnd(
@@ -94,14 +97,14 @@ private[format] object PagedJson {
 
   private def offsets(node: JsonNode, field: String): Option[Seq[Long]] =
     Option(node.get(field)).map { array =>
-      require(array.isArray, s"$field is no array")
-      val found = array.elements.asScala.map(checked(_, field, min = 0)).toVector
-      require(ascend(found), s"$field does not ascend")
-      found
+      require(array.isArray, s"$field is not an array")
+      val values = array.elements.asScala.map(checked(_, field, min = 0)).toVector
+      require(ascend(values), s"$field does not ascend")
+      values
     }
 
-  private def ascend[A](of: Seq[A])(implicit order: Ordering[A]): Boolean =
-    of.iterator.zip(of.iterator.drop(1)).forall { case (a, b) => order.lt(a, b) }
+  private def ascend[A](items: Seq[A])(implicit order: Ordering[A]): Boolean =
+    items.iterator.zip(items.iterator.drop(1)).forall { case (a, b) => order.lt(a, b) }
 
   private def number(
       node: JsonNode,
@@ -125,7 +128,7 @@ private[format] object PagedJson {
 
   private def elements(node: JsonNode, field: String): Seq[JsonNode] = {
     val value = required(node, field)
-    require(value.isArray, s"$field is no array")
+    require(value.isArray, s"$field is not an array")
     value.elements.asScala.toVector
   }
 }

@@ -3,15 +3,15 @@ package io.cleancut.format.cut
 import io.cleancut.base.StoreId
 
 /**
- * What tells one multiset of rows from another: their number and the sum of their hashes, modulo
- * 2^64^. The order does not matter, since a shuffle does not keep it from run to run.
+ * Digest of a multiset of rows: their number and the sum of their hashes, modulo 2^64^. It is
+ * independent of the order, because a shuffle does not keep the order between runs.
  */
 final case class RowsDigest(rows: Long, sum: Long)
 
 object RowsDigest {
   val Empty: RowsDigest = RowsDigest(0L, 0L)
 
-  /** Takes rows by their hashes. Not thread-safe. */
+  /** Adds rows by their hashes. Not thread-safe. */
   final class Builder {
     private var rows = 0L
     private var sum = 0L
@@ -26,8 +26,8 @@ object RowsDigest {
 }
 
 /**
- * What a task attempt made of one of its channels: all that came through it, and the part of it
- * that is still in flight.
+ * The report of a task attempt on one of its shuffle inputs: the digest of all rows, and of the
+ * rows that stay in flight.
  */
 final case class ChannelReport(
     channel: StoreId,

@@ -11,21 +11,21 @@ import io.cleancut.base.Crc
 import io.cleancut.error.Errors
 import io.cleancut.format._
 
-/** A sealed frame that has no place yet. */
+/** A frame that is not in a segment yet. */
 final case class SealedFrame(name: FrameName, attempt: Long, bytes: Array[Byte])
 
 object SealedFrame {
 
-  /** The attempt of a frame that no task wrote. */
+  /** The attempt of frames that no task wrote. */
   val Maintenance: Long = -1L
 }
 
 /**
- * One object of many frames: a header, the frames one behind the other, then a table of them. See
+ * One object with many frames: a header, the frames one after the other, then a table of them. See
  * `docs/FORMAT.md`, "Segment".
  *
  * @param name
- *   of the object, below the root
+ *   object name below the root
  */
 final class Segment private[format] (
     val name: String,
@@ -38,7 +38,7 @@ final class Segment private[format] (
 
   val header: Array[Byte] = encodeHeader()
 
-  /** The whole object, and where each frame lies in it. */
+  /** The complete object, and the location of each frame in it. */
   def pack(frames: Seq[SealedFrame]): (Array[Byte], Seq[PlacedFrame]) = {
     var at = header.length.toLong
     val placed = frames.map { frame =>
@@ -53,17 +53,17 @@ final class Segment private[format] (
   }
 
   /**
-   * The same frames, which are all of the segment, with what is after them.
+   * The same frames, which are all frames of the segment, with the summary of its end.
    *
    * @param footer
-   *   of these
+   *   footer of these frames
    */
   def summed(frames: Seq[PlacedFrame], footer: Array[Byte]): Seq[PlacedFrame] = {
     val length = header.length + frames.map(_.place.length).sum + footer.length
     withSummary(frames, SegmentEnd(length, footer.length, Crc.of(footer)))
   }
 
-  /** What follows the last of these frames, which lie one behind the other. */
+  /** The bytes after the last of these frames, which are adjacent. */
   def footer(frames: Seq[PlacedFrame]): Array[Byte] = {
     val table = Json.bounded(mapper, SegmentTable.of(frames), maxTableBytes).getOrElse {
       throw Errors.objectTooLarge(
@@ -101,14 +101,14 @@ object Segment {
   private val HeaderCheckedBytes = 12
   private val TrailerCheckedBytes = 16
 
-  /** Before compression. Beyond it a length is taken for damage. */
+  /** Limit of the uncompressed table. A greater length counts as corruption. */
   private val MaxTableBytes = 1 << 30
   private val CompressionLevel = 3
   private val mapper = new ObjectMapper
 
   val TrailerBytes: Int = 28
 
-  /** How many bytes before the end of the object the table begins, as its trailer says. */
+  /** Number of bytes from the start of the table to the end of the object, from its trailer. */
   def footerBytes(path: String, trailer: Array[Byte], objectBytes: Long): Int = {
     def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     if (trailer.length < TrailerBytes) damaged(s"it has only $objectBytes bytes")
@@ -116,16 +116,16 @@ object Segment {
     val stored = end.storedBytes
     if (end.magic != TrailerMagic) damaged("it does not end with the magic of a segment")
     if (end.objectBytes != objectBytes || stored <= 0 || stored > objectBytes - TrailerBytes) {
-      damaged("its trailer does not fit its length")
+      damaged("its trailer does not match its length")
     }
     stored + TrailerBytes
   }
 
   /**
-   * Whose segment it is and what is in it.
+   * Parses the identity and the table of a segment.
    *
    * @param head
-   *   the first bytes of the object, at least the header
+   *   first bytes of the object, at least the header
    * @param footer
    *   the last [[footerBytes]] bytes
    */
@@ -135,7 +135,7 @@ object Segment {
       footer: Array[Byte]
   ): (SegmentIdentity, Seq[PlacedFrame]) = {
     def damaged(detail: String) = throw Errors.cutCorrupted(name, detail)
-    if (head.length < HeaderBytes) damaged("its header is cut short")
+    if (head.length < HeaderBytes) damaged("its header is truncated")
     val fields = FrameLayout.wrap(head)
     FormatMagic.check(fields, FormatMagic.Segment, name) {
       Errors.cutCorrupted(name, "it does not begin with the magic of a segment")
@@ -143,7 +143,7 @@ object Segment {
     fields.getShort
     val length = fields.getInt
     val headerCrc = fields.getInt
-    if (length < 0 || length > head.length - HeaderBytes) damaged("its header is cut short")
+    if (length < 0 || length > head.length - HeaderBytes) damaged("its header is truncated")
     if (headerCrcOf(head.take(HeaderBytes + length)) != headerCrc) {
       damaged("the checksum of its header is wrong")
     }
@@ -152,7 +152,7 @@ object Segment {
     if (crc != trailer.crc || trailer.reserved != 0) damaged("the checksum of its table is wrong")
     try {
       val identity = readIdentity(mapper.readTree(head, HeaderBytes, length))
-      require(CutLayout.isSegmentOf(name, identity), s"it is a segment of $identity")
+      require(CutLayout.isSegmentOf(name, identity), s"its identity is $identity")
       val frames = readTable(name, footer)
       checkPlaces(frames, HeaderBytes.toLong + length, trailer.objectBytes - footer.length)
       val end = SegmentEnd(trailer.objectBytes, footer.length, Crc.of(footer))
@@ -161,10 +161,10 @@ object Segment {
   }
 
   /**
-   * What is in a segment by its footer alone, which a cut names.
+   * Parses the table of a segment from its footer, which a cut references.
    *
    * @param footer
-   *   the last bytes of the object, as many as `end` says
+   *   last bytes of the object, as many as `end` states
    */
   def parseFooter(
       name: String,
@@ -174,17 +174,17 @@ object Segment {
   ): Seq[PlacedFrame] = {
     def damaged(detail: String) = throw Errors.cutCorrupted(path, detail)
     if (footer.length != end.footerBytes || Crc.of(footer) != end.crc) {
-      damaged("its table is not the one that the cut names")
+      damaged("its table does not match the cut")
     }
     if (footerBytes(path, footer, end.length) != footer.length) {
-      damaged("its table does not begin where the cut says")
+      damaged("its table does not begin at the offset in the cut")
     }
-    if (Trailer.of(footer).reserved != 0) damaged("its trailer is none")
+    if (Trailer.of(footer).reserved != 0) damaged("its trailer is invalid")
     try {
       val frames = readTable(name, footer)
-      // Where the header ends only the header says.
+      // Only the header has its length.
       frames.headOption.map(_.place.offset).foreach { first =>
-        require(first >= HeaderBytes, s"the first frame lies at $first")
+        require(first >= HeaderBytes, s"the first frame is at $first")
         checkPlaces(frames, first, end.length - footer.length)
       }
       withSummary(frames, end)
@@ -192,24 +192,24 @@ object Segment {
   }
 
   private def withSummary(frames: Seq[PlacedFrame], end: SegmentEnd) = {
-    val summary = SegmentSummary(end, frames.count(of => !Channels.isChannel(of.name.store)))
+    val summary = SegmentSummary(end, frames.count(frame => !Channels.isChannel(frame.name.store)))
     frames.map(_.copy(segment = Some(summary)))
   }
 
   private def readTable(name: String, footer: Array[Byte]): Seq[PlacedFrame] = {
     val stored = footer.length - TrailerBytes
     val raw = Trailer.of(footer).tableBytes
-    require(raw >= 0 && raw <= MaxTableBytes, s"a table of $raw bytes")
+    require(raw >= 0 && raw <= MaxTableBytes, s"the table has $raw bytes")
     val table = new Array[Byte](raw)
     val got = Zstd.decompressByteArray(table, 0, raw, footer, 0, stored)
-    require(got == raw, s"$got bytes and not $raw")
+    require(got == raw, s"$got bytes instead of $raw")
     SegmentTable.read(name, table)
   }
 
-  /** They lie one behind the other, up to where the table begins. */
+  /** Checks that the frames are adjacent, up to the start of the table. */
   private def checkPlaces(frames: Seq[PlacedFrame], first: Long, end: Long): Unit = {
     val frameEnd = frames.foldLeft(first) { (at, frame) =>
-      require(frame.place.offset == at, s"${frame.name} lies at ${frame.place.offset}, not $at")
+      require(frame.place.offset == at, s"${frame.name} is at ${frame.place.offset}, not $at")
       at + frame.place.length
     }
     require(frameEnd == end, s"the frames end at $frameEnd and the table begins at $end")
@@ -225,7 +225,7 @@ object Segment {
     ByteBuffer.wrap(footer, 0, stored + TrailerCheckedBytes)
   )
 
-  /** The last bytes of a segment, which follow its compressed table. */
+  /** The last bytes of a segment, after its compressed table. */
   final private case class Trailer(
       storedBytes: Int,
       tableBytes: Int,

@@ -26,41 +26,41 @@ private[format] object SegmentTable {
   }
 
   /**
-   * Read as it comes and not as a tree first, because a table may have tens of thousands of frames
-   * and a start reads many. Throws `IllegalArgumentException` or Jackson's exceptions where it is
-   * no table.
+   * Parsed as a stream and not as a tree, because a table may have tens of thousands of frames and
+   * a start reads many tables. Throws `IllegalArgumentException` or Jackson's exceptions if it is
+   * invalid.
    */
   def read(segment: String, table: Array[Byte]): Seq[PlacedFrame] = {
     val json = mapper.createParser(table)
     try {
-      require(json.nextToken() == JsonToken.START_ARRAY, "the table is no array")
+      require(json.nextToken() == JsonToken.START_ARRAY, "the table is not an array")
       val entry = new Entry(segment)
       val frames = Vector.newBuilder[PlacedFrame]
       while (json.nextToken() != JsonToken.END_ARRAY) {
-        require(json.currentToken == JsonToken.START_OBJECT, "a frame is no object")
+        require(json.currentToken == JsonToken.START_OBJECT, "a frame is not an object")
         frames += entry.read(json)
       }
-      require(json.nextToken() == null, "something follows the table")
+      require(json.nextToken() == null, "bytes follow the table")
       frames.result()
     } finally json.close()
   }
 
-  /** One after the other; names of stores are few. */
+  /** Parses one entry after the other; caches the few names of stores. */
   final private class Entry(segment: String) {
     private val names = mutable.HashMap.empty[String, String]
-    private var found = 0
+    private var present = 0
     private var operator, version, attempt, offset, length, crc = 0L
     private var partition = 0
     private var store, id, kind = ""
 
     def read(json: JsonParser): PlacedFrame = {
-      found = 0
+      present = 0
       while (json.nextToken() != JsonToken.END_OBJECT) {
         val field = json.currentName
         json.nextToken()
         take(field, json)
       }
-      require(found == All, s"a frame lacks ${lacking.mkString(", ")}")
+      require(present == All, s"a frame lacks ${lacking.mkString(", ")}")
       val name = FrameName(
         StoreId(operator, partition, store),
         StateVersion(version, id),
@@ -71,7 +71,7 @@ private[format] object SegmentTable {
 
     private def take(field: String, json: JsonParser): Unit = {
       val index = Fields.indexOf(field)
-      if (index >= 0) found |= 1 << index
+      if (index >= 0) present |= 1 << index
       field match {
         case "operator"  => operator = json.getValueAsLong
         case "partition" => partition = json.getValueAsInt
@@ -90,11 +90,11 @@ private[format] object SegmentTable {
     }
 
     private def text(field: String, json: JsonParser): String = {
-      require(json.currentToken == JsonToken.VALUE_STRING, s"$field is no text")
+      require(json.currentToken == JsonToken.VALUE_STRING, s"$field is not a text")
       json.getText
     }
 
-    private def lacking = Fields.indices.filter(index => (found & 1 << index) == 0).map(Fields)
+    private def lacking = Fields.indices.filter(index => (present & 1 << index) == 0).map(Fields)
   }
 
   private val Fields = IndexedSeq("operator", "partition", "store", "version", "id") ++

@@ -12,21 +12,22 @@ import io.cleancut.error.Errors
 import io.cleancut.format.Json
 
 /**
- * Which epochs the sinks of a query have published, as its checkpoint records them. Epochs that a
- * rollback has undone are not among them. See `docs/FORMAT.md`, "Published epochs".
+ * The epochs that the sinks of a query have published, as recorded in its checkpoint, without
+ * epochs that a rollback has undone. See `docs/FORMAT.md`, "Published epochs".
  *
  * @param ranges
- *   the first and the last epoch of each range, ascending, by the ledger key of the sink
+ *   first and last epoch of each range, ascending, by the sink's ledger key
  */
 final case class SinkEpochs(ranges: Map[String, Vector[(Long, Long)]]) {
   import SinkEpochs._
 
-  /** With an epoch that these sinks have published; it is not before the last one. */
+  /** Adds an epoch that these sinks have published; it must not be before the last one. */
   def published(sinks: Iterable[String], epoch: Long): SinkEpochs = {
     val added = sinks.foldLeft(ranges)((known, sink) =>
       known.updated(sink, extended(known.getOrElse(sink, Vector.empty), epoch))
     )
-    val latest = added.toSeq.sortBy { case (sink, of) => (-of.last._2, sink) }.take(MaxSinks)
+    val latest =
+      added.toSeq.sortBy { case (sink, epochs) => (-epochs.last._2, sink) }.take(MaxSinks)
     SinkEpochs(latest.toMap)
   }
 
@@ -36,7 +37,7 @@ final case class SinkEpochs(ranges: Map[String, Vector[(Long, Long)]]) {
     case _ => (known :+ (epoch -> epoch)).takeRight(MaxRanges)
   }
 
-  /** Those up to an epoch. */
+  /** The epochs up to one. */
   def upTo(epoch: Long): SinkEpochs = SinkEpochs(
     ranges.view
       .mapValues(_.collect { case (first, last) if first <= epoch => first -> last.min(epoch) })
@@ -45,10 +46,10 @@ final case class SinkEpochs(ranges: Map[String, Vector[(Long, Long)]]) {
   )
 
   /**
-   * Those that count after operations on the checkpoint.
+   * The epochs that count after operations on the checkpoint.
    *
    * @param operations
-   *   the epoch of each, and the epoch that it continues from; ascending, all of them after these
+   *   epoch of each operation, and the epoch that it continues from; ascending, after all recorded
    *   epochs
    */
   def after(operations: Seq[(Long, Long)]): SinkEpochs = {
@@ -59,35 +60,36 @@ final case class SinkEpochs(ranges: Map[String, Vector[(Long, Long)]]) {
     upTo(last)
   }
 
-  def write(node: ArrayNode): Unit = ranges.toSeq.sortBy(_._1).foreach { case (sink, of) =>
+  def write(node: ArrayNode): Unit = ranges.toSeq.sortBy(_._1).foreach { case (sink, sinkRanges) =>
     val array = node.addObject().put("name", sink).putArray("epochs")
-    of.foreach { case (first, last) => array.addArray().add(first).add(last) }
+    sinkRanges.foreach { case (first, last) => array.addArray().add(first).add(last) }
   }
 }
 
 object SinkEpochs {
 
-  /** The epochs before these ranges of a sink are not recorded any more. */
+  /** Limit of ranges per sink; earlier epochs are not recorded. */
   val MaxRanges = 32
 
-  /** The sinks that have published last are recorded. */
+  /** Limit of sinks; those that published last are recorded. */
   val MaxSinks = 100
 
   val Empty: SinkEpochs = SinkEpochs(Map.empty)
 
-  /** Throws `IllegalArgumentException` where it is no such record. */
+  /** Throws `IllegalArgumentException` if the record is invalid. */
   def read(node: JsonNode): SinkEpochs = if (node == null) Empty
   else {
-    require(node.isArray, "the epochs of sinks are no array")
-    val all = node.elements.asScala.map { of =>
-      val (name, epochs) = (Json.required(of, "name"), Json.required(of, "epochs"))
-      require(name.isTextual, s"$name is no name of a sink")
+    require(node.isArray, "the epochs of sinks are not an array")
+    val all = node.elements.asScala.map { entry =>
+      val (name, epochs) = (Json.required(entry, "name"), Json.required(entry, "epochs"))
+      require(name.isTextual, s"$name is not the name of a sink")
       require(epochs.isArray && !epochs.isEmpty, s"the epochs of $name are $epochs")
       name.asText -> epochs.elements.asScala.map(range(_, name.asText)).toVector
     }.toVector
     require(all.map(_._1).distinct.size == all.size, "it has the epochs of a sink twice")
-    all.foreach { case (name, of) =>
-      val ascends = of.zip(of.drop(1)).forall { case ((_, last), (first, _)) => last < first }
+    all.foreach { case (name, sinkRanges) =>
+      val ascends =
+        sinkRanges.zip(sinkRanges.drop(1)).forall { case ((_, last), (first, _)) => last < first }
       require(ascends, s"the epochs of $name do not ascend")
     }
     SinkEpochs(all.toMap)
@@ -96,9 +98,11 @@ object SinkEpochs {
   private def range(node: JsonNode, sink: String): (Long, Long) = {
     val bounds = if (node.isArray) node.elements.asScala.toVector else Vector.empty
     require(
-      bounds.size == 2 && bounds.forall(of => of.isIntegralNumber && of.canConvertToLong) &&
+      bounds.size == 2 && bounds.forall(bound =>
+        bound.isIntegralNumber && bound.canConvertToLong
+      ) &&
         bounds(0).asLong >= 0 && bounds(0).asLong <= bounds(1).asLong,
-      s"$node are no epochs of $sink"
+      s"$node is not a range of epochs of $sink"
     )
     bounds(0).asLong -> bounds(1).asLong
   }
@@ -108,7 +112,7 @@ object SinkEpochs {
  * The record of a checkpoint whose epochs are not committed by cuts.
  *
  * @param until
- *   the epoch after which it was written
+ *   epoch after which it was written
  */
 final case class StoredSinkEpochs(until: Long, sinks: SinkEpochs) {
 
@@ -122,7 +126,7 @@ final case class StoredSinkEpochs(until: Long, sinks: SinkEpochs) {
 
 object StoredSinkEpochs {
 
-  /** Its name below `<checkpointLocation>/cleancut`. */
+  /** Object name below `<checkpointLocation>/cleancut`. */
   val Name = "sinks.json"
   private val Version = 1
   private val mapper = Json.mapperOfLongTexts

@@ -10,11 +10,11 @@ import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.format.{Chains, FrameKind, FramePlace, Json, StoreCut}
 
 /**
- * The stores of a cut. Written as they come and not as a tree first, because there may be hundreds
- * of thousands of frames and the gate waits for them.
+ * The stores of a cut. Written as a stream and not as a tree, because there may be hundreds of
+ * thousands of frames and the commit waits for them.
  *
  * @param indexOf
- *   of the names of segments
+ *   indexes of segment names
  */
 final private class StoresJson(stores: Seq[StoreCut], indexOf: Map[String, Int])
     extends JsonSerializable.Base {
@@ -58,15 +58,18 @@ private object StoresJson {
 
   private val FrameFields = 7
 
-  /** @param field that has the stores; the names of their segments are in `segments` */
+  /** @param field field with the stores; the names of their segments are in `segments` */
   def read(node: JsonNode, field: String): Seq[StoreCut] = {
     val segments = elements(node, "segments").map(_.asText).toIndexedSeq
     elements(node, field).map { part =>
       val store = readId(part)
-      val found = StoreCut(store, elements(part, "frames").map(readFrame(_, segments)).toVector)
+      val chain = StoreCut(store, elements(part, "frames").map(readFrame(_, segments)).toVector)
       val id = required(part, "id").asText
-      require(id == found.version.id, s"$store has the id $id and frames to ${found.version}")
-      found
+      require(
+        id == chain.version.id,
+        s"$store has the id $id, but its frames end with ${chain.version}"
+      )
+      chain
     }
   }
 
@@ -77,7 +80,7 @@ private object StoresJson {
   )
 
   private def readFrame(node: JsonNode, segments: IndexedSeq[String]): Chains.Frame = {
-    require(node.size == FrameFields, s"a frame of ${node.size} fields")
+    require(node.size == FrameFields, s"a frame has ${node.size} fields")
     val kind = FrameKind.named(node.get(1).asText)
     val version = StateVersion(node.get(2).asLong, node.get(3).asText)
     val segment = segments(node.get(0).asInt)

@@ -6,15 +6,14 @@ import io.cleancut.error.CleancutException
 import io.cleancut.format.FrameLayout
 
 /**
- * A base whose blocks are read one by one, in any order: header and end are read when it is opened,
- * a block when it is asked for. All that it returns has been compared with its checksum, as by
- * [[FrameReader]]; that each block is what it was holds for those that were read. In one thread at
- * a time.
+ * A base whose blocks are read individually: header and end are read when it is opened, a block
+ * when it is requested. All returned bytes have been compared with their checksums, as in
+ * [[FrameReader]]; this holds only for blocks that were read. For one thread at a time.
  *
  * @param identity
- *   of the frame, compared with the request
+ *   identity of the frame, compared with the request
  * @param keys
- *   of all families
+ *   number of keys in all families
  */
 final class BaseFrame private (
     request: FrameRequest,
@@ -26,16 +25,16 @@ final class BaseFrame private (
 ) extends Closeable {
   import FrameLayout._
 
-  /** Bytes of the whole frame. */
+  /** Size of the complete frame in bytes. */
   def sizeBytes: Long = source.length
 
-  /** See [[FrameBytes.areAtHand]]. */
-  def isAtHand: Boolean = source.areAtHand
+  /** See [[FrameBytes.areAvailable]]. */
+  def isAtHand: Boolean = source.areAvailable
 
-  /** See [[FrameBytes.whenAtHand]]. */
-  def whenAtHand(action: Runnable): Unit = source.whenAtHand(action)
+  /** See [[FrameBytes.onAvailable]]. */
+  def onAvailable(action: Runnable): Unit = source.onAvailable(action)
 
-  /** Reads a block into the scratch's raw buffer, and checks it. */
+  /** Reads and checks a block in the scratch's raw buffer. */
   def read(block: BlockPlace, scratch: BlockScratch): Unit =
     try readOnce(block, scratch)
     catch {
@@ -47,7 +46,7 @@ final class BaseFrame private (
 
   private def readOnce(block: BlockPlace, scratch: BlockScratch): Unit = {
     codec.checkSizes(block.ordinal, block.rawBytes, block.storedBytes, block.records)
-    // Header and content at once: to read from a file may cost an open of it.
+    // Reads header and content together, because each read may open the file.
     val sizeBytes = Math.addExact(BlockHeaderBytes, block.storedBytes)
     scratch.growStored(sizeBytes)
     source.read(block.offset, scratch.stored, sizeBytes)
@@ -55,11 +54,11 @@ final class BaseFrame private (
     val head = wrap(header)
     val isThat = head.getInt == block.rawBytes && head.getInt == block.storedBytes &&
       head.getInt == block.records
-    if (!isThat) throw damaged(s"the header of block ${block.ordinal} is not that of the index")
+    if (!isThat) throw damaged(s"the header of block ${block.ordinal} does not match the index")
     codec.decode(block.ordinal, header, scratch, at = BlockHeaderBytes)
   }
 
-  /** The error for content that does not make sense although its checksum holds. */
+  /** The error for inconsistent content with a valid checksum. */
   def damaged(detail: String): CleancutException = request.damaged(detail)
 
   override def close(): Unit = source.close()
@@ -68,12 +67,12 @@ final class BaseFrame private (
 object BaseFrame {
   import FrameLayout._
 
-  /** What is read of the end at first: the index of a base of ten million rows. */
+  /** Bytes at the end that are read first: the index of a base of ten million rows. */
   private val EndGuess = 128 << 10
 
   /**
-   * Opens a base. None if its blocks cannot be read one by one: it has no index of its blocks, or
-   * has others' rows. The source is then the caller's still, as it is after an error.
+   * Opens a base. None if its blocks cannot be read individually, because it has no block index, or
+   * references rows of other stores. The caller then still owns the source, as after an error.
    */
   def open(request: FrameRequest, source: FrameBytes): Option[BaseFrame] =
     try openOnce(request, source)
@@ -111,7 +110,7 @@ object BaseFrame {
     def most(bytes: Long) = Math.min(bytes, source.length).toInt
     val head = take(source, 0L, most(HeaderBytes.toLong))
     val identityBytes = if (head.length < HeaderBytes) 0 else wrap(head).getInt(8)
-    // A length that is damaged is for the reader of the header to find.
+    // The reader of the header detects a corrupted length.
     val wanted = HeaderBytes.toLong + Math.max(0, Math.min(identityBytes, MaxIdentityBytes))
     val bytes = take(source, 0L, most(wanted))
     new FrameReader(request, new ByteArrayInputStream(bytes), scratch)
@@ -127,19 +126,19 @@ object BaseFrame {
     val indexBytes = wrap(guess).getInt(guess.length - 12)
     val endBytes = EndBytes.toLong + indexBytes + TailBytes
     if (indexBytes < 0 || indexBytes > MaxIndexBytes || endBytes > source.length) {
-      throw request.damaged("the index's length is impossible")
+      throw request.damaged("the length of the index is invalid")
     }
     val end =
       if (endBytes <= guess.length) guess.takeRight(endBytes.toInt)
       else take(source, source.length - endBytes)
     val fields = wrap(end)
     val (isEnd, first) = (fields.getInt == 0, fields.getInt)
-    if (!isEnd || first != indexBytes) throw request.damaged("the trailer names another index")
+    if (!isEnd || first != indexBytes) throw request.damaged("the trailer references another index")
     val index = end.slice(EndBytes, EndBytes + indexBytes)
     val tail = end.takeRight(TailBytes)
     val trailer = FrameTrailer.parse(request, reader.headerCrc, index, tail, reader.sizeBytes)
     if (trailer.sizeBytes != source.length) {
-      throw request.damaged("the trailer names another length")
+      throw request.damaged("the trailer states another length")
     }
     (trailer, source.length - endBytes)
   }
@@ -155,7 +154,7 @@ object BaseFrame {
     val isWhole = index.blocks.size == trailer.blocks &&
       index.blocks.iterator.map(_.records.toLong).sum == trailer.records &&
       last.offset + BlockHeaderBytes + last.storedBytes == endOfBlocks
-    if (!isWhole) throw request.damaged(s"the index does not fit the $length bytes around it")
+    if (!isWhole) throw request.damaged(s"the index does not match the frame of $length bytes")
   }
 
   private def take(source: FrameBytes, from: Long): Array[Byte] =

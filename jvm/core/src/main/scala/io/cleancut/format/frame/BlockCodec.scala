@@ -11,7 +11,7 @@ import io.cleancut.format.FrameLayout
  * Checks and decodes the blocks of one frame.
  *
  * @param damaged
- *   makes the error for a block that is not what was written
+ *   creates the error for a corrupted block
  */
 final private[format] class BlockCodec(
     headerCrc: Int,
@@ -21,16 +21,13 @@ final private[format] class BlockCodec(
   import FrameLayout._
 
   /**
-   * What no compressor would have made of so few bytes is damage, before memory is taken for it.
+   * A ratio that no compressor reaches is corruption, which is detected before memory is allocated.
    */
   def checkSizes(ordinal: Int, raw: Int, stored: Int, records: Int): Unit =
     if (raw <= 0 || raw > MaxBlockBytes || stored <= 0 || stored > maxStored(raw) || records <= 0)
-      throw damaged(s"the header of block $ordinal is impossible")
+      throw damaged(s"the header of block $ordinal is invalid")
 
-  /**
-   * Decodes what lies in the scratch's buffer of stored bytes, from `at` on, into the one of raw
-   * bytes.
-   */
+  /** Decodes the scratch's buffer of stored bytes, from `at` on, into the buffer of raw bytes. */
   def decode(ordinal: Int, header: Array[Byte], scratch: BlockScratch, at: Int = 0): Unit = {
     val head = wrap(header)
     val (raw, stored) = (head.getInt(0), head.getInt(4))
@@ -42,7 +39,7 @@ final private[format] class BlockCodec(
     val decoded =
       if (codec == CodecNone) copy(raw, stored, scratch, at)
       else unzip(raw, stored, scratch, at, ordinal)
-    if (decoded != raw) throw damaged(s"block $ordinal holds $decoded bytes and not $raw")
+    if (decoded != raw) throw damaged(s"block $ordinal has $decoded bytes instead of $raw")
   }
 
   private def unzip(raw: Int, stored: Int, scratch: BlockScratch, at: Int, ordinal: Int): Int =
@@ -61,7 +58,7 @@ final private[format] class BlockCodec(
 
 private[format] object BlockCodec {
 
-  /** The checksum of a block, which includes its frame and its position there. */
+  /** The checksum of a block, which includes its frame and its index there. */
   def crcOf(
       headerCrc: Int,
       ordinal: Int,

@@ -7,8 +7,8 @@ import com.github.luben.zstd.{ZstdCompressCtx, ZstdDecompressCtx}
 import io.cleancut.format.FrameLayout
 
 /**
- * The buffers and codec contexts that reading or writing one frame needs. Making them costs more
- * than a small commit, so they are pooled: a frame borrows one and gives it back.
+ * The buffers and codec contexts for reading or writing one frame. Creating them costs more than a
+ * small commit, so they are pooled: a frame borrows one and returns it.
  */
 final class BlockScratch private {
   private[format] val compressor = new ZstdCompressCtx
@@ -19,7 +19,7 @@ final class BlockScratch private {
 
   private[format] var stored: Array[Byte] = new Array[Byte](BlockScratch.InitialBytes)
 
-  /** Makes `raw` at least this long and keeps what is in it. */
+  /** Grows `raw` to at least this length and keeps its content. */
   def growRaw(sizeBytes: Int): Unit =
     if (raw.length < sizeBytes) raw = java.util.Arrays.copyOf(raw, rounded(sizeBytes))
 

@@ -5,12 +5,11 @@ import com.github.luben.zstd.Zstd
 import io.cleancut.format.FrameLayout
 
 /**
- * A block on its way into a frame ([[FrameWriter.block]]). [[compress]] touches nothing but the
- * block's own scratch, so it may run in any thread; then the thread that writes the frame appends
- * the block.
+ * A block that is added to a frame ([[FrameWriter.block]]). [[compress]] only accesses the block's
+ * scratch, so it may run in any thread; then the thread that writes the frame appends the block.
  *
  * @param scratch
- *   holds the records, and belongs to the block until it has been appended
+ *   contains the records, and belongs to the block until it has been appended
  */
 final class FrameBlock private[format] (
     private[format] val number: Int,
@@ -39,7 +38,7 @@ final class FrameBlock private[format] (
   private[format] def header: Array[Byte] = head.array
   private[format] def stored: Array[Byte] = scratch.stored
 
-  /** Bytes of [[stored]] that count; 0 until they are there. */
+  /** Valid bytes of [[stored]]; 0 before the compression. */
   private[format] def storedLength: Int = length
 
   private def sum(): Int =

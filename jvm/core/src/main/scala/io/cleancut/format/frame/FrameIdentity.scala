@@ -11,12 +11,12 @@ import io.cleancut.format.FrameLayout.MaxIdentityBytes
 import io.cleancut.format.Json
 
 /**
- * How the rows of a column family are read: Spark's schemas and key encoder spec, each as JSON.
+ * The schema of a column family: Spark's schemas and key encoder spec, each as JSON.
  *
  * @param isMultiValued
  *   whether a key has a list of values
  * @param isInternal
- *   whether Spark keeps its own books in it, and does not count its keys as state
+ *   whether Spark uses it internally, and does not count its keys as state
  * @param encoding
  *   Spark's name of the encoding of the rows
  */
@@ -42,10 +42,9 @@ object FamilySchema {
 final case class Parent(version: Long, id: Option[String])
 
 /**
- * Which frame this is. A base has no `parent`, and tells how many `keys` it holds in all and how
- * many in each family (by id), so that its reader can make room before it reads them. One that
- * refers to other stores has none of these, and may have a `spread`. See `docs/FORMAT.md`,
- * "Header".
+ * The identity of a frame. A base has no `parent`, and has the number of `keys` in total and by
+ * family ID, so that its reader can reserve memory. A base that references other stores has
+ * neither, and may have a `spread`. See `docs/FORMAT.md`, "Header".
  */
 final case class FrameIdentity(
     store: StoreId,
@@ -59,7 +58,7 @@ final case class FrameIdentity(
 
   /**
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_TOO_LARGE, no reader would take it
+   *   CLEANCUT_OBJECT_TOO_LARGE if readers would refuse it
    */
   def toJson: Array[Byte] = {
     val node = FrameIdentity.mapper.createObjectNode()
@@ -96,9 +95,7 @@ final case class FrameIdentity(
 object FrameIdentity {
   private val mapper = new ObjectMapper
 
-  /**
-   * Throws `IllegalArgumentException` or Jackson's exceptions where the JSON is not an identity.
-   */
+  /** Throws `IllegalArgumentException` or Jackson's exceptions if the JSON is invalid. */
   def fromJson(bytes: Array[Byte]): FrameIdentity = {
     val node = mapper.readTree(bytes)
     val parent = Option(node.get("parentVersion")).map { version =>

@@ -5,21 +5,22 @@ import java.nio.ByteBuffer
 import io.cleancut.format.FrameLayout
 
 /**
- * What a family has after a frame: its keys, and the bytes of its rows by the rule of the format.
+ * The totals of a family after a frame: its keys, and the bytes of its rows as defined by the
+ * format.
  */
 final case class FamilyTotals(keys: Long, bytes: Long)
 
 /**
- * What a block of a base holds: rows of one family only, and of no other block's hashes.
+ * The content of a base's block: rows of one family whose hashes are in no other block.
  *
  * @param bytes
- *   of its rows, as [[FamilyTotals]] counts them
+ *   size of its rows, as in [[FamilyTotals]]
  * @param firstHash
- *   the lowest of its keys' hashes, which are unsigned
+ *   lowest hash of its keys, unsigned
  */
 final case class BlockContent(family: Int, bytes: Int, firstHash: Int, lastHash: Int)
 
-/** Where a block of a base begins, and what its header will say. */
+/** The location of a block in a base, and the content of its header. */
 final case class BlockPlace(
     ordinal: Int,
     offset: Long,
@@ -30,27 +31,27 @@ final case class BlockPlace(
 )
 
 /**
- * What stands between the blocks of a frame and its trailer. See `docs/FORMAT.md`, "Index".
+ * The index between the blocks of a frame and its trailer. See `docs/FORMAT.md`, "Index".
  *
  * @param totals
- *   of each family by its id; empty if the frame does not say
+ *   totals by family ID; empty if the frame does not have them
  * @param blocks
- *   of a base, in their order; empty also if its blocks cannot be read one by one
+ *   blocks of a base, in order; empty if they cannot be read individually
  */
 final case class FrameIndex(totals: Map[Int, FamilyTotals], blocks: Vector[BlockPlace]) {
   import FrameIndex._
 
-  /** What is wrong with it, in a frame that has so many keys. */
+  /** The inconsistency of the index in a frame with this number of keys, if any. */
   private[format] def problem(keys: Long): Option[String] = {
     val ofBlocks = blocks.groupMapReduce(_.content.family)(_.content.bytes.toLong)(_ + _)
     val odd = totals.collectFirst {
-      case (id, of) if blocks.nonEmpty && ofBlocks.getOrElse(id, 0L) != of.bytes =>
-        s"the blocks of family $id are not what the index says of it"
+      case (id, family) if blocks.nonEmpty && ofBlocks.getOrElse(id, 0L) != family.bytes =>
+        s"the blocks of family $id do not match its totals in the index"
     }
     if (totals.nonEmpty && totals.valuesIterator.map(_.keys).sum != keys)
-      Some(s"the families of the index have not $keys keys")
+      Some(s"the families of the index do not have $keys keys")
     else if (ofBlocks.keySet.exists(!totals.contains(_)))
-      Some("the index has a block of a family that it does not have")
+      Some("the index has a block of an unknown family")
     else odd
   }
 
@@ -58,8 +59,8 @@ final case class FrameIndex(totals: Map[Int, FamilyTotals], blocks: Vector[Block
     val bytesOfBlocks = if (blocks.isEmpty) 0 else 4 + blocks.size * BlockBytes
     val out = FrameLayout.buffer(4 + totals.size * TotalsBytes + bytesOfBlocks)
     out.putInt(totals.size)
-    totals.toSeq.sortBy(_._1).foreach { case (family, of) =>
-      out.putInt(family).putLong(of.keys).putLong(of.bytes)
+    totals.toSeq.sortBy(_._1).foreach { case (family, total) =>
+      out.putInt(family).putLong(total.keys).putLong(total.bytes)
     }
     if (blocks.nonEmpty) out.putInt(blocks.size)
     blocks.foreach { block =>
@@ -77,12 +78,12 @@ object FrameIndex {
   private val BlockBytes = 28
 
   /**
-   * Reads what was found sound.
+   * Parses bytes with a valid checksum.
    *
    * @param firstBlock
-   *   where the first block of the frame begins
+   *   offset of the frame's first block
    * @throws java.lang.IllegalArgumentException
-   *   these bytes are no index
+   *   if the bytes are no index
    */
   private[format] def parse(bytes: Array[Byte], firstBlock: Long): FrameIndex = {
     val in = FrameLayout.wrap(bytes)
@@ -99,18 +100,18 @@ object FrameIndex {
       offset += FrameLayout.BlockHeaderBytes + stored.toLong
       place
     }
-    require(!in.hasRemaining, "it goes on after its blocks")
+    require(!in.hasRemaining, "it continues after its blocks")
     require(
-      totals.forall { case (_, of) => of.keys >= 0L && of.bytes >= 0L },
+      totals.forall { case (_, total) => total.keys >= 0L && total.bytes >= 0L },
       "a total is negative"
     )
     FrameIndex(totals.toMap, blocks)
   }
 
   private def count(in: ByteBuffer, each: Int): Int = {
-    require(in.remaining >= 4, "it is cut short")
-    val found = in.getInt
-    require(found >= 0 && found.toLong * each <= in.remaining, "it is cut short")
-    found
+    require(in.remaining >= 4, "it is truncated")
+    val number = in.getInt
+    require(number >= 0 && number.toLong * each <= in.remaining, "it is truncated")
+    number
   }
 }

@@ -9,7 +9,7 @@ import io.cleancut.base.{Crc, StateVersion, StoreId}
 import io.cleancut.error.{CleancutException, Errors}
 import io.cleancut.format.{FormatMagic, FrameKind, FrameLayout, StoreCut}
 
-/** Which frame a reader asked for, and under which name. */
+/** The identity and the name of a requested frame. */
 final case class FrameRequest(
     path: String,
     store: StoreId,
@@ -17,14 +17,14 @@ final case class FrameRequest(
     kind: FrameKind
 ) {
 
-  /** The error for bytes that are not those of the frame. */
+  /** The error for a corrupted frame. */
   def damaged(detail: String): CleancutException =
     Errors.frameCorrupted(path, store.operator, store.partition, store.name, version.number, detail)
 }
 
 /**
- * Reads one frame: [[identity]], then blocks until [[nextBlock]] says 0, then [[trailer]]. All that
- * it returns has been compared with its checksum, and the identity with the request; anything else
+ * Reads one frame: [[identity]], then blocks until [[nextBlock]] returns 0, then [[trailer]]. All
+ * returned data has been compared with its checksum, and the identity with the request; a mismatch
  * is an error that names the object. It does not close the stream.
  */
 final class FrameReader(
@@ -48,14 +48,14 @@ final class FrameReader(
   val identity: FrameIdentity = decoding(readHeader())
   private[format] val blockCodec = new BlockCodec(headerCrc, codec, damaged)
 
-  /** Whether it names chains of other stores in the place of rows: see [[sources]]. */
+  /** Whether it references chains of other stores instead of containing rows: see [[sources]]. */
   def isReferring: Boolean = kindCode == FrameKind.ReferenceCode
 
-  /** Reads to the end of a frame that [[isReferring]]: the chains whose rows are its own. */
+  /** Reads a frame that [[isReferring]] to its end: the chains whose rows it has. */
   def sources(): Seq[StoreCut] = {
     val count = nextBlock()
     val bytes = java.util.Arrays.copyOf(scratch.raw, rawLength)
-    if (count == 0 || nextBlock() > 0) throw damaged("it does not have its sources in one block")
+    if (count == 0 || nextBlock() > 0) throw damaged("its sources are not in one block")
     try ReferringBase.parse(request.store, count, bytes)
     catch {
       case e @ (_: IllegalArgumentException | _: BufferUnderflowException) =>
@@ -64,8 +64,8 @@ final class FrameReader(
   }
 
   /**
-   * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 means
-   * that the frame has ended, properly. [[rawLength]] tells how much of the buffer is filled.
+   * Decodes the next block into the scratch's raw buffer and returns its number of records; 0 at
+   * the end of the frame. [[rawLength]] is the filled length of the buffer.
    */
   def nextBlock(): Int = decoding {
     val head = read(4, "a block header")
@@ -80,13 +80,13 @@ final class FrameReader(
 
   var rawLength: Int = 0
 
-  /** Bytes read so far: at the end, the size of the frame. */
+  /** Bytes read so far; at the end, the size of the frame. */
   def sizeBytes: Long = position
 
   def trailer: FrameTrailer =
     end.getOrElse(throw new IllegalStateException("the frame has not been read to its end"))
 
-  /** The error for content that does not make sense although its checksum holds. */
+  /** The error for inconsistent content with a valid checksum. */
   def damaged(detail: String): CleancutException = request.damaged(detail)
 
   private def readHeader(): FrameIdentity = {
@@ -99,31 +99,32 @@ final class FrameReader(
     codec = head.get
     val length = head.getInt
     headerCrc = head.getInt
-    if (length < 0 || length > MaxIdentityBytes) throw damaged("the header's length is impossible")
+    if (length < 0 || length > MaxIdentityBytes)
+      throw damaged("the length of the header is invalid")
     val json = read(length, "the identity")
     if (Crc.ofParts(wrap(bytes).limit(HeaderCheckedBytes), wrap(json)) != headerCrc) {
       throw damaged("the checksum of the header is wrong")
     }
     if (codec != CodecNone && codec != CodecZstd) throw damaged(s"unknown codec $codec")
-    val found =
+    val parsed =
       try FrameIdentity.fromJson(json)
       catch { case NonFatal(e) => throw damaged(s"the identity cannot be read: ${e.getMessage}") }
     val kind = FrameKind.inHeader(kindCode).getOrElse {
-      throw damaged(s"kind $kindCode is not known")
+      throw damaged(s"kind $kindCode is unknown")
     }
-    checkIdentity(found, kind)
+    checkIdentity(parsed, kind)
     firstBlock = position
-    found
+    parsed
   }
 
-  private def checkIdentity(found: FrameIdentity, kind: FrameKind): Unit = {
-    val isExpected = found.store == request.store && found.version == request.version &&
-      kind == request.kind && found.parent.isDefined == (request.kind == FrameKind.Delta)
+  private def checkIdentity(parsed: FrameIdentity, kind: FrameKind): Unit = {
+    val isExpected = parsed.store == request.store && parsed.version == request.version &&
+      kind == request.kind && parsed.parent.isDefined == (request.kind == FrameKind.Delta)
     if (!isExpected) {
       throw Errors.frameMisplaced(
         request.path,
         s"${request.store} ${request.version}.${request.kind.extension}",
-        s"${found.store} ${found.version}.${kind.extension}"
+        s"${parsed.store} ${parsed.version}.${kind.extension}"
       )
     }
   }
@@ -147,25 +148,26 @@ final class FrameReader(
   private def readTrailer(): Unit = {
     val index = readIndex()
     val tail = read(TailBytes, "the trailer")
-    val found = FrameTrailer.parse(request, headerCrc, index, tail, firstBlock)
-    if (found.blocks != blocks || found.records != records || found.sizeBytes != position) {
-      throw damaged("the trailer does not fit the blocks before it")
+    val parsed = FrameTrailer.parse(request, headerCrc, index, tail, firstBlock)
+    if (parsed.blocks != blocks || parsed.records != records || parsed.sizeBytes != position) {
+      throw damaged("the trailer does not match the blocks before it")
     }
-    val places = found.index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
+    val places =
+      parsed.index.blocks.map(block => (block.rawBytes, block.storedBytes, block.records))
     if (places.nonEmpty && places != sizes.result()) {
-      throw damaged("the index does not fit the blocks before it")
+      throw damaged("the index does not match the blocks before it")
     }
     if (in.read() >= 0) throw damaged(s"bytes follow the trailer, which ends at $position")
-    end = Some(found)
+    end = Some(parsed)
   }
 
   private def readIndex(): Array[Byte] = {
     val length = wrap(read(4, "the trailer")).getInt
-    if (length < 0 || length > MaxIndexBytes) throw damaged("the index's length is impossible")
+    if (length < 0 || length > MaxIndexBytes) throw damaged("the length of the index is invalid")
     read(length, "the index")
   }
 
-  // Takes memory as bytes arrive, however many a damaged length promises.
+  // Allocates memory as bytes arrive, regardless of a corrupted length.
   private def read(length: Int, what: String): Array[Byte] = {
     val bytes = downloading(in.readNBytes(length))
     advance(bytes.length, length, what)
@@ -188,6 +190,6 @@ final class FrameReader(
 
   private def advance(got: Int, length: Int, what: String): Unit = {
     position += got
-    if (got < length) throw damaged(s"it ends at byte $position, inside $what")
+    if (got < length) throw damaged(s"it ends at byte $position, within $what")
   }
 }

@@ -9,7 +9,7 @@ import io.cleancut.format.FrameLayout
  * The end of a frame, compared with its checksum.
  *
  * @param sizeBytes
- *   of the frame
+ *   size of the frame
  */
 final case class FrameTrailer(
     blocks: Int,
@@ -24,11 +24,11 @@ private[format] object FrameTrailer {
 
   /**
    * @param index
-   *   the bytes between the end of the blocks and the tail
+   *   bytes between the end of the blocks and the tail
    * @param tail
-   *   the last bytes of the frame
+   *   last bytes of the frame
    * @param firstBlock
-   *   where the blocks begin
+   *   offset of the blocks
    */
   def parse(
       request: FrameRequest,
@@ -40,7 +40,7 @@ private[format] object FrameTrailer {
     val fields = wrap(tail)
     val (blocks, records, keys) = (fields.getInt, fields.getLong, fields.getLong)
     val sizeBytes = fields.getLong
-    if (fields.getInt != index.length) throw request.damaged("the trailer names another index")
+    if (fields.getInt != index.length) throw request.damaged("the trailer references another index")
     val end = buffer(EndBytes).putInt(0).putInt(index.length).flip()
     val checked = wrap(tail).limit(TailCheckedBytes)
     if (Crc.ofParts(intBytes(headerCrc), end, wrap(index), checked) != fields.getInt) {

@@ -7,8 +7,8 @@ import io.cleancut.base.Crc
 import io.cleancut.format.{FormatMagic, FrameKind, FrameLayout}
 
 /**
- * Writes one frame to `out`: the header at once, then each block, then, with [[finish]], the
- * trailer. It neither flushes nor closes `out`.
+ * Writes one frame to `out`: the header immediately, then each block, then the trailer in
+ * [[finish]]. It neither flushes nor closes `out`.
  */
 final class FrameWriter(
     kind: FrameKind,
@@ -31,7 +31,7 @@ final class FrameWriter(
   def sizeBytes: Long = written
 
   /**
-   * Writes the first `rawLength` bytes of the scratch's raw buffer, which hold `recordCount`
+   * Writes the first `rawLength` bytes of the scratch's raw buffer, which contain `recordCount`
    * records.
    */
   def writeBlock(scratch: BlockScratch, rawLength: Int, recordCount: Int): Unit = {
@@ -41,10 +41,10 @@ final class FrameWriter(
   }
 
   /**
-   * The block that follows those that were made before, to be compressed and appended in turn.
+   * Creates the block after those that were created before, to be compressed and appended in order.
    *
    * @param content
-   *   of a base whose blocks can be read one by one: of each of them
+   *   content of the block, in a base whose blocks can be read individually: for all of its blocks
    */
   def block(
       scratch: BlockScratch,
@@ -52,15 +52,15 @@ final class FrameWriter(
       recordCount: Int,
       content: Option[BlockContent] = None
   ): FrameBlock = {
-    require(rawLength > 0 && recordCount > 0, "a block holds at least one record")
-    require(rawLength <= MaxBlockBytes, s"a block of $rawLength bytes would not be read")
+    require(rawLength > 0 && recordCount > 0, "a block has at least one record")
+    require(rawLength <= MaxBlockBytes, s"a block of $rawLength bytes exceeds the limit of readers")
     made += 1
     new FrameBlock(made - 1, headerCrc, compressionLevel, scratch, rawLength, recordCount, content)
   }
 
-  /** Writes a block that has been compressed. */
+  /** Writes a compressed block. */
   def append(block: FrameBlock): Unit = {
-    require(block.number == blocks && block.storedLength > 0, "blocks are appended in their order")
+    require(block.number == blocks && block.storedLength > 0, "blocks must be appended in order")
     index(block)
     put(block.header, BlockHeaderBytes)
     put(block.stored, block.storedLength)
@@ -72,9 +72,9 @@ final class FrameWriter(
    * Ends the frame.
    *
    * @param keys
-   *   the number of live keys at this version
+   *   number of live keys at this version
    * @param totals
-   *   what each family has at this version, by its id; empty if that is not known
+   *   totals of each family at this version, by ID; empty if they are not known
    */
   def finish(keys: Long, totals: Map[Int, FamilyTotals] = Map.empty): Unit = {
     val index = FrameIndex(totals, if (isIndexed) places.result() else Vector.empty).toBytes

@@ -2,18 +2,18 @@ package io.cleancut.format.frame
 
 import io.cleancut.base.Clock
 
-/** What the load of a version spends its time on. */
+/** The phases of a version's load. */
 sealed abstract class LoadPhase(private[format] val index: Int)
 
 object LoadPhase {
 
-  /** Which frames make the version up: listings, cuts, parents in headers. */
+  /** Finding the frames of the version: listings, cuts, parents in headers. */
   case object Find extends LoadPhase(0)
 
   /** Waiting for the bytes of frames. */
   case object Download extends LoadPhase(1)
 
-  /** Comparing with checksums, decompressing. */
+  /** Comparing checksums and decompressing. */
   case object Decode extends LoadPhase(2)
 
   /** Applying records to the log and its indexes. */
@@ -23,40 +23,40 @@ object LoadPhase {
 }
 
 /**
- * Tells how long one load, which one thread does, was in which phase. The clock is read where the
- * phase changes: a few times for each block of a frame, never for a record.
+ * Measures the phases of one load, which runs in one thread. The clock is read when the phase
+ * changes: a few times per block of a frame, never per record.
  */
 sealed abstract class LoadWatch {
 
-  /** Goes over to a phase; returns the one before. */
+  /** Enters a phase and returns the previous one. */
   def enter(phase: LoadPhase): LoadPhase
 
-  /** The cuts that had to be read have this many bytes. */
-  def found(bytes: Long): Unit
+  /** Bytes of cuts that were read. */
+  def addCutBytes(bytes: Long): Unit
 
-  /** A block was decoded into this many bytes. */
+  /** Bytes of a decoded block. */
   def decoded(bytes: Long): Unit
 
-  /** The base of a store that is far away lay on the local disk. */
-  def foundHere(): Unit
+  /** The base of a remote store was in the local cache. */
+  def countLocalBase(): Unit
 }
 
 object LoadWatch {
 
-  /** For who reads frames without loading a version. */
+  /** For readers of frames that do not load a version. */
   object Off extends LoadWatch {
     override def enter(phase: LoadPhase): LoadPhase = phase
-    override def found(bytes: Long): Unit = ()
+    override def addCutBytes(bytes: Long): Unit = ()
     override def decoded(bytes: Long): Unit = ()
-    override def foundHere(): Unit = ()
+    override def countLocalBase(): Unit = ()
   }
 
-  /** A load that begins now, with [[LoadPhase.Find]]. */
+  /** A load that begins now in [[LoadPhase.Find]]. */
   final class Running(clock: Clock) extends LoadWatch {
     private val spentNs = new Array[Long](LoadPhase.Count)
     private var current: LoadPhase = LoadPhase.Find
     private var sinceNs = clock.monotonicNs()
-    private var ofCuts = 0L
+    private var cutReadBytes = 0L
     private var ofBlocks = 0L
     private var fromHere = 0L
 
@@ -69,16 +69,16 @@ object LoadWatch {
       before
     }
 
-    override def found(bytes: Long): Unit = ofCuts += bytes
+    override def addCutBytes(bytes: Long): Unit = cutReadBytes += bytes
 
     override def decoded(bytes: Long): Unit = ofBlocks += bytes
 
-    override def foundHere(): Unit = fromHere += 1
+    override def countLocalBase(): Unit = fromHere += 1
 
-    /** In nanoseconds, until the last change of phase. */
+    /** Nanoseconds until the last change of phase. */
     def spent(phase: LoadPhase): Long = spentNs(phase.index)
 
-    def foundBytes: Long = ofCuts
+    def cutBytes: Long = cutReadBytes
 
     def decodedBytes: Long = ofBlocks
 

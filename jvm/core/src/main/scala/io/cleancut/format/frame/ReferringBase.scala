@@ -11,15 +11,14 @@ import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.format.{Chains, CutLayout, FrameKind, PackedChain, PackedFrames, StoreCut}
 
 /**
- * Which rows of its sources a base that refers to others has: those of its own partition, of so
- * many.
+ * The rows that a base takes from its sources: those of its partition, for a number of partitions.
  *
  * @param sourcePartitions
- *   number of partitions of the state that the sources belong to; divides `partitions`. Each row of
- *   a source belongs to a partition with the same remainder, or no store would have it
+ *   number of partitions of the sources' state; divides `partitions`. Each row of a source belongs
+ *   to a partition with the same remainder, otherwise no store would contain it
  * @param keys
- *   by the name of a family the columns of its keys that rows are divided by, each by its place in
- *   the key, then in the row that is there, and so on. Families that are not named are left out
+ *   partitioning columns of the keys by family name, each as a path: its index in the key, then in
+ *   the nested row, and so on. Families that are not listed are left out
  */
 final case class Spread(
     partitions: Int,
@@ -47,7 +46,7 @@ final case class Spread(
 
 object Spread {
 
-  /** Throws `IllegalArgumentException` where it is none. */
+  /** Throws `IllegalArgumentException` if the node is invalid. */
   private[format] def read(node: JsonNode): Spread = {
     val partitions = number(node.path("partitions"))
     require(partitions > 0, s"it is spread over $partitions partitions")
@@ -57,47 +56,51 @@ object Spread {
       s"$partitions partitions are not a multiple of $sources source partitions"
     )
     val keys = node.path("keys")
-    require(keys.isObject, "it does not say by what it is spread")
+    require(keys.isObject, "it has no partitioning columns")
     Spread(
       partitions,
       sources,
-      keys.properties.asScala.map(of => of.getKey -> elements(of.getValue).map(pathOf)).toMap
+      keys.properties.asScala
+        .map(family => family.getKey -> elements(family.getValue).map(pathOf))
+        .toMap
     )
   }
 
   private def pathOf(node: JsonNode): Seq[Int] = {
     val path = elements(node).map(number)
-    require(path.nonEmpty, "a column has no place")
+    require(path.nonEmpty, "a column has no path")
     path
   }
 
   private def elements(node: JsonNode): Seq[JsonNode] = {
-    require(node.isArray, s"$node is no array")
+    require(node.isArray, s"$node is not an array")
     node.elements.asScala.toVector
   }
 
   private def number(node: JsonNode): Int = {
-    require(node.isIntegralNumber && node.canConvertToInt && node.asInt >= 0, s"$node is no number")
+    require(
+      node.isIntegralNumber && node.canConvertToInt && node.asInt >= 0,
+      s"$node is not a number"
+    )
     node.asInt
   }
 }
 
 /**
- * A base without rows of its own: it has those that chains of other stores lead to. See
- * `docs/FORMAT.md`, "Reference".
+ * A base without rows that references chains of other stores. See `docs/FORMAT.md`, "Reference".
  */
 object ReferringBase {
 
-  /** Of zstd; there is little to compress. */
+  /** zstd level; there is little to compress. */
   private val CompressionLevel = 1
 
   /**
-   * The bytes of one.
+   * The bytes of such a base.
    *
    * @param sources
-   *   of stores of its own operator and name, ascending by their partitions
+   *   chains of stores with the same operator and name, ascending by partition
    * @throws io.cleancut.error.CleancutException
-   *   CLEANCUT_OBJECT_TOO_LARGE, no reader would take it
+   *   CLEANCUT_OBJECT_TOO_LARGE if readers would refuse it
    */
   def encode(
       store: StoreId,
@@ -109,7 +112,7 @@ object ReferringBase {
     val identity = FrameIdentity(store, version, None, Nil, spread = spread)
     val frame =
       new FrameWriter(FrameKind.Base, identity, CompressionLevel, out, isReferring = true)
-    val body = PackedFrames.encode(sources.map(of => of.store -> of.frames))
+    val body = PackedFrames.encode(sources.map(source => source.store -> source.frames))
     val scratch = BlockScratch.borrow()
     try {
       scratch.growRaw(body.length)
@@ -120,17 +123,17 @@ object ReferringBase {
     out.toByteArray
   }
 
-  /** Throws `IllegalArgumentException` or `BufferUnderflowException` where it is no such thing. */
+  /** Throws `IllegalArgumentException` or `BufferUnderflowException` if the bytes are invalid. */
   private[format] def parse(store: StoreId, count: Int, body: Array[Byte]): Seq[StoreCut] = {
     val frames = PackedFrames.parse(body)
-    require(frames.stores.size == count, s"it has ${frames.stores.size} of them, and not $count")
+    require(frames.stores.size == count, s"it has ${frames.stores.size} sources instead of $count")
     val unknown = frames.segments.find(CutLayout.parseSegment(_).isEmpty)
-    require(unknown.isEmpty, s"${unknown.getOrElse("")} is no name of a segment")
-    frames.all.map { case (source, of) =>
+    require(unknown.isEmpty, s"${unknown.getOrElse("")} is not the name of a segment")
+    frames.all.map { case (source, chain) =>
       val isAlike = source.operator == store.operator && source.name == store.name
       require(isAlike, s"$source is another kind of store")
-      require(of.nonEmpty, s"no frames of $source")
-      Chains.checked(of.last._2.number - 1, StoreCut(source, PackedChain.of(of)))
+      require(chain.nonEmpty, s"no frames of $source")
+      Chains.checked(chain.last._2.number - 1, StoreCut(source, PackedChain.of(chain)))
     }.toVector
   }
 }

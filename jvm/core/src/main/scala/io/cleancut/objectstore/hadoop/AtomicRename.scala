@@ -72,7 +72,7 @@ object AtomicRename {
         )
     }
 
-  /** The file system behind a path in a view of several file systems. */
+  /** The file system of a path in a view of several file systems. */
   private def doubtBehind(
       view: ViewFileSystem,
       location: Path,

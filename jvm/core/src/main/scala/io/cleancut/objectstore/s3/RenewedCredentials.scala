@@ -113,7 +113,7 @@ private[objectstore] object RenewedCredentials {
  * The source of credentials does not respond.
  *
  * @param isLasting
- *   whether it has not responded for so long that there is none
+ *   whether it is unavailable for so long that it is considered missing
  */
 final private[objectstore] class CredentialsAway(val isLasting: Boolean, cause: Throwable)
     extends RuntimeException("the source of credentials returned none", cause)

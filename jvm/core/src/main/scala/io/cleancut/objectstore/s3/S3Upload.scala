@@ -52,13 +52,13 @@ final private[objectstore] class S3Upload(
         ()
       } catch {
         // The response to an earlier attempt was lost: a completed upload has no ID.
-        case e: S3Exception if e.statusCode == S3Failures.NotFound && isThere(totalBytes) => ()
+        case e: S3Exception if e.statusCode == S3Failures.NotFound && exists(totalBytes) => ()
       }
     }
     synchronized { isComplete = true }
   }
 
-  private def isThere(totalBytes: Long): Boolean =
+  private def exists(totalBytes: Long): Boolean =
     store.headResponse(id.key).exists { existing =>
       existing.contentLength == totalBytes &&
       id.token.text == existing.metadata.get(S3Requests.TokenName)

@@ -79,7 +79,7 @@ final class SimAct(
         invariants.happened(s"$runId ends with $e")
         if (!SimQuery.isExpected(e)) invariants.violated(s"$runId failed with ${SimQuery.trace(e)}")
     }
-    process.ended(runId)
+    process.endRun(runId)
   }
 
   private def act(): Unit = {

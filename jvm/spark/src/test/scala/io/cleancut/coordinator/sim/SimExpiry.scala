@@ -65,5 +65,5 @@ final class SimExpiry(world: World, process: SimProcess, keep: Int) {
     .maxOption
     .getOrElse(0L)
 
-  private def isEnded(of: Long) = of == 0L || owners(CutLayout.ended(of))
+  private def isEnded(of: Long) = of == 0L || owners(CutLayout.endMarker(of))
 }

@@ -130,9 +130,9 @@ final class SimProcess(
   }
 
   /** A run that has ended says so, if it can. */
-  def ended(runId: String): Unit = if (!faults.strikes(Fault.UnsaidEnd, SimProcess.PerRun)) {
+  def endRun(runId: String): Unit = if (!faults.strikes(Fault.UnsaidEnd, SimProcess.PerRun)) {
     tell(s"end of $runId") { cuts =>
-      try cuts.ended(runId)
+      try cuts.endRun(runId)
       catch { case NonFatal(_) => () }
     }
   }

@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   CommitEntries,
   DelegatedFiles
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.base.StoreId
 import io.cleancut.coordinator.QueryCoordinator
@@ -51,10 +51,10 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   import world.{baton, faults, invariants, plan}
 
   private var isStarted = false
-  private val gate = new Gate {
+  private val gate = new QueryCommitter {
     override def begin(): Option[Begun] = asked("begin") { cuts =>
       val begun = cuts.begin(runId)
-      if (world.defect == Defect.EndedTooEarly) cuts.ended(runId)
+      if (world.defect == Defect.EndedTooEarly) cuts.endRun(runId)
       begun
     }
     override def atStart(name: String)(act: Begun => Unit): Unit =
@@ -113,7 +113,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private def run(): Unit = {
     runEpochs()
-    process.ended(runId)
+    process.endRun(runId)
   }
 
   private def runEpochs(): Unit =
@@ -329,7 +329,7 @@ private object SimQuery {
       plan: SimPlan,
       files: CheckpointFileManager,
       archive: CutArchive,
-      gate: Gate
+      gate: QueryCommitter
   ): CheckpointFileManager = {
     val directory = Names.log("commits")
     if (plan.isOnFiles) {

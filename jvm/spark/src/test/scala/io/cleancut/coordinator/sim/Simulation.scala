@@ -3,7 +3,7 @@ package io.cleancut.coordinator.sim
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.gc.{CutRetention, CutSweep}
@@ -237,7 +237,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     baton.spawn("broken sweep", driver) {
       val sweep = new CutSweep(driver.archive, baseMargin, () => false)
       world.sweeping { () =>
-        try sweep.run(invariants.last - plan.keep, spared = Set.empty)
+        try sweep.run(invariants.last - plan.keep, retained = Set.empty)
         catch { case NonFatal(_) => () }
         ()
       }
@@ -283,7 +283,8 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     world.heal()
     val oldest = invariants.last - plan.keep
     // A base that was adopted late is named by cuts after the oldest kept one.
-    val late = driver.archive.cuts.read(invariants.last).toSeq.flatMap(_.spared(oldest)).toSet
+    val late =
+      driver.archive.cuts.read(invariants.last).toSeq.flatMap(_.retainedSegments(oldest)).toSet
     new CutSweep(driver.archive, plan.baseMargin, () => false).run(oldest, late)
     val left = invariants.orphans(world.names)
     orphans = left.size
@@ -370,7 +371,7 @@ private object Simulation {
 }
 
 /** The gate of who begins no query. */
-private[sim] trait GateOfNoQuery extends Gate {
+private[sim] trait GateOfNoQuery extends QueryCommitter {
   override def begin(): Option[Begun] = None
   override def atStart(name: String)(act: Begun => Unit): Unit = ()
 }

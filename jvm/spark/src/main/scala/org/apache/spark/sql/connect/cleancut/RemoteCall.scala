@@ -20,46 +20,47 @@ import org.apache.spark.sql.{Dataset => AnyDataset, Row}
 import io.cleancut.base.{Clock, StateVersion}
 
 /**
- * One call of a method of the objects that are there for callers outside of the JVM, as py4j makes
- * it where there is a JVM.
+ * One call of a method of the objects for callers outside of the JVM, like the calls of py4j.
  *
- * A JSON object: `of` ("coordinator", "offline", "seal", "sequence" or "sinks"), `method`,
- * `arguments`, and, for the session of a query in the place of the client's, `query` (Spark's id of
- * its run). Arguments are as the method takes them, without sessions; a DataFrame is an object with
- * `relation`, Spark's message of it in Base64, and rows for an operator one with `operator`,
- * `store`, `family` and `rows`. The answer is an object with `value`; a DataFrame is one with
- * `relation`, by which the server knows it from then on.
+ * A request is a JSON object: `of` ("coordinator", "offline", "seal", "sequence" or "sinks"),
+ * `method`, `arguments`, and optionally `query` (Spark's ID of a run), for the session of that
+ * query instead of the client's. Arguments are those of the method without sessions. A DataFrame is
+ * an object with `relation`, Spark's message of it in Base64. Rows for an operator are an object
+ * with `operator`, `store`, `family` and `rows`.
+ *
+ * The response is an object with `value`; a DataFrame is an object with `relation`, the ID of a
+ * relation that the server caches.
  */
 final class RemoteCall(planner: SparkConnectPlanner, facades: RemoteCall.Facades) {
   import RemoteCall._
 
   def answer(call: Array[Byte]): String = {
-    val asked = mapper.readTree(call)
+    val request = mapper.readTree(call)
     val facade = facades.byName.getOrElse(
-      asked.path("of").asText,
+      request.path("of").asText,
       throw new IllegalArgumentException(
-        s"no '${asked.path("of").asText}' among ${facades.byName.keys}"
+        s"no '${request.path("of").asText}' among ${facades.byName.keys}"
       )
     )
-    val arguments = asked.path("arguments").elements.asScala.toSeq
-    val method = methodOf(facade, asked.path("method").asText, arguments.size)
-    val session = sessionOf(asked)
-    val left = arguments.iterator
+    val arguments = request.path("arguments").elements.asScala.toSeq
+    val method = methodOf(facade, request.path("method").asText, arguments.size)
+    val session = sessionOf(request)
+    val remaining = arguments.iterator
     val values = method.getParameterTypes.map {
       case SessionClass => session
-      case wanted       => value(left.next(), wanted)
+      case parameter    => value(remaining.next(), parameter)
     }
     val answer = mapper.createObjectNode()
-    tell(invoke(facade, method, values), answer)
+    writeValue(invoke(facade, method, values), answer)
     mapper.writeValueAsString(answer)
   }
 
-  private def sessionOf(asked: JsonNode): SparkSession =
-    Option(asked.path("query").textValue)
+  private def sessionOf(request: JsonNode): SparkSession =
+    Option(request.path("query").textValue)
       .flatMap(RunningQueries.sessionOfRun(planner.session, _))
       .getOrElse(planner.session)
 
-  private def value(sent: JsonNode, wanted: Class[_]): AnyRef = wanted match {
+  private def value(sent: JsonNode, parameter: Class[_]): AnyRef = parameter match {
     case TextClass    => sent.textValue
     case IntClass     => Int.box(sent.intValue)
     case LongClass    => Long.box(sent.longValue)
@@ -75,7 +76,7 @@ final class RemoteCall(planner: SparkConnectPlanner, facades: RemoteCall.Facades
     dataset(sent.path("rows"))
   )
 
-  /** The very object, where the server holds it: that of a batch tells which query it is of. */
+  /** The same object if the server caches it: the query of a batch is known by its object. */
   private def dataset(sent: JsonNode): Dataset[Row] = {
     val relation =
       Relation.parseFrom(Base64.getDecoder.decode(sent.path("relation").textValue))
@@ -88,16 +89,16 @@ final class RemoteCall(planner: SparkConnectPlanner, facades: RemoteCall.Facades
     else Dataset.ofRows(planner.session, planner.transformRelation(relation))
   }
 
-  private def tell(value: scala.Any, answer: ObjectNode): Unit = value match {
+  private def writeValue(value: scala.Any, answer: ObjectNode): Unit = value match {
     case rows: AnyDataset[_] =>
       val id = StateVersion.newId(Clock.System)
       planner.sessionHolder.cacheDataFrameById(id, rows.toDF())
       answer.putObject("value").put("relation", id)
       ()
-    case Some(found)  => tell(found, answer)
-    case text: String => discard(answer.put("value", text))
-    case is: Boolean  => discard(answer.put("value", is))
-    case _            => discard(answer.putNull("value"))
+    case Some(content) => writeValue(content, answer)
+    case text: String  => discard(answer.put("value", text))
+    case flag: Boolean => discard(answer.put("value", flag))
+    case _             => discard(answer.putNull("value"))
   }
 
   private def discard(node: ObjectNode): Unit = ()
@@ -107,10 +108,10 @@ object RemoteCall {
   private val mapper = new ObjectMapper
 
   /**
-   * The objects that a call may name.
+   * The objects that a call may use.
    *
    * @param rows
-   *   makes an argument of an operator, a store, a family and its rows
+   *   creates an argument of an operator, a store, a family and its rows
    */
   final case class Facades(
       byName: Map[String, AnyRef],
@@ -126,12 +127,12 @@ object RemoteCall {
 
   private def methodOf(facade: AnyRef, name: String, arguments: Int): Method =
     facade.getClass.getDeclaredMethods
-      .find { of =>
-        Modifier.isPublic(of.getModifiers) && of.getName == name &&
-        of.getParameterTypes.count(_ != SessionClass) == arguments
+      .find { method =>
+        Modifier.isPublic(method.getModifiers) && method.getName == name &&
+        method.getParameterTypes.count(_ != SessionClass) == arguments
       }
       .getOrElse(
-        throw new IllegalArgumentException(s"no method '$name' of $arguments arguments here")
+        throw new IllegalArgumentException(s"no method '$name' with $arguments arguments")
       )
 
   private def invoke(facade: AnyRef, method: Method, values: Array[AnyRef]): AnyRef =

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.execution.python
 
-/** What Spark 4.1 calls otherwise. */
+/** Aliases with the names of Spark 4.1. */
 package object streaming {
   type TransformWithStateInPySparkExec = TransformWithStateInPandasExec
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming
 import org.apache.spark.sql.{Encoder, SparkSession}
 import org.apache.spark.sql.execution.streaming
 
-/** Where Spark 4.1 has what is directly in `streaming` on this line. */
+/** Aliases with the package names of Spark 4.1. On this line the classes are in `streaming`. */
 package object runtime {
   type CompactibleFileStreamLog[A <: AnyRef] = streaming.CompactibleFileStreamLog[A]
   val CompactibleFileStreamLog: streaming.CompactibleFileStreamLog.type =

@@ -28,7 +28,7 @@ object AggregationRule extends Rule[SparkPlan] {
   }
 
   override def apply(plan: SparkPlan): SparkPlan =
-    if (TransformWithStateRule.isAsked(plan.conf) && plan.exists(isSave) && isOn(plan)) {
+    if (TransformWithStateRule.isRequested(plan.conf) && plan.exists(isSave) && isOn(plan)) {
       plan.transformUp {
         case save @ StateStoreSaveExec(_, _, _, _, _, _, merging: HashAggregateExec) =>
           merged(save, merging).fold[SparkPlan](save)(restore => save.copy(child = restore))

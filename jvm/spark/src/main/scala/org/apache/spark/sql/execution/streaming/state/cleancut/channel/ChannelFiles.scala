@@ -11,22 +11,23 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.cleancut.dataflow.SentEpoch
 
 /**
- * The files of some epochs, for Spark's own reader of Parquet. Their names and sizes are known from
- * the manifests, so nothing is listed; and what tells a row's origin are values of a partition.
+ * The files of some epochs, for Spark's Parquet reader. Names and sizes come from the manifests, so
+ * nothing is listed. The origin of a row is in partition values.
  *
  * @param find
- *   looks for the epochs, when Spark first wants to know: it may not, of a batch that has run
+ *   returns the epochs; called when Spark first needs them, which may be never if the batch has run
+ *   already
  */
 final class ChannelFiles(location: String, find: () => Seq[SentEpoch]) extends FileIndex {
   private lazy val epochs = find()
 
   private lazy val directories = for {
-    of <- epochs
-    (file, index) <- of.files.zipWithIndex
+    sent <- epochs
+    (file, index) <- sent.files.zipWithIndex
   } yield {
     val path = new Path(s"$location/${file.name}")
-    val status = new FileStatus(file.bytes, false, 1, file.bytes, of.publishedMs, path)
-    val values = InternalRow(UTF8String.fromString(of.sender), of.epoch, index)
+    val status = new FileStatus(file.bytes, false, 1, file.bytes, sent.publishedMs, path)
+    val values = InternalRow(UTF8String.fromString(sent.sender), sent.epoch, index)
     PartitionDirectory(values, Array(status))
   }
 
@@ -34,7 +35,7 @@ final class ChannelFiles(location: String, find: () => Seq[SentEpoch]) extends F
 
   override def partitionSchema: StructType = ChannelFiles.PartitionSchema
 
-  /** Nobody filters by these partitions: their columns are not shown. */
+  /** Nothing filters by these partitions, because their columns are hidden. */
   override def listFiles(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]

@@ -9,19 +9,19 @@ import io.cleancut.dataflow.ChannelBounds
 import io.cleancut.error.Errors
 
 /**
- * How a channel is read.
+ * The options for reading a channel.
  *
  * @param tag
- *   the column that says where a row is from
+ *   name of the column for the origin of each row
  * @param pollMs
- *   how often the store is asked for more, at most
+ *   minimum interval between requests to the store for new epochs
  * @param isFeedback
- *   whether what the query sends comes round to it again, so that it ends only when nothing is left
+ *   whether the query also receives its own output, and therefore ends only when nothing is left
  * @param yieldsTo
- *   a channel that the query reads too, and how many bytes of it may wait: while there are more,
- *   nothing is taken of this one
+ *   another channel that the query reads, and its maximum number of unread bytes: if it has more,
+ *   nothing is read from this one
  * @param epochs
- *   those that a batch reads
+ *   the epochs that a batch reads
  */
 final case class ChannelOptions(
     path: String,
@@ -44,42 +44,43 @@ object ChannelOptions {
   private val YieldsTo = "yieldsTo"
   private val YieldsAbove = "yieldsAbove"
   private val Epochs = "epochs"
-  private val OfStream =
+  private val StreamOptions =
     Seq(Path, Tag, MaxEpochs, MaxRows, MaxBytes, Poll, Feedback, YieldsTo, YieldsAbove)
-  private val OfBatch = Seq(Path, Tag, Epochs)
+  private val BatchOptions = Seq(Path, Tag, Epochs)
 
-  /** Of a channel that others yield to. */
+  /** Default of `yieldsAbove`. */
   private val DefaultBytes = 64L << 20
 
   /**
-   * Reads Spark's options of a source.
+   * Parses Spark's options of a source.
    *
    * @param isBatch
-   *   whether some epochs are read, and no stream
+   *   whether selected epochs are read, instead of a stream
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_CONF_INVALID
    */
   def parse(parameters: Map[String, String], isBatch: Boolean): ChannelOptions = {
-    val known = if (isBatch) OfBatch else OfStream
+    val known = if (isBatch) BatchOptions else StreamOptions
     val options = CaseInsensitiveMap(parameters)
-    def refuse(problem: String) = throw Errors.confInvalid(Seq(s"Of a channel's reader, $problem."))
+    def refuse(problem: String) =
+      throw Errors.confInvalid(Seq(s"Options of a channel's reader: $problem."))
     parameters.keys.filterNot(key => known.exists(_.equalsIgnoreCase(key))).foreach { key =>
-      refuse(s"$key is no option; there are ${known.mkString(", ")}")
+      refuse(s"$key is unknown; the options are ${known.mkString(", ")}")
     }
     def positive(key: String, read: String => Long, what: String) = options.get(key).map { text =>
-      Try(read(text)).filter(_ > 0).getOrElse(refuse(s"$key is $text, and is to be $what"))
+      Try(read(text)).filter(_ > 0).getOrElse(refuse(s"$key is $text, but must be $what"))
     }
     ChannelOptions(
       options.getOrElse(Path, refuse(s"the $Path is missing")),
       options.get(Tag).filter(_.nonEmpty),
       ChannelBounds(
-        positive(MaxEpochs, _.toLong, "a whole number from 1 on"),
-        positive(MaxRows, _.toLong, "a whole number from 1 on"),
+        positive(MaxEpochs, _.toLong, "a positive integer"),
+        positive(MaxRows, _.toLong, "a positive integer"),
         positive(MaxBytes, JavaUtils.byteStringAsBytes, "a size such as 64m")
       ),
       positive(Poll, JavaUtils.timeStringAsMs, "a time such as 100ms"),
       options.get(Feedback).exists { text =>
-        text.toBooleanOption.getOrElse(refuse(s"$Feedback is $text, and is to be true or false"))
+        text.toBooleanOption.getOrElse(refuse(s"$Feedback is $text, but must be true or false"))
       },
       options.get(YieldsTo).map { path =>
         val above = positive(YieldsAbove, JavaUtils.byteStringAsBytes, "a size such as 64m")
@@ -88,7 +89,7 @@ object ChannelOptions {
       if (isBatch) {
         val text = options.getOrElse(Epochs, "missing")
         Try(text.split(',').toSeq.map(_.trim.toLong))
-          .getOrElse(refuse(s"$Epochs is $text, and is to be numbers with commas between them"))
+          .getOrElse(refuse(s"$Epochs is $text, but must be comma-separated numbers"))
       } else Nil
     )
   }

@@ -24,8 +24,8 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore.BucketPath
 
 /**
- * What Spark knows as `format("cleancut-channel")`: reads what one query sends to others, as a
- * stream, or in a batch the epochs that are named.
+ * The data source of `format("cleancut-channel")`. Reads the output that one query sends to others,
+ * as a stream, or selected epochs as a batch.
  */
 final class ChannelProvider
     extends StreamSourceProvider
@@ -41,13 +41,13 @@ final class ChannelProvider
       providerName: String,
       parameters: Map[String, String]
   ): (String, StructType) =
-    (shortName(), new Opened(context, schema, parameters, isBatch = false).rows.wholeSchema)
+    (shortName(), new OpenChannel(context, schema, parameters, isBatch = false).rows.wholeSchema)
 
   override def createRelation(
       context: SQLContext,
       parameters: Map[String, String]
   ): BaseRelation = {
-    val channel = new Opened(context, None, parameters, isBatch = true)
+    val channel = new OpenChannel(context, None, parameters, isBatch = true)
     new ChannelRelation(context, channel.rows, channel.chosen)
   }
 
@@ -58,14 +58,14 @@ final class ChannelProvider
       providerName: String,
       parameters: Map[String, String]
   ): Source = {
-    val channel = new Opened(context, schema, parameters, isBatch = false)
-    // Below `sources` in the checkpoint, by the number of the source.
-    val place = new Path(metadataPath)
-    val checkpoint = place.getParent.getParent.toString
+    val channel = new OpenChannel(context, schema, parameters, isBatch = false)
+    // The path is `sources/<number of the source>` in the checkpoint.
+    val sourcePath = new Path(metadataPath)
+    val checkpoint = sourcePath.getParent.getParent.toString
     val query = context.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
-    ChannelLog.register(channel.records, query, place.getName, checkpoint)
+    ChannelLog.register(channel.records, query, sourcePath.getName, checkpoint)
     if (OwnChannel.isOf(channel.records, query))
-      OwnChannel.follow(channel.records, channel.acts(query))
+      OwnChannel.follow(channel.records, channel.operations(query))
     val pollMs = channel.options.pollMs.getOrElse(channel.pollMs)
     val log = new ChannelLog(channel.records, Clock.System, pollMs, math.max(pollMs, ListMs))
     val location = channel.records.location
@@ -84,17 +84,17 @@ final class ChannelProvider
 
 object ChannelProvider {
 
-  /** Ten requests a second cost less than half a dollar a day where they are dearest. */
-  private val PollOfBucketMs = 100L
-  private val PollOfFilesMs = 5L
+  /** Ten requests a second cost less than half a dollar a day even at the highest prices. */
+  private val BucketPollMs = 100L
+  private val FilePollMs = 5L
   private val ListMs = 10000L
 
-  /** Of Spark's offset log, by default, with some to spare. */
+  /** More entries than Spark's offset log keeps by default. */
   private val KeptEntries = 200L
 
-  final private class Opened(
+  final private class OpenChannel(
       context: SQLContext,
-      asked: Option[StructType],
+      requestedSchema: Option[StructType],
       parameters: Map[String, String],
       isBatch: Boolean
   ) {
@@ -102,59 +102,70 @@ object ChannelProvider {
 
     private val session = context.sparkSession match {
       case classic: SparkSession => classic
-      case other => throw new IllegalArgumentException(s"no session of this driver: $other")
+      case other => throw new IllegalArgumentException(s"not a session of this driver: $other")
     }
 
-    val records: ChannelRecords = new OnStore(SinkRows.directory(session, options.path))
+    val records: ChannelRecords = new StoreRecords(SinkRows.directory(session, options.path))
 
     /** The epochs that a batch reads. */
     val chosen: Seq[SentEpoch] = options.epochs.map { epoch =>
-      val found = ChannelLog.read(records, epoch)
-      found.getOrElse(throw Errors.channelExpired(records.location, epoch - 1, epoch))
+      val record = ChannelLog.read(records, epoch)
+      record.getOrElse(throw Errors.channelExpired(records.location, epoch - 1, epoch))
     }
 
     val rows: ChannelRows = new ChannelRows(
       session,
       records.location,
-      withoutTag(asked.getOrElse(sent)).asNullable,
+      withoutTag(requestedSchema.getOrElse(sent)).asNullable,
       options.tag
     )
 
-    /** Whether so much waits of the channel that goes first that nothing is to be taken of this. */
+    /**
+     * Whether more of the preferred channel is unread than allowed, so that nothing may be read
+     * from this one.
+     */
     def mustYield(query: String): () => Boolean = {
-      val first = options.yieldsTo.map { case (path, above) =>
-        new OnStore(SinkRows.directory(session, path)).location -> above
+      val preferred = options.yieldsTo.map { case (path, above) =>
+        new StoreRecords(SinkRows.directory(session, path)).location -> above
       }
-      () => first.exists { case (at, above) => ChannelSource.waitingBytes(query, at) > above }
+      () =>
+        preferred.exists { case (location, above) =>
+          ChannelSource.waitingBytes(query, location) > above
+        }
     }
 
-    /** Those that the offset log of a query has, which is about to run. */
-    def acts(query: String): Seq[OwnChannel.Act] = for {
-      of <- Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(query))).toSeq
-      latest <- of.offsetLog.getLatestBatchId().toSeq
-      (act, source) <- EpochSeal.operations(of, math.max(0L, latest - KeptEntries) to latest)
-    } yield OwnChannel.Act(act, source)
+    /** The operations in the offset log of a query that is about to run. */
+    def operations(query: String): Seq[OwnChannel.Act] = for {
+      execution <- Option(
+        session.sharedState.activeStreamingQueries.get(UUID.fromString(query))
+      ).toSeq
+      latest <- execution.offsetLog.getLatestBatchId().toSeq
+      (operation, source) <- EpochSeal.operations(
+        execution,
+        math.max(0L, latest - KeptEntries) to latest
+      )
+    } yield OwnChannel.Act(operation, source)
 
     def pollMs: Long =
-      if (records.location.startsWith(s"${BucketPath.Scheme}:")) PollOfBucketMs else PollOfFilesMs
+      if (records.location.startsWith(s"${BucketPath.Scheme}:")) BucketPollMs else FilePollMs
 
     private def sent: StructType = chosen.lastOption.orElse(ChannelLog.newest(records)) match {
-      case Some(of) => DataType.fromJson(of.schema).asInstanceOf[StructType]
-      case None     => throw Errors.channelEmpty(records.location)
+      case Some(epoch) => DataType.fromJson(epoch.schema).asInstanceOf[StructType]
+      case None        => throw Errors.channelEmpty(records.location)
     }
 
-    /** Spark hands over the schema that it was told, which has the tag already. */
+    /** Spark passes the schema that it received before, which includes the tag. */
     private def withoutTag(schema: StructType) =
       StructType(schema.filterNot(field => options.tag.contains(field.name)))
   }
 
-  final private class OnStore(directory: SinkDirectory) extends ChannelRecords {
+  final private class StoreRecords(directory: SinkDirectory) extends ChannelRecords {
     override val location: String = directory.location.stripSuffix("/")
 
     override def read(name: String): Option[Array[Byte]] = directory.read(name)
 
-    override def names(of: String): Seq[String] =
-      directory.names(of).linesIterator.filter(_.nonEmpty).toSeq
+    override def names(folder: String): Seq[String] =
+      directory.names(folder).linesIterator.filter(_.nonEmpty).toSeq
 
     override def create(name: String, body: Array[Byte]): Unit = {
       directory.create(name, body)

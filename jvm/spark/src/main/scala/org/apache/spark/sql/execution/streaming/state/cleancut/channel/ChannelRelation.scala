@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.cleancut.dataflow.SentEpoch
 
-/** Some epochs of a channel, as a batch reads them. */
+/** Selected epochs of a channel, for a batch. */
 final class ChannelRelation(
     override val sqlContext: SQLContext,
     rows: ChannelRows,

@@ -10,12 +10,12 @@ import org.apache.spark.sql.types._
 import io.cleancut.dataflow.SentEpoch
 
 /**
- * The rows of a channel's epochs, as Spark reads them.
+ * The rows of a channel's epochs, as a DataFrame.
  *
  * @param schema
- *   of the rows; what a file lacks of it is null
+ *   schema of the rows; columns that a file lacks are null
  * @param tag
- *   the column that says where a row is from, if it is wanted
+ *   name of the column for the origin of a row, if it is requested
  */
 final class ChannelRows(
     session: SparkSession,
@@ -24,19 +24,19 @@ final class ChannelRows(
     tag: Option[String]
 ) {
 
-  /** What the rows have, with the tag. */
+  /** The schema of the rows, including the tag. */
   val wholeSchema: StructType =
     tag.fold(schema)(name => schema.add(name, ChannelRows.TagType, nullable = false))
 
-  /** A part of a stream in which nothing is. */
+  /** An empty part of a stream. */
   def none: DataFrame = of(() => Nil, isStreaming = true)
 
   /**
-   * The rows of some epochs. Spark plans them as it plans other files: it reads the columns that a
+   * The rows of some epochs. Spark plans them like other files, and reads only the columns that a
    * query uses.
    *
    * @param find
-   *   returns the epochs, when the rows are planned
+   *   returns the epochs when the rows are planned
    * @param isStreaming
    *   whether it is a part of a stream
    */
@@ -65,7 +65,7 @@ final class ChannelRows(
 
 object ChannelRows {
 
-  /** Who sent a row, in which of its epochs, and the row's place there. */
+  /** The sender of a row, the sender's epoch, and the position of the row in it. */
   private[channel] val TagType = new StructType()
     .add("sender", StringType)
     .add("epoch", LongType)

@@ -16,18 +16,17 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.dataflow.{ChannelBounds, ChannelLog, ChannelOffset, EpochMark, SentEpoch}
 
 /**
- * Reads a channel: each epoch that its sender has published, once and whole, in their order.
+ * Reads a channel: each published epoch of its sender, once, completely and in order.
  *
- * A source of Spark's first kind, as that of files is. Spark plans the rows of a batch as it plans
- * any others, so that only the columns that a query uses are read; of a source of the second kind a
- * stream reads all of them.
+ * It is a `Source`, like Spark's file source. Spark plans the rows of a batch like any others and
+ * reads only the columns that a query uses. A `MicroBatchStream` would read all columns.
  *
  * @param defaults
- *   how much is taken where Spark does not ask for all
+ *   limits that apply unless Spark requests all available data
  * @param isFeedback
- *   whether what the query sends comes round to it again
+ *   whether the query also receives its own output
  * @param mustYield
- *   whether other rows are to be taken first
+ *   whether another channel has to be read first
  */
 final class ChannelSource(
     location: String,
@@ -41,55 +40,59 @@ final class ChannelSource(
     with ReportsSourceMetrics {
   import ChannelSource._
 
-  // A query that ends where all is read ends with what is there when it first asks.
-  private var endsThere = false
+  // With AvailableNow, the query ends with the epochs that exist at the first request.
+  private var isAvailableNow = false
   private var end: Option[Long] = None
 
-  // Up to where what was seen is read, or about to be.
+  // The epochs that were seen are read up to this mark, or about to be read.
   private var read: Option[Option[EpochMark]] = None
 
   override def schema: StructType = rows.wholeSchema
 
   override def getDefaultReadLimit: ReadLimit = Bounded(defaults)
 
-  override def prepareForTriggerAvailableNow(): Unit = endsThere = true
+  override def prepareForTriggerAvailableNow(): Unit = isAvailableNow = true
 
-  /** How much was seen and not read, as far as is known without another look. */
+  /** The number of known unread bytes, without another request. */
   def waitingBytes: Long = synchronized(read.map(log.seenAfter).fold(0L)(_.map(_.bytes).sum))
 
   override def latestOffset(start: OffsetV2, limit: ReadLimit): OffsetV2 = synchronized {
     val last = markOf(start)
-    // What comes round is there by now, under whatever number, or the query would end without it.
-    if (endsThere && isFeedback) log.lookAgain()
+    // The query's own output is complete now, with any number; otherwise the query would end
+    // without it.
+    if (isAvailableNow && isFeedback) log.refresh()
     val seen = log.after(last)
     read = Some(last)
     val offset = if (mustYield()) start else admitted(start, limit, seen)
-    // So that the offset log, and hence each cut, tells from the first epoch on what is read.
+    // Even before the first epoch was read, the offset log and therefore each cut records the
+    // channel.
     val known = if (offset == null) ReadUpTo(ChannelOffset(location, None)) else offset
     read = Some(markOf(known))
     known
   }
 
   private def admitted(start: OffsetV2, limit: ReadLimit, seen: Seq[SentEpoch]): OffsetV2 = {
-    if (endsThere && !isFeedback && end.isEmpty) end = Some(seen.lastOption.fold(NoEpoch)(_.epoch))
+    if (isAvailableNow && !isFeedback && end.isEmpty)
+      end = Some(seen.lastOption.fold(NoEpoch)(_.epoch))
     val bounds = limit match {
-      case Bounded(found) => found
-      case _              => ChannelBounds.None
+      case Bounded(limits) => limits
+      case _               => ChannelBounds.None
     }
-    val taken = bounds.admitted(seen.takeWhile(of => end.forall(of.epoch <= _)))
-    taken.lastOption.fold(start)(of => ReadUpTo(ChannelOffset(location, Some(of.mark))))
+    val selected = bounds.admitted(seen.takeWhile(epoch => end.forall(epoch.epoch <= _)))
+    selected.lastOption.fold(start)(epoch => ReadUpTo(ChannelOffset(location, Some(epoch.mark))))
   }
 
   override def getOffset: Option[Offset] =
-    throw new UnsupportedOperationException("latestOffset is asked in its place")
+    throw new UnsupportedOperationException("latestOffset is used instead")
 
   override def getBatch(start: Option[Offset], end: Offset): DataFrame = synchronized {
-    val from = start.flatMap(of => markOf(of))
+    val from = start.flatMap(offset => markOf(offset))
     val to = markOf(end)
     if (from == to) rows.none
     else {
       val known = to.flatMap(log.known(from, _))
-      // Spark also asks for the last batch of an earlier run, does not read it, and it may be gone.
+      // Spark also requests the last batch of an earlier run, whose epochs may be deleted, but does
+      // not read it.
       def find() = known.getOrElse(to.toSeq.flatMap(mark => synchronized(log.between(from, mark))))
       rows.of(() => find(), isStreaming = true)
     }
@@ -99,7 +102,7 @@ final class ChannelSource(
     if (!consumed.isPresent) Collections.emptyMap()
     else {
       val waiting = log.seenAfter(markOf(consumed.get))
-      def sum(of: SentEpoch => Long) = waiting.iterator.map(of).sum.toString
+      def sum(value: SentEpoch => Long) = waiting.iterator.map(value).sum.toString
       JMap.of(
         "epochsBehind",
         waiting.size.toString,
@@ -118,7 +121,7 @@ final class ChannelSource(
 
 object ChannelSource {
 
-  /** By query and channel, those that run in this driver. */
+  /** The running sources of this driver, by query and channel. */
   private val running = new ConcurrentHashMap[(String, String), ChannelSource]
 
   def register(query: String, location: String, source: ChannelSource): Unit = {
@@ -126,7 +129,7 @@ object ChannelSource {
     ()
   }
 
-  /** How many bytes of a channel wait for a query that reads it. */
+  /** The number of unread bytes of a channel that a query reads. */
   def waitingBytes(query: String, location: String): Long =
     Option(running.get((query, location))).fold(0L)(_.waitingBytes)
 
@@ -139,7 +142,7 @@ object ChannelSource {
 
   final private case class Bounded(bounds: ChannelBounds) extends ReadLimit
 
-  /** As Spark's offset, which is equal to another one by its text. */
+  /** Spark compares offsets by their text. */
   final private case class ReadUpTo(offset: ChannelOffset) extends Offset {
     override def json: String = offset.json
   }

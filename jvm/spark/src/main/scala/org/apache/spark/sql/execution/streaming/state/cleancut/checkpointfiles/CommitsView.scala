@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   CheckpointLogs,
   DelegatedClose
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.cutstore.CutArchive
 
@@ -27,7 +27,7 @@ final class CommitsView(
     directory: Path,
     files: CheckpointFileManager,
     archive: CutArchive,
-    gate: Gate
+    committer: QueryCommitter
 ) extends DelegatedClose {
 
   override protected def delegate: CheckpointFileManager = files
@@ -46,8 +46,8 @@ final class CommitsView(
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
         if (latest.exists(_._1 >= epoch)) throw new FileAlreadyExistsException(s"$path exists")
-        latest = Some(epoch -> gate.commit(epoch, entry))
-        gate.rest()
+        latest = Some(epoch -> committer.commit(epoch, entry))
+        committer.pause()
       })
   }
 
@@ -58,7 +58,7 @@ final class CommitsView(
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
     // An earlier run may still commit the next epoch, which this run must also execute.
-    val known = gate.begin().map(begun => (latest.map(_._1) ++ Some(begun.committed)).max)
+    val known = committer.begin().map(begun => (latest.map(_._1) ++ Some(begun.committed)).max)
     if (path != directory) files.list(path, filter)
     else {
       val others = files.list(path, (_: Path) => true)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   DelegatedFiles,
   StoredCuts
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.error.Errors
 
@@ -22,7 +22,7 @@ import io.cleancut.error.Errors
 final class CutCommits(
     directory: Path,
     files: CheckpointFileManager,
-    gate: Gate
+    committer: QueryCommitter
 ) extends DelegatedFiles(files) {
   private val entries = new CommitEntries(directory, files)
 
@@ -34,13 +34,13 @@ final class CutCommits(
     case Some(epoch) =>
       new Entry(bytes => {
         val entry = new String(bytes, UTF_8)
-        entries.write(epoch, gate.commit(epoch, entry))
-        gate.rest()
+        entries.write(epoch, committer.commit(epoch, entry))
+        committer.pause()
       })
   }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
-    gate.begin()
+    committer.begin()
     files.list(path, filter)
   }
 }

@@ -5,7 +5,10 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs._
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{EndOfRuns, SparkGate}
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{
+  EndOfRuns,
+  SparkCommitter
+}
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDisk
 
 import io.cleancut.base.Clock
@@ -50,11 +53,11 @@ object FileCheckpoint {
   /** Decided once before the run's first epoch, because tasks rely on it. */
   private def startOfRun(checkpoint: Path, hadoopConf: Configuration): Option[StartOfRun] =
     CheckpointCuts.onFilesIfUsed(checkpoint, hadoopConf).map { case (archive, logs) =>
-      val gate = new SparkGate(checkpoint.toString, archive, logs)
+      val committer = new SparkCommitter(checkpoint.toString, archive, logs)
       val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
       val prepared = prepare(checkpoint, archive, hadoopConf)(_)
       new StartOfRun(
-        gate,
+        committer,
         offsets,
         CheckpointCuts.sparkFiles(offsets, hadoopConf),
         prepared,

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs._
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.SparkGate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.SparkCommitter
 
 import io.cleancut.base.Clock
 import io.cleancut.conf.{ObjectStoreSettings, Settings}
@@ -56,8 +56,8 @@ object FileManagers {
       case CheckpointLogs.Commits =>
         val files = new ObjectFileManager(path, store, () => (), Clock.System)
         val (archive, logs) = CheckpointCuts.inBucket(path.getParent, settings, keep)
-        val gate = new SparkGate(path.getParent.toString, archive, logs)
-        new CommitsView(path, files, archive, gate)
+        val committer = new SparkCommitter(path.getParent.toString, archive, logs)
+        new CommitsView(path, files, archive, committer)
       case _ =>
         def start(): Unit = {
           prepare(path, settings)
@@ -87,10 +87,10 @@ object FileManagers {
       keep: => CutRetention
   ): StartOfRun = {
     val (archive, logs) = CheckpointCuts.inBucket(checkpoint, settings, keep)
-    val gate = new SparkGate(checkpoint.toString, archive, logs)
+    val committer = new SparkCommitter(checkpoint.toString, archive, logs)
     val offsets = new Path(checkpoint, CheckpointLogs.Offsets)
     val files = new ObjectFileManager(offsets, store, () => (), Clock.System)
-    new StartOfRun(gate, offsets, files, StartSweep.run(archive, _), Clock.System)
+    new StartOfRun(committer, offsets, files, StartSweep.run(archive, _), Clock.System)
   }
 
   /**

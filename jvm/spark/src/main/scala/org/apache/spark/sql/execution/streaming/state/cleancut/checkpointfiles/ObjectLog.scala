@@ -41,10 +41,10 @@ final class ObjectLog(
 
   override def exists(path: Path): Boolean =
     isRecent(path) || (!isBehindLast(path) && {
-      val isThere = super.exists(path)
+      val exists = super.exists(path)
       // Spark does not list a log without directory.
-      if (path == directory && !isThere) recordLatest(None)
-      isThere
+      if (path == directory && !exists) recordLatest(None)
+      exists
     })
 
   override def open(path: Path): FSDataInputStream =

@@ -69,7 +69,7 @@ final private class ObjectOutput(
     }
   }
 
-  /** Leaves nothing behind. Has no effect after [[close]]. */
+  /** Discards the output. Has no effect after [[close]]. */
   def cancel(): Unit = if (!isDone) {
     isDone = true
     upload.foreach(_.abort())

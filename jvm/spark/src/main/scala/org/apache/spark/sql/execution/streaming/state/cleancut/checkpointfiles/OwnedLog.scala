@@ -72,13 +72,13 @@ final class OwnedLog(
 
   override def exists(path: Path): Boolean = {
     if (path == directory) start()
-    val isThere = super.exists(path)
+    val exists = super.exists(path)
     // Spark checks for an entry before it writes it, and stops without a reason if it exists.
-    if (isThere && isUnknown(path)) {
+    if (exists && isUnknown(path)) {
       checkOwner()
       if (isOfOffsets) throw Errors.offsetLogConflict(path.toString)
     }
-    isThere
+    exists
   }
 
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = {
@@ -87,7 +87,7 @@ final class OwnedLog(
     if (path == directory) {
       val last = statuses.flatMap(_.getPath.getName.toLongOption).maxOption
       known(last.getOrElse(-1L))
-      starts().foreach(_.looked(last))
+      starts().foreach(_.recordListing(last))
     }
     statuses
   }

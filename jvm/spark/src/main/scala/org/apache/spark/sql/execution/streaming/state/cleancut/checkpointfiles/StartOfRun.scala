@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   CheckpointLogs,
   UnfinishedOperations
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.state.Begun
@@ -22,7 +22,7 @@ import io.cleancut.coordinator.state.Begun
  *   further preparations
  */
 final class StartOfRun(
-    gate: Gate,
+    committer: QueryCommitter,
     offsets: Path,
     files: CheckpointFileManager,
     prepare: Begun => Unit,
@@ -32,7 +32,7 @@ final class StartOfRun(
   /**
    * Has no effect in threads that do not belong to a query, and for a run that was already started.
    */
-  private def run(): Unit = gate.atStart(CheckpointLogs.Offsets) { begun =>
+  private def run(): Unit = committer.atStart(CheckpointLogs.Offsets) { begun =>
     prepare(begun)
     UnfinishedOperations.check(begun, offsets, files)
     DrainPlan.write(begun, offsets, files, clock)
@@ -41,20 +41,20 @@ final class StartOfRun(
 
   /** Wraps the offset log. */
   def ofOffsets(log: CheckpointFileManager): OwnedLog =
-    new OwnedLog(offsets, log, () => gate.checkOwner(), () => run(), () => gate.starts)
+    new OwnedLog(offsets, log, () => committer.checkOwner(), () => run(), () => committer.starts)
 
   /** Wraps the commit log on a Hadoop file system, whose entries are written after cuts. */
   def ofCommits(directory: Path, log: CheckpointFileManager): OwnedLog = {
-    val gated = new CutCommits(directory, log, gate)
-    new OwnedLog(directory, gated, () => gate.checkOwner(), () => run())
+    val commits = new CutCommits(directory, log, committer)
+    new OwnedLog(directory, commits, () => committer.checkOwner(), () => run())
   }
 
   /** Wraps the log of a source, to which no other run may add once Spark reads it. */
   def ofSource(directory: Path, log: CheckpointFileManager): OwnedLog = {
     def start(): Unit = {
       run()
-      gate.atStart(directory.toString)(SourceFence.write(_, directory))
+      committer.atStart(directory.toString)(SourceFence.write(_, directory))
     }
-    new OwnedLog(directory, log, () => gate.checkOwner(), () => start())
+    new OwnedLog(directory, log, () => committer.checkOwner(), () => start())
   }
 }

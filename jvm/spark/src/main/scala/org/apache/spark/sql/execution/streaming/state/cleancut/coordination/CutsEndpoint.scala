@@ -99,7 +99,7 @@ final private class CutsEndpoint(
         cuts.fail(runId, attempt)
         reply(Noted)
       case Deliver(_, runId, made, from) =>
-        cuts.heard(runId, made.attempt, from.toSender)
+        cuts.recordSender(runId, made.attempt, from.toSender)
         cuts.deliver(runId, made).fold(why => reply(Declined(why)), replyWhenDone(_, reply))
       case Arrived(_, runId, attempt, arrival) =>
         reply(

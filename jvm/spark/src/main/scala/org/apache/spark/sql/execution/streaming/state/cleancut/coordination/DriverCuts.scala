@@ -56,7 +56,7 @@ object DriverCuts extends Logging {
     }
 
   /** A run has ended. */
-  private[coordination] def ended(runId: String): Unit = queries.ended(runId)
+  private[coordination] def endRun(runId: String): Unit = queries.endRun(runId)
 
   /** The query's coordinator, if it runs on this driver. */
   def of(location: String): Option[QueryCoordinator] = queries.of(location)
@@ -151,12 +151,12 @@ object DriverCuts extends Logging {
       runId: String,
       archive: CutArchive,
       logs: SparkLogs
-  ): QueryCoordinator = begin(location, runId, archive, logs)(SparkGate.host).getOrElse {
+  ): QueryCoordinator = begin(location, runId, archive, logs)(SparkCommitter.host).getOrElse {
     throw Errors.coordinatorMissing(location)
   }
 
   /** The operation is over. */
-  private[cleancut] def endOperation(runId: String): Unit = ended(runId)
+  private[cleancut] def endOperation(runId: String): Unit = endRun(runId)
 
   private def usual(location: String, runId: String, archive: CutArchive) = {
     val feed = RunningQueries.byRun(runId).map(EpochFeed(_, location, archive, pace(location)))
@@ -173,7 +173,7 @@ object DriverCuts extends Logging {
       SparkContext.getActive.foreach { context =>
         context.addSparkListener(StoreHomes.Removals)
         context.addSparkListener(DriverHealth)
-        CutsUi.askForNotes(of(_).flatMap(_.lastNotes))
+        CutsUi.setNotes(of(_).flatMap(_.lastNotes))
         CutsUi.attach(context)
       }
       env.setupEndpoint(CutsEndpoint.Name, new CutsEndpoint(env, coordinatorFor))

@@ -48,7 +48,7 @@ object EndOfRuns extends Logging {
   /** Ends the run whose checkpoint the query's own thread is about to delete. */
   def beforeDeletion(): Unit =
     if (Thread.currentThread.isInstanceOf[QueryExecutionThread])
-      SparkGate.runOfThread().foreach(end(_, StopPatienceMs))
+      SparkCommitter.runOfThread().foreach(end(_, StopPatienceMs))
 
   /** Waits for the end, also if another thread has begun it. */
   private def end(runId: String, patienceMs: Long): Unit = {
@@ -56,7 +56,7 @@ object EndOfRuns extends Logging {
     try {
       val noted = ends.synchronized {
         if (!ends.containsKey(runId))
-          ends.put(runId, threads.submit[Unit](() => DriverCuts.ended(runId)))
+          ends.put(runId, threads.submit[Unit](() => DriverCuts.endRun(runId)))
         ends.get(runId)
       }
       noted.get(patienceMs, TimeUnit.MILLISECONDS)

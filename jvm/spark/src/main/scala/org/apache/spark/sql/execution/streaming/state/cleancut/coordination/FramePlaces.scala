@@ -58,7 +58,7 @@ final private[coordination] class FramePlaces(
     val ahead = sealedAs.filter(_.version.number == last)
     val numbers = first to (if (ahead.isDefined) last - 1 else last)
     val chains = numbers.flatMap(made) ++ ahead.map(Some(_))
-    watch.found(archive.bytesRead - known)
+    watch.addCutBytes(archive.bytesRead - known)
     add(chains.flatten.flatMap(_.frames))
     chains
   }

@@ -153,7 +153,7 @@ final private[cleancut] class GroupedFiles(
     val request = FrameRequest(path(version, FrameKind.Base), store, version, FrameKind.Base)
     val bytes = bytesOf(FrameName(store, version, FrameKind.Base), place)
     try {
-      if (!isLocal && bytes.areAtHand) watch.foundHere()
+      if (!isLocal && bytes.areAvailable) watch.countLocalBase()
       val opened = BaseFrame.open(request, bytes)
       if (opened.isEmpty) bytes.close()
       opened

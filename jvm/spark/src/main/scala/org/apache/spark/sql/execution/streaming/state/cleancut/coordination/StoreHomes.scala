@@ -37,7 +37,7 @@ private[coordination] object StoreHomes extends Logging {
   def basesFor(question: AskBases, cuts: QueryCoordinator): CutsReply = {
     import question._
     val stores =
-      DriverCuts.queries.find(location).fold(Set.empty[StoreId])(_.wantedAt(at, replicas))
+      DriverCuts.queries.find(location).fold(Set.empty[StoreId])(_.storesFor(at, replicas))
     val wanted = if (stores.isEmpty) Nil else cuts.lastCut.toSeq.flatMap(of(_, stores))
     val reply = BasesReply(wanted.flatMap(_.base))
     if (reply.mark == known) Noted else reply
@@ -48,9 +48,9 @@ private[coordination] object StoreHomes extends Logging {
     stores.toSeq.sortBy(store => (store.operator, store.partition, store.name)).flatMap(cut.of)
 
   /** A run begins; its tasks should run where those of the last run did. */
-  def begins(location: String, runId: String): Unit =
+  def startRun(location: String, runId: String): Unit =
     for (query <- DriverCuts.queries.find(location))
-      report(location, runId, query.homes(_.begins()))
+      report(location, runId, query.homes(_.startRun()))
 
   private def left(executor: String): Unit = DriverCuts.queries.all.foreach { query =>
     val moved = query.homes(_.left(executor))

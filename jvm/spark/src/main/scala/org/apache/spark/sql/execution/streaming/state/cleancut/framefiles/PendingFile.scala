@@ -42,7 +42,7 @@ final private[cleancut] class PendingFile(
     file.close()
   }
 
-  /** Leaves nothing behind, even if the file could not be created. */
+  /** Discards the file, even if the file could not be created. */
   override def cancel(): Unit =
     if (file != null) file.cancel()
     else

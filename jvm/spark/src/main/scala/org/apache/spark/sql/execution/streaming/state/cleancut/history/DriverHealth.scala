@@ -34,7 +34,7 @@ private[cleancut] object DriverHealth extends SparkListener {
     private var seenMs = pausedMs
     private var seen = count
 
-    def look(): EpochHealth = synchronized {
+    def sample(): EpochHealth = synchronized {
       val (pausedNow, all) = (pausedMs, lost)
       val recent = all.filter(_._1 >= seen)
       val health = EpochHealth(

@@ -45,7 +45,7 @@ final private[cleancut] class EpochFeed(
 
   override def name: Option[String] = facts.name
 
-  override def health(): EpochHealth = watch.look()
+  override def health(): EpochHealth = watch.sample()
 
   override def slow: SlowTally = judge.tally
 

@@ -232,8 +232,8 @@ object LocalBases {
     override def read(offset: Long, into: Array[Byte], count: Int): Unit =
       pieces.read(offset, into, count)
 
-    override def areAtHand: Boolean = pieces.areAtHand
-    override def whenAtHand(action: Runnable): Unit = pieces.whenAtHand(action)
+    override def areAvailable: Boolean = pieces.areAvailable
+    override def onAvailable(action: Runnable): Unit = pieces.onAvailable(action)
 
     override def close(): Unit = {
       val isFirst = synchronized {
@@ -264,7 +264,7 @@ object LocalBases {
           }
       }
 
-    override def areAtHand: Boolean = instead.forall(_.areAtHand)
+    override def areAvailable: Boolean = instead.forall(_.areAvailable)
 
     override def giveUp(offset: Long, count: Long): Boolean = instead match {
       case Some(bytes) => bytes.giveUp(offset, count)

@@ -195,7 +195,7 @@ object LocalDisk {
         ()
       } catch { case NonFatal(_) => delete(sumsOf(pending)) }
 
-    /** Leaves nothing behind. Has no effect after [[close]]. */
+    /** Discards the output. Has no effect after [[close]]. */
     override def cancel(): Unit = if (!isDone) {
       isDone = true
       try out.close()

@@ -43,9 +43,9 @@ final class PiecesOnDisk(
   // A reader of a base reads its end first, then its beginning.
   fetch(pieces - 1)
 
-  override def areAtHand: Boolean = atHand.isDone
+  override def areAvailable: Boolean = atHand.isDone
 
-  override def whenAtHand(action: Runnable): Unit = {
+  override def onAvailable(action: Runnable): Unit = {
     atHand.thenRun(action)
     ()
   }

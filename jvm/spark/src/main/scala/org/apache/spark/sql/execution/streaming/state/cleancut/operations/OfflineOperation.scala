@@ -148,11 +148,11 @@ final case class OfflineOperation(
           val written =
             try {
               val made = reference(from, query).fold[Seq[Written]](
-                ifStored(query)(alone(target, query, staged) {
+                ifStored(query)(exclusively(target, query, staged) {
                   rewritten(from, query, target, run, savepoint, staged, edited)
                 })
               )(_(from, target, run, savepoint, refusing(from)))
-              alone(target, query, staged) {
+              exclusively(target, query, staged) {
                 OfflineEpoch.commit(target, query, run, name, settings, made, staged)
               }
               made
@@ -163,11 +163,15 @@ final case class OfflineOperation(
         }
       }
     }
-    planOf(from, query, target).withInput(input).done(written)
+    planOf(from, query, target).withInput(input).withRows(written)
   }
 
   /** Runs an action; another operation or the query may delete files that it requires. */
-  private def alone[A](target: OfflineTarget, query: StoredQuery, staged: Option[StagedState])(
+  private def exclusively[A](
+      target: OfflineTarget,
+      query: StoredQuery,
+      staged: Option[StagedState]
+  )(
       body: => A
   ): A =
     try body
@@ -560,7 +564,7 @@ final case class OfflinePlan(
     copy(notes = notes ++ input.notes, missingFiles = input.missing.fold(0)(_.paths.size))
 
   /** The same plan with the rows that were written; 0 if no row had to be written. */
-  private[operations] def done(written: Seq[Written]): OfflinePlan = {
+  private[operations] def withRows(written: Seq[Written]): OfflinePlan = {
     val rows = written
       .collect { case state: Rewritten => state }
       .groupMapReduce(_.operator)(_.sum.rows)(_ + _)

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.operations.stored
   StoredQuery
 }
 
-/** Notes on a rollback for its user, as far as the query is known. */
+/** Notes for the user of a rollback, from the known facts of the query. */
 private[operations] object RollbackNotes {
 
   /**
@@ -22,10 +22,10 @@ private[operations] object RollbackNotes {
   def of(query: StoredQuery, epoch: Long, fileSink: Option[String]): Seq[String] = {
     val first = query.epoch + 1
     val last = if (query.epoch == query.last) query.begun else query.last
-    if (first > last) Nil else left(query, epoch, fileSink, first, last)
+    if (first > last) Nil else notes(query, epoch, fileSink, first, last)
   }
 
-  private def left(
+  private def notes(
       query: StoredQuery,
       epoch: Long,
       fileSink: Option[String],
@@ -37,10 +37,9 @@ private[operations] object RollbackNotes {
       s"The output of $epochs in $path is no longer visible."
     }
     Seq(
-      s"$sink What they took in comes again after epoch $epoch, in epochs that the sink has not " +
-        "seen."
+      s"$sink Their input is processed again after epoch $epoch, in new epochs of the sink."
     ) ++ Option.when(hasFiles(query.offsets))(
-      s"A source of files takes all files of $epochs in one epoch, whatever maxFilesPerTrigger is."
+      s"A file source reads all files of $epochs in one epoch, regardless of maxFilesPerTrigger."
     )
   }
 

@@ -30,7 +30,7 @@ final private[operations] class StoredRows(
   def frame(rows: EditableRows): DataFrame = {
     val stored = of(rows.operator)(rows.families.head)
     session.internalCreateDataFrame(
-      stored.flatMap { case (key, values) => rows.shown(key, values) },
+      stored.flatMap { case (key, values) => rows.displayed(key, values) },
       rows.schema
     )
   }

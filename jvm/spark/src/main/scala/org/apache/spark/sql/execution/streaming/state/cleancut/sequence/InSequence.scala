@@ -14,24 +14,24 @@ import io.cleancut.error.Errors
 import io.cleancut.sequence.{OnGap, SequenceRules}
 
 /**
- * What is asked of rows that are to be put in sequence.
+ * Parameters for ordering rows.
  *
  * @param key
- *   columns; the numbers of each key are a sequence of their own
+ *   columns; the numbers of each key are a separate sequence
  * @param sequence
- *   the column of the numbers
+ *   column of the numbers
  * @param previous
- *   the column with the number before; none where numbers are dense
+ *   column of the preceding number; None for consecutive numbers
  * @param first
- *   with which number each key begins, where that is known
+ *   the first number of each key, if it is known
  * @param timeoutMs
- *   after how long a gap is given up; none for never
+ *   after this time, a gap is skipped or an error; None for never
  * @param eventTime
- *   the column by whose watermark that time passes; none for the clock
+ *   the column whose watermark measures that time; None for processing time
  * @param gapColumn
  *   name of a column to add
  * @param metrics
- *   under which name the counts of an epoch are observed
+ *   name of the observed counts of an epoch
  */
 final case class SequenceRequest(
     key: Seq[String],
@@ -46,19 +46,23 @@ final case class SequenceRequest(
     metrics: Option[String]
 )
 
-/** The operator that hands on the rows of each key once and by number. */
+/** The operator that emits the rows of each key in order, each number once. */
 object InSequence {
   import SequenceOutput.{CountsName, GapName, RowName}
 
   /** @throws io.cleancut.error.CleancutException CLEANCUT_SEQUENCE_INVALID */
-  def of(rows: Dataset[Row], asked: SequenceRequest): DataFrame = {
-    val input = new SequenceInput(rows, asked)
-    val schema = StructType(input.columns.map(of => StructField(of.name, of.dataType, of.nullable)))
+  def of(rows: Dataset[Row], request: SequenceRequest): DataFrame = {
+    val input = new SequenceInput(rows, request)
+    val schema = StructType(
+      input.columns.map(column => StructField(column.name, column.dataType, column.nullable))
+    )
     val keySchema =
-      StructType(input.key.map(of => StructField(of.name, of.dataType, of.nullable)))
-    // By position, since names may come twice.
-    val row = StructType(schema.fields.zipWithIndex.map { case (field, place) =>
-      field.copy(name = place.toString)
+      StructType(
+        input.key.map(column => StructField(column.name, column.dataType, column.nullable))
+      )
+    // By position, because names may be duplicate.
+    val row = StructType(schema.fields.zipWithIndex.map { case (field, index) =>
+      field.copy(name = index.toString)
     })
     val processor =
       new SequenceProcessor(input.rules, input.read, keySchema, schema)
@@ -71,94 +75,108 @@ object InSequence {
       OutputMode.Append(),
       rows.queryExecution.analyzed
     )(keys, RowObjects.encoder(schema), RowObjects.encoder(SequenceOutput.schema(row)))
-    finished(Dataset.ofRows(rows.sparkSession, plan), input, asked)
+    visibleRows(Dataset.ofRows(rows.sparkSession, plan), input, request)
   }
 
-  private def finished(all: DataFrame, input: SequenceInput, asked: SequenceRequest): DataFrame = {
-    val observed = asked.metrics.fold(all)(observe(all, _))
-    val columns = input.columns.zipWithIndex.map { case (of, place) =>
-      // What stands behind the operator comes when it may, and is late by no watermark.
+  private def visibleRows(
+      all: DataFrame,
+      input: SequenceInput,
+      request: SequenceRequest
+  ): DataFrame = {
+    val observed = request.metrics.fold(all)(observe(all, _))
+    val columns = input.columns.zipWithIndex.map { case (column, index) =>
+      // Rows after the operator may have any time; the watermark does not apply to them.
       val metadata = new MetadataBuilder()
-        .withMetadata(of.metadata)
+        .withMetadata(column.metadata)
         .remove(EventTimeWatermark.delayKey)
         .build()
-      col(RowName).getField(place.toString).as(of.name, metadata)
+      col(RowName).getField(index.toString).as(column.name, metadata)
     }
-    val added = asked.gapColumn.map(col(GapName).as(_))
+    val added = request.gapColumn.map(col(GapName).as(_))
     observed.where(col(CountsName).isNull).select(columns ++ added: _*)
   }
 
   private def observe(all: DataFrame, name: String): DataFrame = {
-    val sums = SequenceOutput.Counts.fieldNames.toSeq.map { of =>
-      coalesce(sum(col(s"$CountsName.$of")), lit(0L)).as(of)
+    val sums = SequenceOutput.Counts.fieldNames.toSeq.map { count =>
+      coalesce(sum(col(s"$CountsName.$count")), lit(0L)).as(count)
     }
     all.observe(name, sums.head, sums.tail: _*)
   }
 }
 
-/** The columns that a request names, and what follows from it. */
-final private class SequenceInput(rows: Dataset[Row], asked: SequenceRequest) {
+/** The columns of a request, and the values that depend on them. */
+final private class SequenceInput(rows: Dataset[Row], request: SequenceRequest) {
   val columns: Seq[Attribute] = rows.queryExecution.analyzed.output
 
   val key: Seq[Attribute] = {
-    if (asked.key.isEmpty) refuse("key names no column")
-    asked.key.map(named("key", _))
+    if (request.key.isEmpty) refuse("key is empty")
+    request.key.map(named("key", _))
   }
 
-  private val number: NumberColumn = numbers("sequence", asked.sequence)
+  private val number: NumberColumn = numbers("sequence", request.sequence)
 
   private val onGap: OnGap = OnGap.all
-    .find(_.name == asked.onGap)
-    .getOrElse(refuse(s"on_gap is '${asked.onGap}', and not one of ${OnGap.all.map(_.name)}"))
+    .find(_.name == request.onGap)
+    .getOrElse(refuse(s"on_gap is '${request.onGap}', but must be one of ${OnGap.all.map(_.name)}"))
 
   val read: SequenceColumns = SequenceColumns(
     number,
-    asked.previous.map(numbers("previous", _)),
-    asked.eventTime.map(timed)
+    request.previous.map(numbers("previous", _)),
+    request.eventTime.map(timed)
   )
 
   val rules: SequenceRules = {
-    if (asked.maxHeld < 1) refuse(s"max_held is ${asked.maxHeld}, and one row is the least")
-    asked.timeoutMs.filter(_ < 1).foreach(of => refuse(s"gap_timeout is $of ms"))
-    if (asked.first.isDefined && asked.previous.isDefined)
-      refuse("first is for numbers without previous; there, the first of a key has no predecessor")
-    if (onGap == OnGap.Fail && asked.timeoutMs.isEmpty)
-      refuse("on_gap is 'fail', and there is no gap_timeout after which to fail")
-    SequenceRules(asked.previous.isEmpty, asked.first, asked.timeoutMs, onGap, asked.maxHeld)
+    if (request.maxHeld < 1) refuse(s"max_held is ${request.maxHeld}, but must be at least 1")
+    request.timeoutMs
+      .filter(_ < 1)
+      .foreach(ms => refuse(s"gap_timeout is $ms ms, but must be positive"))
+    if (request.first.isDefined && request.previous.isDefined)
+      refuse(
+        "first cannot be combined with previous, where the first row of a key has no predecessor"
+      )
+    if (onGap == OnGap.Fail && request.timeoutMs.isEmpty)
+      refuse("on_gap is 'fail', which requires gap_timeout")
+    SequenceRules(
+      request.previous.isEmpty,
+      request.first,
+      request.timeoutMs,
+      onGap,
+      request.maxHeld
+    )
   }
 
   val timeMode: TimeMode =
-    if (asked.timeoutMs.isEmpty) TimeMode.None()
-    else if (asked.eventTime.isDefined) TimeMode.EventTime()
+    if (request.timeoutMs.isEmpty) TimeMode.None()
+    else if (request.eventTime.isDefined) TimeMode.EventTime()
     else TimeMode.ProcessingTime()
 
   private def numbers(option: String, name: String): NumberColumn = {
     val column = named(option, name)
     if (!NumberColumn.types(column.dataType))
-      refuse(s"$option is '$name' of type ${column.dataType.sql}, and not a whole number")
+      refuse(s"$option is '$name' of type ${column.dataType.sql}, but must be an integer")
     if (key.exists(_.exprId == column.exprId)) refuse(s"$option is '$name', which is in the key")
-    NumberColumn(placeOf(column), column.dataType)
+    NumberColumn(indexOf(column), column.dataType)
   }
 
   private def timed(name: String): Int = {
-    if (asked.timeoutMs.isEmpty)
-      refuse("event_time is the clock of gap_timeout, which is not given")
+    if (request.timeoutMs.isEmpty)
+      refuse("event_time requires gap_timeout")
     val column = named("event_time", name)
     if (column.dataType != TimestampType)
-      refuse(s"event_time is '$name' of type ${column.dataType.sql}, and not a timestamp")
+      refuse(s"event_time is '$name' of type ${column.dataType.sql}, but must be a timestamp")
     if (!column.metadata.contains(EventTimeWatermark.delayKey))
       refuse(s"event_time is '$name', which has no watermark")
-    placeOf(column)
+    indexOf(column)
   }
 
-  private def placeOf(column: Attribute): Int = columns.indexWhere(_.exprId == column.exprId)
+  private def indexOf(column: Attribute): Int = columns.indexWhere(_.exprId == column.exprId)
 
   private def named(option: String, name: String): Attribute = {
     val isSame = rows.sparkSession.sessionState.conf.resolver
-    columns.filter(of => isSame(of.name, name)) match {
-      case Seq(one) => one
-      case Seq()    => refuse(s"$option is '$name', and there is no such column")
-      case _        => refuse(s"$option is '$name', and there are several such columns")
+    columns.filter(column => isSame(column.name, name)) match {
+      case Seq(column) => column
+      case Seq()       => refuse(s"$option is '$name', but this column does not exist")
+      case _           => refuse(s"$option is '$name', but several columns have this name")
     }
   }
 

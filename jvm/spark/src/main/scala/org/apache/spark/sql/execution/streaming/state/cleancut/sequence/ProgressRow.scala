@@ -7,11 +7,11 @@ import org.apache.spark.sql.types._
 
 import io.cleancut.sequence.{HeldMark, KeyProgress}
 
-/** How far a key has come, as a value of its state; times in milliseconds since 1970. */
+/** The progress of a key, as a value of its state; times in milliseconds since 1970. */
 private[sequence] object ProgressRow {
   private val Mark = new StructType().add("at_ms", LongType, false).add("highest", LongType, false)
 
-  // What a key without a gap has not is null.
+  // Values that exist only during a gap are null otherwise.
   val Schema: StructType = new StructType()
     .add("last", LongType)
     .add("held", IntegerType)
@@ -38,7 +38,9 @@ private[sequence] object ProgressRow {
       if (marks.isEmpty) null
       else
         new GenericArrayData(
-          marks.map(of => new GenericInternalRow(Array[Any](of.atMs, of.highest))).toArray[Any]
+          marks
+            .map(mark => new GenericInternalRow(Array[Any](mark.atMs, mark.highest)))
+            .toArray[Any]
         )
     )
     new GenericInternalRow(values)

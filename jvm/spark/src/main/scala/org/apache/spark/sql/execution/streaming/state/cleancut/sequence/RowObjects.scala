@@ -8,15 +8,15 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types.{DataType, ObjectType, StructType}
 
 /**
- * Encoders of rows as Spark has them, which turn no value into another form: for functions on whole
- * rows, to which it is all one what is in most columns.
+ * Encoders of rows in Spark's internal form, without conversions of values: for functions on
+ * complete rows that do not use most columns.
  */
 private[sequence] object RowObjects {
 
-  /** Its objects are the very rows, good until the next one is asked for. */
+  /** Its objects are Spark's rows, valid until the next one is requested. */
   def encoder(schema: StructType): ExpressionEncoder[InternalRow] = of(schema, isCopied = false)
 
-  /** Its objects are rows of their own. */
+  /** Its objects are copies. */
   def copying(schema: StructType): ExpressionEncoder[InternalRow] = of(schema, isCopied = true)
 
   private def of(schema: StructType, isCopied: Boolean): ExpressionEncoder[InternalRow] = {
@@ -24,7 +24,7 @@ private[sequence] object RowObjects {
     val columns = schema.fields.toSeq.zipWithIndex.flatMap { case (field, place) =>
       Seq(Literal(field.name), GetStructField(row, place, Some(field.name)))
     }
-    // Spark takes of the first one only that its objects are structs.
+    // Spark uses the first argument only to know that the objects are structs.
     new ExpressionEncoder(
       RowEncoder.encoderFor(schema),
       CreateNamedStruct(columns),
@@ -33,7 +33,7 @@ private[sequence] object RowObjects {
   }
 }
 
-/** The row that an expression is evaluated on, as an object. */
+/** The row that an expression is evaluated for, as an object. */
 private[sequence] case class WholeRow(isCopied: Boolean) extends LeafExpression {
   override def dataType: DataType = ObjectType(classOf[InternalRow])
   override def nullable: Boolean = false

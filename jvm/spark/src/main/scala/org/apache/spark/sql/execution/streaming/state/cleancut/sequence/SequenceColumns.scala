@@ -6,7 +6,7 @@ import org.apache.spark.sql.types._
 import io.cleancut.error.Errors
 import io.cleancut.sequence.{KeyProgress, SequencedRows}
 
-/** A column with whole numbers. */
+/** A column of integers. */
 final private[sequence] case class NumberColumn(place: Int, dataType: DataType) {
   def isNull(row: InternalRow): Boolean = row.isNullAt(place)
 
@@ -23,12 +23,12 @@ private[sequence] object NumberColumn {
 }
 
 /**
- * What is read of the rows of a query.
+ * The columns that are read from the rows of a query.
  *
  * @param previous
- *   none where numbers are dense
+ *   None for consecutive numbers
  * @param eventTime
- *   the place of a column of timestamps; none where time is that of the epoch
+ *   index of a timestamp column; None for the time of the epoch
  */
 final private[sequence] case class SequenceColumns(
     number: NumberColumn,
@@ -36,16 +36,19 @@ final private[sequence] case class SequenceColumns(
     eventTime: Option[Int]
 ) {
 
-  /** @param nowMs the time of the epoch, for rows that have no time of their own */
+  /**
+   * @param nowMs
+   *   time of the epoch, for rows without a time
+   */
   def read(nowMs: Long, key: () => String): SequencedRows[InternalRow] =
     new SequencedRows[InternalRow] {
       override def number(row: InternalRow): Long = {
         if (columns.number.isNull(row))
           throw Errors.sequenceBroken(key(), "null", "it has no number")
-        val found = columns.number(row)
-        // Two numbers stand for the absence of one.
-        if (found < Lowest) throw Errors.sequenceBroken(key(), found.toString, "it is too low")
-        found
+        val value = columns.number(row)
+        // The two lowest numbers represent missing values.
+        if (value < Lowest) throw Errors.sequenceBroken(key(), value.toString, "it is too low")
+        value
       }
 
       override def previous(row: InternalRow): Long = columns.previous match {

@@ -11,11 +11,11 @@ import org.apache.spark.sql.types.StructType
 import io.cleancut.sequence._
 
 /**
- * Hands on each number of a key once and in order. What comes out is [[SequenceOutput]]'s.
+ * Emits each number of a key once and in order, as rows of [[SequenceOutput]].
  *
- * State: `sequence`, how far a key has come ([[ProgressRow]]), and `held`, the rows that wait for
- * one before them, by their numbers. A key of which nothing is held touches the first alone, once
- * an epoch.
+ * State: `sequence` is the progress of a key ([[ProgressRow]]), and `held` has the rows that wait
+ * for a preceding one, by their numbers. A key without held rows only accesses the first, once per
+ * epoch.
  *
  * @param sortedFor
  *   ID of the operator, if its input is sorted by number ([[SequenceRule]]). If not, the rows of a
@@ -32,7 +32,7 @@ final private[cleancut] class SequenceProcessor(
   @transient private var rowsHeld: MapState[Long, InternalRow] = _
   @transient private var timeMode: TimeMode = _
 
-  /** Which column the rows of a key are to be sorted by. */
+  /** The column that the rows of a key have to be sorted by. */
   def orderedBy: Int = columns.number.place
 
   def isSorted: Boolean = sortedFor.isDefined
@@ -63,15 +63,15 @@ final private[cleancut] class SequenceProcessor(
       key: InternalRow,
       rows: Iterator[InternalRow],
       timers: TimerValues
-  ): Iterator[InternalRow] = handedOn(key, if (isSorted) rows else inOrder(rows), timers)
+  ): Iterator[InternalRow] = orderedOutput(key, if (isSorted) rows else inOrder(rows), timers)
 
   override def handleExpiredTimer(
       key: InternalRow,
       timers: TimerValues,
       expired: ExpiredTimerInfo
-  ): Iterator[InternalRow] = handedOn(key, Iterator.empty, timers, hasFired = true)
+  ): Iterator[InternalRow] = orderedOutput(key, Iterator.empty, timers, hasFired = true)
 
-  private def handedOn(
+  private def orderedOutput(
       key: InternalRow,
       input: Iterator[InternalRow],
       timers: TimerValues,
@@ -80,16 +80,16 @@ final private[cleancut] class SequenceProcessor(
     val progress = Option(sequence.get()).fold(KeyProgress.begun(rules))(ProgressRow.read)
     if (hasFired) progress.timerMs = 0
     val now = nowMs(timers)
-    def named: String = nameOf(key)
+    def keyName: String = nameOf(key)
     val run = new SequenceRun[InternalRow](
       rules,
       progress,
-      new InState,
+      new StateRows,
       input,
-      columns.read(now, () => named),
+      columns.read(now, () => keyName),
       now,
       () => hasInFlight(key),
-      () => named
+      () => keyName
     )
     new SequenceOutput(run, () => settle(run))
   }
@@ -105,7 +105,7 @@ final private[cleancut] class SequenceProcessor(
 
   private def settle(run: SequenceRun[InternalRow]): Unit = {
     val progress = run.progress
-    // One timer is enough: where nothing is due when it fires, it is set anew.
+    // One timer is sufficient: if nothing is due when it fires, it is set again.
     for (due <- run.dueMs if progress.timerMs == 0) {
       getHandle.registerTimer(due)
       progress.timerMs = due
@@ -121,7 +121,7 @@ final private[cleancut] class SequenceProcessor(
 
   private def inOrder(rows: Iterator[InternalRow]): Iterator[InternalRow] = {
     val kept = rows.map(_.copy()).toArray
-    // Those without a number are refused when they are met.
+    // Rows without a number are refused when they are reached.
     kept.sortBy { row =>
       if (columns.number.isNull(row)) Long.MinValue else columns.number(row)
     }.iterator
@@ -130,7 +130,7 @@ final private[cleancut] class SequenceProcessor(
   private def nameOf(key: InternalRow): String =
     CatalystTypeConverters.createToScalaConverter(keySchema)(key).toString
 
-  private class InState extends HeldRows[InternalRow] {
+  private class StateRows extends HeldRows[InternalRow] {
     override def put(number: Long, row: InternalRow): Unit = rowsHeld.updateValue(number, row)
     override def has(number: Long): Boolean = rowsHeld.containsKey(number)
     override def get(number: Long): InternalRow = rowsHeld.getValue(number).copy()
@@ -140,21 +140,21 @@ final private[cleancut] class SequenceProcessor(
 }
 
 /**
- * The rows of a run, and behind them one that says what else was done, where there is something to
- * say: how many rows were dropped, held and released, gaps given up and gaps overdue.
+ * The rows of a run, followed by a row with counts if there are any: dropped, held and released
+ * rows, skipped gaps and overdue gaps.
  *
- * Each is a row of [[SequenceOutput.schema]]. That of the input is a column of it as it is, which
- * costs less than its columns one by one.
+ * Each is a row of [[SequenceOutput.schema]]. The input row is a single column, which costs less
+ * than separate columns.
  *
  * @param done
- *   called once behind the last row
+ *   called once after the last row
  */
 final private class SequenceOutput(run: SequenceRun[InternalRow], done: () => Unit)
     extends Iterator[InternalRow] {
   import SequenceOutput._
 
   private val columns = new Array[Any](3)
-  private val told: InternalRow = new GenericInternalRow(columns)
+  private val output: InternalRow = new GenericInternalRow(columns)
   private var isReady, isDone = false
 
   override def hasNext: Boolean = {
@@ -175,10 +175,15 @@ final private class SequenceOutput(run: SequenceRun[InternalRow], done: () => Un
   override def next(): InternalRow = {
     if (!hasNext) throw new NoSuchElementException
     isReady = false
-    told
+    output
   }
 
-  /** Whether there is one. */
+  /**
+   * Sets the row of counts.
+   *
+   * @return
+   *   whether there are any
+   */
   private def report(): Boolean = {
     import run._
     val hasCounts = newlyDropped + newlyHeld + released + newGaps > 0 || isOverdue
@@ -204,10 +209,10 @@ private[sequence] object SequenceOutput {
       _.add(_, LongType, nullable = false)
     }
 
-  // Before a row: the last number that was handed on, and since when the next was missing.
+  // The gap before a row: the last emitted number, and since when the next one is missing.
   private val Gap = new StructType().add("after", LongType).add("since", TimestampType)
 
-  /** Either a row, perhaps with the gap before it, or counts. */
+  /** Either a row, optionally with the gap before it, or counts. */
   def schema(row: StructType): StructType =
     new StructType().add(RowName, row).add(GapName, Gap).add(CountsName, Counts)
 

@@ -7,12 +7,12 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.streaming.StatefulProcessor
 
 /**
- * Has the sort before the operator of [[SequenceProcessor]] order the rows of a key by number too.
- * Spark sorts by the key in any case, and spills where memory is short, as the processor cannot.
+ * Makes the sort before the operator of [[SequenceProcessor]] also sort the rows of a key by
+ * number. Spark sorts by key in any case, and can spill, which the processor cannot.
  */
 object SequenceRule extends Rule[SparkPlan] {
 
-  /** The rule at the place where sorts are in the plan, and stages are not. */
+  /** The rule, applied when sorts are in the plan and stages are not. */
   val injection: ColumnarRule = new ColumnarRule {
     override def postColumnarTransitions: Rule[SparkPlan] = SequenceRule
   }

@@ -10,12 +10,12 @@ import io.cleancut.conf.Settings
 import io.cleancut.error.Errors
 
 /**
- * Refuses an epoch whose state another provider would keep, where the session requires Cleancut's.
- * A query that begins so has nothing in its checkpoint that its start could have been refused for.
+ * Refuses an epoch whose state would use another provider if the session requires Cleancut's. A new
+ * query has no checkpoint, so this cannot be checked at its start.
  */
 object ProviderRule extends Rule[SparkPlan] {
 
-  /** The rule at the place where Spark has given the operators their state. */
+  /** The rule, applied after Spark has added state information to the operators. */
   val injection: ColumnarRule = new ColumnarRule {
     override def postColumnarTransitions: Rule[SparkPlan] = ProviderRule
   }
@@ -25,13 +25,13 @@ object ProviderRule extends Rule[SparkPlan] {
     for {
       operator <- plan.collectFirst { case stateful: StatefulOperator => stateful }
       info <- operator.stateInfo
-      // In a batch it has no checkpoint.
-      if info.checkpointLocation.nonEmpty && !TransformWithStateRule.isAsked(plan.conf)
+      // Batch queries have no checkpoint.
+      if info.checkpointLocation.nonEmpty && !TransformWithStateRule.isRequested(plan.conf)
       if Settings.from(plan.conf.getAllConfs).requiresProvider
     } throw Errors.providerMismatch(
       StoreFiles.checkpointOf(info.checkpointLocation).toString,
       plan.conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS),
-      "that is the provider which the session or the checkpoint names"
+      "it is set in the session or the checkpoint"
     )
     plan
   }

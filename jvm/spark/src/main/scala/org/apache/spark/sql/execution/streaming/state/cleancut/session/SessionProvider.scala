@@ -14,18 +14,18 @@ import io.cleancut.conf.Keys
 import io.cleancut.error.Errors
 
 /**
- * Gives the queries of a session Cleancut's provider where the session names no provider itself.
+ * Sets Cleancut's provider for the queries of a session that sets no provider itself.
  *
- * Spark refuses a query in real-time mode when its session names any provider but RocksDB, and
- * looks at that session alone. Each query then runs in a copy of the session. The provider is set
- * in the copy after that check, and before Spark reads it: so the offset log records it from the
- * first epoch on, and a query that began on another provider keeps that one when it is restarted.
+ * Spark refuses a query in real-time mode if its session sets any provider except RocksDB, and
+ * checks that session only. Each query then runs in a copy of the session. The provider is set in
+ * the copy after that check, and before Spark reads it. The offset log therefore records it from
+ * the first epoch, and a query that started with another provider keeps that one after a restart.
  */
 object SessionProvider {
 
-  /** Called with every plan that a session analyses, because no session has a hook of its own. */
+  /** Called for every plan that a session analyzes, because sessions have no hook. */
   def check(session: AnySession)(plan: LogicalPlan): Unit = session match {
-    case classic: SparkSession if plan.isStreaming && isAsked(classic) =>
+    case classic: SparkSession if plan.isStreaming && isRequested(classic) =>
       val streams = classic.streams
       streams.synchronized {
         if (!streams.listListeners().exists(_.isInstanceOf[SetOnStart])) {
@@ -35,17 +35,17 @@ object SessionProvider {
     case _ =>
   }
 
-  private def isAsked(session: SparkSession): Boolean =
+  private def isRequested(session: SparkSession): Boolean =
     Keys.RealTimeMode.read(session.conf.getAll) match {
-      case Right(asked)  => asked
-      case Left(problem) => throw Errors.confInvalid(Seq(problem))
+      case Right(isRequested) => isRequested
+      case Left(problem)      => throw Errors.confInvalid(Seq(problem))
     }
 
-  /** Spark calls `onQueryStarted` in the query's own thread before it does anything else there. */
+  /** Spark calls `onQueryStarted` first, in the thread of the query. */
   private class SetOnStart(session: SparkSession) extends StreamingQueryListener with Logging {
     override def onQueryStarted(event: QueryStartedEvent): Unit = {
-      val own = RunningQueries.sessionOfRun(session, event.runId.toString).map(_.conf)
-      own.filter(conf => isAsked(session) && !conf.contains(ProviderKey)).foreach { conf =>
+      val runConf = RunningQueries.sessionOfRun(session, event.runId.toString).map(_.conf)
+      runConf.filter(conf => isRequested(session) && !conf.contains(ProviderKey)).foreach { conf =>
         conf.set(ProviderKey, ClassNames.StateStoreProvider)
       }
     }

@@ -21,17 +21,17 @@ import io.cleancut.error.Errors
 import io.cleancut.objectstore.BucketPath
 
 /**
- * Refuses a query in `start()`, in the caller's thread, before Spark creates anything at its
+ * Refuses a query in `start()`, in the thread of the caller, before Spark creates anything in its
  * checkpoint location.
  */
 object StartRefusalRule {
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
 
   /**
-   * Checks the configuration and the location as the user wrote it: a `Path` drops empty segments,
-   * so that the query and a reader would use different locations.
+   * Checks the configuration and the location as the user wrote it: a `Path` removes empty
+   * segments, so that the query and a reader would use different locations.
    */
-  final case class OfStatement(session: AnySession) extends Rule[LogicalPlan] {
+  final case class StatementCheck(session: AnySession) extends Rule[LogicalPlan] {
     override def apply(plan: LogicalPlan): LogicalPlan = {
       plan match {
         case start: WriteToStreamStatement => StartErrors.convert(checkLocation(conf, start))
@@ -41,7 +41,7 @@ object StartRefusalRule {
     }
   }
 
-  /** Checks a query whose checkpoint location is known, and has been created. */
+  /** Checks a query whose checkpoint location is known and created. */
   def check(session: AnySession)(plan: LogicalPlan): Unit = (session, plan) match {
     case (classic: SparkSession, start: WriteToStream) =>
       StartErrors.convert(checkMode(classic.sessionState.conf, classic, start))
@@ -77,7 +77,7 @@ object StartRefusalRule {
   private def managesFiles(conf: SQLConf): Boolean =
     conf.getConfString(FileManagerKey, "") == ClassNames.CheckpointFileManager
 
-  /** Operators of a stream that Spark plans with state. */
+  /** Streaming operators that Spark plans with state. */
   private def isStateful(query: LogicalPlan): Boolean = query.exists {
     case join: Join => join.left.isStreaming && join.right.isStreaming
     case _: Aggregate | _: Distinct | _: Deduplicate | _: DeduplicateWithinWatermark |
@@ -87,6 +87,6 @@ object StartRefusalRule {
     case other => other.isStreaming && OfPython(other.getClass.getSimpleName)
   }
 
-  // By name, since the Spark versions have different ones.
+  // By name, because the classes differ between Spark versions.
   private val OfPython = Set("TransformWithStateInPandas", "TransformWithStateInPySpark")
 }

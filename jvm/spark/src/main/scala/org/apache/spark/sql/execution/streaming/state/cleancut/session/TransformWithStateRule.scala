@@ -9,13 +9,13 @@ import org.apache.spark.sql.internal.SQLConf
 import io.cleancut.base.ClassNames
 
 /**
- * Replaces the operators of `transformWithState` by ones that accept Cleancut's provider, where
- * that is the provider of the query. Operators of batch queries stay: Spark keeps their state in a
- * store of its own.
+ * Replaces the operators of `transformWithState` by versions that accept Cleancut's provider, if
+ * the query uses it. Operators of batch queries stay, because Spark keeps their state in a separate
+ * store.
  */
 object TransformWithStateRule extends Rule[SparkPlan] {
 
-  /** The rule at the place where Spark has given the operators their state and its version. */
+  /** The rule, applied after Spark has added state information and its version to the operators. */
   val injection: ColumnarRule = new ColumnarRule {
     override def postColumnarTransitions: Rule[SparkPlan] = TransformWithStateRule
   }
@@ -29,10 +29,10 @@ object TransformWithStateRule extends Rule[SparkPlan] {
       OwnTransformWithState.of(exec)
   }
 
-  /** Whether a session asks for Cleancut's provider, by the very name that Spark compares. */
-  private[cleancut] def isAsked(conf: SQLConf): Boolean =
+  /** Whether a session sets Cleancut's provider, by the name that Spark compares. */
+  private[cleancut] def isRequested(conf: SQLConf): Boolean =
     conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS) == ClassNames.StateStoreProvider
 
   private def isPlain(exec: SparkPlan, plain: Class[_], isStreaming: Boolean): Boolean =
-    exec.getClass == plain && isStreaming && isAsked(exec.conf)
+    exec.getClass == plain && isStreaming && isRequested(exec.conf)
 }

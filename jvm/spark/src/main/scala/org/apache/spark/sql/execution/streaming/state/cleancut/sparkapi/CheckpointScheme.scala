@@ -11,19 +11,23 @@ import io.cleancut.base.ClassNames
 import io.cleancut.objectstore.BucketPath
 
 /**
- * Makes `s3://` known to Hadoop, so that Spark's reader of state finds a checkpoint there.
+ * Registers `s3://` with Hadoop, so that Spark's state reader finds checkpoints there.
  *
- * This is decided in the driver's JVM and not in its configuration beforehand, because a file
- * system of the cluster may claim the scheme in files and jars that only Hadoop knows.
+ * This is decided in the driver's JVM and not in the configuration, because a file system of the
+ * cluster may claim the scheme in files and jars that only Hadoop knows.
  */
 object CheckpointScheme {
   val ImplKey = s"fs.${BucketPath.Scheme}.impl"
 
-  /** Hadoop would keep the first instance for a bucket, whatever endpoint the next session has. */
+  /**
+   * Without this key, Hadoop would reuse the first instance for a bucket even if the next session
+   * has another endpoint.
+   */
   val UncachedKey = s"$ImplKey.disable.cache"
 
   /**
-   * For all sessions of the context that runs. Where another file system has the scheme it stays.
+   * Registers it for all sessions of the active context. If another file system has the scheme, it
+   * stays.
    */
   def register(): Unit =
     SparkContext.getActive.foreach(context => register(context.hadoopConfiguration))
@@ -38,7 +42,7 @@ object CheckpointScheme {
     try FileSystem.getFileSystemClass(BucketPath.Scheme, hadoopConf) != null
     catch {
       case _: UnsupportedFileSystemException => false
-      // Named, but not to be loaded: the user will want to know, and from Hadoop.
+      // Set, but not loadable: Hadoop should report this to the user.
       case NonFatal(_) => true
     }
 }

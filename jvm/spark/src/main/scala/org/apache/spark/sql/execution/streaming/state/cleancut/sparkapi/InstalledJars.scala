@@ -1,9 +1,9 @@
 package org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi
 
 /**
- * What is asked wherever Spark comes in: whether our jars go with each other, and with this Spark.
+ * Checks, at every entry point from Spark, that Cleancut's jars match each other and this Spark.
  *
- * Neither this object nor [[SharedJar]] needs anything of the shared jar, not even to be verified.
+ * Neither this object nor [[SharedJar]] requires the shared jar, not even for verification.
  */
 object InstalledJars {
 

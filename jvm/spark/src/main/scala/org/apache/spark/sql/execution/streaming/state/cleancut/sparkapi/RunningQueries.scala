@@ -15,10 +15,10 @@ import org.apache.spark.sql.execution.streaming.runtime.{
 /**
  * The queries that run on this driver.
  *
- * Spark's register of active queries is no source for them: if Spark refuses the second of two
- * concurrent starts of a query, it leaves the refused run there, and not the one that it keeps. So
- * a run is registered here by its own thread when it begins; runs without a coordinator are found
- * in the query managers of the sessions, which contain started runs only.
+ * Spark's register of active queries is not usable: if Spark refuses the second of two concurrent
+ * starts of a query, it keeps the refused run there, and not the active one. Therefore the thread
+ * of a run registers it here at the start. Runs without a coordinator are in the query managers of
+ * the sessions, which contain started runs only.
  */
 object RunningQueries extends Logging {
   private val registered = new ConcurrentHashMap[String, StreamExecution]
@@ -35,7 +35,7 @@ object RunningQueries extends Logging {
     ()
   }
 
-  /** The thread is an inner object of its query, to which Spark gives no other access. */
+  /** The thread is an inner object of its query. Spark has no other access to the query. */
   private def queryOf(thread: QueryExecutionThread): Option[StreamExecution] =
     try
       thread.getClass.getDeclaredFields
@@ -54,35 +54,36 @@ object RunningQueries extends Logging {
     Option(registered.get(runId)).filter(_.isActive).orElse {
       for {
         session <- SparkSession.getActiveSession.orElse(SparkSession.getDefaultSession)
-        query <- of(session).find(_.runId.toString == runId)
+        query <- queries(session).find(_.runId.toString == runId)
       } yield query
     }
 
-  /** A query runs in a session of its own, in which its batches are made. */
+  /** A query runs in a separate session, which creates its batches. */
   private[cleancut] def bySession(session: SparkSession): Option[StreamExecution] =
-    of(session).find(query => sessionOf(query) eq session)
+    queries(session).find(query => sessionOf(query) eq session)
 
-  /** The session of its own in which a query runs. */
+  /** The separate session of a run. */
   def sessionOfRun(session: SparkSession, runId: String): Option[SparkSession] =
-    of(session).find(_.runId.toString == runId).map(sessionOf)
+    queries(session).find(_.runId.toString == runId).map(sessionOf)
 
-  /** Where the query has its checkpoint that runs in a session. */
+  /** The checkpoint location of the query that runs in a session. */
   def locationOf(session: SparkSession): Option[String] =
     bySession(session).map(_.resolvedCheckpointRoot)
 
-  // Protected in Scala and public in the class file; looked up before any query depends on it.
-  private val ownSession = classOf[StreamExecution].getMethod("sparkSessionForStream")
+  // Protected in Scala and public in the class file. It is looked up early, before a query requires
+  // it.
+  private val sessionMethod = classOf[StreamExecution].getMethod("sparkSessionForStream")
 
-  /** The session in which a query runs. */
+  /** The session of a query. */
   private[cleancut] def sessionOf(query: StreamExecution): SparkSession =
-    ownSession.invoke(query).asInstanceOf[SparkSession]
+    sessionMethod.invoke(query).asInstanceOf[SparkSession]
 
-  private def of(session: SparkSession): Iterable[StreamExecution] =
+  private def queries(session: SparkSession): Iterable[StreamExecution] =
     registered.values.asScala.filter(_.isActive) ++ started(session)
 
   private def started(session: SparkSession): Iterable[StreamExecution] = {
-    val others = session.sharedState.activeStreamingQueries.values.asScala.map(_.sparkSession)
-    (others.toSet + session).flatMap { each =>
+    val sessions = session.sharedState.activeStreamingQueries.values.asScala.map(_.sparkSession)
+    (sessions.toSet + session).flatMap { each =>
       each.streams.active.collect { case wrapper: StreamingQueryWrapper => wrapper.streamingQuery }
     }
   }

@@ -28,11 +28,11 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
    *   an empty log
    * @param onFrame
    *   called for each frame of the chain itself
-   * @param whenAtHand
+   * @param onAvailable
    *   called when a base that was left on file can be read immediately
    */
-  def apply(log: StateLog, chain: Chain, onFrame: FrameListener, whenAtHand: () => Unit): Unit =
-    load(log, context.files, chain, onFrame, whenAtHand)
+  def apply(log: StateLog, chain: Chain, onFrame: FrameListener, onAvailable: () => Unit): Unit =
+    load(log, context.files, chain, onFrame, onAvailable)
 
   /** The column families after the last of some frames of the store. */
   def familiesAfter(frames: Seq[(StateVersion, FrameKind)]): Seq[FamilySchema] =
@@ -43,9 +43,9 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       files: FrameFiles,
       chain: Chain,
       onFrame: FrameListener,
-      whenAtHand: () => Unit
+      onAvailable: () => Unit
   ): Unit = {
-    chain.base.foreach(loadBase(log, files, _, onFrame, whenAtHand))
+    chain.base.foreach(loadBase(log, files, _, onFrame, onAvailable))
     chain.deltas.foldLeft(chain.base) { (before, version) =>
       files.read(version, FrameKind.Delta, watch) { (reader, scratch) =>
         checkParent(files, reader, version, before)
@@ -63,14 +63,14 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       files: FrameFiles,
       version: StateVersion,
       onFrame: FrameListener,
-      whenAtHand: () => Unit
+      onAvailable: () => Unit
   ): Unit = {
     val opened = if (context.settings.lazyRestore) files.openBase(version, watch) else None
     opened match {
       case Some(base) =>
         log.attach(base)
         onFrame(version, FrameKind.Base, base.sizeBytes)
-        base.whenAtHand(() => whenAtHand())
+        base.onAvailable(() => onAvailable())
       case None =>
         val reference = files.read(version, FrameKind.Base, watch) { (reader, scratch) =>
           val reference = referenceIn(reader)
@@ -78,7 +78,7 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
           onFrame(version, FrameKind.Base, reader.sizeBytes)
           reference
         }
-        reference.foreach(follow(log, files, version, _, whenAtHand))
+        reference.foreach(follow(log, files, version, _, onAvailable))
     }
   }
 
@@ -87,10 +87,10 @@ final private[cleancut] class ChainLoad(context: StoreContext, watch: LoadWatch)
       files: FrameFiles,
       version: StateVersion,
       reference: Reference,
-      whenAtHand: () => Unit
+      onAvailable: () => Unit
   ): Unit = reference match {
     case Reference(_, Seq(only), None) =>
-      load(log, files.of(only), chainOf(only), count, whenAtHand)
+      load(log, files.of(only), chainOf(only), count, onAvailable)
     case Reference(store, sources, spread) =>
       val keys = sources.map { source =>
         val loaded = context.newLog()

@@ -23,7 +23,7 @@ final private[cleancut] class LogReadStateStore(
 
   override def release(): Unit = if (!isReleased) {
     spinLock { isReleased = true }
-    lease.done()
+    lease.release()
   }
 
   override def hasCommitted: Boolean = false

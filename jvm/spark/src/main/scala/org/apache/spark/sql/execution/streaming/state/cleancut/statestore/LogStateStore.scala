@@ -208,7 +208,7 @@ final private[cleancut] class LogStateStore(
       case NonFatal(e) =>
         state = Committing
         throw QueryExecutionErrors.failedToCommitStateFileError(toString, explained(e))
-    } finally if (state == Committed) lease.done()
+    } finally if (state == Committed) lease.release()
   }
 
   override def abort(): Unit = state match {
@@ -220,7 +220,7 @@ final private[cleancut] class LogStateStore(
           if (!isUndone) versions.drop(log)
         }
         delta.foreach(_.cancel())
-      } finally lease.done()
+      } finally lease.release()
     case Committed => throw outOfOrder("abort")
     case Aborted   => ()
   }

@@ -46,7 +46,7 @@ private[cleancut] object ReadThrough extends Logging {
    */
   def complete(context: StoreContext, versions: StoreVersions, log: StateLog): Boolean = {
     var isMore = !log.isComplete
-    while (isMore && alone(context, versions) { isMore = log.readNext(BlocksPerHold) }) {}
+    while (isMore && exclusively(context, versions) { isMore = log.readNext(BlocksPerHold) }) {}
     if (isMore) log.wantWhole()
     !isMore
   }
@@ -60,7 +60,7 @@ private[cleancut] object ReadThrough extends Logging {
 
   private def readOne(context: StoreContext, versions: StoreVersions, log: StateLog): Boolean = {
     var isMore = false
-    hasRoom(log) && alone(context, versions) { isMore = log.readNext(1) } && isMore
+    hasRoom(log) && exclusively(context, versions) { isMore = log.readNext(1) } && isMore
   }
 
   private def hasRoom(log: StateLog): Boolean = {
@@ -72,7 +72,10 @@ private[cleancut] object ReadThrough extends Logging {
    * Runs `body` as the only user of the store. False if a task is in it; waits for another reader
    * of the base.
    */
-  private def alone(context: StoreContext, versions: StoreVersions)(body: => Unit): Boolean = {
+  private def exclusively(
+      context: StoreContext,
+      versions: StoreVersions
+  )(body: => Unit): Boolean = {
     versions.baseReading.lock()
     try {
       val isIn = context.storeLock.tryEnter(self)

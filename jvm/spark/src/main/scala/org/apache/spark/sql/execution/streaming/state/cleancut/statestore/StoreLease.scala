@@ -25,7 +25,7 @@ final private[cleancut] class StoreLease(
   def keep(log: StateLog): Unit = held = Some(log)
 
   /** The handle was committed, aborted or released. */
-  def done(): Unit = if (!isInTask) end()
+  def release(): Unit = if (!isInTask) end()
 
   /** Ends the lease; the second call has no effect. */
   def end(): Unit = {

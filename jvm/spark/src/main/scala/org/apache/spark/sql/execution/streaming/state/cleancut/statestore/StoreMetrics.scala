@@ -67,7 +67,7 @@ final private[cleancut] class StoreMetrics {
     }
     loads.incrementAndGet()
     localCacheHits.addAndGet(watch.basesFoundHere)
-    findBytes.addAndGet(watch.foundBytes)
+    findBytes.addAndGet(watch.cutBytes)
     decodedBytes.addAndGet(watch.decodedBytes)
     indexedBytes.addAndGet(log.liveBytes + log.deadBytes)
     ()

@@ -18,29 +18,29 @@ import io.cleancut.format.Proof
 import io.cleancut.format.cut.ShareCosts
 import io.cleancut.history.{EpochRecord, EpochRecordJson, SlowReason, StorePrices}
 
-/** The last run of a query, as Spark's store of what pages show has it. */
+/** The last run of a query, as stored in Spark's store for UI pages. */
 private[ui] class RunEntry(@KVIndexParam val location: String, val run: String) {
   @JsonIgnore def facts: Option[RunFacts] = RunFacts.read(run)
 }
 
 /**
- * An epoch, likewise: what the pages of many epochs show in fields, so that none of these has to
- * parse records, and the record itself in some hundred bytes.
+ * An epoch in the same store. The values for pages with many epochs are fields, so that these pages
+ * do not have to parse records. The record has some hundred bytes.
  *
  * @param durationMs
- *   -1 where no task has run
+ *   -1 if no task has run
  * @param alignmentMs
  *   -1 without channels
  * @param dollars
- *   what its requests cost where somebody bills them
+ *   cost of its requests, if they are billed
  * @param slowKind
- *   empty where the epoch was not slow
+ *   empty if the epoch was not slow
  * @param storedBytes
- *   0 where that is not known, also in an entry of an earlier release
+ *   0 if unknown, which includes entries of earlier releases
  * @param provenEpoch
- *   of the last cut that was known to be restorable
+ *   epoch of the last cut that passed a restore test
  * @param provenMs
- *   0 where none was
+ *   0 if there is none
  */
 private[ui] class EpochEntry(
     val location: String,
@@ -91,7 +91,7 @@ private[ui] object EpochEntry {
   private def of(
       location: String,
       record: EpochRecord,
-      used: Option[ShareCosts],
+      costs: Option[ShareCosts],
       json: String
   ): EpochEntry = new EpochEntry(
     location,
@@ -103,9 +103,9 @@ private[ui] object EpochEntry {
     record.cutMs,
     record.alignmentMs.getOrElse(-1L),
     record.rowsInFlight,
-    used.fold(0L)(_.total.requests),
-    used.fold(0.0)(StorePrices.of),
-    used.fold(0L)(_.bytesSent),
+    costs.fold(0L)(_.total.requests),
+    costs.fold(0.0)(StorePrices.of),
+    costs.fold(0L)(_.bytesSent),
     record.rows,
     record.stores,
     record.slow.fold(0L)(_.typicalMs),
@@ -129,7 +129,7 @@ private[ui] object EpochEntry {
     }
 }
 
-/** What the pages ask of it. */
+/** The queries of the pages. */
 final private[ui] class CutsStore(store: KVStore) {
 
   def isEmpty: Boolean = store.count(classOf[RunEntry]) == 0L
@@ -140,7 +140,7 @@ final private[ui] class CutsStore(store: KVStore) {
 
   def run(location: String): Option[RunEntry] = runs.find(_.location == location)
 
-  /** Of one query, in ascending order. */
+  /** The epochs of a query, ascending. */
   def epochs(location: String): Vector[EpochEntry] = {
     val view = store.view(classOf[EpochEntry]).index("location").first(location).last(location)
     Utils.tryWithResource(view.closeableIterator())(_.asScala.toVector).sortBy(_.epoch)

@@ -13,18 +13,19 @@ import io.cleancut.conf.Keys
 import io.cleancut.history.EpochRecordJson
 
 /**
- * Keeps what the events of epochs say for the pages, of a driver that runs and of one whose event
- * log is read. Events of a later version are left out.
+ * Stores the events of epochs for the pages, of a running driver and of an event log. Events of a
+ * later version are ignored.
  */
 final private[ui] class CutsListener(conf: SparkConf, store: ElementTrackingStore)
     extends SparkListener
     with Logging {
   private val keep = {
-    val set = conf.getAllWithPrefix(Keys.Prefix).map { case (key, of) => (Keys.Prefix + key) -> of }
-    Keys.UiEpochs.read(set.toMap).getOrElse(Keys.UiEpochs.default)
+    val settings =
+      conf.getAllWithPrefix(Keys.Prefix).map { case (key, value) => (Keys.Prefix + key) -> value }
+    Keys.UiEpochs.read(settings.toMap).getOrElse(Keys.UiEpochs.default)
   }
 
-  store.addTrigger(classOf[EpochEntry], keep.toLong)(count => forget(count - keep))
+  store.addTrigger(classOf[EpochEntry], keep.toLong)(count => deleteOldest(count - keep))
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case CleancutRunBegun(RunFacts.Version, location, run) =>
@@ -34,16 +35,16 @@ final private[ui] class CutsListener(conf: SparkConf, store: ElementTrackingStor
         case Right(record) =>
           store.write(EpochEntry.of(location, record, json), checkTriggers = true)
           ()
-        case Left(why) => logInfo(s"Epoch $epoch of $location is not shown: $why")
+        case Left(reason) => logInfo(s"Epoch $epoch of $location is not shown: $reason")
       }
     case _ => ()
   }
 
-  private def forget(count: Long): Unit = {
+  private def deleteOldest(count: Long): Unit = {
     val oldest = store.view(classOf[EpochEntry]).index("writtenMs")
-    val found = Utils.tryWithResource(oldest.closeableIterator()) { entries =>
+    val expired = Utils.tryWithResource(oldest.closeableIterator()) { entries =>
       entries.asScala.take(count.toInt).map(_.key).toVector
     }
-    found.foreach(store.delete(classOf[EpochEntry], _))
+    expired.foreach(store.delete(classOf[EpochEntry], _))
   }
 }

@@ -12,11 +12,11 @@ import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import io.cleancut.cutstore.Notes
 
 /**
- * The tab "Cuts" of Spark's pages: queries, the epochs of one, one epoch, and what a query is set
- * to. All is drawn here, without a script.
+ * The tab "Cuts" of Spark's UI: queries, the epochs of a query, one epoch, and the settings of a
+ * query. All is rendered here, without scripts.
  *
  * @param notes
- *   what others have noted of the query at a location, as far as it is known; None on a history
+ *   restore tests and replicas of the query at a location, as far as known; None on a history
  *   server
  */
 final private[ui] class CutsTab(
@@ -26,7 +26,7 @@ final private[ui] class CutsTab(
 ) extends SparkUITab(parent, "cuts") {
   override val name: String = "Cuts"
 
-  // Behind Spark's own.
+  // After Spark's own tabs.
   override def displayOrder: Int = 100
 
   attachPage(new QueriesPage(this))
@@ -40,21 +40,21 @@ private[ui] object CutsTab {
     ui.attachTab(new CutsTab(store, notes, ui))
 }
 
-/** What the pages have in common. */
+/** Common parts of the pages. */
 abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIPage(prefix) {
 
   protected def store: CutsStore = tab.store
 
-  /** The last cut that is known to be restorable, in words. */
+  /** The last cut that passed a restore test, as text. */
   protected def proven(location: String, last: Option[EpochEntry]): String = {
     val notes = tab.notes(location)
     notes.flatMap(_.proven).orElse(last.flatMap(_.proven)) match {
-      case Some(of) => s"epoch ${of.epoch}, ${Figures.moment(of.provenMs)}"
-      case None     => if (notes.isDefined) "never" else "–"
+      case Some(proof) => s"epoch ${proof.epoch}, ${Figures.moment(proof.provenMs)}"
+      case None        => if (notes.isDefined) "never" else "–"
     }
   }
 
-  /** A page of Cleancut's. */
+  /** A page in Spark's layout. */
   protected def page(request: HttpServletRequest, title: String)(content: => NodeSeq): Seq[Node] =
     UIUtils.headerSparkPage(
       request,
@@ -63,63 +63,66 @@ abstract private[ui] class CutsPage(tab: CutsTab, prefix: String) extends WebUIP
       tab
     )
 
-  /** Where another page is, or this one with other parameters. */
+  /** The URL of another page, or of this one with other parameters. */
   protected def link(
       request: HttpServletRequest,
-      to: String,
+      page: String,
       parameters: (String, String)*
   ): String = {
     val base = UIUtils.prependBaseUri(request, tab.basePath)
     val query = parameters.map { case (name, value) =>
       s"$name=${URLEncoder.encode(value, UTF_8)}"
     }
-    val path = if (to.isEmpty) "" else s"$to/"
+    val path = if (page.isEmpty) "" else s"$page/"
     s"$base/${tab.prefix}/$path${if (query.isEmpty) "" else query.mkString("?", "&", "")}"
   }
 
   protected def parameter(request: HttpServletRequest, name: String): Option[String] =
     Option(request.getParameter(name)).filter(_.nonEmpty)
 
-  /** The ways from a page to those about the same query. */
-  protected def ways(request: HttpServletRequest, location: String, here: String): NodeSeq = {
+  /** The navigation between the pages of a query. */
+  protected def navigation(
+      request: HttpServletRequest,
+      location: String,
+      current: String
+  ): NodeSeq = {
     val all = Seq("query" -> "Epochs", "settings" -> "Settings")
-    <nav class="ways" aria-label="About this query">
+    <nav class="links" aria-label="Pages of this query">
       <a href={link(request, "")}>All queries</a>
       {
-      all.map { case (to, title) =>
-        if (to == here) <a aria-current="page" href={link(request, to, "location" -> location)}>{
-          title
-        }</a>
-        else <a href={link(request, to, "location" -> location)}>{title}</a>
+      all.map { case (page, title) =>
+        val href = link(request, page, "location" -> location)
+        if (page == current) <a aria-current="page" href={href}>{title}</a>
+        else <a href={href}>{title}</a>
       }
     }
     </nav>
   }
 
-  /** Where an epoch is shown. */
+  /** The URL of an epoch's page. */
   protected def linkToEpoch(
       request: HttpServletRequest,
       location: String,
       epoch: Long,
-      further: (String, String)*
+      more: (String, String)*
   ): String = {
-    val named = Seq("location" -> location, "epoch" -> epoch.toString)
-    link(request, "epoch", named ++ further: _*)
+    val parameters = Seq("location" -> location, "epoch" -> epoch.toString)
+    link(request, "epoch", parameters ++ more: _*)
   }
 
-  /** What may be wider than a screen, and is moved by the keyboard, too. */
+  /** Content that may be wider than the screen and can be scrolled with the keyboard. */
   protected def region(label: String)(content: NodeSeq): Elem =
     <div class="wide" tabindex="0" role="region" aria-label={label}>{content}</div>
 
-  /** What is shown in the place of what was asked for. */
-  protected def nothing(request: HttpServletRequest, why: String): Seq[Node] =
-    page(request, "Cuts")(<p role="status">{why} <a href={link(request, "")}>All queries</a></p>)
+  /** A message instead of the requested content. */
+  protected def message(request: HttpServletRequest, text: String): Seq[Node] =
+    page(request, "Cuts")(<p role="status">{text} <a href={link(request, "")}>All queries</a></p>)
 }
 
 private[ui] object CutsPage {
 
-  // Colours of marks stand out by 3:1 and more from a white and from a black page; text is the
-  // page's own. Spark's pages say by an attribute which of the two they are.
+  // Marks have a contrast of at least 3:1 on white and on black; text has the color of the page.
+  // Spark's pages have an attribute for light or dark.
   val Styles: String =
     """.cleancut p, .cleancut dl { max-width: 80rem; }
       |.cleancut h2 { font-size: 1.25rem; margin-top: 1.5rem; }
@@ -133,18 +136,19 @@ private[ui] object CutsPage {
       |.cleancut thead th.n { white-space: normal; }
       |.cleancut dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
       |.cleancut dt { font-weight: 600; } .cleancut dd { margin: 0; overflow-wrap: anywhere; }
-      |.cleancut .ways { margin-bottom: .4rem; } .cleancut .ways a { margin-right: 1rem; }
+      |.cleancut .links { margin-bottom: .4rem; } .cleancut .links a { margin-right: 1rem; }
       |.cleancut a { text-decoration: underline; }
-      |.cleancut .ways a[aria-current] { font-weight: 600; }
-      |.cleancut .why { border-left: .25rem solid #d9480f; padding: .3rem .8rem; margin: .8rem 0; }
+      |.cleancut .links a[aria-current] { font-weight: 600; }
+      |.cleancut p.reason { border-left: .25rem solid #d9480f; padding: .3rem .8rem;
+      |  margin: .8rem 0; }
       |.cleancut .key { display: inline-block; width: .8rem; height: .8rem;
       |  margin: 0 .3rem 0 1rem; }
       |.cleancut svg text { fill: currentColor; font-size: 11px; }
       |.cleancut svg a:focus rect, .cleancut svg a:hover rect { stroke: currentColor;
       |  stroke-width: 1.5; }
       |.cleancut .t { white-space: nowrap; }
-      |.cleancut td.place { overflow-wrap: anywhere; min-width: 12rem; }
-      |.cleancut td.told { min-width: 20rem; }
+      |.cleancut td.path { overflow-wrap: anywhere; min-width: 12rem; }
+      |.cleancut td.reason { min-width: 20rem; }
       |@media (max-width: 40rem) { .cleancut dl { grid-template-columns: 1fr; }
       |  .cleancut dd { margin-bottom: .4rem; } }
       |""".stripMargin

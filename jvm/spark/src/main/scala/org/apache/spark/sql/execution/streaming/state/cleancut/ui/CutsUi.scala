@@ -12,18 +12,21 @@ import org.apache.spark.ui.SparkUI
 import io.cleancut.cutstore.Notes
 
 /**
- * Puts the tab "Cuts" into Spark's pages. A session that has Cleancut's extension has it at once,
- * also one that joins a context which runs already, where Spark loads no plugins any more.
+ * Adds the tab "Cuts" to Spark's UI. A session with Cleancut's extension adds it immediately, even
+ * if it joins a running context, in which Spark does not load plugins any more.
  */
 object CutsUi extends Logging {
   // Contexts that have the tab, or cannot have it.
   private val known = new mutable.WeakHashMap[SparkContext, Unit]
   @volatile private var notes: String => Option[Notes] = _ => None
 
-  /** Has pages ask so what others have noted of the query at a location; no request for that. */
-  def askForNotes(asked: String => Option[Notes]): Unit = notes = asked
+  /**
+   * Sets the function that returns the known restore tests and replicas of the query at a location,
+   * without requests to the store.
+   */
+  def setNotes(source: String => Option[Notes]): Unit = notes = source
 
-  /** Into those of the context that there is, if there is one. */
+  /** Adds the tab to the active context, if there is one. */
   def attach(): Unit = SparkContext.getActive.foreach(attach)
 
   def attach(context: SparkContext): Unit = synchronized {
@@ -33,14 +36,16 @@ object CutsUi extends Logging {
           case (Some(ui), store: ElementTrackingStore) =>
             context.listenerBus.addToStatusQueue(new CutsListener(context.getConf, store))
             CutsTab.attach(new CutsStore(store), location => notes(location), ui)
-          case _ => logInfo("Spark shows no pages, and so none of cuts")
+          case _ => logInfo("Spark has no UI, so the tab of cuts is not added")
         }
-      } catch { case NonFatal(e) => logWarning("Spark's pages have no tab of cuts", e) }
+      } catch {
+        case NonFatal(e) => logWarning("The tab of cuts could not be added to Spark's UI", e)
+      }
     }
   }
 }
 
-/** The same on a history server, of which the jars have to be on the class path. */
+/** Adds the tab on a history server. Its class path must have the jars. */
 final private[spark] class CutsHistoryPlugin extends AppHistoryServerPlugin {
   override def createListeners(conf: SparkConf, store: ElementTrackingStore): Seq[SparkListener] =
     Seq(new CutsListener(conf, store))
@@ -50,6 +55,6 @@ final private[spark] class CutsHistoryPlugin extends AppHistoryServerPlugin {
     if (!store.isEmpty) CutsTab.attach(store, _ => None, ui)
   }
 
-  // Behind Spark's own.
+  // After Spark's own tabs.
   override def displayOrder: Int = 100
 }

@@ -3,51 +3,52 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.ui
 import io.cleancut.history.StorePrices
 
 /**
- * What epochs come to in a day, at their pace, by the prices of S3 Standard in us-east-1.
+ * Requests and cost per day at the current pace of epochs, at the prices of S3 Standard in
+ * us-east-1.
  *
- * @param ofRequests
- *   US dollars for these; None where nobody bills them
- * @param ofStored
- *   US dollars for what is stored; None likewise, and where the driver does not know how much it is
+ * @param requestDollars
+ *   cost of the requests in US dollars; None if they are not billed
+ * @param storageDollars
+ *   cost of the stored data in US dollars; None if it is not billed or the size is unknown
  */
 final private[ui] case class DailyPace(
     requests: Long,
-    ofRequests: Option[Double],
-    ofStored: Option[Double]
+    requestDollars: Option[Double],
+    storageDollars: Option[Double]
 ) {
 
-  /** For both, in words: "–" where nothing is billed. */
-  def dollars: String = ofRequests.fold("–") { requests =>
-    ofStored.fold(s"${Figures.dollars(requests)} and what is stored")(stored =>
+  /** The sum as text: "–" if nothing is billed. */
+  def dollars: String = requestDollars.fold("–") { requests =>
+    storageDollars.fold(s"${Figures.dollars(requests)} without storage")(stored =>
       Figures.dollars(requests + stored)
     )
   }
 
-  /** With what it is made of. */
+  /** The requests and both costs as text. */
   def explained: String = {
-    val dollars = ofRequests.fold("") { requests =>
-      val stored = ofStored.fold("without what is stored") { of =>
-        s"and ${Figures.dollars(of)} for what is stored"
+    val dollars = requestDollars.fold("") { requests =>
+      val stored = storageDollars.fold("without storage") { dollars =>
+        s"and ${Figures.dollars(dollars)} for storage"
       }
-      s", ${Figures.dollars(requests)} for these by the prices of S3 Standard, $stored"
+      s", ${Figures.dollars(requests)} for these at the prices of S3 Standard, $stored"
     }
-    s"${Figures.count(requests)} requests a day$dollars"
+    s"${Figures.count(requests)} requests per day$dollars"
   }
 }
 
 private[ui] object DailyPace {
   private val DayMs = 24.0 * 3600 * 1000
 
-  // The last ones say how fast it is now.
-  private val LookedAt = 60
+  // The last epochs determine the current pace.
+  private val MaxEpochs = 60
 
   /** None before the second epoch of a run. */
   def of(location: String, epochs: Seq[EpochEntry]): Option[DailyPace] = {
-    val last = epochs.takeRight(LookedAt)
-    val pairs = last.zip(last.drop(1)).filter { case (before, of) =>
-      before.epoch + 1 == of.epoch && before.generation == of.generation
+    val last = epochs.takeRight(MaxEpochs)
+    val pairs = last.zip(last.drop(1)).filter { case (before, after) =>
+      before.epoch + 1 == after.epoch && before.generation == after.generation
     }
-    val ms = pairs.map { case (before, of) => of.writtenMs - before.writtenMs }.sum
+    val ms = pairs.map { case (before, after) => after.writtenMs - before.writtenMs }.sum
     Option.when(ms > 0) {
       val counted = pairs.map(_._2)
       val isBilled = location.startsWith("s3")

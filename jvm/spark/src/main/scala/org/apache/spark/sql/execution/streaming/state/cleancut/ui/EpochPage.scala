@@ -7,47 +7,47 @@ import org.json4s._
 
 import io.cleancut.history.{EpochRecord, EpochRecordJson, OperatorRecord}
 
-/** One epoch: its phases, its tasks, its slowest stores and its requests. */
+/** One epoch: its phases, tasks, slowest stores and requests. */
 final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
   import EpochPage._
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val location = parameter(request, "location").getOrElse("")
     val epochs = store.epochs(location)
-    val asked = parameter(request, "epoch").flatMap(_.toLongOption)
-    val entry = asked.flatMap(of => epochs.find(_.epoch == of))
-    entry.map(of => of -> of.record) match {
+    val number = parameter(request, "epoch").flatMap(_.toLongOption)
+    val entry = number.flatMap(requested => epochs.find(_.epoch == requested))
+    entry.map(found => found -> found.record) match {
       case None =>
-        val which = asked.fold("that has no number")(_.toString)
-        nothing(request, s"No epoch $which of '$location' is known here; older ones are forgotten.")
-      case Some((_, Left(why)))         => nothing(request, s"The epoch cannot be shown: $why.")
+        val which = number.fold("without a number")(_.toString)
+        message(request, s"Epoch $which of '$location' is unknown here; older epochs are deleted.")
+      case Some((_, Left(reason)))      => message(request, s"The epoch cannot be shown: $reason.")
       case Some((entry, Right(record))) =>
         page(request, s"Epoch ${record.epoch}") {
-          ways(request, location, "epoch") ++ beside(request, location, record, epochs) ++
-            why(record) ++ facts(record) ++ phases(entry) ++
+          navigation(request, location, "epoch") ++ neighbors(request, location, record, epochs) ++
+            slowReason(record) ++ facts(record) ++ phases(entry) ++
             tasks(request, location, record) ++ slowest(record) ++ requests(record)
         }
     }
   }
 
-  private def beside(
+  private def neighbors(
       request: HttpServletRequest,
       location: String,
       record: EpochRecord,
       epochs: Seq[EpochEntry]
   ): NodeSeq = {
-    def to(epoch: Option[EpochEntry], title: String) = epoch.fold(NodeSeq.Empty) { of =>
-      <a href={linkToEpoch(request, location, of.epoch)}>{s"$title (${of.epoch})"}</a>
+    def link(epoch: Option[EpochEntry], title: String) = epoch.fold(NodeSeq.Empty) { neighbor =>
+      <a href={linkToEpoch(request, location, neighbor.epoch)}>{s"$title (${neighbor.epoch})"}</a>
     }
-    <nav class="ways" aria-label="Other epochs">{
-      to(epochs.filter(_.epoch < record.epoch).lastOption, "epoch before")
-    } {to(epochs.find(_.epoch > record.epoch), "epoch after")}</nav>
+    <nav class="links" aria-label="Other epochs">{
+      link(epochs.filter(_.epoch < record.epoch).lastOption, "previous epoch")
+    } {link(epochs.find(_.epoch > record.epoch), "next epoch")}</nav>
   }
 
-  private def why(record: EpochRecord): NodeSeq = record.slow.fold(NodeSeq.Empty) { slow =>
-    <p class="why"><strong>Slow: {slow.kind}.</strong> {
-      s"It took ${Figures.millis(record.tookMs.getOrElse(-1L))}, where " +
-        s"${Figures.millis(slow.typicalMs)} are usual: ${slow.detail}."
+  private def slowReason(record: EpochRecord): NodeSeq = record.slow.fold(NodeSeq.Empty) { slow =>
+    <p class="reason"><strong>Slow: {slow.kind}.</strong> {
+      s"It took ${Figures.millis(record.tookMs.getOrElse(-1L))}, while " +
+        s"${Figures.millis(slow.typicalMs)} is usual: ${slow.detail}."
     }</p>
   }
 
@@ -63,9 +63,9 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
           Figures.bytes(record.bytesInFlight))
       ),
       record.barrierToCaptureMs.map("barrier to capture" -> Figures.millis(_)),
-      Option.when(health.pauseMs > 0)("driver stood still" -> Figures.millis(health.pauseMs)),
+      Option.when(health.pauseMs > 0)("driver pauses" -> Figures.millis(health.pauseMs)),
       Option.when(health.repeatedTasks > 0)(
-        "task attempts made again" -> health.repeatedTasks.toString
+        "repeated task attempts" -> health.repeatedTasks.toString
       ),
       Option.when(health.executorsLost.nonEmpty)(
         "executors lost" -> health.executorsLost
@@ -78,12 +78,12 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
 
   private def phases(entry: EpochEntry): NodeSeq =
     <h2>Phases</h2> ++ region("Phases")(<table>
-      <thead><tr><th scope="col">phase</th><th scope="col" class="n">took</th></tr></thead>
+      <thead><tr><th scope="col">phase</th><th scope="col" class="n">duration</th></tr></thead>
       <tbody>{
       Drawings.Phases.map { phase =>
         <tr><th scope="row"><span class="key" style={s"background:${phase.fill}"}></span>{
           phase.name
-        }</th><td class="n">{Figures.millis(phase.of(entry))}</td></tr>
+        }</th><td class="n">{Figures.millis(phase.durationMs(entry))}</td></tr>
       }
     }</tbody>
     </table>)
@@ -94,26 +94,26 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
       record: EpochRecord
   ): NodeSeq = {
     val by =
-      parameter(request, "by").flatMap(of => Measures.find(_.key == of)).getOrElse(Measures.head)
-    val choices = Measures.map { of =>
-      val href = linkToEpoch(request, location, record.epoch, "by" -> of.key)
-      if (of == by) <a aria-current="true" href={href}>{of.title}</a>
-      else <a href={href}>{of.title}</a>
+      parameter(request, "by").flatMap(key => Measures.find(_.key == key)).getOrElse(Measures.head)
+    val choices = Measures.map { measure =>
+      val href = linkToEpoch(request, location, record.epoch, "by" -> measure.key)
+      if (measure == by) <a aria-current="true" href={href}>{measure.title}</a>
+      else <a href={href}>{measure.title}</a>
     }
     <section><h2>Operators and partitions</h2>
-      <nav class="ways" aria-label="What is shown of each partition">{choices}</nav>{
+      <nav class="links" aria-label="Value for each partition">{choices}</nav>{
       record.operators.map(heat(_, by))
     }</section>
   }
 
   private def heat(operator: OperatorRecord, by: Measure): NodeSeq = {
-    val values = by.of(operator)
-    val most = by.shown(values.maxOption.getOrElse(0L))
+    val values = by.values(operator)
+    val maximum = by.format(values.maxOption.getOrElse(0L))
     val title = s"Operator ${operator.operator}: ${operator.partitions} partitions, ${by.title} " +
-      s"up to $most"
+      s"up to $maximum"
     <section><h3>{title}</h3>
       {
-      region(title)(Drawings.heat(operator, values, by.shown))
+      region(title)(Drawings.heat(operator, values, by.format))
     }</section>
   }
 
@@ -121,11 +121,12 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     <h2>Slowest stores</h2> ++
       region("Slowest stores")(<table>
         <thead><tr><th scope="col">store</th><th scope="col">executor</th>
-          <th scope="col" class="n">took</th></tr></thead>
+          <th scope="col" class="n">duration</th></tr></thead>
         <tbody>{
-        costs.slowest.map { of =>
-          <tr><th scope="row">{of.store.toString}</th><td>{s"${of.executor} ${of.host}".trim}</td>
-            <td class="n">{Figures.millis(of.ms)}</td></tr>
+        costs.slowest.map { store =>
+          <tr><th scope="row">{store.store.toString}</th>
+            <td>{s"${store.executor} ${store.host}".trim}</td>
+            <td class="n">{Figures.millis(store.ms)}</td></tr>
         }
       }</tbody>
       </table>)
@@ -139,9 +140,9 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
           <th scope="col" class="n">requests</th><th scope="col" class="n">repeated</th>
           <th scope="col" class="n">failed</th></tr></thead>
         <tbody>{
-        for ((side, share) <- sides; (kind, of) <- share.requests.toSeq.sortBy(_._1))
-          yield <tr><th scope="row">{side}</th><td>{kind}</td><td class="n">{of.requests}</td>
-            <td class="n">{of.retries}</td><td class="n">{of.failures}</td></tr>
+        for ((side, share) <- sides; (kind, count) <- share.requests.toSeq.sortBy(_._1))
+          yield <tr><th scope="row">{side}</th><td>{kind}</td><td class="n">{count.requests}</td>
+            <td class="n">{count.retries}</td><td class="n">{count.failures}</td></tr>
       }</tbody>
       </table>) ++
       <p>{
@@ -149,7 +150,7 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
           .map { case (side, share) =>
             val (sent, waited) = (Figures.millis(share.sentMs), Figures.millis(share.waitedMs))
             s"The $side sent ${Figures.bytes(share.bytesSent)} in $sent of requests, and waited " +
-              s"$waited for such as failed."
+              s"$waited for failed ones."
           }
           .mkString(" ")
       }</p>
@@ -159,9 +160,9 @@ final private[ui] class EpochPage(tab: CutsTab) extends CutsPage(tab, "epoch") {
     val epoch = parameter(request, "epoch").flatMap(_.toLongOption)
     store
       .epochs(parameter(request, "location").getOrElse(""))
-      .find(of => epoch.contains(of.epoch))
+      .find(entry => epoch.contains(entry.epoch))
       .flatMap(_.record.toOption)
-      .fold[JValue](JNothing)(of => jackson.JsonMethods.parse(EpochRecordJson.write(of)))
+      .fold[JValue](JNothing)(record => jackson.JsonMethods.parse(EpochRecordJson.write(record)))
   }
 }
 
@@ -169,14 +170,14 @@ private object EpochPage {
   final private case class Measure(
       key: String,
       title: String,
-      of: OperatorRecord => Seq[Long],
-      shown: Long => String
+      values: OperatorRecord => Seq[Long],
+      format: Long => String
   )
 
   private val Measures = Seq(
     Measure("time", "time", _.ms, Figures.millis),
     Measure("bytes", "bytes written", _.bytes, Figures.bytes),
-    Measure("rows", "rows read", _.rows, of => s"${Figures.count(of)} rows"),
-    Measure("inFlight", "rows in flight", _.rowsInFlight, of => s"${Figures.count(of)} rows")
+    Measure("rows", "rows read", _.rows, rows => s"${Figures.count(rows)} rows"),
+    Measure("inFlight", "in-flight rows", _.rowsInFlight, rows => s"${Figures.count(rows)} rows")
   )
 }

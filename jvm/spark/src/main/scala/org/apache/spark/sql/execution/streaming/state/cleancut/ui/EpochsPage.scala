@@ -7,19 +7,19 @@ import org.json4s._
 
 import io.cleancut.history.EpochRecord
 
-/** The epochs of one query: how long they took, and why some took longer. */
+/** The epochs of one query: their durations, and the reasons of slow ones. */
 final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") {
   import EpochsPage._
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val location = parameter(request, "location").getOrElse("")
     store.run(location) match {
-      case None      => nothing(request, s"No query has its checkpoint at '$location' here.")
+      case None      => message(request, s"The query at '$location' is unknown here.")
       case Some(run) =>
         val epochs = store.epochs(location)
         val name = run.facts.flatMap(_.name).getOrElse(run.facts.fold(location)(_.queryId))
         page(request, s"Cuts of $name") {
-          ways(request, location, "query") ++ overview(run, epochs) ++
+          navigation(request, location, "query") ++ overview(run, epochs) ++
             history(request, location, epochs)
         }
     }
@@ -34,28 +34,31 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
         "run" -> s"${facts.runId}, since ${Figures.moment(facts.begunMs)}"
       )
     }
-    val ofLast = last.toSeq.flatMap { of =>
+    val lastCut = last.toSeq.flatMap { epoch =>
       Seq(
-        "last cut" -> s"epoch ${of.epoch}, ${Figures.moment(of.writtenMs)}",
-        "it took" -> s"${Figures.millis(of.durationMs)}, ${Figures.millis(of.gateMs)} in the gate",
-        "in flight" -> s"${Figures.count(of.rowsInFlight)} rows",
-        "generation of the owner" -> of.generation.toString
+        "last cut" -> s"epoch ${epoch.epoch}, ${Figures.moment(epoch.writtenMs)}",
+        "duration" -> Figures.millis(epoch.durationMs),
+        "commit" -> Figures.millis(epoch.gateMs),
+        "in flight" -> s"${Figures.count(epoch.rowsInFlight)} rows",
+        "generation of the owner" -> epoch.generation.toString
       )
     }
-    val pace = DailyPace.of(run.location, epochs).toSeq.map(of => "costs" -> of.explained)
-    val restorable = Seq("last proven restorable" -> proven(run.location, last))
-    val ofOperators = record.toSeq.flatMap(operators)
+    val pace = DailyPace.of(run.location, epochs).toSeq.map(daily => "costs" -> daily.explained)
+    val restoreTest = Seq("last restore test" -> proven(run.location, last))
+    val operatorFacts = record.toSeq.flatMap(operators)
     val facts =
-      ("checkpoint" -> run.location) +: (known ++ ofLast ++ restorable ++ pace ++ ofOperators)
-    Figures.facts(facts.map { case (what, value) => what -> Figures.text(value) }: _*)
+      ("checkpoint" -> run.location) +: (known ++ lastCut ++ restoreTest ++ pace ++ operatorFacts)
+    Figures.facts(facts.map { case (name, value) => name -> Figures.text(value) }: _*)
   }
 
   private def operators(record: EpochRecord): Seq[(String, String)] =
-    record.aligned.toSeq.sorted.map { case (of, why) => s"operator $of is aligned" -> why } ++
-      record.rowsBeyondBound.toSeq.sorted.map { case (of, rows) =>
-        s"operator $of is overloaded" ->
-          (s"${Figures.count(rows)} rows did not stay in flight, because its channels may keep " +
-            "no more than maxInFlightBytes")
+    record.aligned.toSeq.sorted.map { case (operator, reason) =>
+      s"operator $operator is aligned" -> reason
+    } ++
+      record.rowsBeyondBound.toSeq.sorted.map { case (operator, rows) =>
+        s"operator $operator is overloaded" ->
+          (s"${Figures.count(rows)} rows did not stay in flight, because its channels are " +
+            "limited to maxInFlightBytes")
       }
 
   private def history(
@@ -63,74 +66,76 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
       location: String,
       epochs: Vector[EpochEntry]
   ): NodeSeq = {
-    def toEpoch(of: EpochEntry) = linkToEpoch(request, location, of.epoch)
-    val asked = parameter(request, "sort").filter(Columns.map(_.key).contains).getOrElse("epoch")
-    val isUp = parameter(request, "order").contains("asc")
+    def epochLink(epoch: EpochEntry) = linkToEpoch(request, location, epoch.epoch)
+    val sortKey = parameter(request, "sort").filter(Columns.map(_.key).contains).getOrElse("epoch")
+    val isAscending = parameter(request, "order").contains("asc")
+    val direction = if (isAscending) "asc" else "desc"
     val pages = Math.max(1, (epochs.size + PageSize - 1) / PageSize)
     val number =
-      parameter(request, "page").flatMap(_.toIntOption).filter(of => of >= 1 && of <= pages)
-    val at = number.getOrElse(1)
-    val column = Columns.find(_.key == asked).get
-    val sorted = if (isUp) epochs.sortBy(column.by) else epochs.sortBy(column.by).reverse
-    val shown = sorted.slice((at - 1) * PageSize, at * PageSize)
-    // What a page of the table shows, in the order of time.
+      parameter(request, "page").flatMap(_.toIntOption).filter(page => page >= 1 && page <= pages)
+    val page = number.getOrElse(1)
+    val column = Columns.find(_.key == sortKey).get
+    val sorted = if (isAscending) epochs.sortBy(column.by) else epochs.sortBy(column.by).reverse
+    val shown = sorted.slice((page - 1) * PageSize, page * PageSize)
+    // The epochs of the visible table page, in the order of time.
     val drawn = shown.sortBy(_.epoch)
-    def table(sort: String, order: String, page: Int) = link(
+    def tableLink(sort: String, order: String, to: Int) = link(
       request,
       "query",
       "location" -> location,
       "sort" -> sort,
       "order" -> order,
-      "page" -> page.toString
+      "page" -> to.toString
     )
     <section><h2 id="epochs">Epochs</h2>
-    <p>{Figures.count(epochs.size)} are shown here; the history of the checkpoint has more.</p> {
+    <p>{Figures.count(epochs.size)} are shown here; the history of the checkpoint has all.</p> {
       Drawings.legend
     }
-    {region("Timeline of epochs")(Drawings.timeline(drawn, toEpoch))}
+    {region("Timeline of epochs")(Drawings.timeline(drawn, epochLink))}
     {
       region("Table of epochs")(<table>
       <thead><tr>{
-        Columns.map { of =>
-          val isSorted = of.key == asked
-          val order = if (isSorted && !isUp) "asc" else "desc"
-          val sort = if (!isSorted) "none" else if (isUp) "ascending" else "descending"
-          <th scope="col" class={of.style} aria-sort={sort}><a href={table(of.key, order, 1)}>{
-            of.title
-          }</a>{if (!isSorted) "" else if (isUp) " ▲" else " ▼"}</th>
+        Columns.map { header =>
+          val isSorted = header.key == sortKey
+          val order = if (isSorted && !isAscending) "asc" else "desc"
+          val sort = if (!isSorted) "none" else if (isAscending) "ascending" else "descending"
+          val href = tableLink(header.key, order, 1)
+          <th scope="col" class={header.style} aria-sort={sort}><a href={href}>{
+            header.title
+          }</a>{if (!isSorted) "" else if (isAscending) " ▲" else " ▼"}</th>
         }
       }</tr></thead>
       <tbody>{
-        shown.map { of =>
-          <tr><th scope="row" class="n"><a href={toEpoch(of)}>{of.epoch}</a></th>{
-            Columns.drop(1).map(column => <td class={column.style}>{column.shown(of)}</td>)
+        shown.map { epoch =>
+          <tr><th scope="row" class="n"><a href={epochLink(epoch)}>{epoch.epoch}</a></th>{
+            Columns.drop(1).map(column => <td class={column.style}>{column.format(epoch)}</td>)
           }</tr>
         }
       }</tbody>
     </table>)
     }
-    <nav class="ways" aria-label="Pages of epochs">{
+    <nav class="links" aria-label="Pages of epochs">{
       if (pages == 1) NodeSeq.Empty
       else
-        <span>page {at} of {pages} </span> ++
-          (if (at > 1) <a href={table(asked, if (isUp) "asc" else "desc", at - 1)}>before</a>
+        <span>page {page} of {pages} </span> ++
+          (if (page > 1) <a href={tableLink(sortKey, direction, page - 1)}>previous</a>
            else NodeSeq.Empty) ++
-          (if (at < pages) <a href={table(asked, if (isUp) "asc" else "desc", at + 1)}>after</a>
+          (if (page < pages) <a href={tableLink(sortKey, direction, page + 1)}>next</a>
            else NodeSeq.Empty)
     }</nav></section>
   }
 
   override def renderJson(request: HttpServletRequest): JValue =
-    JArray(store.epochs(parameter(request, "location").getOrElse("")).toList.map { of =>
+    JArray(store.epochs(parameter(request, "location").getOrElse("")).toList.map { epoch =>
       JObject(
-        "epoch" -> JInt(of.epoch),
-        "generation" -> JInt(of.generation),
-        "durationMs" -> JInt(of.durationMs),
-        "gateMs" -> JInt(of.gateMs),
-        "cutMs" -> JInt(of.cutMs),
-        "rowsInFlight" -> JInt(of.rowsInFlight),
-        "requests" -> JInt(of.requests),
-        "slow" -> (if (of.slowKind.isEmpty) JNothing else JString(of.slowKind))
+        "epoch" -> JInt(epoch.epoch),
+        "generation" -> JInt(epoch.generation),
+        "durationMs" -> JInt(epoch.durationMs),
+        "gateMs" -> JInt(epoch.gateMs),
+        "cutMs" -> JInt(epoch.cutMs),
+        "rowsInFlight" -> JInt(epoch.rowsInFlight),
+        "requests" -> JInt(epoch.requests),
+        "slow" -> (if (epoch.slowKind.isEmpty) JNothing else JString(epoch.slowKind))
       )
     })
 }
@@ -138,35 +143,51 @@ final private[ui] class EpochsPage(tab: CutsTab) extends CutsPage(tab, "query") 
 private[ui] object EpochsPage {
   private val PageSize = 120
 
-  /** @param by what it is sorted by */
+  /**
+   * @param by
+   *   sort value
+   */
   final private case class Column(
       key: String,
       title: String,
       style: String,
       by: EpochEntry => Long,
-      shown: EpochEntry => String
+      format: EpochEntry => String
   )
 
   private val Columns = Seq(
     Column("epoch", "epoch", "n", _.epoch, _.epoch.toString),
-    Column("written", "committed", "t", _.writtenMs, of => Figures.moment(of.writtenMs)),
-    Column("duration", "it took", "n", _.durationMs, of => Figures.millis(of.durationMs)),
+    Column("written", "committed", "t", _.writtenMs, epoch => Figures.moment(epoch.writtenMs)),
+    Column("duration", "duration", "n", _.durationMs, epoch => Figures.millis(epoch.durationMs)),
     Column(
       "slow",
-      "why it was slow",
-      "told",
-      of => if (of.slowKind.isEmpty) 0L else of.durationMs - of.typicalMs,
-      of => of.slow.fold("")(why => s"${why.kind}: ${why.detail}")
+      "reason if slow",
+      "reason",
+      epoch => if (epoch.slowKind.isEmpty) 0L else epoch.durationMs - epoch.typicalMs,
+      epoch => epoch.slow.fold("")(slow => s"${slow.kind}: ${slow.detail}")
     ),
-    Column("gate", "gate", "n", _.gateMs, of => Figures.millis(of.gateMs)),
-    Column("alignment", "alignment", "n", _.alignmentMs, of => Figures.millis(of.alignmentMs)),
-    Column("cut", "write of the cut", "n", _.cutMs, of => Figures.millis(of.cutMs)),
-    Column("rows", "rows read", "n", _.rows, of => Figures.count(of.rows)),
-    Column("inFlight", "in flight", "n", _.rowsInFlight, of => Figures.count(of.rowsInFlight)),
-    Column("requests", "requests", "n", _.requests, of => Figures.count(of.requests)),
-    Column("sent", "sent", "n", _.bytesSent, of => Figures.bytes(of.bytesSent)),
+    Column("commit", "commit", "n", _.gateMs, epoch => Figures.millis(epoch.gateMs)),
+    Column(
+      "alignment",
+      "alignment",
+      "n",
+      _.alignmentMs,
+      epoch => Figures.millis(epoch.alignmentMs)
+    ),
+    Column("cut", "write of the cut", "n", _.cutMs, epoch => Figures.millis(epoch.cutMs)),
+    Column("rows", "rows read", "n", _.rows, epoch => Figures.count(epoch.rows)),
+    Column(
+      "inFlight",
+      "in-flight rows",
+      "n",
+      _.rowsInFlight,
+      epoch => Figures.count(epoch.rowsInFlight)
+    ),
+    Column("requests", "requests", "n", _.requests, epoch => Figures.count(epoch.requests)),
+    Column("sent", "sent", "n", _.bytesSent, epoch => Figures.bytes(epoch.bytesSent)),
     Column("run", "run", "n", _.generation, _.generation.toString)
   )
 
-  def median(of: Seq[Long]): Long = if (of.isEmpty) -1L else of.sorted.apply(of.size / 2)
+  def median(values: Seq[Long]): Long =
+    if (values.isEmpty) -1L else values.sorted.apply(values.size / 2)
 }

@@ -6,36 +6,36 @@ import java.util.Locale
 
 import scala.xml.{NodeSeq, Text}
 
-/** Figures as pages show them. */
+/** Formats values for the pages. */
 private[ui] object Figures {
   private val Moment =
     DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss", Locale.ROOT).withZone(ZoneOffset.UTC)
 
   def moment(ms: Long): String = s"${Moment.format(Instant.ofEpochMilli(ms))} UTC"
 
-  def count(of: Long): String = String.format(Locale.ROOT, "%,d", Long.box(of))
+  def count(value: Long): String = String.format(Locale.ROOT, "%,d", Long.box(value))
 
-  /** -1 is nothing. */
+  /** -1 is no value. */
   def millis(ms: Long): String = if (ms < 0) "–" else s"${count(ms)} ms"
 
-  def bytes(of: Long): String = {
+  def bytes(value: Long): String = {
     val units = Seq("B", "KiB", "MiB", "GiB", "TiB")
-    val power = units.indices.lastIndexWhere(at => of >= (1L << (10 * at))).max(0)
-    if (power == 0) s"$of B"
+    val power = units.indices.lastIndexWhere(unit => value >= (1L << (10 * unit))).max(0)
+    if (power == 0) s"$value B"
     else
       String.format(
         Locale.ROOT,
         "%.1f %s",
-        Double.box(of.toDouble / (1L << (10 * power))),
+        Double.box(value.toDouble / (1L << (10 * power))),
         units(power)
       )
   }
 
-  def dollars(of: Double): String = String.format(Locale.ROOT, "$%.2f", Double.box(of))
+  def dollars(value: Double): String = String.format(Locale.ROOT, "$%.2f", Double.box(value))
 
-  /** Names with values, for people. */
-  def facts(of: (String, NodeSeq)*): NodeSeq =
-    <dl>{of.map { case (name, value) => <dt>{name}</dt><dd>{value}</dd> }}</dl>
+  /** A list of names with values. */
+  def facts(values: (String, NodeSeq)*): NodeSeq =
+    <dl>{values.map { case (name, value) => <dt>{name}</dt><dd>{value}</dd> }}</dl>
 
-  def text(of: String): NodeSeq = Text(of)
+  def text(content: String): NodeSeq = Text(content)
 }

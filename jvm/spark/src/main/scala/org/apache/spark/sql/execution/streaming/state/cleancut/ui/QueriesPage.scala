@@ -5,24 +5,26 @@ import scala.xml.{Node, NodeSeq}
 import jakarta.servlet.http.HttpServletRequest
 import org.json4s._
 
-/** All queries of an application whose epochs are committed by cuts. */
+/** All queries of an application that commit their epochs with cuts. */
 final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
 
   override def render(request: HttpServletRequest): Seq[Node] = page(request, "Cuts") {
     val runs = store.runs.sortBy(_.location)
     if (runs.isEmpty)
-      <p role="status">No query has committed an epoch by a cut yet. Queries do whose checkpoint
-        location is on s3://, or that have the key cuts; see docs/guides/recovery.md.</p>
+      <p role="status">No query has committed an epoch with a cut yet. Cuts are used if the
+        checkpoint location is on s3://, or if the key cuts is set; see
+        docs/guides/recovery.md.</p>
     else
       region("Queries")(<table>
         <thead><tr>
           <th scope="col">query</th><th scope="col">mode</th>
           <th scope="col" class="n">epoch</th><th scope="col">committed</th>
-          <th scope="col" class="n">it took</th><th scope="col" class="n">median</th>
-          <th scope="col" class="n">gate</th><th scope="col" class="n">rows in flight</th>
+          <th scope="col" class="n">duration</th><th scope="col" class="n">median</th>
+          <th scope="col" class="n">commit</th><th scope="col" class="n">in-flight rows</th>
           <th scope="col" class="n">slow</th><th scope="col" class="n">run</th>
-          <th scope="col" class="n">requests a day</th><th scope="col" class="n">at S3, a day</th>
-          <th scope="col">proven restorable</th><th scope="col">checkpoint</th>
+          <th scope="col" class="n">requests per day</th>
+          <th scope="col" class="n">S3 cost per day</th>
+          <th scope="col">last restore test</th><th scope="col">checkpoint</th>
         </tr></thead>
         <tbody>{runs.flatMap(row(request, _))}</tbody>
       </table>)
@@ -48,10 +50,10 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
         <td class="n">{Figures.count(last.rowsInFlight)}</td>
         <td class="n">{epochs.count(_.slowKind.nonEmpty)} of {epochs.size}</td>
         <td class="n">{last.generation}</td>
-        <td class="n">{pace.fold("–")(of => Figures.count(of.requests))}</td>
+        <td class="n">{pace.fold("–")(daily => Figures.count(daily.requests))}</td>
         <td class="n">{pace.fold("–")(_.dollars)}</td>
         <td class="t">{proven(run.location, Some(last))}</td>
-        <td class="place">{run.location}</td>
+        <td class="path">{run.location}</td>
       </tr>
     }
   }
@@ -61,9 +63,9 @@ final private[ui] class QueriesPage(tab: CutsTab) extends CutsPage(tab, "") {
       val last = store.epochs(run.location).lastOption
       JObject(
         "location" -> JString(run.location),
-        "committed" -> last.fold[JValue](JNothing)(of => JInt(of.epoch)),
+        "committed" -> last.fold[JValue](JNothing)(epoch => JInt(epoch.epoch)),
         "proven" -> JString(proven(run.location, last)),
-        "storedBytes" -> last.fold[JValue](JNothing)(of => JInt(of.storedBytes)),
+        "storedBytes" -> last.fold[JValue](JNothing)(epoch => JInt(epoch.storedBytes)),
         "run" -> jackson.JsonMethods.parse(run.run)
       )
     })

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs.{
   CheckpointLogs,
   LastOffsets
 }
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.CleancutCheckpointFileManager
 import io.cleancut.base.{Clock, StateVersion, StoreId}
@@ -263,7 +263,7 @@ abstract class FileCheckpointContract
     assert(errorOf(start("perhaps")).getErrorId == "CLEANCUT_CONF_INVALID")
   }
 
-  private class Committing(act: Long => Any) extends Gate {
+  private class Committing(act: Long => Any) extends QueryCommitter {
     override def begin(): Option[Begun] = None
     override def atStart(name: String)(act: Begun => Unit): Unit = ()
     override def checkOwner(): Unit = ()

@@ -11,7 +11,7 @@ import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Gate
+import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.QueryCommitter
 
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.coordinator.state.Begun
@@ -26,7 +26,7 @@ class OwnedLogSuite extends AnyFunSuite with BeforeAndAfterEach {
   private var hasOwner = true
   private var begun = Option.empty[Begun]
 
-  private class TheGate extends Gate {
+  private class TheGate extends QueryCommitter {
     private var done = Set.empty[String]
     override def begin(): Option[Begun] = begun
     override def atStart(name: String)(act: Begun => Unit): Unit = begun.foreach { of =>

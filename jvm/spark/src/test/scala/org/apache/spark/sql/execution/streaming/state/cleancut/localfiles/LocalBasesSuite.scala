@@ -38,7 +38,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
           take(found, from.toLong, count).sameElements(bytes.slice(5 + from, 5 + from + count))
         )
       }
-      eventually(assert(found.areAtHand))
+      eventually(assert(found.areAvailable))
       assert(far.ranges.size == 11, "each piece is fetched once")
     }
   }
@@ -50,9 +50,9 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     Using.resource(open(far, 0, bytes.length.toLong)) { found =>
       far.unblock(from = 7L * PieceBytes)
       assert(take(found, bytes.length - 9L, 9).sameElements(bytes.takeRight(9)))
-      assert(!found.areAtHand)
+      assert(!found.areAvailable)
       far.unblockAll()
-      eventually(assert(found.areAtHand))
+      eventually(assert(found.areAvailable))
     }
   }
 
@@ -63,7 +63,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     for (_ <- 0 until 3)
       Using.resource(bases.open(far, name(1), place(0, bytes.length.toLong), threads, Bound)) {
         found =>
-          eventually(assert(found.areAtHand))
+          eventually(assert(found.areAvailable))
           assert(take(found, 0, bytes.length).sameElements(bytes))
       }
     assert(far.ranges.size == 3 && bases.sizeBytes == bytes.length)
@@ -89,7 +89,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     }
     val all = (0 until 4).map { piece =>
       val found = of(piece)
-      eventually(assert(found.areAtHand))
+      eventually(assert(found.areAvailable))
       found
     }
     assert(bases.sizeBytes == 2L * PieceBytes && filesOf(local).size == 2)
@@ -106,7 +106,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
       for (_ <- 0 until 3) intercept[IOException](take(found, 3L * PieceBytes, 10))
       far.isBroken = false
       for (piece <- 0 until 4) take(found, piece.toLong * PieceBytes, 10)
-      assert(found.areAtHand)
+      assert(found.areAvailable)
     }
   }
 
@@ -173,7 +173,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
       bases.open(far, name(version), place(offset, bytes.length.toLong), threads, Bound)
     written(1).keep()
     for (offset <- Seq(0L, 77L)) Using.resource(opened(1, offset)) { found =>
-      assert(found.areAtHand && take(found, 9, 5000).sameElements(bytes.slice(9, 5009)))
+      assert(found.areAvailable && take(found, 9, 5000).sameElements(bytes.slice(9, 5009)))
     }
     assert(far.ranges.isEmpty)
     written(2).drop()
@@ -225,7 +225,7 @@ class LocalBasesSuite extends AnyFunSuite with StoreOnDisk with Patience {
     val bases = new LocalBases(() => local)
     def opened() = bases.open(store, name(1), place(0, frame.bytes.length.toLong), threads, Bound)
     val first = opened()
-    eventually(assert(first.areAtHand))
+    eventually(assert(first.areAvailable))
     first.close()
     for (at <- Seq(20, frame.bytes.length / 2, frame.bytes.length - 20)) {
       val copy = filesOf(local).head

@@ -29,14 +29,14 @@ class SharedJarSuite extends AnyFunSuite {
     Seq("0.2.0 0123456789abcdef", "0.1.0 fedcba9876543210").foreach { other =>
       val found = SharedJar.problemIn(loaderOf(ofLine, "common.properties" -> s"common=$other\n"))
       val text = found.getOrElse(fail("not refused"))
-      assert(text.contains("This jar is cleancut-spark-4.3 0.1.0 and needs cleancut-common"))
-      assert(text.contains(s"needs cleancut-common $Build"))
-      assert(text.contains(s"the class path is $other, in /"))
+      assert(text.contains("This jar is cleancut-spark-4.3 0.1.0 and requires cleancut-common"))
+      assert(text.contains(s"requires cleancut-common $Build"))
+      assert(text.contains(s"path has $other, in /"))
     }
   }
 
   test("a shared jar that is missing is named") {
     val text = SharedJar.problemIn(loaderOf(ofLine)).getOrElse(fail("not refused"))
-    assert(text.endsWith("and cleancut-common 0.1.0 is not beside it."))
+    assert(text.endsWith("and cleancut-common 0.1.0 is missing."))
   }
 }

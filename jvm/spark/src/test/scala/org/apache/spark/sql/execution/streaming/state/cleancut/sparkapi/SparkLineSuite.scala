@@ -25,15 +25,15 @@ class SparkLineSuite extends AnyFunSuite {
   test("a line with a jar of its own is refused with the name of that jar") {
     Seq("4.0", "4.1", "4.2", "4.3").filter(_ != BuiltFor.Spark).foreach { other =>
       val text = refusal(s"$other.1")
-      assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, and Spark is $other.1."))
-      assert(text.contains(s"Take cleancut-spark-$other."))
+      assert(text.contains(s"This jar is cleancut-spark-${BuiltFor.Spark}, but Spark is $other.1."))
+      assert(text.contains(s"Use cleancut-spark-$other."))
     }
   }
 
   test("an unknown line is refused with the lines that work") {
     Seq("3.5.8", "4.0.0", "4.0.0-vendor-1", s"${BuiltFor.Spark}0.0", "5.0.0").foreach { version =>
       val text = refusal(version)
-      assert(text.contains(s"Spark is $version.") && !text.contains("Take"))
+      assert(text.contains(s"Spark is $version.") && !text.contains("Use cleancut-spark"))
       assert(
         text.contains(
           "Spark 4.0.x, 4.1.x, 4.2.x or 4.3.x, except 4.0.0; Scala 2.13; " +

@@ -6,7 +6,7 @@ import io.cleancut.format.Proof
 import io.cleancut.format.cut.{Cut, EpochCosts, KindCosts, RunId, ShareCosts}
 import io.cleancut.history.{EpochRecord, EpochRecordJson, StorePrices}
 
-/** What pages say of a day's costs, and of proofs. */
+/** Texts of the pages about costs per day and restore tests. */
 class DailyPaceSuite extends AnyFunSuite {
   private val s3 = "s3://bucket/query"
 
@@ -25,29 +25,29 @@ class DailyPaceSuite extends AnyFunSuite {
   private def epochs(storedBytes: Option[Long]) =
     (0L until 10L).map(epoch => entry(record(epoch).copy(storedBytes = storedBytes)))
 
-  test("a day costs its requests and what is stored") {
+  test("a day costs its requests and storage") {
     val gigabytes = 3000L * 1000 * 1000 * 1000
     val pace = DailyPace.of(s3, epochs(Some(gigabytes))).get
     assert(pace.requests == 9 * 86400)
-    assert(pace.ofRequests.exists(of => Math.abs(of - 9 * 86400 * 5.0 / 1e6) < 1e-9))
-    assert(pace.ofStored.exists(of => Math.abs(of - 3000 * 0.023 / 30) < 1e-9))
+    assert(pace.requestDollars.exists(of => Math.abs(of - 9 * 86400 * 5.0 / 1e6) < 1e-9))
+    assert(pace.storageDollars.exists(of => Math.abs(of - 3000 * 0.023 / 30) < 1e-9))
     assert(pace.dollars == "$6.19")
     val wanted =
-      "777,600 requests a day, $3.89 for these by the prices of S3 Standard, and $2.30 " +
-        "for what is stored"
+      "777,600 requests per day, $3.89 for these at the prices of S3 Standard, and $2.30 " +
+        "for storage"
     assert(pace.explained == wanted)
   }
 
   test("what the driver does not know is not taken for nothing") {
     val pace = DailyPace.of(s3, epochs(None)).get
-    assert(pace.ofStored.isEmpty && pace.dollars == "$3.89 and what is stored")
-    assert(pace.explained.endsWith("without what is stored"))
+    assert(pace.storageDollars.isEmpty && pace.dollars == "$3.89 without storage")
+    assert(pace.explained.endsWith("without storage"))
   }
 
   test("elsewhere nothing is billed, and one epoch has no pace") {
     val pace = DailyPace.of("file:/query", epochs(Some(1L << 40))).get
-    assert(pace.dollars == "–" && pace.ofStored.isEmpty)
-    assert(pace.explained == "777,600 requests a day")
+    assert(pace.dollars == "–" && pace.storageDollars.isEmpty)
+    assert(pace.explained == "777,600 requests per day")
     assert(DailyPace.of(s3, epochs(None).take(1)).isEmpty)
     assert(StorePrices.storedADay(0) == 0.0)
   }

@@ -4,7 +4,7 @@ import scala.annotation.unused
 
 import org.apache.spark.sql.streaming.Trigger
 
-/** Real-time mode, which this line of Spark does not have. */
+/** Real-time mode. This Spark line does not have it. */
 private[cleancut] object RealTime {
   def is(@unused trigger: Trigger): Boolean = false
 }

@@ -13,10 +13,10 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 
-/** Calls of Spark that later lines have otherwise. */
+/** Spark APIs that differ in later lines. */
 private[cleancut] object SparkCalls {
 
-  /** Under which a query's number of partitions is set when it begins. */
+  /** The key for the number of partitions of a new query. */
   val PartitionsKey: String = SQLConf.SHUFFLE_PARTITIONS.key
 
   def storeNames(operator: StateStoreWriter): Seq[String] = operator match {
@@ -26,12 +26,12 @@ private[cleancut] object SparkCalls {
     case _                => Seq(StateStoreId.DEFAULT_STORE_NAME)
   }
 
-  /** No line before 4.1 bounds that. */
+  /** Spark 4.0 has no limit. */
   def maxVersionsToDelete(@unused conf: StateStoreConf): Int = -1
 
   def cannotLoad(cause: Throwable): Throwable = QueryExecutionErrors.cannotLoadStore(cause)
 
-  /** Rows of which the first are in memory, however large they are. */
+  /** An array that keeps the first rows in memory, regardless of their size. */
   def rowArray(inMemory: Int, @unused inMemoryBytes: Long): ExternalAppendOnlyUnsafeRowArray =
     new ExternalAppendOnlyUnsafeRowArray(inMemory, Int.MaxValue)
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.streaming.Trigger
 
-/** Real-time mode, which gives rows to the sink as they come. */
+/** Real-time mode, which passes each row to the sink immediately. */
 private[cleancut] object RealTime {
   def is(trigger: Trigger): Boolean = trigger.isInstanceOf[RealTimeTrigger]
 }

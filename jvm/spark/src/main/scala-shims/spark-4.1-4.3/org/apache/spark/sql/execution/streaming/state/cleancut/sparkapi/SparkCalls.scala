@@ -5,10 +5,10 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.execution.streaming.state.{StateStoreConf, StateStoreErrors}
 import org.apache.spark.sql.internal.SQLConf
 
-/** Calls of Spark that Spark 4.0 has otherwise. */
+/** Spark APIs that differ in Spark 4.0. */
 private[cleancut] object SparkCalls {
 
-  /** Under which a query's number of partitions is set when it begins. */
+  /** The key for the number of partitions of a new query. */
   val PartitionsKey: String = SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key
 
   def storeNames(operator: StateStoreWriter): Seq[String] = operator.stateStoreNames
@@ -17,7 +17,7 @@ private[cleancut] object SparkCalls {
 
   def cannotLoad(cause: Throwable): Throwable = StateStoreErrors.cannotLoadStore(cause)
 
-  /** Rows of which the first are in memory. */
+  /** An array that keeps the first rows in memory. */
   def rowArray(inMemory: Int, inMemoryBytes: Long): ExternalAppendOnlyUnsafeRowArray =
     new ExternalAppendOnlyUnsafeRowArray(inMemory, inMemoryBytes, Int.MaxValue, Long.MaxValue)
 }

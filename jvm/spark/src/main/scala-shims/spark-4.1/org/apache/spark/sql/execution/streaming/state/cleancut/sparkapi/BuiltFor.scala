@@ -2,6 +2,6 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.sparkapi
 
 private[cleancut] object BuiltFor {
 
-  /** The line of Spark whose interfaces this jar binds. */
+  /** The Spark line that this jar is built for. */
   val Spark = "4.1"
 }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.cleancut.session
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
 
-/** Operators of `transformWithState` that accept Cleancut's provider, in the place of Spark's. */
+/** Replaces Spark's operators of `transformWithState` by those that accept Cleancut's provider. */
 private[cleancut] object OwnTransformWithState {
   def of(exec: TransformWithStateExec): TransformWithStateExec =
     CleancutTransformWithStateExec(exec)

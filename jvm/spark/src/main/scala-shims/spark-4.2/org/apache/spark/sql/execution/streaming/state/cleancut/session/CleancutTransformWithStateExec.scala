@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 import org.apache.spark.sql.streaming.{OutputMode, StatefulProcessor, TimeMode}
 
 /**
- * `transformWithState` on Cleancut's provider. The parameters are those of Spark's operator, in its
- * order, because Spark copies a node by looking for a constructor that takes them.
+ * `transformWithState` on Cleancut's provider. The parameters and their order are those of Spark's
+ * operator, because Spark copies a node with the constructor that accepts them.
  */
 class CleancutTransformWithStateExec(
     keyDeserializer: Expression,
@@ -58,7 +58,7 @@ class CleancutTransformWithStateExec(
     ) {
 
   override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
-    if (!TransformWithStateRule.isAsked(conf)) super.validateStateStoreProvider(isStreaming)
+    if (!TransformWithStateRule.isRequested(conf)) super.validateStateStoreProvider(isStreaming)
 
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,
@@ -66,8 +66,8 @@ class CleancutTransformWithStateExec(
   ): TransformWithStateExec =
     CleancutTransformWithStateExec(super.withNewChildrenInternal(newLeft, newRight))
 
-  // A transformation keeps the old node where the new one is equal to it, so a node of this class
-  // equals none of Spark's, in either direction. Equal nodes still have equal hash codes.
+  // A transformation keeps the old node if the new one is equal to it. A node of this class must
+  // therefore not equal a node of Spark's, in either direction. Hash codes stay consistent.
   override def canEqual(other: Any): Boolean = other.isInstanceOf[CleancutTransformWithStateExec]
 
   override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)

@@ -51,7 +51,7 @@ class CleancutTransformWithStateInPySparkExec(
     ) {
 
   override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
-    if (!TransformWithStateRule.isAsked(conf)) super.validateStateStoreProvider(isStreaming)
+    if (!TransformWithStateRule.isRequested(conf)) super.validateStateStoreProvider(isStreaming)
 
   override protected def withNewChildrenInternal(
       newLeft: SparkPlan,

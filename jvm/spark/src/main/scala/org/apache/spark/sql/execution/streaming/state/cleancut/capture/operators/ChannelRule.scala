@@ -59,7 +59,7 @@ object ChannelRule extends Rule[SparkPlan] {
       info <- first.stateInfo
       // In a batch query the operator has no checkpoint.
       if info.checkpointLocation.nonEmpty
-      if TransformWithStateRule.isAsked(first.conf) && !isDone(plan)
+      if TransformWithStateRule.isRequested(first.conf) && !isDone(plan)
       location = StoreFiles.checkpointOf(info.checkpointLocation).toString
       if location != Explained
       cuts <- DriverCuts.of(location)

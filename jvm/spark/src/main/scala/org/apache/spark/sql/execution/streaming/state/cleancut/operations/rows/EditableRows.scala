@@ -38,7 +38,7 @@ private[operations] trait EditableRows extends Serializable {
   def schema: StructType
 
   /** The shown rows of one key of the first family. */
-  def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow]
+  def displayed(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow]
 
   /** Groups rows that are stored together into one row. */
   def grouped(rows: DataFrame): DataFrame = rows
@@ -182,7 +182,7 @@ final private[operations] case class SingleRows(operator: StoredOperator, family
 
   override def schema: StructType = columns(first.schema.keySchema, first.schema.valueSchema)
 
-  override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] =
+  override def displayed(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] =
     Iterator(InternalRow(key, values.head))
 
   override def entries(): InternalRow => Seq[(FamilyAt, Entry)] = {
@@ -216,7 +216,7 @@ final private[operations] case class ListRows(operator: StoredOperator, family: 
     ArrayType(first.schema.valueSchema, containsNull = false)
   )
 
-  override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] =
+  override def displayed(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] =
     Iterator(InternalRow(key, new GenericArrayData(values.toArray[Any])))
 
   override def entries(): InternalRow => Seq[(FamilyAt, Entry)] = {

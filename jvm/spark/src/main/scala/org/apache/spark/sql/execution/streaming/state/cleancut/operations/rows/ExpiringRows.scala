@@ -93,7 +93,7 @@ final private[operations] case class ExpiringRows(operator: StoredOperator, fami
   override def schema: StructType =
     columns(first.schema.keySchema, valueSchema).add(Expiry, TimestampType, nullable = false)
 
-  override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
+  override def displayed(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
     val value = values.head
     Iterator(InternalRow(key, value.getStruct(0, valueSchema.length), expiryOf(value)))
   }
@@ -134,7 +134,7 @@ final private[operations] case class ExpiringLists(operator: StoredOperator, fam
   override def schema: StructType =
     columns(first.schema.keySchema, ArrayType(elementSchema, containsNull = false))
 
-  override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
+  override def displayed(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
     val width = valueSchema.length
     val elements = values.map(value => InternalRow(value.getStruct(0, width), expiryOf(value)))
     Iterator(InternalRow(key, new GenericArrayData(elements.toArray[Any])))

@@ -36,7 +36,7 @@ private[operations] trait JoinSide extends EditableRows {
     if (isMatchKept) columns.add(Matched, BooleanType, nullable = false) else columns
   }
 
-  override def shown(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
+  override def displayed(key: UnsafeRow, values: Seq[UnsafeRow]): Iterator[InternalRow] = {
     val joinKey = InternalRow.fromSeq(key.toSeq(first.schema.keySchema).init)
     values.iterator.map { value =>
       if (!isMatchKept) InternalRow(joinKey, value)
@@ -174,8 +174,8 @@ final private[operations] case class TimedSide(
   ): EditableRows = {
     val (from, placeAt) = (times, keySchema.length)
     val all = stored(rows)
-      .map { case (key, values) => from.seen(key, values, key.getLong(placeAt)) }
-    val seen = ExecutorTasks.fold(all)(from.nothing)(_.and(_))
+      .map { case (key, values) => from.evidence(key, values, key.getLong(placeAt)) }
+    val seen = ExecutorTasks.fold(all)(from.noEvidence)(_.and(_))
     copy(times = times.refine(seen, refused), earliestUs = seen.earliestUs)
   }
 

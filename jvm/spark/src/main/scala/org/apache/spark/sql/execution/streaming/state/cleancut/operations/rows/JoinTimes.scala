@@ -28,10 +28,10 @@ final private[operations] case class JoinTimes(fields: Seq[JoinTimes.Field], isS
   def of(key: InternalRow, value: InternalRow): Seq[Long] = fields.map(_.of(key, value))
 
   /** The fields that agree with rows that are stored at a time. */
-  def seen(key: UnsafeRow, values: Seq[UnsafeRow], timeUs: Long): Seen =
+  def evidence(key: UnsafeRow, values: Seq[UnsafeRow], timeUs: Long): Seen =
     Seen(fields.filter(field => values.forall(field.of(key, _) == timeUs)).toSet, timeUs, timeUs)
 
-  def nothing: Seen = Seen(fields.toSet, Long.MaxValue, Long.MinValue)
+  def noEvidence: Seen = Seen(fields.toSet, Long.MaxValue, Long.MinValue)
 
   /** The fields that remain after all rows were seen. */
   def refine(seen: Seen, refused: String => Nothing): JoinTimes = {

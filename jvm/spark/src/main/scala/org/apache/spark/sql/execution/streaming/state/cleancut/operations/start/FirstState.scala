@@ -79,7 +79,7 @@ final private[operations] class FirstState(
           rewrite.fill(edited, begins.carried(begun.operators, filled(changes), refused))
         OfflineEpoch.commit(target, begun, run, begins.operation, Map.empty, written)
         sinkOfFiles.foreach(_.follow(begins.source, begins.epoch))
-        planOf(begun, changes).done(written)
+        planOf(begun, changes).withRows(written)
       }
     }
 

@@ -99,7 +99,7 @@ final private[operations] class OfflinePlace private (
   }
 
   /** Whether a cut precedes each entry of its commit log, if cuts are enabled. */
-  def isGated: Boolean = !isWithCuts ||
+  def hasCutPerEntry: Boolean = !isWithCuts ||
     session.sessionState.conf.getConfString(OfflinePlace.FileManagerKey, "") ==
     ClassNames.CheckpointFileManager
 }
@@ -197,7 +197,7 @@ final private[operations] case class OfflineTarget(
           advice
       )
     }
-    if (!place.isGated) {
+    if (!place.hasCutPerEntry) {
       refused("its epochs are committed by cuts, and this session was not set up")
     }
     if (isNew) {

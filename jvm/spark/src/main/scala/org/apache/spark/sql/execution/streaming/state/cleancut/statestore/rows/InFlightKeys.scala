@@ -59,7 +59,7 @@ private[cleancut] object InFlightKeys {
     ()
   }
 
-  /** Keys of an operator in a task; none if the task leaves no rows in flight. */
+  /** Keys of an operator in a task; none if the task leaves no in-flight rows. */
   def of(attempt: Long, operator: Long): Option[InFlightKeys] =
     Option(registered.get((attempt, operator)))
 }

@@ -4,7 +4,7 @@ import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.coordinator.state.Begun
 
 /** Commits epochs of the query that owns this commit log. */
-trait Gate {
+trait QueryCommitter {
 
   /**
    * The run of the calling thread takes ownership, if it is a query's thread. Spark's logs must be
@@ -36,5 +36,5 @@ trait Gate {
   def commit(epoch: Long, entry: String): String
 
   /** Called when the entry of [[commit]] exists. Returns when the next epoch may begin. */
-  def rest(): Unit = ()
+  def pause(): Unit = ()
 }

@@ -16,13 +16,14 @@ import io.cleancut.cutstore.CutArchive
 import io.cleancut.error.Errors
 
 /** Commits epochs of one commit log through the coordinator of its query. */
-final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) extends Gate {
+final class SparkCommitter(location: String, archive: CutArchive, logs: SparkLogs)
+    extends QueryCommitter {
   // Read when the thread begins: user code may change local properties later.
   @volatile private var run = Option.empty[String]
 
   override def begin(): Option[Begun] = {
-    if (run.isEmpty && SparkGate.isQueryThread) run = SparkGate.runOfThread()
-    for (runId <- run if SparkGate.isQueryThread; cuts <- coordinator(runId)) yield {
+    if (run.isEmpty && SparkCommitter.isQueryThread) run = SparkCommitter.runOfThread()
+    for (runId <- run if SparkCommitter.isQueryThread; cuts <- coordinator(runId)) yield {
       val begun = cuts.begin(runId)
       val trigger = RunningQueries.byRun(runId).map(_.trigger)
       val isSingleEpoch = trigger.contains(OneTimeTrigger)
@@ -46,7 +47,7 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
       yield query.starts
 
   override def commit(epoch: Long, entry: String): String = {
-    if (run.isEmpty) run = SparkGate.runOfThread()
+    if (run.isEmpty) run = SparkCommitter.runOfThread()
     val committed =
       for (runId <- run; cuts <- coordinator(runId))
         yield cuts.commit(runId, epoch, entry, SparkEpochPlan.of(runId, epoch))
@@ -55,13 +56,13 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     }
   }
 
-  override def rest(): Unit =
+  override def pause(): Unit =
     for (
-      runId <- run if SparkGate.isQueryThread; query <- DriverCuts.queries.find(location)
+      runId <- run if SparkCommitter.isQueryThread; query <- DriverCuts.queries.find(location)
       if query.runId.contains(runId)
     ) {
       query.maintenance.check()
-      query.pace.rest()
+      query.pace.pause()
     }
 
   /** Creates the coordinator of the run if necessary. It lives until the run ends. */
@@ -69,14 +70,14 @@ final class SparkGate(location: String, archive: CutArchive, logs: SparkLogs) ex
     if (DriverCuts.of(location, runId).isEmpty) {
       RunningQueries.register()
       EndOfRuns.watch(runId)
-      StoreHomes.begins(location, runId)
+      StoreHomes.startRun(location, runId)
       RunningQueries.byRun(runId).foreach(CutMetrics.begin(_, location))
     }
-    DriverCuts.begin(location, runId, archive, logs)(SparkGate.host)
+    DriverCuts.begin(location, runId, archive, logs)(SparkCommitter.host)
   }
 }
 
-object SparkGate {
+object SparkCommitter {
 
   /** Whether the calling thread belongs to a query. */
   private def isQueryThread: Boolean = Thread.currentThread.isInstanceOf[QueryExecutionThread]
