@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cleancut._checkpoint.read.epoch_history import EpochHistory
     from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch
     from cleancut._checkpoint.read.prices import DailyCost, DailyCosts, PriceList
-    from cleancut._checkpoint.replicate.followed import ReplicaStatus, RestoreTestStatus
+    from cleancut._checkpoint.replicate.records import ReplicaStatus, RestoreTestStatus
     from cleancut._checkpoint.replicate.replicas import ReplicaInfo
     from cleancut._checkpoint.retain.expiry import Expiry, RetainedCut
     from cleancut._checkpoint.tables.changes import DiffInfo
@@ -60,7 +60,7 @@ else:
                 "DailyCosts",
                 "PriceList",
             ),
-            "_checkpoint.replicate.followed": (
+            "_checkpoint.replicate.records": (
                 "ReplicaStatus",
                 "RestoreTestStatus",
             ),

@@ -20,7 +20,7 @@ import pyspark
 import pytest
 
 import cleancut
-from cleancut._session.installed import SPARK, spark_line
+from cleancut._session.installation import SPARK, spark_line
 from demo.processes import ProcessTree
 from tests.support.documented import ROOT, blocks
 from tests.support.seeds import fixed

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import cleancut
-from cleancut._session.installed import SPARK, spark_line
+from cleancut._session.installation import SPARK, spark_line
 from tests.lines import page
 from tests.lines.record import ROOT, Result, add, outcomes, source_of, wanted
 from tests.lines.rows import ROWS

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.lines.record import ROOT, Result, matches, read
 from tests.lines.rows import TABLE, Row
 

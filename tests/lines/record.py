@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.lines.rows import ROWS
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.support.documented import ROOT, blocks, commands
 from tests.support.patience import PATIENCE_S
 

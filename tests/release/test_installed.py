@@ -11,7 +11,7 @@ import pytest
 
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.installed import spark_home, spark_line
+from cleancut._session.installation import spark_home, spark_line
 from cleancut._session.settings import EXTENSION_CLASS, EXTENSIONS_KEY
 from tests.support.documented import blocks, commands
 from tests.support.patience import PATIENCE_S

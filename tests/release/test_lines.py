@@ -2,7 +2,7 @@
 
 import pytest
 
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.lines import page, record
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from cleancut._format.envelope import unwrapped
 from cleancut._format.layout import CUTS, SAVEPOINTS, parse_cut_name
-from cleancut._format.wrapped import unwrapped
 from cleancut._storage.objects import Place
 from cleancut.errors import CleancutError
 from cleancut.sinks._core.query_side import Operation, QuerySide

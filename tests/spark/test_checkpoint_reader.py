@@ -15,7 +15,7 @@ from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import open_root
 from cleancut._checkpoint.tables.lookup import Operator
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._unsafe_rows.encoded import cells_of
+from cleancut._unsafe_rows.encoder import cells_of
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut.errors import from_java
 from tests.support.processors import OUTPUT, RowLedger

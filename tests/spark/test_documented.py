@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import cleancut
 from cleancut._session.class_path import listed
-from cleancut._session.installed import SPARK, spark_line
+from cleancut._session.installation import SPARK, spark_line
 from cleancut._session.options import PREFIX
 from tests.support.documented import blocks, commands, run_as_typed
 from tests.support.kills import environment

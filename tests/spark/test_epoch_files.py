@@ -20,7 +20,7 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.sinks._epoch_log.manifest import Manifest
-from cleancut.sinks._files.publishing import Publishing
+from cleancut.sinks._files.publisher import Publisher
 from tests.support.documented import blocks
 from tests.support.events import write_closing
 from tests.support.file_queries import EPOCHS, Query
@@ -297,21 +297,21 @@ def test_the_second_of_two_runs_of_an_epoch_follows_the_first(
 ) -> None:
     """Two concurrent drivers: each has found no manifest, and both have staged the epoch."""
     spark = query.spark
-    publish = Publishing.publish
+    publish = Publisher.publish
     batches: list[DataFrame] = []
 
     def sink(df: DataFrame, epoch: int) -> None:
         batches.append(df)
         query.sink(df, epoch)
 
-    def late(self: Publishing, staged: Manifest, batch: Batch, expected: Expected) -> Manifest:
-        other = Publishing(self._directory, self._output)
+    def late(self: Publisher, staged: Manifest, batch: Batch, expected: Expected) -> Manifest:
+        other = Publisher(self._directory, self._output)
         other._has_published = self._has_published
         first = publish(other, other.stage(batches[-1], batch), batch, expected)
         assert publish(self, staged, batch, expected) == first != staged
         return first
 
-    monkeypatch.setattr(Publishing, "publish", late)
+    monkeypatch.setattr(Publisher, "publish", late)
     query.run(sink)
     assert [info.epoch for info in query.sink.epochs(session=spark)] == list(range(EPOCHS))
     assert query.last() == query.batch()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cleancut
-from cleancut._session.installed import spark_home, spark_line
+from cleancut._session.installation import spark_home, spark_line
 from tests.support.classfiles import ClassFile, Library, Reference, read_classes
 from tests.support.lines import OTHERS
 from tests.support.promise import broken, jvm, promised, releases

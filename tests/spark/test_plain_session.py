@@ -13,7 +13,7 @@ import pytest
 import cleancut
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
 from cleancut._session.class_path import listed
-from cleancut._session.installed import spark_line
+from cleancut._session.installation import spark_line
 from cleancut._session.options import PREFIX
 from cleancut._session.settings import (
     EXTENSION_CLASS,

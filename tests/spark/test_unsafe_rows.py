@@ -10,7 +10,7 @@ import pytest
 from py4j.java_gateway import get_field
 from pyspark.sql import DataFrame, SparkSession
 
-from cleancut._unsafe_rows.encoded import cells_of, encoded
+from cleancut._unsafe_rows.encoder import cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 from cleancut._unsafe_rows.stored_cells import stored_cells

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from cleancut._session.installed import SPARK, spark_line
+from cleancut._session.installation import SPARK, spark_line
 
 # `make test` builds the jars of the two newest versions.
 OTHERS = [

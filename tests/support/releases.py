@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cleancut
-from cleancut._session.installed import SPARK, spark_line
+from cleancut._session.installation import SPARK, spark_line
 
 if TYPE_CHECKING:
     import pandas as pd

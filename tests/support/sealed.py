@@ -1,8 +1,8 @@
 """The frames of a seal."""
 
 from cleancut._checkpoint.read.chain_parts import ChainParts
+from cleancut._format.chains import PlacedFrame
 from cleancut._format.cut.cut import Cut
-from cleancut._format.placed import PlacedFrame
 from cleancut._storage.objects import Objects
 
 

@@ -24,7 +24,7 @@ from cleancut.sinks._core.ledger import EXPECT_NOTHING
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.sinks._epoch_log.manifest import Manifest
 from cleancut.sinks._files import epoch_files
-from cleancut.sinks._files.publishing import Publishing
+from cleancut.sinks._files.publisher import Publisher
 from tests.support.kills import die_with_the_test
 from tests.support.queries import Operator
 from tests.support.sessions import builder, start
@@ -88,7 +88,7 @@ class PlannedKill:
 def install_kill(kill: PlannedKill) -> None:
     """Adds the kill to the steps of the sink, which otherwise runs unchanged."""
 
-    class KillingPublishing(Publishing):
+    class KillingPublishing(Publisher):
         def stage(self, df: DataFrame, batch: Batch) -> Manifest:
             if (batch.epoch, STAGING) == (kill.epoch, kill.step):
                 threading.Thread(target=kill.watch, daemon=True).start()
@@ -112,7 +112,7 @@ def install_kill(kill: PlannedKill) -> None:
         close(side, output)
         kill.execute_at(side.batch.epoch, SEALED)
 
-    epoch_files.Publishing = KillingPublishing  # type: ignore[attr-defined]
+    epoch_files.Publisher = KillingPublishing  # type: ignore[attr-defined]
     RunningSide.hold = hold_and_kill  # type: ignore[assignment, method-assign]
     RunningSide.close = close_and_kill  # type: ignore[assignment, method-assign]
 

@@ -31,7 +31,7 @@ from cleancut.sinks._core.expected import Expected
 from cleancut.sinks._core.ledger import EXPECT_NOTHING
 from cleancut.sinks._core.query_side import RunningSide
 from cleancut.sinks._epoch_log.manifest import Manifest
-from cleancut.sinks._files.publishing import Publishing
+from cleancut.sinks._files.publisher import Publisher
 from cleancut.testing import SkewedInput
 from tests.support.kills import die_with_the_test
 from tests.support.sessions import builder, with_cuts
@@ -184,7 +184,7 @@ def install_kill(query: Unsteady, step: str) -> None:
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
     close, finish = RunningSide.close, RunningSide.finish
-    publish = Publishing.publish
+    publish = Publisher.publish
 
     def close_and_kill(side: RunningSide, output: str) -> None:
         close(side, output)
@@ -197,7 +197,7 @@ def install_kill(query: Unsteady, step: str) -> None:
         return finished
 
     def publish_and_kill(
-        self: Publishing, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
+        self: Publisher, staged: Manifest, batch: Batch, expected: Expected = EXPECT_NOTHING
     ) -> Manifest:
         published = publish(self, staged, batch, expected)
         kill_at(batch.epoch, PUBLISHED)
@@ -205,7 +205,7 @@ def install_kill(query: Unsteady, step: str) -> None:
 
     RunningSide.close = close_and_kill  # type: ignore[assignment, method-assign]
     RunningSide.finish = finish_and_kill  # type: ignore[assignment, method-assign]
-    Publishing.publish = publish_and_kill  # type: ignore[method-assign]
+    Publisher.publish = publish_and_kill  # type: ignore[method-assign]
 
 
 def main(master: str, source: Path, root: Path, step: str, location: str) -> None:

@@ -11,10 +11,10 @@ import pytest
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
+from cleancut._format.chains import Chain, PlacedFrame
 from cleancut._format.cut.cut import Cut, read_cut
 from cleancut._format.cut.page import read_page
 from cleancut._format.layout import PageName, StoreId, parse_page_name
-from cleancut._format.placed import Chain, PlacedFrame
 from cleancut.errors import CleancutError
 from tests.support.sealed import sealed_frames
 from tests.unit.test_cut_vectors import data_of, root_at

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cleancut._checkpoint.replicate.followed import RestoreTestStatus
+from cleancut._checkpoint.replicate.records import RestoreTestStatus
 from cleancut._format.cut.costs import RequestCount
 from cleancut._provider import PROVIDER_CLASS
 from cleancut._query.coordinator import Coordinator, EpochProgress

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 from cleancut import Checkpoint
 from cleancut._checkpoint.read.root import open_root
 from cleancut._checkpoint.replicate.replicas import replicate
-from cleancut._storage import copying
+from cleancut._storage import copies
 from cleancut._storage.access import S3Access
-from cleancut._storage.copying import copy_object, parts_of
+from cleancut._storage.copies import copy_object, parts_of
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Place
 from cleancut._storage.s3 import S3Objects, open_s3
@@ -61,7 +61,7 @@ def error(code: str, status: int) -> ClientError:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "PART_BYTES", PART)
+    monkeypatch.setattr(copies, "PART_BYTES", PART)
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +155,8 @@ def test_a_shorter_source_is_refused() -> None:
 
 
 def test_the_number_of_parts_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "PART_BYTES", 10)
-    monkeypatch.setattr(copying, "MAX_PARTS", 4)
+    monkeypatch.setattr(copies, "PART_BYTES", 10)
+    monkeypatch.setattr(copies, "MAX_PARTS", 4)
     parts = list(parts_of(MemoryObjects({NAME: DATA[:103]}), NAME, 103))
     assert [len(ranges) for ranges in parts] == [26, 26, 26, 25]
     assert b"".join(parts) == DATA[:103]

@@ -11,6 +11,7 @@ from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.history import History
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.segments import check_segments
+from cleancut._format.chains import PlacedFrame
 from cleancut._format.cut.channels import ShuffleInputInfo
 from cleancut._format.cut.costs import Usage
 from cleancut._format.cut.cut import Cut, read_cut
@@ -24,7 +25,6 @@ from cleancut._format.layout import (
     savepoint_name,
     writer_of,
 )
-from cleancut._format.placed import PlacedFrame
 from cleancut._storage.directory import Directory
 from cleancut.errors import CleancutError
 from tests.unit.test_vectors import LAYOUT, VECTORS, load, rows_of

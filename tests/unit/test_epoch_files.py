@@ -24,7 +24,7 @@ from cleancut.sinks._epoch_log.retention import published_epochs
 from cleancut.sinks._epoch_log.rollback import follow
 from cleancut.sinks._epoch_log.view import visible_manifests
 from cleancut.sinks._files.directory import SinkDirectory
-from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.publisher import Output, Publisher
 from tests.support.draws import draws
 from tests.unit.s3_server import BUCKET, s3_server
 from tests.unit.sink_records import BATCH, MANIFEST, TOKEN, Directory, data, manifest
@@ -128,9 +128,9 @@ def test_rows_outside_of_a_query_are_refused() -> None:
     assert refusal(lambda: batch_of(rows, 3)).error_id == "CLEANCUT_SEAL_BATCH_INVALID"
 
 
-def publishing(directory: Directory) -> Publishing:
+def publishing(directory: Directory) -> Publisher:
     fake: Any = directory
-    return Publishing(fake, Output("parquet", (), {}))
+    return Publisher(fake, Output("parquet", (), {}))
 
 
 def test_unpublished_files_are_deleted_up_to_the_epoch() -> None:
@@ -442,7 +442,7 @@ def test_readers_see_the_epochs_that_count_after_any_rollback(
                 batch = dataclasses.replace(BATCH, epoch=last - 1, planned_ms=late.planned_ms)
                 records.create("_query.json", Owner(late.query_id, "c").encode())
                 if draw.random() < 0.5:
-                    run = Publishing(cast(Any, records), Output("parquet", (), {}))
+                    run = Publisher(cast(Any, records), Output("parquet", (), {}))
                     run._has_published = True
                     with pytest.raises(FencedError):
                         run.publish(late, batch)

@@ -18,7 +18,7 @@ from cleancut import Dataflow, RequestError
 from cleancut._cli import main as _cli
 from cleancut._storage.directory import Directory
 from cleancut.dataflow import _dataflow as acting
-from cleancut.dataflow._cuts.closing import RequestResponder
+from cleancut.dataflow._cuts.close_requests import RequestResponder
 from cleancut.dataflow._dataflow import Participant
 from cleancut.dataflow._model.records import AnswerRecord
 from cleancut.dataflow._operations.rollback import DataflowPlan
@@ -248,7 +248,7 @@ def test_a_standby_continues_after_a_crash_during_a_single_cut(
         on_disk.step()
         time.sleep(0.2)
         assert _last(flow) == 0
-        monkeypatch.setattr("cleancut.dataflow._cuts.running._ONCE_S", 0.1)
+        monkeypatch.setattr("cleancut.dataflow._cuts.run._ONCE_S", 0.1)
         _until(lambda: _last(flow) == 1)
         # While another coordinator runs, it stands by.
         other = Dataflow(flow.location)._coordinator()

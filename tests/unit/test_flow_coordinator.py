@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut.dataflow._cuts.closing import RequestResponder
+from cleancut.dataflow._cuts.close_requests import RequestResponder
 from cleancut.dataflow._cuts.coordinator import BACKOFF_S, Coordinator
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.records import AnswerRecord, MemberRecord, VectorRecord

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleancut._checkpoint.read.noted import RecordedEpochs
+from cleancut._checkpoint.read.recorded_epochs import RecordedEpochs
 from cleancut._storage.directory import Directory
 from cleancut.errors import CorruptedError
 from tests.unit.test_history_records import History, record

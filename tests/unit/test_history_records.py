@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cleancut._checkpoint.read.recorded import recorded
+from cleancut._checkpoint.read.history_files import recorded
 from cleancut._format.layout import parse_history_name
 from cleancut._storage.directory import Directory
 from cleancut.errors import CorruptedError, RequestError

@@ -8,8 +8,8 @@ import pyspark
 import pytest
 
 from cleancut import RequestError
-from cleancut._session import installed
-from cleancut._session.installed import check_platform, check_pyspark
+from cleancut._session import installation as installed
+from cleancut._session.installation import check_platform, check_pyspark
 from tests.unit.installations import Installation, install
 
 

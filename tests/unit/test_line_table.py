@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cleancut
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.lines import page, record
 from tests.lines.record import TESTS, Result
 from tests.lines.rows import ROWS, Row

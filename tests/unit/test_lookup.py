@@ -21,7 +21,7 @@ from cleancut._cli import main as _cli
 from cleancut._format.frame.key_hash import key_hash
 from cleancut._storage.access import S3Access
 from cleancut._storage.objects import Place, Stored
-from cleancut._unsafe_rows.encoded import Texts, cells_of, encoded
+from cleancut._unsafe_rows.encoder import Texts, cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 from tests.support.draws import draws

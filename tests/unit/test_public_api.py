@@ -15,7 +15,7 @@ import pytest
 import cleancut
 from cleancut import RequestError
 from cleancut._session import jars
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.support.patience import PATIENCE_S
 from tests.unit.installations import install
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from cleancut._checkpoint.read.cut_reader import CutReader
+from cleancut._format.chains import Chain, placed_frame
 from cleancut._format.layout import StoreId
-from cleancut._format.placed import Chain, placed_frame
 from tests.support.draws import draws
 from tests.unit.memory_objects import MemoryObjects
 from tests.unit.random_histories import CHANNEL, random_history

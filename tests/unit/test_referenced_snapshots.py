@@ -12,7 +12,7 @@ import pytest
 
 from cleancut import Checkpoint, RequestError
 from cleancut._checkpoint.read.cut_reader import CutReader
-from cleancut._checkpoint.read.referred import wanted
+from cleancut._checkpoint.read.referring_snapshot import wanted
 from cleancut._checkpoint.read.root import open_root
 from cleancut._checkpoint.retain import expiry
 from cleancut._checkpoint.retain.expiry import _MARGIN_EPOCHS
@@ -20,7 +20,7 @@ from cleancut._cli import main as _cli
 from cleancut._format.frame.identity import Family, Identity, Spread
 from cleancut._format.layout import FrameName, StoreId
 from cleancut._unsafe_rows.column_cells import MisfitError
-from cleancut._unsafe_rows.encoded import cells_of, encoded
+from cleancut._unsafe_rows.encoder import cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 from cleancut._unsafe_rows.stored_cells import stored_cells
@@ -354,7 +354,7 @@ def test_a_state_with_unknown_key_encoding_is_refused_and_not_corrupted(
     def unknown_partitions(*_: object) -> Any:
         raise error_of("CLEANCUT_COLUMN_UNREADABLE", column="key", type="map", reason="by no hash")
 
-    monkeypatch.setattr("cleancut._checkpoint.read.referred.wanted", unknown_partitions)
+    monkeypatch.setattr("cleancut._checkpoint.read.referring_snapshot.wanted", unknown_partitions)
     there = Checkpoint(rescaled.location)
     assert there.verify().ok, there.verify()
     for read in (

@@ -30,7 +30,7 @@ from cleancut.sinks._epoch_log.retention import (
     published_epochs,
 )
 from cleancut.sinks._epoch_log.rollback import forget, hide, show
-from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.publisher import Output, Publisher
 from tests.support.draws import draws
 from tests.support.seeds import fixed
 from tests.unit.sink_records import BATCH, MANIFEST, Directory, manifest
@@ -324,9 +324,9 @@ def test_expired_files_stay_for_the_grace_period(monkeypatch: pytest.MonkeyPatch
     assert list(place.seen()) == [4, 5]
 
 
-def run_of(place: Any) -> Publishing:
+def run_of(place: Any) -> Publisher:
     side: Any = type("Side", (), {"batch": BATCH, "operations": lambda self, after: ()})()
-    run = Publishing(place, Output("parquet", (), {}))
+    run = Publisher(place, Output("parquet", (), {}))
     run.follow(side)
     return run
 

@@ -12,7 +12,7 @@ from cleancut.sinks import Batch, EpochSink, KafkaSink, RedisSink
 from cleancut.sinks._core.query_side import Operation
 from cleancut.sinks._kafka.cluster import KafkaCluster, verdict
 from cleancut.sinks._ledgers.document import LedgerDocument, document_ledger
-from cleancut.sinks._ledgers.stored import StoredLedger
+from cleancut.sinks._ledgers.stored_ledger import StoredLedger
 from cleancut.sinks._redis.rows import KeyTemplate, RowPlan
 from cleancut.sinks._redis.server import RedisServer
 from cleancut.sinks._tables.mysql import mysql_verdict

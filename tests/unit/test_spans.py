@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from cleancut._checkpoint.read.recorded import recorded
+from cleancut._checkpoint.read.history_files import recorded
 from cleancut._cli import main as _cli
 from cleancut._metrics.span_sender import SpanSender
 from cleancut._metrics.spans import Span, spans_of

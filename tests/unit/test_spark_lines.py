@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from cleancut._session.installed import SPARK
+from cleancut._session.installation import SPARK
 from tests.support.lines import STATE_FOR_SPARK
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from rich.console import Console
 from cleancut import Checkpoint
 from cleancut._checkpoint.read.root import open_root
 from cleancut._cli import main as _cli
-from cleancut._cli.watching import TopView
+from cleancut._cli.top import TopView
 from tests.support.patience import PATIENCE_S
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
@@ -113,7 +113,7 @@ def test_the_last_slow_epoch_is_shown_with_its_reason(
     cuts: CutFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("cleancut._cli.watching.time.monotonic", lambda: now)
+    monkeypatch.setattr("cleancut._cli.top.time.monotonic", lambda: now)
     history = History(cuts.root)
     history.write([record(0), record(1)])
     view = TopView(open_root(cuts.location))

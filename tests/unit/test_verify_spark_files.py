@@ -12,8 +12,8 @@ import pytest
 from cleancut import Checkpoint, CleancutError
 from cleancut._checkpoint.verify.spark_entries import missing_of_operators
 from cleancut._cli.main import main
+from cleancut._storage.object_metadata import crc32c, place_of
 from cleancut._storage.side_files import side_file_of
-from cleancut._storage.written import crc32c, place_of
 from tests.unit.checkpoint_files import CheckpointFiles
 from tests.unit.cut_files import CutFiles
 from tests.unit.s3_server import BUCKET, S3Server, s3_server

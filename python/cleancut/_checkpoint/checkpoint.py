@@ -21,10 +21,10 @@ from cleancut._checkpoint.read.cut_info import (
 )
 from cleancut._checkpoint.read.epoch_history import EpochHistory
 from cleancut._checkpoint.read.history import History, NamedState, NoVersion
+from cleancut._checkpoint.read.history_files import read_history
 from cleancut._checkpoint.read.prices import PRICES, DailyCosts, PriceList, daily_costs
-from cleancut._checkpoint.read.recorded import read_history
 from cleancut._checkpoint.read.root import objects_at, open_root
-from cleancut._checkpoint.replicate.followed import (
+from cleancut._checkpoint.replicate.records import (
     ReplicaStatus,
     replica_notes,
     replica_statuses,

@@ -10,7 +10,7 @@ from cleancut._cli.arguments import access, add_access, number_or_name
 from cleancut._cli.dataflow_page import add_page_options, show_page
 from cleancut._cli.statuses import DAMAGED, OK, REFUSED
 from cleancut._display.info_list import InfoList
-from cleancut._display.printed import print_json, print_list, print_plan, print_result
+from cleancut._display.output import print_json, print_list, print_plan, print_result
 from cleancut._session.options import access_keys
 from cleancut.dataflow._flow import Flow
 from cleancut.dataflow._operations.rollback import DataflowPlan

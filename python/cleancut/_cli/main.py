@@ -21,13 +21,13 @@ from cleancut._cli.arguments import (
     number_or_name,
 )
 from cleancut._cli.dataflows import DataflowCommands
-from cleancut._cli.exporting import add_exporter
+from cleancut._cli.exporter import add_exporter
 from cleancut._cli.passes import repeat
 from cleancut._cli.savepoints import add_savepoints
 from cleancut._cli.statuses import BUG, DAMAGED, INTERRUPTED, OK, REFUSED, TRY_AGAIN
-from cleancut._cli.watching import add_top
+from cleancut._cli.top import add_top
 from cleancut._display.info_list import InfoList
-from cleancut._display.printed import print_json, print_list, print_plan, print_result, print_rows
+from cleancut._display.output import print_json, print_list, print_plan, print_result, print_rows
 from cleancut._format.ages import epoch_or_time
 from cleancut._operations.compatible import check_compatibility
 from cleancut._operations.offline import (
@@ -47,7 +47,7 @@ from cleancut._session.jars import jar_paths
 from cleancut._session.options import OPTIONS, Options
 from cleancut._session.session import configure
 from cleancut._session.settings import CONNECT_CLASS, CONNECT_KEY, confs_of, problems_of
-from cleancut._unsafe_rows.encoded import Texts
+from cleancut._unsafe_rows.encoder import Texts
 from cleancut._version import __version__
 from cleancut.dataflow._dataflow import Dataflow
 from cleancut.errors import CleancutError, CorruptedError, InternalError, RetryableError, error_of

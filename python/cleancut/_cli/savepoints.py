@@ -5,7 +5,7 @@ from typing import Any
 
 from cleancut._cli.arguments import add_reader, checkpoint_of
 from cleancut._cli.statuses import OK, REFUSED
-from cleancut._display.printed import print_json, print_list
+from cleancut._display.output import print_json, print_list
 
 
 def add_savepoints(commands: Any) -> None:

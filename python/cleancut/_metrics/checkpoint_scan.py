@@ -8,19 +8,19 @@ from dataclasses import replace
 
 from cleancut._checkpoint.read.cut_reader import CutReader, chain_bytes
 from cleancut._checkpoint.read.epoch_info import EpochInfo
-from cleancut._checkpoint.read.epochs_seen import WatchedEpochs
-from cleancut._checkpoint.read.noted import RecordedEpochs
 from cleancut._checkpoint.read.prices import PRICES, PriceList, daily_costs
+from cleancut._checkpoint.read.recorded_epochs import RecordedEpochs
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.stored_cut import StoredCut
-from cleancut._checkpoint.replicate.followed import (
+from cleancut._checkpoint.read.watched_epochs import WatchedEpochs
+from cleancut._checkpoint.replicate.records import (
     last_restore_test,
     replica_notes,
     replica_statuses,
 )
 from cleancut._checkpoint.retain.kept_savepoints import read_savepoints
+from cleancut._format.chains import Chain
 from cleancut._format.layout import OWNERS, REPLICAS, last_generation, owner_name
-from cleancut._format.placed import Chain
 from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
 
 _SOON_S = 600

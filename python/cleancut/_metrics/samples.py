@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cleancut._checkpoint.read.epoch_info import SLOW_KINDS, EpochInfo
-from cleancut._checkpoint.replicate.followed import ReplicaStatus, RestoreTestStatus
+from cleancut._checkpoint.replicate.records import ReplicaStatus, RestoreTestStatus
 from cleancut._format.cut.costs import Usage
 from cleancut._metrics.catalog import metrics
 

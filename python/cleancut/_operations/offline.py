@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cleancut._brief import Brief, plain
 from cleancut._display import tables
+from cleancut._session.active_session import client_session, running_session
 from cleancut._session.driver import Driver, StateFamily, driver_of
 from cleancut._session.options import access_keys
-from cleancut._session.running import client_session, running_session
 from cleancut._storage.access import S3Options
 from cleancut.errors import CleancutError, error_of, translating
 

@@ -13,7 +13,7 @@ from cleancut._checkpoint.checkpoint import Checkpoint
 from cleancut._checkpoint.read.epoch_history import EpochHistory
 from cleancut._checkpoint.read.epoch_info import EpochInfo, SlowEpoch, epoch_info
 from cleancut._checkpoint.read.prices import PRICES, DailyCosts, PriceList
-from cleancut._checkpoint.replicate.followed import (
+from cleancut._checkpoint.replicate.records import (
     ReplicaStatus,
     RestoreTestStatus,
     last_restore_test,

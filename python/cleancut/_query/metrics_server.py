@@ -8,7 +8,7 @@ from cleancut._metrics.prometheus import MetricsServer, serve
 from cleancut._metrics.samples import Counts, Sample, of_epoch, of_notes
 from cleancut._metrics.scans import Scans
 from cleancut._query.coordinator import CoordinatorStatus, coordinator
-from cleancut._session.running import client_session, running_session
+from cleancut._session.active_session import client_session, running_session
 from cleancut.errors import RequestError, error_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from cleancut._session.installed import SCALA, spark_line
+from cleancut._session.installation import SCALA, spark_line
 from cleancut._version import __version__
 from cleancut.errors import error_of
 

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cleancut._provider import PROVIDER_CLASS, PROVIDER_KEY
-from cleancut._session.class_path import listed, loaded_from, running_jvm
-from cleancut._session.installed import check_platform, check_pyspark, spark_jars
-from cleancut._session.jars import jar_paths, strangers, without
-from cleancut._session.options import OPTIONS, Options
-from cleancut._session.running import (
+from cleancut._session.active_session import (
     cannot_join,
     check_classic,
     provide,
     running_session,
 )
+from cleancut._session.class_path import listed, loaded_from, running_jvm
+from cleancut._session.installation import check_platform, check_pyspark, spark_jars
+from cleancut._session.jars import jar_paths, strangers, without
+from cleancut._session.options import OPTIONS, Options
 from cleancut._session.settings import (
     EXTENSION_CLASS,
     EXTENSIONS_KEY,

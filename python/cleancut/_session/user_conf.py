@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleancut._session.installed import spark_home
+from cleancut._session.installation import spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from cleancut._storage.access import S3Access
+from cleancut._storage.object_metadata import changed, misplaced
 from cleancut._storage.objects import Stored
 from cleancut._storage.parallel import THREADS
-from cleancut._storage.written import changed, misplaced
 from cleancut.errors import CleancutError, error_of
 
 SCHEMES = ("s3://", "s3a://")

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from functools import reduce
 
-from cleancut._unsafe_rows.encoded import Cell
+from cleancut._unsafe_rows.encoder import Cell
 from cleancut._unsafe_rows.rows import List, Map, Struct
 from cleancut._unsafe_rows.scalars import Binary, Bool, CalendarInterval, Decimal, Text
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cleancut._unsafe_rows.column_cells import MisfitError
-from cleancut._unsafe_rows.encoded import Cell
+from cleancut._unsafe_rows.encoder import Cell
 from cleancut._unsafe_rows.rows import List, Map, Struct
 from cleancut._unsafe_rows.scalars import (
     Binary,

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from cleancut.dataflow._channel.channel import Channel
     from cleancut.dataflow._channel.loop import iterate
     from cleancut.dataflow._channel.readers import ChannelReader
-    from cleancut.dataflow._cuts.checking import DataflowProblem, DataflowReport
-    from cleancut.dataflow._cuts.expiring import DataflowExpiry
-    from cleancut.dataflow._cuts.running import DataflowRun
+    from cleancut.dataflow._cuts.expiry import DataflowExpiry
+    from cleancut.dataflow._cuts.run import DataflowRun
+    from cleancut.dataflow._cuts.verification import DataflowProblem, DataflowReport
     from cleancut.dataflow._dataflow import Dataflow, Participant
     from cleancut.dataflow._model.infos import (
         DataflowCut,
@@ -33,9 +33,9 @@ else:
             "dataflow._channel.channel": ("Channel",),
             "dataflow._channel.loop": ("iterate",),
             "dataflow._channel.readers": ("ChannelReader",),
-            "dataflow._cuts.checking": ("DataflowProblem", "DataflowReport"),
-            "dataflow._cuts.expiring": ("DataflowExpiry",),
-            "dataflow._cuts.running": ("DataflowRun",),
+            "dataflow._cuts.verification": ("DataflowProblem", "DataflowReport"),
+            "dataflow._cuts.expiry": ("DataflowExpiry",),
+            "dataflow._cuts.run": ("DataflowRun",),
             "dataflow._dataflow": ("Participant", "Dataflow"),
             "dataflow._model.infos": (
                 "MemberAge",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleancut._operations.offline import Plan, clone, rollback
 from cleancut._query.coordinator import Coordinator, coordinator
-from cleancut.dataflow._cuts.closing import RequestResponder
+from cleancut.dataflow._cuts.close_requests import RequestResponder
 from cleancut.dataflow._flow import Age, Flow, positive_s
 from cleancut.dataflow._model.facts import place_of
 from cleancut.dataflow._model.records import AnswerRecord

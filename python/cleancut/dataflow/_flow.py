@@ -10,11 +10,11 @@ from cleancut._display.info_list import InfoList
 from cleancut._format.ages import age_ms, age_of, moment
 from cleancut._storage.access import S3Access, S3Options
 from cleancut.dataflow._cuts.channels import in_flight_epochs
-from cleancut.dataflow._cuts.checking import DataflowReport, restore_test_vector, verify_vector
 from cleancut.dataflow._cuts.coordinator import Coordinator
 from cleancut.dataflow._cuts.decision import decide
-from cleancut.dataflow._cuts.expiring import DataflowExpiry, plan_expiry
-from cleancut.dataflow._cuts.running import DataflowRun, Pacing
+from cleancut.dataflow._cuts.expiry import DataflowExpiry, plan_expiry
+from cleancut.dataflow._cuts.run import DataflowRun, Pacing
+from cleancut.dataflow._cuts.verification import DataflowReport, restore_test_vector, verify_vector
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.infos import (
     DataflowCut,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cleancut.sinks._core.open_epoch import OpenEpoch
     from cleancut.sinks._core.transformed import transformed
     from cleancut.sinks._files.epoch_files import EpochFiles
-    from cleancut.sinks._files.published import PublishedEpoch
+    from cleancut.sinks._files.published_files import PublishedEpoch
     from cleancut.sinks._kafka.sink import KafkaSink
     from cleancut.sinks._lakes.delta import DeltaSink
     from cleancut.sinks._lakes.iceberg import IcebergSink
@@ -36,7 +36,7 @@ else:
             "sinks._core.open_epoch": ("OpenEpoch",),
             "sinks._core.transformed": ("transformed",),
             "sinks._files.epoch_files": ("EpochFiles",),
-            "sinks._files.published": ("PublishedEpoch",),
+            "sinks._files.published_files": ("PublishedEpoch",),
             "sinks._kafka.sink": ("KafkaSink",),
             "sinks._lakes.delta": ("DeltaSink",),
             "sinks._lakes.iceberg": ("IcebergSink",),

@@ -10,8 +10,8 @@ from cleancut._lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from cleancut.testing._block import Block
-    from cleancut.testing._collected import EpochRows
     from cleancut.testing._compare import RowComparison, assert_same_rows, compare_rows, last_rows
+    from cleancut.testing._epoch_rows import EpochRows
     from cleancut.testing._sink_contract import SinkContract
     from cleancut.testing._skew import SkewedInput
     from cleancut.testing._slow import slow
@@ -21,7 +21,7 @@ else:
         __name__,
         {
             "testing._block": ("Block",),
-            "testing._collected": ("EpochRows",),
+            "testing._epoch_rows": ("EpochRows",),
             "testing._compare": ("RowComparison", "assert_same_rows", "compare_rows", "last_rows"),
             "testing._sink_contract": ("SinkContract",),
             "testing._skew": ("SkewedInput",),

@@ -15,8 +15,8 @@ from cleancut.errors import CleancutError, FencedError, RequestError, from_java
 from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._core.epoch_sink import EpochSink
 from cleancut.sinks._core.query_side import Operation
+from cleancut.testing._line_trace import Lines, Pause, SimulatedCrash, crash
 from cleancut.testing._simulated_query import SimulatedQuery, SimulatedRun
-from cleancut.testing._traced import Lines, Pause, SimulatedCrash, crash
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

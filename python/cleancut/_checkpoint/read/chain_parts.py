@@ -5,12 +5,12 @@ from threading import Lock
 from typing import Generic, TypeVar
 from zlib import crc32
 
+from cleancut._format.chains import Chain, PlacedFrame
 from cleancut._format.cut.page import read_page
 from cleancut._format.cut.paged_chains import PageRef, Table
 from cleancut._format.cut.segment import read_footer
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.layout import StoreId
-from cleancut._format.placed import Chain, PlacedFrame
-from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.objects import Objects
 from cleancut.errors import CleancutError
 

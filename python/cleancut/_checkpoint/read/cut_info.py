@@ -13,10 +13,10 @@ from cleancut._display import charts, html, tables
 from cleancut._display.info_list import InfoList
 from cleancut._display.tables import BARS, class_name, rank
 from cleancut._format.ages import moment
+from cleancut._format.chains import Chain
 from cleancut._format.cut.channels import ShuffleInputInfo, operator_cuts
 from cleancut._format.cut.costs import Costs
 from cleancut._format.layout import FRAME_KINDS, FrameKind, StoreId
-from cleancut._format.placed import Chain
 from cleancut._format.spark.log_entries import (
     next_watermark_of,
     offsets_of,

@@ -9,16 +9,16 @@ from zlib import crc32
 
 from cleancut._checkpoint.read.chain_parts import ChainParts
 from cleancut._checkpoint.read.live_rows import LiveFrame, LiveState
-from cleancut._checkpoint.read.referred import ReferredBase, fill
+from cleancut._checkpoint.read.referring_snapshot import ReferredBase, fill
 from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.read.stored_frame import StoredFrame
+from cleancut._format.chains import Chain, PlacedFrame
 from cleancut._format.cut.cut import CutRef, read_cut
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.frame.frame import Frame, FrameRequest, read_frame
 from cleancut._format.frame.identity import Identity
 from cleancut._format.layout import StoreId, cut_name, savepoint_name
-from cleancut._format.placed import Chain, PlacedFrame
-from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, mapped, read_ranges, windows
 from cleancut.errors import CleancutError, error_of

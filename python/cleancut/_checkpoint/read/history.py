@@ -13,9 +13,9 @@ from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.read.store_reader import StoreReader
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._display.tables import ranges
+from cleancut._format.chains import Chain
 from cleancut._format.cut.cut import CutRef
 from cleancut._format.layout import StoreId
-from cleancut._format.placed import Chain
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError, error_of
 

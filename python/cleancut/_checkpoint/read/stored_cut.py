@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cleancut._checkpoint.read.chain_parts import ChainParts, Page
+from cleancut._format.chains import Chain, PlacedFrame, assembled
 from cleancut._format.cut.cut import Cut
 from cleancut._format.cut.paged_chains import PageRef, Table, WindowPart
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.layout import StoreId
-from cleancut._format.placed import Chain, PlacedFrame, assembled
-from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.parallel import mapped
 from cleancut.errors import CleancutError
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
+from cleancut._format.chains import Chain
 from cleancut._format.frame.frame import (
     Block,
     FrameReader,
@@ -15,7 +16,6 @@ from cleancut._format.frame.frame import (
 )
 from cleancut._format.frame.identity import Identity
 from cleancut._format.frame.key_hash import key_hash
-from cleancut._format.placed import Chain
 from cleancut._storage.forward import ForwardBytes
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, read_ranges

@@ -17,7 +17,7 @@ from uuid import uuid4
 from cleancut._brief import Brief
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
-from cleancut._checkpoint.replicate.followed import note_pass
+from cleancut._checkpoint.replicate.records import note_pass
 from cleancut._display.tables import rank
 from cleancut._format.cut.cut import Cut, read_cut
 from cleancut._format.cut.lineage import encoded_lineage, lineage_of
@@ -47,7 +47,7 @@ from cleancut._format.spark.spark_names import (
     OF_SOURCES,
     OF_STATE,
 )
-from cleancut._storage.copying import copy_object
+from cleancut._storage.copies import copy_object
 from cleancut._storage.directory import Directory
 from cleancut._storage.objects import Objects, Place
 from cleancut._storage.parallel import mapped, windows

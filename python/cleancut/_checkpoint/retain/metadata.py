@@ -5,8 +5,8 @@ import json
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify.spark_entries import query_id_of
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.spark.spark_names import METADATA
-from cleancut._format.wrapped import cut_damaged
 from cleancut.errors import CorruptedError, error_of
 
 

@@ -2,8 +2,8 @@
 
 from cleancut._checkpoint.read.cut_reader import CutReader
 from cleancut._checkpoint.read.root import Root
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.layout import cut_name, parse_savepoint_name, savepoint_name
-from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.side_files import side_file_of
 from cleancut.errors import CleancutError, error_of
 

@@ -13,7 +13,7 @@ from cleancut._format.frame.identity import UNSAFE_ROW, Family
 from cleancut._format.spark.operator_metadata import OperatorMetadata
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import mapped
-from cleancut._unsafe_rows.encoded import Cell, cells_of, encoded
+from cleancut._unsafe_rows.encoder import Cell, cells_of, encoded
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
 

@@ -10,11 +10,11 @@ from cleancut._checkpoint.read.state import State
 from cleancut._checkpoint.read.stored_cut import StoredCut
 from cleancut._checkpoint.verify.findings import Finding, finding_of
 from cleancut._checkpoint.verify.segments import check_segments
+from cleancut._format.chains import Chain, PlacedFrame
 from cleancut._format.cut.cut import CutRef
 from cleancut._format.cut.page import read_page
 from cleancut._format.frame.frame import Frame
 from cleancut._format.layout import FrameName, PageName, StoreId
-from cleancut._format.placed import Chain, PlacedFrame
 from cleancut._storage.parallel import mapped, windows
 from cleancut.errors import CleancutError
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from cleancut._checkpoint.verify.findings import Finding, finding_of
+from cleancut._format.chains import PlacedFrame
 from cleancut._format.cut.segment import HEADER_SIZE, TRAILER_SIZE, extents, read_table
 from cleancut._format.layout import parse_segment_name
-from cleancut._format.placed import PlacedFrame
 from cleancut._storage.objects import Objects
 from cleancut._storage.parallel import Range, mapped
 from cleancut.errors import CleancutError

@@ -8,10 +8,10 @@ from cleancut._checkpoint.read.root import Root
 from cleancut._checkpoint.verify import spark_entries
 from cleancut._checkpoint.verify.findings import Finding, finding_of
 from cleancut._format.cut.cut import Cut
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.layout import CUTS, cut_name, parse_cut_name
 from cleancut._format.spark.log_entries import rolled_back_from, unused_before
 from cleancut._format.spark.spark_names import DIRECTORIES, METADATA, is_sparks
-from cleancut._format.wrapped import cut_damaged
 from cleancut._storage.parallel import mapped
 from cleancut._storage.side_files import agrees, side_file_of
 from cleancut.errors import CleancutError, error_of

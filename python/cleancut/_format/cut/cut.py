@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from cleancut._format.chains import Chain, PlacedFrame, placed_frame
 from cleancut._format.cut.channels import ShuffleInputInfo, channels_of
 from cleancut._format.cut.costs import Costs, costs_of
 from cleancut._format.cut.paged_chains import PagedChains, paged_chains_of
 from cleancut._format.cut.sink_epochs import sinks_of
+from cleancut._format.envelope import cut_damaged, unreadable, unwrapped
 from cleancut._format.fields import typed
 from cleancut._format.layout import StoreId, parse_segment_name
-from cleancut._format.placed import Chain, PlacedFrame, placed_frame
-from cleancut._format.wrapped import cut_damaged, unreadable, unwrapped
 
 _MAGIC = b"CCCT"
 

@@ -2,9 +2,9 @@
 
 import struct
 
+from cleancut._format.chains import Chain, PlacedFrame, check_whole
+from cleancut._format.envelope import unreadable, unwrapped
 from cleancut._format.layout import FrameName, Kind, PageName, StoreId, parse_segment_name
-from cleancut._format.placed import Chain, PlacedFrame, check_whole
-from cleancut._format.wrapped import unreadable, unwrapped
 
 _MAGIC = b"CCPG"
 _PLACE = struct.Struct("<qi")

@@ -5,11 +5,11 @@ import struct
 from typing import Any
 from zlib import crc32
 
+from cleancut._format.chains import PlacedFrame, placed_frame
+from cleancut._format.envelope import cut_damaged
 from cleancut._format.fields import typed
 from cleancut._format.layout import SegmentName, StoreId, writer_of
 from cleancut._format.magic import check_magic
-from cleancut._format.placed import PlacedFrame, placed_frame
-from cleancut._format.wrapped import cut_damaged
 from cleancut._format.zstd_json import parse_zstd_json
 from cleancut.errors import CleancutError
 

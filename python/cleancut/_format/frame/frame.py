@@ -12,13 +12,13 @@ from zlib import crc32
 
 import zstandard
 
+from cleancut._format.chains import Chain
 from cleancut._format.cut.page import read_sources
 from cleancut._format.frame.frame_index import FrameIndex, parse_index
 from cleancut._format.frame.identity import Identity, parse_identity
 from cleancut._format.frame.records import Record, parse_records
 from cleancut._format.layout import FrameName, Kind, StoreId
 from cleancut._format.magic import check_magic
-from cleancut._format.placed import Chain
 from cleancut.errors import CleancutError, error_of
 
 Codec = Literal["none", "zstd"]

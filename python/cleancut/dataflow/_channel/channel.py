@@ -14,8 +14,8 @@ from cleancut.sinks._core.batch import Batch
 from cleancut.sinks._epoch_log.manifest import Manifest
 from cleancut.sinks._epoch_log.records import PlainRecords
 from cleancut.sinks._epoch_log.retention import Kept, collect, expire, published_epochs
-from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
-from cleancut.sinks._files.publishing import Output
+from cleancut.sinks._files.published_files import PublishedEpoch, PublishedFiles, published
+from cleancut.sinks._files.publisher import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

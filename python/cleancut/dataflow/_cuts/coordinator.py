@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from cleancut.dataflow._cuts.channels import ChannelView
-from cleancut.dataflow._cuts.closing import CloseRequests
+from cleancut.dataflow._cuts.close_requests import CloseRequests
 from cleancut.dataflow._cuts.decision import Chosen, Decision, Seen, decide, member_cut, with_acts
 from cleancut.dataflow._model import names
 from cleancut.dataflow._model.names import Pin

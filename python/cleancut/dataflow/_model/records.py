@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from cleancut._format import versioned
+from cleancut._format import json_records
 from cleancut._format.fields import typed
 from cleancut.dataflow._model.facts import Lineage
 from cleancut.dataflow._model.vector import NOT_BEGUN
@@ -270,7 +270,7 @@ def _text(fields: dict[str, Any], name: str) -> str | None:
 
 def encoded(fields: Mapping[str, Any]) -> bytes:
     """A record as bytes."""
-    return versioned.encoded(fields, FORMAT_VERSION)
+    return json_records.encoded(fields, FORMAT_VERSION)
 
 
 def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
@@ -280,6 +280,6 @@ def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -
         CorruptedError: CLEANCUT_DATAFLOW_CORRUPTED.
         RequestError: CLEANCUT_FORMAT_UNKNOWN, a later release wrote it.
     """
-    return versioned.decoded(
+    return json_records.decoded(
         body, path, parse, version=FORMAT_VERSION, damaged="CLEANCUT_DATAFLOW_CORRUPTED"
     )

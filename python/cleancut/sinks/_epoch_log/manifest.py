@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from cleancut._format import versioned
+from cleancut._format import json_records
 from cleancut._format.fields import typed
 from cleancut.errors import error_of
 from cleancut.sinks._core.batch import Batch
@@ -300,9 +300,9 @@ def schema_in(fields: dict[str, Any]) -> str:
 
 
 def encoded(fields: dict[str, Any]) -> bytes:
-    return versioned.encoded(fields, FORMAT_VERSION)
+    return json_records.encoded(fields, FORMAT_VERSION)
 
 
 def decoded(body: bytes, path: str, parse: Callable[[dict[str, Any]], Record]) -> Record:
     damaged = "CLEANCUT_SINK_CORRUPTED"
-    return versioned.decoded(body, path, parse, version=FORMAT_VERSION, damaged=damaged)
+    return json_records.decoded(body, path, parse, version=FORMAT_VERSION, damaged=damaged)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from cleancut._storage.access import S3Access
-from cleancut._storage.copying import copy_object
+from cleancut._storage.copies import copy_object
 from cleancut._storage.objects import Place
 
 

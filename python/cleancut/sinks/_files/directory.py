@@ -10,7 +10,7 @@ from cleancut.errors import translating
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cleancut.sinks._files.publishing import Output
+    from cleancut.sinks._files.publisher import Output
 
 
 class SinkDirectory:

@@ -12,8 +12,8 @@ from cleancut.sinks._core.columns import column_names
 from cleancut.sinks._epoch_log.records import PlainRecords
 from cleancut.sinks._epoch_log.retention import Kept, collect, expire, published_epochs
 from cleancut.sinks._files.directory import SinkDirectory
-from cleancut.sinks._files.published import PublishedEpoch, PublishedFiles, published
-from cleancut.sinks._files.publishing import Output
+from cleancut.sinks._files.published_files import PublishedEpoch, PublishedFiles, published
+from cleancut.sinks._files.publisher import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

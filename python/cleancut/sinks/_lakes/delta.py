@@ -9,7 +9,7 @@ from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._lakes.delta_log import DeltaOptions
 from cleancut.sinks._lakes.delta_table import DeltaLake
 from cleancut.sinks._lakes.delta_types import delta_type
-from cleancut.sinks._lakes.keyed import Keyed
+from cleancut.sinks._lakes.keys import KeyOptions
 from cleancut.sinks._lakes.lake import LakeOptions, LakeSink, refused_types
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class DeltaSink(LakeSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory.
         """
-        self._keyed = Keyed(column_names(keys), order_by, delete_when)
+        self._keyed = KeyOptions(column_names(keys), order_by, delete_when)
         self._files_stay = not self._keyed.keys
         how = DeltaOptions(self._keyed.keys, column_names(partition_by), file_bytes)
         self._delta = DeltaLake(os.fspath(path), how, dict(storage_options or {}))

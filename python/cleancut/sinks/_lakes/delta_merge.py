@@ -14,7 +14,7 @@ from cleancut.sinks._lakes.delta_files import DeltaWriter, files_at, secrets_in
 from cleancut.sinks._lakes.delta_pruning import EpochKeys, TableFile, typed_value
 from cleancut.sinks._lakes.delta_types import arrow_schema
 from cleancut.sinks._lakes.files import Rewriting, StagedFile, in_task, staging
-from cleancut.sinks._lakes.keyed import DELETES, replaced, touched
+from cleancut.sinks._lakes.keys import DELETES, replaced, touched
 
 if TYPE_CHECKING:
     import pyarrow as pa

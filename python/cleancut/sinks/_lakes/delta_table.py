@@ -32,7 +32,7 @@ from cleancut.sinks._lakes.delta_types import (
     unknown_feature,
 )
 from cleancut.sinks._lakes.files import ArrowFiles, ArrowStager, StagedFile, directory_of, rewriting
-from cleancut.sinks._lakes.keyed import DELETES
+from cleancut.sinks._lakes.keys import DELETES
 from cleancut.sinks._lakes.log import Entry, PastEpoch
 
 if TYPE_CHECKING:

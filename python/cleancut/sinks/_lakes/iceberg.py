@@ -7,7 +7,7 @@ from cleancut.sinks._core.columns import column_names
 from cleancut.sinks._core.query_side import QuerySide
 from cleancut.sinks._lakes.iceberg_table import IcebergLake
 from cleancut.sinks._lakes.iceberg_types import iceberg_type
-from cleancut.sinks._lakes.keyed import Keyed
+from cleancut.sinks._lakes.keys import KeyOptions
 from cleancut.sinks._lakes.lake import LakeOptions, LakeSink, refused_types
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class IcebergSink(LakeSink):
         Raises:
             RequestError: CLEANCUT_SINK_REFUSED, the arguments are contradictory.
         """
-        self._keyed = Keyed(column_names(keys), order_by, delete_when)
+        self._keyed = KeyOptions(column_names(keys), order_by, delete_when)
         self._files_stay = not self._keyed.keys
         partitions = column_names(partition_by)
         self._iceberg = IcebergLake(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cleancut.sinks._lakes.delta_files import secrets_in
 from cleancut.sinks._lakes.files import Rewriting, StagedFile, Stager, in_task
 from cleancut.sinks._lakes.iceberg_types import arrow_schema, spark_schema
-from cleancut.sinks._lakes.keyed import replaced, touched
+from cleancut.sinks._lakes.keys import replaced, touched
 
 if TYPE_CHECKING:
     import pyarrow as pa

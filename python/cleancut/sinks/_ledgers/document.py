@@ -10,7 +10,7 @@ from cleancut.errors import error_of
 from cleancut.sinks._core.ledger import LedgerEpoch, RecordedEpoch, Run
 from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._core.query_side import Operation
-from cleancut.sinks._ledgers.stored import StoredLedger
+from cleancut.sinks._ledgers.stored_ledger import StoredLedger
 
 _VERSION = 1
 

@@ -22,7 +22,7 @@ from cleancut.sinks._core.ledger_errors import error_for
 from cleancut.sinks._core.lineage import decode_checkpoints, encode_checkpoints
 from cleancut.sinks._core.open_epoch import check_sealed, decode_handles, encode_handles
 from cleancut.sinks._core.query_side import Operation, QuerySide, query_side
-from cleancut.sinks._ledgers.stored import StoredLedger, UndoFunction
+from cleancut.sinks._ledgers.stored_ledger import StoredLedger, UndoFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,7 +1,7 @@
 """The recorded history of a watched checkpoint: each file is read once."""
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo
-from cleancut._checkpoint.read.recorded import rows_of, spans
+from cleancut._checkpoint.read.history_files import rows_of, spans
 from cleancut._format.layout import HISTORY
 from cleancut._storage.objects import Place
 

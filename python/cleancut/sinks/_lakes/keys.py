@@ -18,7 +18,7 @@ Refuse = Callable[[str], Exception]
 
 
 @dataclass(frozen=True)
-class Keyed:
+class KeyOptions:
     """Options that identify rows, and that select one of several rows with the same keys.
 
     Attributes:

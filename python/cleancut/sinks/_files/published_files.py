@@ -21,7 +21,7 @@ from cleancut.sinks._epoch_log.retention import expired_until
 from cleancut.sinks._epoch_log.rollback import forget, hide, show
 from cleancut.sinks._epoch_log.view import visible_manifests
 from cleancut.sinks._files.directory import SinkDirectory
-from cleancut.sinks._files.publishing import Output, Publishing
+from cleancut.sinks._files.publisher import Output, Publisher
 from cleancut.sinks._files.rows import RowReader
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class PublishedFiles(EpochSink):
     def __init__(self, path: str | os.PathLike[str], output: Output) -> None:
         self._path = os.fspath(path)
         self._output = output
-        self._publishing: Publishing | None = None
+        self._publishing: Publisher | None = None
 
     @property
     def ledger_key(self) -> str:
@@ -78,9 +78,9 @@ class PublishedFiles(EpochSink):
         self._publishing = self._made(SinkDirectory(session, self._path), session)
         self._publishing.follow(side, self._expected(side.batch))
 
-    def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publishing:
+    def _made(self, directory: SinkDirectory, session: "SparkSession") -> Publisher:
         """The publisher of a run's epochs."""
-        return Publishing(directory, self._output)
+        return Publisher(directory, self._output)
 
     def published(self, batch: Batch) -> str | None:
         """The manifest of the epoch; see `EpochSink`.
@@ -115,7 +115,7 @@ class PublishedFiles(EpochSink):
         """Deletes leftovers of attempts up to this epoch; see `EpochSink`."""
         self._of_run().clean_up(batch.epoch)
 
-    def _of_run(self) -> Publishing:
+    def _of_run(self) -> Publisher:
         assert self._publishing is not None, "begin() must be called first"
         return self._publishing
 

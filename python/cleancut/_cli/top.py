@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cleancut._checkpoint.read.epoch_info import EpochInfo, request_count
-from cleancut._checkpoint.read.epochs_seen import WatchedEpochs
-from cleancut._checkpoint.read.noted import RecordedEpochs
 from cleancut._checkpoint.read.prices import PRICES, daily_costs
+from cleancut._checkpoint.read.recorded_epochs import RecordedEpochs
 from cleancut._checkpoint.read.root import Root, open_root
-from cleancut._checkpoint.replicate.followed import RestoreTestStatus, last_restore_test
+from cleancut._checkpoint.read.watched_epochs import WatchedEpochs
+from cleancut._checkpoint.replicate.records import RestoreTestStatus, last_restore_test
 from cleancut._cli.arguments import access, add_access, add_location, seconds
 from cleancut._cli.statuses import OK
 from cleancut._packages import extra_package

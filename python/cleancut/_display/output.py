@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Printed(Protocol):
+class Printable(Protocol):
     """A result of a command, which has a text form for users."""
 
     def to_dict(self) -> Mapping[str, Any]:
@@ -27,7 +27,7 @@ def print_list(infos: InfoList[Any], parsed: argparse.Namespace) -> None:
         print(infos)
 
 
-def print_result(result: Printed, parsed: argparse.Namespace) -> None:
+def print_result(result: Printable, parsed: argparse.Namespace) -> None:
     """Prints one result."""
     if parsed.json:
         print_json(result.to_dict())
@@ -35,7 +35,7 @@ def print_result(result: Printed, parsed: argparse.Namespace) -> None:
         print(result)
 
 
-def print_plan(plan: Printed, parsed: argparse.Namespace) -> None:
+def print_plan(plan: Printable, parsed: argparse.Namespace) -> None:
     """Prints the plan of an operation, or its result."""
     print_result(plan, parsed)
     if not parsed.json and not parsed.apply:

@@ -69,7 +69,7 @@ class Output:
     check: "Callable[[StructType, Manifest | None, Batch], None] | None" = None
 
 
-class Publishing:
+class Publisher:
     """Publishes the epochs of one run of a query.
 
     Call `follow` once. For each epoch call `check`, then `stage`, the seal, `publish` and

@@ -14,7 +14,7 @@ from cleancut._format.frame.frame import Block, Frame, FrameRequest
 from cleancut._format.frame.identity import UNSAFE_ROW, Family, Identity, Spread
 from cleancut._format.frame.records import Record
 from cleancut._unsafe_rows.column_cells import MisfitError
-from cleancut._unsafe_rows.encoded import Cell
+from cleancut._unsafe_rows.encoder import Cell
 from cleancut._unsafe_rows.rows import Struct
 from cleancut._unsafe_rows.schema import struct_of
 from cleancut._unsafe_rows.spread import partition_of
