@@ -258,7 +258,7 @@ def test_verify_reports_corruption_by_exit_status(
     location = str(two_partitions.location)
     status, out, _ = run(capsys, "verify", location)
     assert status == _cli.OK
-    assert "sound" in out
+    assert "intact" in out
     path = two_partitions.directory(0, 1) / name_of(2)
     path.write_bytes(b"")
     status, out, _ = run(capsys, "verify", location, "--json")
@@ -326,7 +326,7 @@ def test_the_module_runs_as_a_command(two_partitions: CheckpointFiles) -> None:
     command = [sys.executable, "-m", "cleancut", "verify", str(two_partitions.location)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert answer.returncode == _cli.OK, answer.stderr
-    assert "5 sound frames" in answer.stdout
+    assert "5 intact frames" in answer.stdout
 
 
 def test_a_closed_pipe_is_not_an_error(two_partitions: CheckpointFiles) -> None:

@@ -188,7 +188,7 @@ def test_problems_of_all_stores_are_in_one_report(two_partitions: CheckpointFile
 
 def test_a_report_shows_itself(chain: CheckpointFiles) -> None:
     assert str(verify(chain)).endswith(
-        "7 sound frames of " + str(verify(chain).bytes) + " bytes, 6 versions loadable, 0 retired"
+        "7 intact frames of " + str(verify(chain).bytes) + " bytes, 6 versions loadable, 0 retired"
     )
     assert "<table>" not in verify(chain)._repr_html_()
     flip(chain.directory(0, 0) / name_of(2))

@@ -219,4 +219,4 @@ def test_a_report_counts_cuts(four_cuts: CutFiles) -> None:
 
 
 def test_a_report_of_level_0_counts_no_cuts(two_partitions: CheckpointFiles) -> None:
-    assert ": sound; 2 state stores" in str(verify(two_partitions))
+    assert ": intact; 2 state stores" in str(verify(two_partitions))

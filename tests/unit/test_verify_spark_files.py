@@ -69,7 +69,7 @@ def test_the_files_of_a_query_are_intact(four_cuts: CutFiles) -> None:
     report = Checkpoint(four_cuts.location).verify()
     assert report.ok, report
     assert report.spark_files == 3 + 3 * 4
-    assert "15 sound files of Spark's" in str(report)
+    assert "15 intact files of Spark" in str(report)
 
 
 def test_a_deleted_last_cut_is_named(four_cuts: CutFiles) -> None:

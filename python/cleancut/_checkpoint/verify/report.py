@@ -105,18 +105,20 @@ class VerifyReport(Brief):
         return html.text(self._summary()) + table
 
     def _summary(self) -> str:
-        verdict = "sound" if not self.problems else f"{len(self.problems)} problem(s)"
+        verdict = "intact" if not self.problems else f"{len(self.problems)} problem(s)"
         if self.provider is not None:
             verdict = f"state is kept by {self.provider} and was not checked; the rest: {verdict}"
-        pinned = f"{self.savepoints} savepoints, " if self.savepoints else ""
+        savepoints = f"{self.savepoints} savepoints, " if self.savepoints else ""
         segments = f"{self.segments} segments ({self.unreferenced} unreferenced), "
-        pinned += f"{self.pages} pages, " if self.pages else ""
-        cuts = f"{self.cuts} cuts, {pinned}{segments}" if self.cuts or self.segments else ""
-        sparks = f"{self.spark_files} sound files of Spark's, " if self.spark_files else ""
+        pages = f"{self.pages} pages, " if self.pages else ""
+        cuts = (
+            f"{self.cuts} cuts, {savepoints}{pages}{segments}" if self.cuts or self.segments else ""
+        )
+        sparks = f"{self.spark_files} intact files of Spark, " if self.spark_files else ""
         return (
             f"{self.location}: {verdict}; {cuts}"
             f"{self.stores} state stores, {sparks}"
-            f"{self.frames} sound frames of {self.bytes} bytes, "
+            f"{self.frames} intact frames of {self.bytes} bytes, "
             f"{self.loadable} versions loadable, {self.retired} retired"
         )
 
