@@ -14,7 +14,7 @@ PAGES = tracked(".md")
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
 # Pages of the site that are stored in the root of the repository.
-FROM_ROOT = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+FROM_ROOT = {"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
 
 
 def prose(page: Path) -> str:
