@@ -93,7 +93,7 @@ def test_a_query_without_require_provider_logs_its_provider(
     assert ROCKSDB.rpartition(".")[2] in str(checkpoint.cuts())
     report = checkpoint.verify()
     assert (report.ok, report.problems, report.provider) == (False, (), ROCKSDB)
-    assert "was not checked" in str(report)
+    assert "was not verified" in str(report)
     assert _cli.main(["verify", query.checkpoint]) == _cli.REFUSED
     assert _cli.main(["ls", query.checkpoint]) == _cli.OK
     assert ROCKSDB.rpartition(".")[2] in capsys.readouterr().out

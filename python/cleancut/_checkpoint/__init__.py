@@ -1,1 +1,1 @@
-"""Checkpoints without a JVM: what they contain, whether it is intact, and what is retained."""
+"""Checkpoints without a JVM: their content, verification, retention and replication."""

@@ -1,1 +1,1 @@
-"""How values show themselves: as tables, in a terminal and in a notebook."""
+"""The display of values as tables, in a terminal and in a notebook."""

@@ -1,4 +1,4 @@
-"""What is stored, from bytes to values: frames, segments, cuts, and the names of objects.
+"""Stored objects, from bytes to values: frames, segments, cuts, and the names of objects.
 
 Nothing here reads or writes an object; docs/FORMAT.md draws the bytes.
 """

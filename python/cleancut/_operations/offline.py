@@ -29,7 +29,7 @@ _METHODS = {"clone": "copy", "check_compatibility": "checkCompatibility"}
 
 @dataclass(frozen=True, repr=False)
 class OperatorPlan(Brief):
-    """What an operation does to the state of one operator.
+    """The effect of an operation on the state of one operator.
 
     Attributes:
         operator: Spark's operator id.
@@ -50,7 +50,7 @@ class OperatorPlan(Brief):
 
 @dataclass(frozen=True, repr=False)
 class Plan(Brief):
-    """What an operation on a checkpoint will do, or has done. `apply` executes it.
+    """The plan of an operation on a checkpoint, or its result. `apply` executes it.
 
     Attributes:
         operation: "convert", "rescale", "rollback", "edit", "clone", "bootstrap" or "migrate".

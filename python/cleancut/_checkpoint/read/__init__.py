@@ -1,1 +1,1 @@
-"""Reads what a checkpoint contains."""
+"""Reads the content of a checkpoint."""

@@ -68,7 +68,7 @@ class RetainedCut(Brief):
 
 @dataclass(frozen=True, repr=False)
 class Expiry(Brief):
-    """What will be deleted from a checkpoint, or was deleted. Nothing is deleted until `apply`.
+    """The objects to delete from a checkpoint, or deleted. Nothing is deleted until `apply`.
 
     Attributes:
         operation: "expire" or "collect_garbage".

@@ -45,7 +45,7 @@ class Projection:
 
     @property
     def parts(self) -> set[str]:
-        """Those of key, value and partition that the columns need."""
+        """The columns among key, value and partition that are required."""
         return {part for part, _ in self._places}
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:

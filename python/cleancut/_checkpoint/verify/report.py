@@ -107,7 +107,7 @@ class VerifyReport(Brief):
     def _summary(self) -> str:
         verdict = "intact" if not self.problems else f"{len(self.problems)} problem(s)"
         if self.provider is not None:
-            verdict = f"state is kept by {self.provider} and was not checked; the rest: {verdict}"
+            verdict = f"state of {self.provider} was not verified; the rest:  {verdict}"
         savepoints = f"{self.savepoints} savepoints, " if self.savepoints else ""
         segments = f"{self.segments} segments ({self.unreferenced} unreferenced), "
         pages = f"{self.pages} pages, " if self.pages else ""

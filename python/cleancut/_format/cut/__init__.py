@@ -1,1 +1,1 @@
-"""Cuts, pages and segments: their bytes, and what a cut says of its epoch."""
+"""Cuts, pages and segments: their bytes and their content."""

@@ -1,1 +1,1 @@
-"""What Spark itself writes into a checkpoint."""
+"""Spark's own files in a checkpoint."""

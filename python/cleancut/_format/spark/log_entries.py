@@ -94,7 +94,7 @@ def _number(entry: str, field: str) -> int | None:
 
 
 def _field(entry: str, field: str) -> Any:
-    """What the JSON of the second line has; None where Spark wrote none."""
+    """A field of the JSON in the second line; None if Spark did not write it."""
     lines = entry.split("\n")
     try:
         metadata: Any = json.loads(lines[1]) if len(lines) > 1 else None

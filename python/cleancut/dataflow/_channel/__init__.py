@@ -1,1 +1,1 @@
-"""Channels between queries, which queries run with, and who reads them."""
+"""Channels between queries, their readers, and loops."""

@@ -1,1 +1,1 @@
-"""Which cuts of several queries are consistent, and who decides: the coordinator."""
+"""Consistent cuts of several queries: the coordinator, its decisions, and verification."""

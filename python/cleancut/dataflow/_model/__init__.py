@@ -1,1 +1,1 @@
-"""What a dataflow is, as values: vectors of epochs, records, names of objects."""
+"""The model of a dataflow: vectors of epochs, records, names of objects."""

@@ -1,1 +1,1 @@
-"""Restore and clone of a whole dataflow."""
+"""Rollback and clone of a dataflow."""

@@ -30,7 +30,7 @@ RollBack = Callable[[str, str], MemberPlan]
 
 @dataclass(frozen=True, repr=False)
 class MemberChange(Brief):
-    """What an operation on a dataflow does to one member.
+    """The effect of an operation on one member of a dataflow.
 
     Attributes:
         member: name of the member.
@@ -49,7 +49,7 @@ class MemberChange(Brief):
 
 @dataclass(frozen=True, repr=False)
 class ChannelChange(Brief):
-    """What an operation on a dataflow does to one channel.
+    """The effect of an operation on one channel of a dataflow.
 
     Attributes:
         sender: the member that writes.
@@ -66,7 +66,7 @@ class ChannelChange(Brief):
 
 @dataclass(frozen=True, repr=False)
 class DataflowPlan(Brief):
-    """What an operation on a dataflow will do, or has done. Nothing has changed until `apply`.
+    """The plan of an operation on a dataflow, or its result. Nothing has changed until `apply`.
 
     Attributes:
         operation: "rollback" or "clone".

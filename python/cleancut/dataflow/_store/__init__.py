@@ -1,1 +1,1 @@
-"""Where a dataflow keeps its records: members, log, and the places that it reaches."""
+"""The records of a dataflow: members, log, and access to their locations."""

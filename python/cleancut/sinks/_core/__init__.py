@@ -1,1 +1,1 @@
-"""What every sink is made of: the epoch, its query, its own columns and connections."""
+"""The common parts of sinks: epochs, queries, ledger decisions, columns and connections."""

@@ -1,1 +1,1 @@
-"""What a target remembers of the epochs that it has taken, and what makes sinks of functions."""
+"""Ledgers: a target's records of published epochs, in tables or in documents."""
