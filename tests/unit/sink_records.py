@@ -24,7 +24,7 @@ MANIFEST = Manifest(
 
 
 class Directory:
-    """A directory of `Publishing`, in memory; `files_read` lists each read of a file."""
+    """A directory of `Publisher`, in memory; `files_read` lists each read of a file."""
 
     location = "mem:/sink"
 

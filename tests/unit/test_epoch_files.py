@@ -392,7 +392,7 @@ def test_a_crash_while_hiding_epochs_leaves_the_first_ones(
 
 
 class QueryOperations:
-    """Implements `Acted`."""
+    """Implements `OperationSource`."""
 
     def __init__(self, operations: list[Operation]) -> None:
         self._operations = operations

@@ -1,6 +1,6 @@
 """Requests to members to close their epochs, so that a cut of the dataflow is recent.
 
-A driver answers requests by an `Attendant`, which is optional. A query whose epochs end by
+A driver answers requests by a `RequestResponder`, which is optional. A query whose epochs end by
 themselves needs none. A member that has not answered is not waited for again until it has answered
 once.
 """

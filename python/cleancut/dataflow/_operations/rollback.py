@@ -324,7 +324,7 @@ class DataflowRollback:
 
 @dataclass(frozen=True)
 class _Side:
-    """Implements `Acted` for a stopped query."""
+    """Implements `OperationSource` for a stopped query."""
 
     done: Sequence[Operation]
 
