@@ -70,8 +70,8 @@ object CleancutOffline {
       rewrite: Boolean,
       planned: String
   ): String = {
-    val act = OfflineOperation.rescale(partitions).copy(isRewrite = rewrite)
-    execute(act, session, location, fileSink, planned)
+    val operation = OfflineOperation.rescale(partitions).copy(isRewrite = rewrite)
+    execute(operation, session, location, fileSink, planned)
   }
 
   /**
@@ -94,10 +94,10 @@ object CleancutOffline {
       allowMissingInput: Boolean,
       planned: String
   ): String = {
-    val act = OfflineOperation
+    val operation = OfflineOperation
       .rollback(source(kind, number, name))
       .copy(isRewrite = rewrite, allowsMissingInput = allowMissingInput)
-    execute(act, session, location, fileSink, planned)
+    execute(operation, session, location, fileSink, planned)
   }
 
   /**

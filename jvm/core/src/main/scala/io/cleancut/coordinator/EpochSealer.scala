@@ -18,7 +18,7 @@ final private[coordinator] class EpochSealer(
     pages: CutPages
 ) {
   import EpochSealer.SealLookNs
-  import EpochState.SealBy
+  import EpochState.SealMethod
 
   /**
    * Declares that the sink of this epoch publishes nothing before it calls [[seal]]. Until then,
@@ -50,9 +50,9 @@ final private[coordinator] class EpochSealer(
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
     val decisions = runs.locked(run.epoch.channels.decisions)
-    runs.locked(run.at(epoch).sealBy(decisions.nonEmpty)) match {
-      case SealBy.OwnerCheck => runs.checkOwnerUnless(run, epoch, SealLookNs)
-      case SealBy.SealObject =>
+    runs.locked(run.at(epoch).sealMethod(decisions.nonEmpty)) match {
+      case SealMethod.OwnerCheck => runs.checkOwnerUnless(run, epoch, SealLookNs)
+      case SealMethod.SealObject =>
         // An epoch that runs again after its seal must make the same decisions.
         val seal = seals.of(run, epoch, chains, runs.logs.offsets(epoch))
         seals.write(run, pages.withFrames(run, seal).copy(channels = decisions, output = output))

@@ -23,7 +23,7 @@ private[dataflow] object ChannelLayout {
 
   def expiry(number: Long): String = numbered(Expired, number)
 
-  def act(epoch: Long): String = numbered(Acts, epoch)
+  def operation(epoch: Long): String = numbered(Acts, epoch)
 
   def withdrawal(mark: EpochMark): String = s"$TakenBack/${padded(mark.epoch)}-${mark.attempt}.json"
 

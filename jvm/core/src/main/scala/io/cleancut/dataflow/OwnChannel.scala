@@ -21,7 +21,7 @@ object OwnChannel {
    * @param source
    *   epoch whose state it has
    */
-  final case class Act(epoch: Long, source: Long)
+  final case class Operation(epoch: Long, source: Long)
 
   /** Whether a channel belongs to a query. */
   def isOf(records: ChannelRecords, queryId: String): Boolean =
@@ -36,7 +36,7 @@ object OwnChannel {
    * @param operations
    *   operations in the query's offset log, ascending
    */
-  def follow(records: ChannelRecords, operations: Seq[Act]): Unit = {
+  def follow(records: ChannelRecords, operations: Seq[Operation]): Unit = {
     val shown = ChannelLayout.numbersIn(records.names(ChannelLayout.Epochs))
     val hidden = ChannelLayout.attemptsIn(records.names(ChannelLayout.TakenBack))
     for {
@@ -52,21 +52,21 @@ object OwnChannel {
   }
 
   /** The last epoch before some operations that still counts after them; None if all do. */
-  private def retainedUntil(operations: Seq[Act]): Option[Long] =
-    operations.foldRight(Option.empty[Long]) { (act, bound) =>
+  private def retainedUntil(operations: Seq[Operation]): Option[Long] =
+    operations.foldRight(Option.empty[Long]) { (operation, bound) =>
       // Epochs after the source of a later operation were discarded by it, complete or not.
-      if (bound.forall(act.epoch <= _)) Some(act.source) else bound
+      if (bound.forall(operation.epoch <= _)) Some(operation.source) else bound
     }
 
   /** Whether an epoch counts for a query that is at another epoch. */
   @tailrec
-  private[dataflow] def counts(epoch: Long, at: Long, operations: Seq[Act]): Boolean =
+  private[dataflow] def counts(epoch: Long, at: Long, operations: Seq[Operation]): Boolean =
     operations.lastOption match {
-      case None                            => true
-      case Some(act) if act.epoch > at     => counts(epoch, at, operations.init)
-      case Some(act) if epoch > act.epoch  => true
-      case Some(act) if epoch > act.source => false
-      case Some(act)                       => counts(epoch, act.source, operations.init)
+      case None                                        => true
+      case Some(operation) if operation.epoch > at     => counts(epoch, at, operations.init)
+      case Some(operation) if epoch > operation.epoch  => true
+      case Some(operation) if epoch > operation.source => false
+      case Some(operation) => counts(epoch, operation.source, operations.init)
     }
 
   private def hide(records: ChannelRecords, epoch: Long): Unit = {
@@ -87,10 +87,10 @@ object OwnChannel {
   }
 
   /** The operations that the sink has recorded, which include older ones than Spark's log. */
-  private[dataflow] def recorded(records: ChannelRecords): Seq[Act] = for {
+  private[dataflow] def recorded(records: ChannelRecords): Seq[Operation] = for {
     epoch <- ChannelLayout.numbersIn(records.names(ChannelLayout.Acts))
-    body <- records.read(ChannelLayout.act(epoch))
+    body <- records.read(ChannelLayout.operation(epoch))
     source = mapper.readTree(body).path("source")
     if source.isIntegralNumber
-  } yield Act(epoch, source.longValue)
+  } yield Operation(epoch, source.longValue)
 }

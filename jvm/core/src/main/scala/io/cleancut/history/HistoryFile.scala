@@ -104,7 +104,7 @@ object HistoryFile {
    */
   def read(bytes: Array[Byte]): Seq[Either[String, EpochRecord]] = {
     val reader = new ParquetReader.Builder[Group](new InMemory(bytes)) {
-      override def getReadSupport: ReadSupport[Group] = new RecordsAlone
+      override def getReadSupport: ReadSupport[Group] = new RecordsOnly
     }
     Using.resource(reader.withConf(new Configuration(false)).build()) { rows =>
       Iterator
@@ -116,7 +116,7 @@ object HistoryFile {
   }
 
   /** Reads only the JSON column, which has all data. */
-  private class RecordsAlone extends GroupReadSupport {
+  private class RecordsOnly extends GroupReadSupport {
     override def init(context: InitContext): ReadSupport.ReadContext = {
       val record = schema.getFields.get(schema.getFieldIndex(Record))
       new ReadSupport.ReadContext(new MessageType(schema.getName, record))

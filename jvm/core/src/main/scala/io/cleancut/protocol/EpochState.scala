@@ -58,10 +58,10 @@ final private[cleancut] case class EpochState(
    * @param hasDecisions
    *   whether there are decisions on rows of the epoch
    */
-  def sealBy(hasDecisions: Boolean): SealBy =
-    if (isSealed || sealedBefore.isDefined) SealBy.OwnerCheck
-    else if (isUnclaimed || hasDecisions) SealBy.SealObject
-    else SealBy.OwnerCheck
+  def sealMethod(hasDecisions: Boolean): SealMethod =
+    if (isSealed || sealedBefore.isDefined) SealMethod.OwnerCheck
+    else if (isUnclaimed || hasDecisions) SealMethod.SealObject
+    else SealMethod.OwnerCheck
 
   /**
    * Whether rows of a shuffle input may stay in flight. Only if the sink seals an epoch, its output
@@ -79,14 +79,14 @@ private[cleancut] object EpochState {
   case object Finishing extends Phase
 
   /** How other runs recognize that an epoch is sealed. */
-  sealed trait SealBy
-  object SealBy {
+  sealed trait SealMethod
+  object SealMethod {
 
     /** By a check that no other run owns the query. */
-    case object OwnerCheck extends SealBy
+    case object OwnerCheck extends SealMethod
 
     /** By an object, which a later owner follows. */
-    case object SealObject extends SealBy
+    case object SealObject extends SealMethod
   }
 
   /** An event of an epoch. */
@@ -120,7 +120,7 @@ private[cleancut] object EpochState {
     case object KeepFrames extends Act
 
     /** Releases the held frames. */
-    case object LetGo extends Act
+    case object CloseEpoch extends Act
   }
 
   /** The first epoch of a run. */
@@ -142,6 +142,6 @@ private[cleancut] object EpochState {
         case Claim(_)                => (state.copy(isUnclaimed = false), Act.Nothing)
         case Seal(_)                 => (state.copy(isSealed = true), Act.Nothing)
         case Finish(from)            => (state.copy(finishing = Some(from)), Act.Nothing)
-        case Commit(epoch)           => (EpochState(epoch + 1, isFirst = false), Act.LetGo)
+        case Commit(epoch)           => (EpochState(epoch + 1, isFirst = false), Act.CloseEpoch)
       }
 }

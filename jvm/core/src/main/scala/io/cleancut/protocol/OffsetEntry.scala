@@ -35,10 +35,10 @@ object OffsetEntry {
   val ActMarks: Seq[String] = Seq(Act, LastBeforeAct, SourceOfAct, UnusedBeforeAct)
 
   /** Whether it is the entry of an offline operation. */
-  def isOfAct(entry: String): Boolean = act(entry).isDefined
+  def isOfOperation(entry: String): Boolean = operation(entry).isDefined
 
   /** The name of the operation. */
-  def act(entry: String): Option[String] = setting(entry, Act)
+  def operation(entry: String): Option[String] = setting(entry, Act)
 
   /** The epoch that the operation of an entry skips. */
   def unusedBefore(entry: String): Option[Long] = setting(entry, UnusedBeforeAct).map(_.toLong)

@@ -69,7 +69,7 @@ final class DrawnChannel extends ChannelRecords {
     goBack(left)
     highest += 1
     val source = chain.lastOption.fold(-1L)(_.epoch)
-    put(ChannelLayout.act(highest), s"""{"formatVersion":1,"source":$source}""")
+    put(ChannelLayout.operation(highest), s"""{"formatVersion":1,"source":$source}""")
   }
 
   /**

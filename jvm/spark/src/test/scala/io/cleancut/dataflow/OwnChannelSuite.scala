@@ -2,7 +2,7 @@ package io.cleancut.dataflow
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.cleancut.dataflow.OwnChannel.Act
+import io.cleancut.dataflow.OwnChannel.Operation
 
 class OwnChannelSuite extends AnyFunSuite {
 
@@ -14,7 +14,7 @@ class OwnChannelSuite extends AnyFunSuite {
     (0L to 6L).foreach(epoch => channel.publish(epoch = epoch))
     OwnChannel.follow(channel, Nil)
     assert(epochs(channel) == (0L to 6L))
-    val back = Act(8, 3)
+    val back = Operation(8, 3)
     OwnChannel.follow(channel, Seq(back))
     assert(epochs(channel) == (0L to 3L))
     OwnChannel.follow(channel, Seq(back))
@@ -24,11 +24,11 @@ class OwnChannelSuite extends AnyFunSuite {
     OwnChannel.follow(channel, Seq(back))
     assert(epochs(channel) == (0L to 3L) ++ (9L to 10L))
     // To before it went back.
-    val undone = Act(12, 6)
+    val undone = Operation(12, 6)
     OwnChannel.follow(channel, Seq(back, undone))
     assert(epochs(channel) == (0L to 6L))
     // And to where it had gone on: what was left then stays hidden.
-    val again = Act(14, 9)
+    val again = Operation(14, 9)
     OwnChannel.follow(channel, Seq(back, undone, again))
     assert(epochs(channel) == (0L to 3L) :+ 9L)
   }
@@ -36,18 +36,18 @@ class OwnChannelSuite extends AnyFunSuite {
   test("acts that the log has no more are known from the sink") {
     val channel = new DrawnChannel
     (0L to 4L).foreach(epoch => channel.publish(epoch = epoch))
-    OwnChannel.follow(channel, Seq(Act(6, 1)))
+    OwnChannel.follow(channel, Seq(Operation(6, 1)))
     channel.publish(epoch = 7)
     channel.publish(epoch = 8)
-    channel.put(ChannelLayout.act(6), """{"formatVersion":1,"source":1}""")
-    OwnChannel.follow(channel, Seq(Act(10, 7)))
+    channel.put(ChannelLayout.operation(6), """{"formatVersion":1,"source":1}""")
+    OwnChannel.follow(channel, Seq(Operation(10, 7)))
     assert(epochs(channel) == Seq(0L, 1L, 7L))
   }
 
   test("an act that goes on from the last epoch changes nothing") {
     val channel = new DrawnChannel
     (0L to 4L).foreach(epoch => channel.publish(epoch = epoch))
-    OwnChannel.follow(channel, Seq(Act(5, 4)))
+    OwnChannel.follow(channel, Seq(Operation(5, 4)))
     assert(epochs(channel) == (0L to 4L))
   }
 

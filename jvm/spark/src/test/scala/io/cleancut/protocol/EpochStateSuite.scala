@@ -32,7 +32,9 @@ class EpochStateSuite extends AnyFunSuite {
 
   test("after its cut the next epoch begins, of which nothing holds that held for this one") {
     for (state <- reachable)
-      assert(decide(state, Commit(Next)) == ((EpochState(Next + 1, isFirst = false), Act.LetGo)))
+      assert(
+        decide(state, Commit(Next)) == ((EpochState(Next + 1, isFirst = false), Act.CloseEpoch))
+      )
   }
 
   test("a claim is needed after a cut, unless the run's own seal will say the same") {
@@ -45,12 +47,12 @@ class EpochStateSuite extends AnyFunSuite {
 
   test("a seal is an object where a later run has to follow it, and once") {
     for (state <- reachable; hasDecisions <- Seq(false, true)) {
-      val found = state.sealBy(hasDecisions)
+      val found = state.sealMethod(hasDecisions)
       // Nothing of what an earlier run has sealed is sealed again, and neither is one's own.
       val isNew = !state.isSealed && state.sealedBefore.isEmpty
       val isToFollow = state.isUnclaimed || hasDecisions
-      assert(found == (if (isNew && isToFollow) SealBy.SealObject else SealBy.OwnerCheck))
-      assert(decide(state, Seal(Next))._1.sealBy(hasDecisions) == SealBy.OwnerCheck)
+      assert(found == (if (isNew && isToFollow) SealMethod.SealObject else SealMethod.OwnerCheck))
+      assert(decide(state, Seal(Next))._1.sealMethod(hasDecisions) == SealMethod.OwnerCheck)
     }
   }
 

@@ -41,8 +41,8 @@ object OperationsBench {
     try {
       val bench = new OperationsBench(spark, directory, partitions)
       // In the first turn the JVM has not compiled the code yet.
-      for (turn <- -1 until turns) bench.run(turn).foreach { case (act, ns) =>
-        if (turn >= 0) println(s"$act\t$turn\t$ns")
+      for (turn <- -1 until turns) bench.run(turn).foreach { case (operation, ns) =>
+        if (turn >= 0) println(s"$operation\t$turn\t$ns")
       }
     } finally {
       spark.stop()

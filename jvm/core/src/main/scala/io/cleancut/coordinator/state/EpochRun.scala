@@ -37,11 +37,11 @@ final private[coordinator] class EpochRun(
 
   /** Changes the state by [[EpochState.decide]], and applies the effect. */
   def on(event: EpochState.Event): Unit = {
-    val (next, act) = EpochState.decide(current, event)
+    val (next, action) = EpochState.decide(current, event)
     current = next
-    act match {
+    action match {
       case EpochState.Act.Nothing    => ()
-      case EpochState.Act.LetGo      => close()
+      case EpochState.Act.CloseEpoch => close()
       case EpochState.Act.KeepFrames =>
         held = Some(new HeldFrames(epoch, budget.room(MaxHeldBytes)))
     }

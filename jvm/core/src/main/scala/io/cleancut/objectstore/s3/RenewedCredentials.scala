@@ -45,7 +45,7 @@ final private[objectstore] class RenewedCredentials(
         failingSinceNs = None
       }
       credentials
-    } catch { case NonFatal(e) => throw new CredentialsAway(isLasting(), e) }
+    } catch { case NonFatal(e) => throw new CredentialsUnavailable(isLasting(), e) }
 
   /**
    * Without any credentials so far, they are more likely not configured than temporarily
@@ -115,5 +115,5 @@ private[objectstore] object RenewedCredentials {
  * @param isLasting
  *   whether it is unavailable for so long that it is considered missing
  */
-final private[objectstore] class CredentialsAway(val isLasting: Boolean, cause: Throwable)
+final private[objectstore] class CredentialsUnavailable(val isLasting: Boolean, cause: Throwable)
     extends RuntimeException("the source of credentials returned none", cause)

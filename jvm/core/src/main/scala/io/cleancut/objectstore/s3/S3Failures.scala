@@ -73,7 +73,7 @@ private[objectstore] object S3Failures {
 
   private def isMute(code: String) = code.isEmpty || code == "400" || code == "Bad Request"
 
-  private def judgeAway(e: CredentialsAway): Verdict =
+  private def judgeAway(e: CredentialsUnavailable): Verdict =
     if (!e.isLasting) Verdict.Retry(0)
     else
       Verdict.Refuse(
@@ -81,8 +81,8 @@ private[objectstore] object S3Failures {
           s"instance (${e.getCause.getMessage})"
       )
 
-  private def away(e: Throwable): Option[CredentialsAway] = causes(e).collectFirst {
-    case cause: CredentialsAway => cause
+  private def away(e: Throwable): Option[CredentialsUnavailable] = causes(e).collectFirst {
+    case cause: CredentialsUnavailable => cause
   }
 
   private def message(e: AwsServiceException): String =

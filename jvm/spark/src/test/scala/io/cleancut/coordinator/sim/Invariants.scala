@@ -184,7 +184,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
   }
 
-  private def planned(epoch: Long, entry: String): Unit = if (OffsetEntry.isOfAct(entry)) {
+  private def planned(epoch: Long, entry: String): Unit = if (OffsetEntry.isOfOperation(entry)) {
     acts += epoch
     OffsetEntry.source(entry).foreach(sources(epoch) = _)
     if (OffsetEntry.lastBefore(entry).isDefined) backs += epoch

@@ -87,7 +87,8 @@ final class SimAct(
     val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(last)
     if (!entered.contains(last)) refuse(s"epoch $last has no entry")
     val left = epochsIn("offsets").filter(_ > last)
-    val (ofActs, begun) = left.partition(epoch => OffsetEntry.isOfAct(entry("offsets", epoch)))
+    val (ofActs, begun) =
+      left.partition(epoch => OffsetEntry.isOfOperation(entry("offsets", epoch)))
     // Who goes back leaves that behind, and has to where another such act was not done.
     isBack = wantsBack || (begun.nonEmpty && ofActs.nonEmpty)
     if (begun.nonEmpty && !isBack) refuse(s"epoch ${begun.max} has been begun")
@@ -162,7 +163,7 @@ final class SimAct(
     mayStop()
     // Of the first of them a query that lives would have its next epoch.
     (Option.unless(isBack)(last + 1).toSeq :+ (epoch - 1)).distinct.foreach { number =>
-      try if (!isOfAct(number)) enter(number, planned)
+      try if (!isOfOperation(number)) enter(number, planned)
       catch {
         case refused: Refused =>
           process.store.delete(Seq(ObjectKey(s"${Names.Checkpoint}offsets/$epoch")))
@@ -208,8 +209,10 @@ final class SimAct(
     throw new Unreachable("stopped")
   }
 
-  private def isOfAct(epoch: Long) =
-    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfAct(entry("offsets", epoch))
+  private def isOfOperation(epoch: Long) =
+    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfOperation(
+      entry("offsets", epoch)
+    )
 
   private def enter(epoch: Long, planned: String): Unit = {
     gate.checkOwner()

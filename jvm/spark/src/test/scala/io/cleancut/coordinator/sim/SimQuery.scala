@@ -163,9 +163,9 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   /** Spark wants the last two entries; those of an act that is not done, no query is to see. */
   private def requireBefore(epoch: Long): Unit = {
-    val isOfAct = OffsetEntry.isOfAct(read(offsets, Names.entry("offsets", epoch)))
+    val isOfOperation = OffsetEntry.isOfOperation(read(offsets, Names.entry("offsets", epoch)))
     if (!offsets.exists(Names.entry("offsets", epoch - 1))) {
-      if (!isOfAct) invariants.violated(s"epoch $epoch is planned behind nothing")
+      if (!isOfOperation) invariants.violated(s"epoch $epoch is planned behind nothing")
       throw new Unreachable(s"no entry before that of epoch $epoch")
     }
   }

@@ -135,7 +135,7 @@ object ChannelProvider {
     }
 
     /** The operations in the offset log of a query that is about to run. */
-    def operations(query: String): Seq[OwnChannel.Act] = for {
+    def operations(query: String): Seq[OwnChannel.Operation] = for {
       execution <- Option(
         session.sharedState.activeStreamingQueries.get(UUID.fromString(query))
       ).toSeq
@@ -144,7 +144,7 @@ object ChannelProvider {
         execution,
         math.max(0L, latest - KeptEntries) to latest
       )
-    } yield OwnChannel.Act(operation, source)
+    } yield OwnChannel.Operation(operation, source)
 
     def pollMs: Long =
       if (records.location.startsWith(s"${BucketPath.Scheme}:")) BucketPollMs else FilePollMs

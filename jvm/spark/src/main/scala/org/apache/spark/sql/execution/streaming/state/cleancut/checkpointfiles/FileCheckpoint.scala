@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state.cleancut.checkpointlogs._
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.{
-  EndOfRuns,
+  RunEnds,
   SparkCommitter
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.localfiles.LocalDisk
@@ -44,7 +44,7 @@ object FileCheckpoint {
       override def createCheckpointDirectory(): Path = start(files, hadoopConf, onStart)
 
       override def delete(deleted: Path): Unit = {
-        if (deleted == path) EndOfRuns.beforeDeletion()
+        if (deleted == path) RunEnds.beforeDeletion()
         super.delete(deleted)
       }
     }

@@ -31,14 +31,14 @@ object UnfinishedOperations {
   def check(begun: Begun, offsets: Path, files: CheckpointFileManager): Unit =
     if (begun.cut.isDefined) {
       val (ofActs, planned) = entriesAfter(begun.committed, offsets, files)
-        .partition { case (_, entry) => OffsetEntry.isOfAct(entry) }
+        .partition { case (_, entry) => OffsetEntry.isOfOperation(entry) }
       def isOfQuery(epoch: Long) = epoch <= begun.committed || planned.exists(_._1 == epoch)
       ofActs.foreach { case (epoch, entry) =>
         val isLost =
           OffsetEntry.unusedBefore(entry).exists(unused => unused < epoch && isOfQuery(unused))
         if (!isLost) {
-          val act = OffsetEntry.act(entry).getOrElse("")
-          throw Errors.operationIncomplete(offsets.getParent.toString, act, epoch)
+          val operation = OffsetEntry.operation(entry).getOrElse("")
+          throw Errors.operationIncomplete(offsets.getParent.toString, operation, epoch)
         }
         logger.info(
           s"Epoch $epoch of $offsets was planned by an operation that started after the query's " +
@@ -60,9 +60,9 @@ object UnfinishedOperations {
     def committed = epochsIn(new Path(checkpoint, CheckpointLogs.Commits), files).lastOption
     for {
       epoch <- epochsIn(offsets, files).lastOption
-      act <- OffsetEntry.act(LogEntries.read(new Path(offsets, epoch.toString), files))
+      operation <- OffsetEntry.operation(LogEntries.read(new Path(offsets, epoch.toString), files))
       if !committed.contains(epoch)
-    } throw Errors.operationIncomplete(checkpoint.toString, act, epoch)
+    } throw Errors.operationIncomplete(checkpoint.toString, operation, epoch)
   }
 
   /** In their order. */

@@ -92,7 +92,7 @@ final private class CutsEndpoint(
         reply(started.fold(Declined, StartReply))
       case Accepted(_, store, version) =>
         reply(AcceptedReply(cuts.accepted(store, version)))
-      case ChainOf(_, runId, store, version) =>
+      case ChainRequest(_, runId, store, version) =>
         reply(cuts.chain(runId, store, version).fold(Declined, ChainReply))
       case question: AskBases        => reply(StoreHomes.basesFor(question, cuts))
       case Failed(_, runId, attempt) =>

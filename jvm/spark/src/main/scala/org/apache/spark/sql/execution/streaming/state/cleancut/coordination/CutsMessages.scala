@@ -39,7 +39,7 @@ final private[cleancut] case class Accepted(location: String, store: StoreId, ve
     extends CutsMessage
 
 /** Requests the frames of a version, for a task that loads it. Answered by [[ChainReply]]. */
-final private[cleancut] case class ChainOf(
+final private[cleancut] case class ChainRequest(
     location: String,
     runId: String,
     store: StoreId,
@@ -55,7 +55,7 @@ final private[cleancut] case class Deliver(
     location: String,
     runId: String,
     made: Delivery,
-    from: SentBy
+    from: SenderInfo
 ) extends RunMessage
 
 /** A segment for a base is being written. Answered by [[Noted]]. */
@@ -105,13 +105,13 @@ final private[cleancut] case class AskBases(
  * The sender, with the usage of its process for the query as bytes: about forty bytes, while an
  * object with the same numbers would take a kilobyte.
  */
-final private[cleancut] case class SentBy(executor: String, host: String, usage: Array[Byte]) {
+final private[cleancut] case class SenderInfo(executor: String, host: String, usage: Array[Byte]) {
   def toSender: Sender = Sender(executor, host, Usage.parse(usage))
 }
 
-private[cleancut] object SentBy {
-  def apply(sender: Sender): SentBy =
-    SentBy(sender.executor, sender.host, sender.usage.toBytes)
+private[cleancut] object SenderInfo {
+  def apply(sender: Sender): SenderInfo =
+    SenderInfo(sender.executor, sender.host, sender.usage.toBytes)
 }
 
 sealed private[cleancut] trait CutsReply extends Serializable

@@ -71,12 +71,12 @@ object DriverCuts extends Logging {
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_COORDINATOR_MISSING if the checkpoint has no cuts
    */
-  def within[A](location: String, session: SparkSession)(act: QueryCoordinator => A): A =
+  def within[A](location: String, session: SparkSession)(action: QueryCoordinator => A): A =
     of(location).fold {
       val conf = session.sessionState.newHadoopConf()
       val atRest = StoppedQueryCuts.of(location, conf)
-      Using.resource(atRest.getOrElse(throw Errors.coordinatorMissing(location)))(act)
-    }(act)
+      Using.resource(atRest.getOrElse(throw Errors.coordinatorMissing(location)))(action)
+    }(action)
 
   /** The status of a query, also if it has ended or not begun. */
   def status(location: String, session: SparkSession): CutsStatus =

@@ -84,12 +84,12 @@ final private[cleancut] class FrameDelivery(
   private def refused(reply: CutsReply, name: FrameName): CleancutException =
     errorOf(reply, checkpoint, name.version.number - 1, name.toString)
 
-  private def sentBy(): SentBy = {
+  private def sentBy(): SenderInfo = {
     // The coordinator counts the requests of its own process.
     val isDriver = here.executor == Place.Driver
     val requests = if (isDriver) RequestCounts.Zero else root.counts
     val at = here
-    SentBy(Sender(at.executor, at.host, Usage(requests, packer.written)))
+    SenderInfo(Sender(at.executor, at.host, Usage(requests, packer.written)))
   }
 
   private def ask(message: CutsMessage): CutsReply =

@@ -79,7 +79,7 @@ final private[coordination] class FramePlaces(
     if (TaskContext.get() == null || runId.isEmpty) None
     else
       CutsClient.ask(
-        ChainOf(checkpoint, runId, store, version),
+        ChainRequest(checkpoint, runId, store, version),
         clock,
         archive.store.requestTimeoutMs
       ) match {

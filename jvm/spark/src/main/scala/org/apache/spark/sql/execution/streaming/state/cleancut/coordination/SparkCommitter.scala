@@ -69,7 +69,7 @@ final class SparkCommitter(location: String, archive: CutArchive, logs: SparkLog
   private def coordinator(runId: String): Option[QueryCoordinator] = {
     if (DriverCuts.of(location, runId).isEmpty) {
       RunningQueries.register()
-      EndOfRuns.watch(runId)
+      RunEnds.watch(runId)
       StoreHomes.startRun(location, runId)
       RunningQueries.byRun(runId).foreach(CutMetrics.begin(_, location))
     }

@@ -31,7 +31,7 @@ private[localfiles] object BaseFetch {
   object Event {
     case object Opened extends Event
     case object Closed extends Event
-    case object HasArrived extends Event
+    case object Completed extends Event
   }
 
   sealed trait Effect
@@ -56,12 +56,12 @@ private[localfiles] object BaseFetch {
   def decide(state: BaseFetch, event: Event): (BaseFetch, Seq[Effect]) = (state, event) match {
     case (Coming(readers), Opened)                 => (Coming(readers + 1), Nil)
     case (Arrived(readers), Opened)                => (Arrived(readers + 1), Nil)
-    case (Coming(readers), HasArrived)             => (Arrived(readers), Seq(Keep))
+    case (Coming(readers), Completed)              => (Arrived(readers), Seq(Keep))
     case (Coming(readers), Closed) if readers > 1  => (Coming(readers - 1), Nil)
     case (Coming(_), Closed)                       => (Left, Seq(Delete, Stop))
     case (Arrived(readers), Closed) if readers > 1 => (Arrived(readers - 1), Nil)
     case (Arrived(_), Closed)                      => (Over, Seq(Stop))
-    case (Left, HasArrived)                        => (Over, Seq(Delete))
+    case (Left, Completed)                         => (Over, Seq(Delete))
     case _ => throw new IllegalStateException(s"$event of a fetch that is $state")
   }
 }

@@ -88,7 +88,7 @@ final class LocalBases(directory: () => Path) {
   ): FrameBytes = synchronized {
     val fetch = underWay.getOrElseUpdate(
       base,
-      new Fetch(base, newPath(), store, place, threads, boundBytes)(on(_, Event.HasArrived))
+      new Fetch(base, newPath(), store, place, threads, boundBytes)(on(_, Event.Completed))
     )
     on(fetch, Event.Opened)
     new Fetched(fetch.pieces, () => on(fetch, Event.Closed))

@@ -79,11 +79,11 @@ final private[operations] class StateRewrite(
       checked(stores) {
         if (partitions.isEmpty && edit.isEmpty) copied(stores)
         else {
-          val ways = tasks.map { task =>
+          val migrations = tasks.map { task =>
             val left = edit.map(_.rows).filter(_.operator.id == task.operator.id)
-            Way(task, task.operator, left.toSeq.flatMap(_.places).toSet)
+            StoreMigration(task, task.operator, left.toSeq.flatMap(_.places).toSet)
           }
-          moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, ways)
+          moved(stores, partitions.getOrElse(query.partitions), edit.toSeq, migrations)
         }
       }
   }
@@ -95,7 +95,7 @@ final private[operations] class StateRewrite(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_REWRITE_MISMATCH
    */
-  def fill(rows: Seq[Edited], carried: Seq[Way]): Seq[Rewritten] = running { stores =>
+  def fill(rows: Seq[Edited], carried: Seq[StoreMigration]): Seq[Rewritten] = running { stores =>
     checked(stores)(moved(stores, query.partitions, rows, carried))
   }
 
@@ -116,14 +116,14 @@ final private[operations] class StateRewrite(
       stores: OfflineStores,
       partitions: Int,
       edits: Seq[Edited],
-      ways: Seq[Way]
+      migrations: Seq[StoreMigration]
   ): Seq[Rewritten] = {
     val targets = query.operators.flatMap { operator =>
       operator.partitionsOf(partitions).map(operator.id -> _)
     }
     val places = targets.zipWithIndex.toMap
     val stored = ExecutorTasks
-      .each(session.sparkContext, ways)
+      .each(session.sparkContext, migrations)
       .flatMap(stores.spread(_, partitions, places))
     val added = edits.map { edit =>
       val rows = edit.rows
@@ -218,7 +218,7 @@ private[operations] object StateRewrite {
   final case class Task(operator: StoredOperator, partition: Int, ids: Seq[Option[String]])
 
   /** A task whose rows go to an operator, except for some column families. */
-  final case class Way(task: Task, to: StoredOperator, left: Set[StateRows])
+  final case class StoreMigration(task: Task, to: StoredOperator, left: Set[StateRows])
 
   /** A record of the exchange: rows of a key, or the digest of all rows of a store. */
   sealed trait Row {
@@ -353,11 +353,11 @@ final private[operations] class OfflineStores(
 
   /** The rows of a partition with their partitions in `targets`. */
   def spread(
-      way: Way,
+      migration: StoreMigration,
       partitions: Int,
       targets: Map[(Long, Int), Int]
   ): Iterator[(Int, Row)] = {
-    val Way(task, to, left) = way
+    val StoreMigration(task, to, left) = migration
     task.operator.stores.indices.iterator.flatMap { index =>
       val store = task.operator.stores(index)
       val families = store.families.filterNot { family =>
@@ -365,19 +365,19 @@ final private[operations] class OfflineStores(
       }
       val target = to.stores.indexWhere(_.name == store.name)
       if (families.isEmpty || target < 0) Iterator.empty
-      else spreadStore(way, index, families, target, partitions, targets)
+      else spreadStore(migration, index, families, target, partitions, targets)
     }
   }
 
   private def spreadStore(
-      way: Way,
+      migration: StoreMigration,
       index: Int,
       families: Seq[StoredFamily],
       target: Int,
       partitions: Int,
       targets: Map[(Long, Int), Int]
   ): Iterator[(Int, Row)] = {
-    val Way(task, to, _) = way
+    val StoreMigration(task, to, _) = migration
     val store = task.operator.stores(index)
     val places = families.map { family =>
       family.name -> PartitionOfKey.of(task.operator, store, family, partitions)

@@ -193,7 +193,7 @@ class ChannelIteratorSuite extends AnyFunSuite with Seeded {
     val keys: Ordering[InternalRow] = Ordering.by(_.getLong(0))
     val rows: Ordering[InternalRow] = Ordering.by(row => (row.getLong(0), row.getLong(1)))
     val order = GroupedOrder(keys, rows)
-    RowsInTurn(buffer(earlier), news.iterator.map(unsafe), order, splitsGroups, buffer(Nil))
+    AlternatingRows(buffer(earlier), news.iterator.map(unsafe), order, splitsGroups, buffer(Nil))
       .map(parse)
       .toVector
   }

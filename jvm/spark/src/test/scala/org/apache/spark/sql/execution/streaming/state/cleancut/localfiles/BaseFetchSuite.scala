@@ -12,11 +12,11 @@ class BaseFetchSuite extends AnyFunSuite {
     (Coming(1), Opened) -> (Coming(2) -> Nil),
     (Coming(2), Closed) -> (Coming(1) -> Nil),
     (Coming(1), Closed) -> (Left -> Seq(Delete, Stop)),
-    (Coming(2), HasArrived) -> (Arrived(2) -> Seq(Keep)),
+    (Coming(2), Completed) -> (Arrived(2) -> Seq(Keep)),
     (Arrived(1), Opened) -> (Arrived(2) -> Nil),
     (Arrived(2), Closed) -> (Arrived(1) -> Nil),
     (Arrived(1), Closed) -> (Over -> Seq(Stop)),
-    (Left, HasArrived) -> (Over -> Seq(Delete))
+    (Left, Completed) -> (Over -> Seq(Delete))
   )
 
   for (((state, event), expected) <- table)
@@ -25,7 +25,7 @@ class BaseFetchSuite extends AnyFunSuite {
     }
 
   test("a fetch that is over has no further events") {
-    for (event <- Seq(Opened, Closed, HasArrived))
+    for (event <- Seq(Opened, Closed, Completed))
       intercept[IllegalStateException](decide(Over, event))
     intercept[IllegalStateException](decide(Left, Opened))
   }
@@ -35,7 +35,7 @@ class BaseFetchSuite extends AnyFunSuite {
       if (readers == 0) assert(effects.count(_ == Stop) == 1, effects)
       if (readers == 0 && hasArrived) assert(effects.contains(Keep) != effects.contains(Delete))
       if (readers > 0) step(state, Closed, readers - 1, hasArrived, effects)
-      if (!hasArrived) step(state, HasArrived, readers, hasArrived = true, effects)
+      if (!hasArrived) step(state, Completed, readers, hasArrived = true, effects)
     }
     def step(
         state: BaseFetch,

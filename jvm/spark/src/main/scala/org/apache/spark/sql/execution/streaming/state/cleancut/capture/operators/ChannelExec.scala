@@ -15,14 +15,14 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.capture.pythonwor
   WorkerPage
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
+  AlternatingRows,
   CapturingChannel,
   ChannelPort,
   ChannelSchema,
   DecidingChannel,
   FollowingChannel,
   GroupedOrder,
-  RowBuffer,
-  RowsInTurn
+  RowBuffer
 }
 import org.apache.spark.sql.execution.streaming.state.cleancut.coordination._
 import org.apache.spark.sql.execution.streaming.state.cleancut.framefiles.StoreFiles
@@ -48,7 +48,7 @@ import io.cleancut.protocol.{ChannelOpened, ChannelTask}
  *
  * If the operator requires sorted input, this operator is above the sort, which reads all rows
  * before it emits one. Rows of earlier epochs are then merged with the others of their key, see
- * [[RowsInTurn]]; otherwise they come first.
+ * [[AlternatingRows]]; otherwise they come first.
  *
  * @param operator
  *   ID of the stateful operator
@@ -205,7 +205,7 @@ final private class ChannelProgram(
         new LazilyGeneratedOrdering(grouping.keyOrder, output),
         new LazilyGeneratedOrdering(grouping.rowOrder, output)
       )
-      RowsInTurn(earlier, exchanged, order, splitsGroups, buffer)
+      AlternatingRows(earlier, exchanged, order, splitsGroups, buffer)
     case None => earlier.iterator ++ exchanged
   }
 

@@ -106,11 +106,11 @@ final private[operations] class OfflineProvider(
   }
 
   private def reading(from: ReadStateStore, family: StoredFamily)(
-      act: Iterator[Entry] => Unit
+      action: Iterator[Entry] => Unit
   ): Unit = {
     register(from, family)
     val rows = rowsOf(from, family)
-    try act(Entry.of(family, rows))
+    try action(Entry.of(family, rows))
     finally rows.close()
   }
 

@@ -46,7 +46,7 @@ private[operations] trait CheckpointOrigin {
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[StateRewrite.Way]
+  ): Seq[StateRewrite.StoreMigration]
 
   /** Facts that the user must know before the operation runs. */
   def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String]
@@ -92,7 +92,7 @@ final private[operations] class NewQueryOrigin(place: OfflinePlace) extends Chec
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[StateRewrite.Way] = Nil
+  ): Seq[StateRewrite.StoreMigration] = Nil
 
   override def notes(operators: Seq[StoredOperator], filled: Set[StateRows]): Seq[String] = Nil
 
@@ -137,12 +137,12 @@ final private[operations] class MigratedOrigin(
       operators: Seq[StoredOperator],
       filled: Set[StateRows],
       refused: String => Nothing
-  ): Seq[StateRewrite.Way] = for {
+  ): Seq[StateRewrite.StoreMigration] = for {
     operator <- operators
     before <- stored.operators.filter(old => old.id == operator.id && old.name == operator.name)
     left = leftOf(before, operator, filled, refused)
     task <- StateRewrite.tasksOf(stored).filter(_.operator.id == operator.id)
-  } yield StateRewrite.Way(task, operator, left)
+  } yield StateRewrite.StoreMigration(task, operator, left)
 
   /** The column families of an operator that are not carried over. */
   private def leftOf(

@@ -30,14 +30,14 @@ import io.cleancut.error.Errors
 final private[operations] class FirstState(
     session: SparkSession,
     location: String,
-    act: String,
+    operation: String,
     query: PlannedStart,
     rows: Seq[OfflineEdit],
     isWithCuts: Boolean,
     fileSink: Option[String],
     beginning: OfflinePlace => CheckpointOrigin
 ) {
-  private val place = OfflinePlace.to(session, location, act, isWithCuts)
+  private val place = OfflinePlace.to(session, location, operation, isWithCuts)
   private val begins = beginning(place)
   private val target = OfflineTarget(place, last = -1L, begins.epoch, isNew = true)
 

@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
+  AlternatingRows,
   ChannelPort,
   ChannelSchema,
   DecidingChannel,
   FollowingChannel,
   GroupedOrder,
-  RowBuffer,
-  RowsInTurn
+  RowBuffer
 }
 
 import io.cleancut.base.StoreId
@@ -59,7 +59,7 @@ final class SimulatedRows(columns: SimulatedColumns, splitsGroups: Boolean, maxR
     }
     val order = GroupedOrder(if (isKeySorted) rows else keys, rows)
     val source = exchanged.iterator.map(unsafe)
-    RowsInTurn(bufferOf(inFlight), source, order, splitsGroups, new Copies)
+    AlternatingRows(bufferOf(inFlight), source, order, splitsGroups, new Copies)
       .map(numberIn)
       .toVector
   }

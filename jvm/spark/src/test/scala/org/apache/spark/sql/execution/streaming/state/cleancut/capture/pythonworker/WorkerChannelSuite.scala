@@ -8,10 +8,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.operators.ChannelCases
 import org.apache.spark.sql.execution.streaming.state.cleancut.capture.{
+  AlternatingRows,
   DecidingChannel,
   GroupedOrder,
-  MergedRows,
-  RowsInTurn
+  MergedRows
 }
 
 import io.cleancut.testkit.{Draws, Seeded}
@@ -133,7 +133,7 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
       val port = new Port
       val buffer = port.newBuffer()
       earlier.foreach(row => buffer.add(unsafe(row)))
-      val rows = RowsInTurn(
+      val rows = AlternatingRows(
         buffer,
         later.sorted.iterator.map(unsafe),
         order,
@@ -161,7 +161,13 @@ class WorkerChannelSuite extends AnyFunSuite with Seeded {
         left.foreach(row => buffer.add(unsafe(row)))
         val sorted = batch.sorted.iterator.map(unsafe)
         val rows =
-          RowsInTurn(buffer, sorted, GroupedOrder(order, order), splitsGroups, port.newBuffer())
+          AlternatingRows(
+            buffer,
+            sorted,
+            GroupedOrder(order, order),
+            splitsGroups,
+            port.newBuffer()
+          )
         val channel = new DecidingChannel(rows, Schema, port, 1L << 20, splitsGroups)
         val here = channel.map(parse).toVector
         left = port.kept

@@ -12,24 +12,24 @@ final private[cleancut] class MergedRows(
     second: Iterator[UnsafeRow],
     order: Ordering[InternalRow]
 ) extends Iterator[UnsafeRow] {
-  private var ofFirst: UnsafeRow = _
-  private var ofSecond: UnsafeRow = _
+  private var firstRow: UnsafeRow = _
+  private var secondRow: UnsafeRow = _
 
   override def hasNext: Boolean = {
-    if (ofFirst == null && first.hasNext) ofFirst = first.next()
-    if (ofSecond == null && second.hasNext) ofSecond = second.next()
-    ofFirst != null || ofSecond != null
+    if (firstRow == null && first.hasNext) firstRow = first.next()
+    if (secondRow == null && second.hasNext) secondRow = second.next()
+    firstRow != null || secondRow != null
   }
 
   override def next(): UnsafeRow = {
     if (!hasNext) throw new NoSuchElementException("both inputs have ended")
-    if (ofSecond == null || (ofFirst != null && order.lteq(ofFirst, ofSecond))) {
-      val row = ofFirst
-      ofFirst = null
+    if (secondRow == null || (firstRow != null && order.lteq(firstRow, secondRow))) {
+      val row = firstRow
+      firstRow = null
       row
     } else {
-      val row = ofSecond
-      ofSecond = null
+      val row = secondRow
+      secondRow = null
       row
     }
   }
@@ -72,7 +72,7 @@ final private[cleancut] case class GroupedOrder(
  * always began with the first key, the last keys would never be processed while an earlier key is
  * overtaken in each epoch.
  */
-private[cleancut] object RowsInTurn {
+private[cleancut] object AlternatingRows {
 
   /**
    * @param earlier

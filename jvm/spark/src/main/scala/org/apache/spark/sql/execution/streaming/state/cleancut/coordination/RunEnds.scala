@@ -22,7 +22,7 @@ import io.cleancut.base.{DaemonThreads, Recent}
  * temporary checkpoint is deleted by Spark before that, see [[beforeDeletion]]. The listener is for
  * runs whose latch could not be replaced.
  */
-object EndOfRuns extends Logging {
+object RunEnds extends Logging {
 
   /** How long `stop()` waits for an unresponsive object store. */
   private val StopPatienceMs = 10000L
