@@ -312,8 +312,8 @@ def test_invalid_rows_of_a_side_are_refused(spark: SparkSession, tmp_path: Path)
     ]
     if version == 4:
         refusals += [
-            (lambda: edit(elsewhere, side="left"), "one time in its key, and another one in its"),
-            (lambda: edit(older, side="right"), "before the watermark and before all rows"),
+            (lambda: edit(elsewhere, side="left"), "the event time fields of a row differ"),
+            (lambda: edit(older, side="right"), "not after the watermark, and before all rows"),
         ]
     for call, reason in refusals:
         with pytest.raises(RequestError, match=reason) as raised:

@@ -52,7 +52,7 @@ final private[coordinator] class EpochCommitter(
       plan: => Option[EpochPlan]
   ): String = {
     val start = clock.monotonicNs()
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
     // A sink may return without a seal.
     frames.flush(run, epoch)

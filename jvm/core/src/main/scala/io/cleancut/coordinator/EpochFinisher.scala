@@ -23,7 +23,7 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
    * rows again. None if no run has sealed the epoch with the same input.
    */
   def sealedOutput(runId: String, epoch: Long): Option[String] =
-    sealOf(runs.believed(runId, epoch), epoch).flatMap(_.output)
+    sealOf(runs.requireOwner(runId, epoch), epoch).flatMap(_.output)
 
   /**
    * Finishes an epoch from the seal of an earlier run: its tasks run once more after this call and
@@ -36,7 +36,7 @@ final private[coordinator] class EpochFinisher(runs: RunRegistry, stores: EpochS
    *   CLEANCUT_CUT_CORRUPTED if the seal does not have all stores of the epoch; CLEANCUT_FENCED
    */
   def finish(runId: String, epoch: Long): Boolean = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
     val seal = sealOf(run, epoch)
     seal.foreach { from =>

@@ -28,7 +28,7 @@ final private[coordinator] class EpochSealer(
    *   CLEANCUT_FENCED
    */
   def hold(runId: String, epoch: Long): Unit = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.locked(run.epoch.on(EpochState.Hold(epoch)))
   }
 
@@ -45,7 +45,7 @@ final private[coordinator] class EpochSealer(
    */
   def seal(runId: String, epoch: Long, output: Option[String]): Unit = {
     claims.awaitOthers(runId)
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))

@@ -40,7 +40,7 @@ final private[coordinator] class EpochStores(runs: RunRegistry) {
     result.fold(
       missing => {
         // Reports of a run are refused once another run has followed it.
-        runs.believed(run.id.runId, epoch)
+        runs.requireOwner(run.id.runId, epoch)
         val stores = runs.locked(named(missing, openedBy(run, _)))
         throw Errors.epochIncomplete(archive.location, epoch, stores)
       },

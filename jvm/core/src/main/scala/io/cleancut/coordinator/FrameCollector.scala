@@ -159,28 +159,29 @@ final private[coordinator] class FrameCollector(runs: RunRegistry, claims: Epoch
       case Left(why)                    => CompletableFuture.completedFuture[Ack](Ack.Unknown(why))
       case Right((_, ack, None))        => CompletableFuture.completedFuture(ack)
       case Right((run, ack, Some(due))) =>
-        runtime.requests.execute(() => write(run, due))
+        runtime.requests.execute(() => writeDue(run, due))
         due.all.thenApply[Ack](_ => ack)
     }
 
   def flush(run: QueryRun, epoch: Long): Unit = {
     def pending = Some(run.epoch).filter(_.epoch == epoch)
-    write(run, runs.locked(pending.toSeq.flatMap(_.release())))
+    writeAndAck(run, runs.locked(pending.toSeq.flatMap(_.release())))
     runs.locked(pending.foreach(_.released()))
   }
 
-  private def write(run: QueryRun, frames: Seq[SealedFrame]): Unit =
+  /** Writes frames of one epoch without the lock, then acknowledges them to the ledger. */
+  private def writeAndAck(run: QueryRun, frames: Seq[SealedFrame]): Unit =
     frames.headOption.foreach { first =>
       val placed = packer.write(segmentsOf(run, first.name.version.number - 1), frames)
-      // Tasks that submit frames meanwhile wait for some of them only.
+      // The lock is released between groups, so that tasks can submit frames.
       placed.grouped(FrameCollector.MaxAcked).foreach { some =>
         runs.locked(some.foreach(run.ledger.ack))
       }
     }
 
-  private def write(run: QueryRun, due: EarlyFrames.Write): Unit =
+  private def writeDue(run: QueryRun, due: EarlyFrames.Write): Unit =
     try {
-      write(run, due.frames)
+      writeAndAck(run, due.frames)
       runs.locked(run.epoch.wrote(due))
       due.done.complete(())
       ()

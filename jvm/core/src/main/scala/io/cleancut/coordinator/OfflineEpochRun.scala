@@ -37,7 +37,7 @@ final private[coordinator] class OfflineEpochRun(
       inFlight: Option[InFlightSource],
       sinks: SinkEpochs
   ): Unit = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
     runs.locked(run.replace(epoch, replaced, sinks))
     for (source <- inFlight if !source.isEmpty) {
@@ -72,7 +72,7 @@ final private[coordinator] class OfflineEpochRun(
       bases: Seq[SealedFrame],
       segments: Set[String]
   ): Unit = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.checkOpen(run, epoch)
     val placed = runtime.packer.write(segmentsOf(run, epoch), bases)
     runs.locked {
@@ -89,7 +89,7 @@ final private[coordinator] class OfflineEpochRun(
    *   CLEANCUT_EPOCH_INCOMPLETE, CLEANCUT_FENCED
    */
   def settle(runId: String, epoch: Long): Unit = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     frames.flush(run, epoch)
     val chains = stores.await(run, epoch, () => stores.closed(run, epoch, None))
     runs.locked(
@@ -99,7 +99,7 @@ final private[coordinator] class OfflineEpochRun(
 
   /** The chains that [[settle]] has made durable. */
   def settled(runId: String, epoch: Long): Seq[StoreCut] = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.locked(run.ledger.operation.toSeq.flatMap(_.settled.values))
   }
 }

@@ -60,8 +60,9 @@ final class QueryCoordinator(
     runs.atStart(runId, name)(action)
   def endRun(runId: String): Unit = runs.endRun(runId)
   def checkOwner(runId: String): Unit = runs.checkOwner(runId)
-  private[cleancut] def follow(earlier: QueryCoordinator): Unit = runs.follow(earlier.runs)
-  private[cleancut] def hasFollowed(runId: String): Boolean = runs.hasFollowed(runId)
+  private[cleancut] def fenceRunsOf(earlier: QueryCoordinator): Unit =
+    runs.fenceRunsOf(earlier.runs)
+  private[cleancut] def hasFenced(runId: String): Boolean = runs.hasFenced(runId)
 
   // Claims of first epochs: EpochClaims.
   def ready(runId: String, epoch: Option[Long]): CompletableFuture[Unit] =
@@ -127,13 +128,13 @@ final class QueryCoordinator(
 
   /** The epochs that sinks have published, up to the last that is committed. */
   def sinks(runId: String, epoch: Long): SinkEpochs = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.locked(run.ledger.sinks)
   }
 
   /** Sinks, by the keys of their ledgers, have published an epoch; its cut records that. */
   def published(runId: String, epoch: Long, sinks: Set[String]): Unit = {
-    val run = runs.believed(runId, epoch)
+    val run = runs.requireOwner(runId, epoch)
     runs.locked(run.ledger.published(epoch, sinks))
   }
 
@@ -214,6 +215,6 @@ final class QueryCoordinator(
   }
 
   private def isCheckpointStored =
-    try runs.current.forall(runs.isStored)
+    try runs.current.forall(runs.isCheckpointStored)
     catch { case NonFatal(_) => true }
 }

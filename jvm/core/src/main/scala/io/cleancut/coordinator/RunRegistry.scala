@@ -30,7 +30,8 @@ final private[coordinator] class RunRegistry(
 ) {
   private var latest = Option.empty[QueryRun]
   private val book = new UsageBook
-  private var past = Set.empty[String]
+  // Runs that this driver has replaced, including those of earlier coordinators.
+  private var fencedRuns = Set.empty[String]
   @volatile private var closed = false
   private val starts = new SharedStart(start, runtime.beforeWait)
   private val newRuns = new RunStart(archive, logs, host, runtime, () => usage(), () => closed)
@@ -62,7 +63,13 @@ final private[coordinator] class RunRegistry(
     book.now(Usage(archive.store.counts, runtime.packer.written))
   }
 
-  def believed(runId: String, epoch: => Long): QueryRun =
+  /**
+   * The run, which begins here if it is unknown.
+   *
+   * @throws io.cleancut.error.CleancutException
+   *   CLEANCUT_FENCED, another run owns the query
+   */
+  def requireOwner(runId: String, epoch: => Long): QueryRun =
     runOf(runId).fold(by => throw Errors.fenced(archive.location, epoch, by.owner), identity)
 
   /**
@@ -72,21 +79,21 @@ final private[coordinator] class RunRegistry(
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED
    */
-  def begin(runId: String): Begun = believed(runId, next).begun
+  def begin(runId: String): Begun = requireOwner(runId, next).begun
 
   /** Performs an action at the start of a run, once for each name. */
   def atStart(runId: String, name: String)(action: => Unit): Unit = {
-    val run = believed(runId, next)
+    val run = requireOwner(runId, next)
     if (synchronized(run.isToDo(name))) action
   }
 
   /**
-   * A run has ended and writes nothing more. Writes its end marker, unless an earlier run may still
-   * work: the next run must not assume that it is alone then.
+   * A run has ended and writes nothing more. Its end marker tells the next run that no other run is
+   * active, so none is written while an earlier run may be active, or if the checkpoint is deleted.
    */
   def endRun(runId: String): Unit =
     synchronized(latest.filter(run => run.id.runId == runId && run.mayRecordEnd)).foreach { run =>
-      if (isStored(run)) archive.owners.end(run.id.generation)
+      if (isCheckpointStored(run)) archive.owners.end(run.id.generation)
       run.hasEnded = true
     }
 
@@ -94,23 +101,23 @@ final private[coordinator] class RunRegistry(
    * Whether the checkpoint of a run exists. The end of a run must not create a deleted directory
    * again.
    */
-  def isStored(run: QueryRun): Boolean = archive.owners.isTaken(run.id.generation)
+  def isCheckpointStored(run: QueryRun): Boolean = archive.owners.isTaken(run.id.generation)
 
   /** Rejects runs of an earlier coordinator of this driver from now on. */
-  def follow(earlier: RunRegistry): Unit = {
+  def fenceRunsOf(earlier: RunRegistry): Unit = {
     val before = earlier.seen
-    synchronized(past ++= before)
+    synchronized(fencedRuns ++= before)
   }
 
-  def hasFollowed(runId: String): Boolean = synchronized(past(runId))
+  def hasFenced(runId: String): Boolean = synchronized(fencedRuns(runId))
 
-  private def seen: Set[String] = synchronized(past ++ latest.map(_.id.runId))
+  private def seen: Set[String] = synchronized(fencedRuns ++ latest.map(_.id.runId))
 
   /**
    * @throws io.cleancut.error.CleancutException
    *   CLEANCUT_FENCED if another run owns the query
    */
-  def checkOwner(runId: String): Unit = checkOwner(believed(runId, next), next)
+  def checkOwner(runId: String): Unit = checkOwner(requireOwner(runId, next), next)
 
   def checkOwner(run: QueryRun, epoch: Long): Unit =
     laterOwner(run).foreach(owner => throw Errors.fenced(archive.location, epoch, owner))
@@ -144,43 +151,46 @@ final private[coordinator] class RunRegistry(
     if (archive.owners.isTaken(next)) {
       val owners = archive.owners.latest(next)
       val by = owners.headOption.fold(s"generation $next")(_.toString)
-      run.followedBy = Some((by +: Owner.rivalry(owners).toSeq).mkString("; "))
+      run.fencedBy = Some((by +: Owner.rivalry(owners).toSeq).mkString("; "))
     }
-    run.followedBy
+    run.fencedBy
   }
 
   /** The run, which begins here if it is unknown; or the reason why it is refused. */
   def runOf(runId: String): Either[Refusal.Fenced, QueryRun] =
-    known(runId).getOrElse(starts.get(runId))
+    statusIfKnown(runId).getOrElse(starts.get(runId))
 
   /** The same, completed when the start is over, which runs on a thread of the runtime. */
   def started(
       runId: String
   ): CompletableFuture[Either[Refusal.Fenced, QueryRun]] =
-    known(runId).fold(starts(runId, runtime.requests))(CompletableFuture.completedFuture(_))
+    statusIfKnown(runId).fold(starts(runId, runtime.requests))(CompletableFuture.completedFuture(_))
 
-  private def known(runId: String): Option[Either[Refusal.Fenced, QueryRun]] = synchronized {
+  /** The run, or the reason why it is fenced; None if the run has to be started first. */
+  private def statusIfKnown(runId: String): Option[Either[Refusal.Fenced, QueryRun]] = synchronized {
     latest match {
       case Some(run) if run.id.runId == runId =>
-        Some(run.followedBy.map(Refusal.Fenced(_)).toLeft(run))
-      case _ if past(runId) =>
-        Some(Left(Refusal.Fenced(s"run ${latest.fold("")(_.id.runId)} of the same driver")))
+        Some(run.fencedBy.map(Refusal.Fenced(_)).toLeft(run))
+      case _ if fencedRuns(runId) =>
+        val owner = latest.fold("a later run")(run => s"run ${run.id.runId}")
+        Some(Left(Refusal.Fenced(s"$owner of the same driver")))
       case _ => None
     }
   }
 
   // The start may be slow: the monitor stays free for requests that others can answer meanwhile.
-  private def start(runId: String): Either[Refusal.Fenced, QueryRun] = known(runId).getOrElse {
-    if (closed) throw new IllegalStateException(s"run $runId of ${archive.location} has ended")
-    val run = newRuns.start(runId)
-    // Either a later owner has found the same objects, or this check finds the later owner.
-    val owner = laterOwner(run)
-    synchronized {
-      past ++= latest.map(_.id.runId)
-      latest = Some(run)
+  private def start(runId: String): Either[Refusal.Fenced, QueryRun] =
+    statusIfKnown(runId).getOrElse {
+      if (closed) throw new IllegalStateException(s"run $runId of ${archive.location} has ended")
+      val run = newRuns.start(runId)
+      // Either a later owner has found the same objects, or this check finds the later owner.
+      val owner = laterOwner(run)
+      synchronized {
+        fencedRuns ++= latest.map(_.id.runId)
+        latest = Some(run)
+      }
+      owner.map(Refusal.Fenced(_)).toLeft(run)
     }
-    owner.map(Refusal.Fenced(_)).toLeft(run)
-  }
 
   /** The current epoch of the latest run. */
   private def next: Long = synchronized(latest.fold(0L)(_.ledger.lastCommitted + 1))

@@ -71,9 +71,10 @@ final private[coordinator] class RunStart(
 
   private def newCollector(taken: Taken, listed: CutsListed): GarbageCollector = {
     val retention = logs.retention
-    val written = listed.cutInfos.iterator.map { case (epoch, info) => epoch -> info.modifiedMs }
-    val ages = new CutAges(retention.ms, written.to(Iterable), taken.storeClock, clock)
-    def isFollowed() = isClosed() || archive.owners.isTaken(taken.generation + 1)
+    val writtenMs = listed.cutInfos.iterator.map { case (epoch, info) => epoch -> info.modifiedMs }
+    val ages = new CutAges(retention.ms, writtenMs.to(Iterable), taken.storeClock, clock)
+    // A later owner may reference segments that this run considers unreferenced.
+    def deletesOnlyCuts() = isClosed() || archive.owners.isTaken(taken.generation + 1)
     new GarbageCollector(
       archive,
       retention,
@@ -81,7 +82,7 @@ final private[coordinator] class RunStart(
       ages,
       taken.storeClock,
       listed.seals,
-      () => isFollowed(),
+      () => deletesOnlyCuts(),
       sweepPermit,
       clock
     )

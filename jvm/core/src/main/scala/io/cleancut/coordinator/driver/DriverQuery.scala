@@ -90,7 +90,7 @@ final class DriverQuery private[coordinator] (val location: String) {
           pace.startRun()
           maintenance.startRun()
           val made = make
-          before.foreach(made.follow)
+          before.foreach(made.fenceRunsOf)
           live = Some(new LiveRun(runId, made))
           (made, before)
       }
@@ -115,6 +115,6 @@ private object DriverQuery {
 
   final private class LiveRun(val runId: String, val cuts: QueryCoordinator) {
     @volatile var isWatched = false
-    def isAbout(other: String): Boolean = other == runId || cuts.hasFollowed(other)
+    def isAbout(other: String): Boolean = other == runId || cuts.hasFenced(other)
   }
 }

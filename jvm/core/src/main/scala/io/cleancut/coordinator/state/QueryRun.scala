@@ -35,8 +35,8 @@ final private[cleancut] class QueryRun(
   val barrier = new Barrier
   var aligned = Map.empty[Long, String]
 
-  /** The run that owns the query instead of this one. */
-  @volatile var followedBy = Option.empty[String]
+  /** Description of the later owner, for messages. */
+  @volatile var fencedBy = Option.empty[String]
   @volatile var hasEnded = false
 
   /** Time of the last ownership check after a cut that found no later owner. */
@@ -112,10 +112,15 @@ final private[cleancut] class QueryRun(
   def courses(epoch: Long): Map[StoreId, ChannelCourse] =
     if (pending.epoch == epoch) pending.channels.decidedCourses else Map.empty
 
+  /**
+   * Opens a store for a task attempt at a version, which is the number of the epoch. If the epoch
+   * is completed from the seal of an earlier run, the task takes over the sealed version, and its
+   * own result is discarded.
+   */
   def open(attempt: Long, store: StoreId, version: Long): Either[Refusal, Opened] =
     ledger.open(attempt, store, version).flatMap { opened =>
-      at(version).finishing.fold[Either[Refusal, Opened]](Right(opened)) { from =>
-        from
+      at(version).finishing.fold[Either[Refusal, Opened]](Right(opened)) { seal =>
+        seal
           .of(store)
           .map(chain => opened.copy(needsBase = false, sealedAs = Some(chain)))
           .toRight(Refusal.NotSealed(version, store))

@@ -31,10 +31,10 @@ import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
  * One instance performs all garbage collections of a run, one at a time. Each lists only the epochs
  * that have come into its range since the previous one, and remembers which older objects remain.
  *
- * @param isFollowed
- *   whether another run owns the query
+ * @param deletesOnlyCuts
+ *   whether a later owner exists or the run has ended, so that segments and pages are kept
  */
-final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Boolean) {
+final class CutSweep(archive: CutArchive, baseMargin: Long, deletesOnlyCuts: () => Boolean) {
   import CutSweep._
 
   private val savepoints = new SavepointIndex(archive)
@@ -82,7 +82,7 @@ final class CutSweep(archive: CutArchive, baseMargin: Long, isFollowed: () => Bo
     // still exists.
     archive.delete(cuts.map(_._2.key))
     archive.delete(seals.map(name => ObjectKey(CutLayout.seal(name))))
-    if (isFollowed()) Nothing.copy(cuts = cuts.size)
+    if (deletesOnlyCuts()) Nothing.copy(cuts = cuts.size)
     else {
       val needs = Needs(retained ++ named, isYoung, savepoints.read(oldest))
       val swept = parts(oldest, anchor, needs, isComplete)

@@ -29,13 +29,13 @@ final class GarbageCollector private[cleancut] (
     ages: CutAges,
     storeClock: StoreClock,
     seals: Seq[SealName],
-    isFollowed: () => Boolean,
+    deletesOnlyCuts: () => Boolean,
     permit: AtomicBoolean,
     clock: Clock
 ) {
   import GarbageCollector._
 
-  private val sweep = new CutSweep(archive, baseMargin, isFollowed)
+  private val sweep = new CutSweep(archive, baseMargin, deletesOnlyCuts)
   @volatile private var completeNs = Option.empty[Long]
 
   /** The savepoints that the last garbage collection could not read. */

@@ -131,7 +131,7 @@ final case class OfflineOperation(
       rows.checkRows(change.rows, query, refusing(from))
       StateRewrite.Edited.of(rows, change.rows)
     }
-    val written = pinned(from, query) { savepoint =>
+    val written = withSavepoint(from, query) { savepoint =>
       if (target.isNew) prepare(target, from, query)
       val isBack = query.isBack && !target.isNew
       OfflineRun.using(target, name, OfflinePlace.newId(), isBack) { run =>
@@ -247,10 +247,12 @@ final case class OfflineOperation(
       case cause => Option(cause.getMessage).exists(_.contains("CANNOT_READ_STREAMING_STATE_FILE"))
     }
 
-  private def pinned[A](from: OfflinePlace, query: StoredQuery)(body: Option[String] => A): A =
+  private def withSavepoint[A](from: OfflinePlace, query: StoredQuery)(
+      body: Option[String] => A
+  ): A =
     source match {
       case OfflineSource.Savepoint(name) => body(Some(name))
-      case _ if other.isDefined          => from.pinned(query.epoch)(body)
+      case _ if other.isDefined          => from.withSavepoint(query.epoch)(body)
       case _                             => body(None)
     }
 

@@ -82,7 +82,7 @@ class OperationChecksSuite extends AnyFunSuite with WithCuts {
         "metadata" -> "its file metadata",
         "sources" -> "entry 1 of sources/0",
         "sources/0/1" -> "entry 1 of sources/0",
-        "state" -> "the description of operator 0"
+        "state" -> "the metadata of operator 0"
       )
       for ((part, named) <- parts) {
         FileUtils.copyDirectory(query.toFile, copy.toFile)

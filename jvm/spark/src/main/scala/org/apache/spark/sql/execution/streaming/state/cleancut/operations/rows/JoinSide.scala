@@ -185,25 +185,29 @@ final private[operations] case class TimedSide(
       refused: String => Nothing
   ): Unit = if (times.isDefined) checkTimes(rows, query, refused)
 
+  /**
+   * A checkpoint does not record which field is the time of a row ([[JoinTimes]]). So all candidate
+   * fields of a row must agree, and Spark must still be able to evict the row.
+   */
   private def checkTimes(
       rows: DataFrame,
       query: StoredQuery,
       refused: String => Nothing
   ): Unit = {
-    val (from, keys, width) = (times, keySchema.length, valueSchema.length)
+    val (candidates, keys, width) = (times, keySchema.length, valueSchema.length)
     val converted = internal(rows)
-      .map(row => from.of(row.getStruct(0, keys), row.getStruct(1, width)))
-      .map(all => (all.min, all.distinct.size > 1))
-    val (earliest, isDivided) = ExecutorTasks.fold(converted)((Long.MaxValue, false)) { (a, b) =>
+      .map(row => candidates.of(row.getStruct(0, keys), row.getStruct(1, width)))
+      .map(found => (found.min, found.distinct.size > 1))
+    val (earliest, hasConflict) = ExecutorTasks.fold(converted)((Long.MaxValue, false)) { (a, b) =>
       (Math.min(a._1, b._1), a._2 || b._2)
     }
-    if (isDivided) refused("a row has one time in its key, and another one in its value")
-    // Spark evicts from the time of its last eviction on, and does not scan earlier rows again.
+    if (hasConflict) refused("the event time fields of a row differ")
+    // The next eviction begins at the previous watermark and does not reach earlier rows.
     val watermarkMs = query.recorded.batchWatermarkMs
     if (earliest < earliestUs && earliest <= DateTimeUtils.millisToMicros(watermarkMs)) {
       val time = DateTimeUtils.microsToInstant(earliest)
       refused(
-        s"a row has the time $time, which is before the watermark and before all rows of its " +
+        s"a row has the time $time, which is not after the watermark, and before all rows of its " +
           "side; Spark would neither join nor remove it"
       )
     }

@@ -38,8 +38,8 @@ private[operations] trait CheckpointOrigin {
 
   def commit: EpochLogs.Commit
 
-  /** Retains the stores that are carried over while `body` runs, if there are any. */
-  def keeping[A](body: Option[StoresAt] => A): A
+  /** Runs `body` with the stores to carry over, which a savepoint retains; None for a new query. */
+  def withRetainedStores[A](body: Option[StoresAt] => A): A
 
   /** The stores to carry over, with their targets. */
   def carried(
@@ -67,7 +67,7 @@ final private[operations] class NewQueryOrigin(place: OfflinePlace) extends Chec
   override val from: Option[String] = None
   override val epoch: Long = 1L
   override val source: Long = -1L
-  override def keeping[A](body: Option[StoresAt] => A): A = body(None)
+  override def withRetainedStores[A](body: Option[StoresAt] => A): A = body(None)
 
   override val recorded: OffsetSeqMetadata = {
     val session = place.session
@@ -129,9 +129,10 @@ final private[operations] class MigratedOrigin(
   override def offsets(query: PlannedStart): EpochLogs.Offsets = stored.offsets
   override def commit: EpochLogs.Commit = stored.commit
 
-  override def keeping[A](body: Option[StoresAt] => A): A = old.pinned(stored.epoch) { savepoint =>
-    body(Some(old.stores(stored.confOf(old.session), savepoint)))
-  }
+  override def withRetainedStores[A](body: Option[StoresAt] => A): A =
+    old.withSavepoint(stored.epoch) { savepoint =>
+      body(Some(old.stores(stored.confOf(old.session), savepoint)))
+    }
 
   override def carried(
       operators: Seq[StoredOperator],

@@ -63,7 +63,7 @@ final private[operations] class FirstState(
     val edited = edits(planned)
     edited.foreach { case (rows, df) => rows.checkRows(df, planned, refused) }
     begins.carried(planned.operators, filled(edited), refused)
-    begins.keeping(from => made(from, begin()))
+    begins.withRetainedStores(from => made(from, begin()))
   }
 
   private def made(from: Option[StoresAt], begun: StoredQuery): OfflinePlan =

@@ -10,13 +10,13 @@ private[operations] object SourceChanges {
     val (before, now) = (EpochLogs.bySource(stored).map(_._1), query.sources)
     val areNamed = EpochLogs.areNamed(stored)
     if (areNamed != query.namesSources && before.nonEmpty && now.nonEmpty) {
-      Seq(mixed(areNamed))
-    } else if (areNamed) named(before, now)
-    else numbered(before.size, now.size).toSeq
+      Seq(identificationChange(areNamed))
+    } else if (areNamed) nameChanges(before, now)
+    else countChange(before.size, now.size).toSeq
   }
 
   /** Spark finds named sources anywhere in the query. */
-  private def named(before: Seq[String], now: Seq[String]): Seq[StartFinding] = {
+  private def nameChanges(before: Seq[String], now: Seq[String]): Seq[StartFinding] = {
     val removed = before.diff(now).map { name =>
       val what = s"the checkpoint has offsets of source '$name', and the query does not read it"
       finding(Changed, what, "")
@@ -28,16 +28,16 @@ private[operations] object SourceChanges {
     removed ++ added
   }
 
-  private def numbered(before: Int, now: Int): Option[StartFinding] = Option.when(before != now) {
+  private def countChange(before: Int, now: Int): Option[StartFinding] = Option.when(before != now) {
     finding(
       Refused,
       s"the checkpoint has offsets of $before sources, and the query has $now",
       "Spark identifies sources by their order, so none can be added or removed; use a new " +
-        "checkpoint, or name all sources in one (Spark 4.2 and later)."
+        "checkpoint. With Spark 4.2 and later, name all sources there, and you can add others later."
     )
   }
 
-  private def mixed(areNamed: Boolean): StartFinding =
+  private def identificationChange(areNamed: Boolean): StartFinding =
     if (areNamed)
       finding(
         Refused,

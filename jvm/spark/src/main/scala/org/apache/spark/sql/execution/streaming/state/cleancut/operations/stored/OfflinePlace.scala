@@ -73,7 +73,7 @@ final private[operations] class OfflinePlace private (
    * Keeps the cut of an epoch while `body` runs, if there are cuts: a running query deletes
    * unreferenced objects.
    */
-  def pinned[A](epoch: Long)(body: Option[String] => A): A = cuts match {
+  def withSavepoint[A](epoch: Long)(body: Option[String] => A): A = cuts match {
     case None               => body(None)
     case Some((archive, _)) =>
       val name = s"copy-${OfflinePlace.newId()}"
@@ -216,12 +216,12 @@ final private[operations] case class OfflineTarget(
 }
 
 /**
- * One side of a rewrite: whose stores, of what provider.
+ * Location, provider and access settings of the stores on one side of a rewrite.
  *
  * @param savepoint
- *   in which they are read
+ *   the savepoint that they are read from; None for the last cut
  * @param access
- *   how they are reached
+ *   access settings of the location
  */
 final private[operations] case class StoresAt(
     stateRoot: String,

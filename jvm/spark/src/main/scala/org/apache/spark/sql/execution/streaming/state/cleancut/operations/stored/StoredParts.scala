@@ -29,10 +29,10 @@ private[operations] object StoredParts {
       last <- NewCheckpoint.logEntryOf(offset) if !hasEntry(place, source, last)
     } missing(s"entry $last of sources/$source")
     val ids = operators.map(_.id).toSet
-    val known = epoch.commit.stateUniqueIds.fold(Set.empty[Long])(_.keySet.toSet) ++
-      inCut(place, epoch) ++ ids.flatMap(0L to _)
-    (known -- ids).toSeq.sorted.headOption.foreach { operator =>
-      missing(s"the description of operator $operator below state/$operator")
+    val withState = epoch.commit.stateUniqueIds.fold(Set.empty[Long])(_.keySet.toSet) ++
+      operatorsInCut(place, epoch) ++ ids.flatMap(0L to _)
+    (withState -- ids).toSeq.sorted.headOption.foreach { operator =>
+      missing(s"the metadata of operator $operator below state/$operator")
     }
   }
 
@@ -44,8 +44,11 @@ private[operations] object StoredParts {
       }
     }
 
-  private def inCut(place: OfflinePlace, epoch: StoredEpoch): Set[Long] = {
-    val cut = epoch.cut.orElse(place.cuts.flatMap(_._1.cuts.open(epoch.number)))
+  /** IDs of the operators with state in the cut of the epoch; empty without cuts. */
+  private def operatorsInCut(place: OfflinePlace, epoch: StoredEpoch): Set[Long] = {
+    val cut = epoch.cut.orElse(place.cuts.flatMap { case (archive, _) =>
+      archive.cuts.open(epoch.number)
+    })
     cut.toSeq
       .flatMap(_.whole.stores.map(_.store))
       .filterNot(Channels.isChannel)
