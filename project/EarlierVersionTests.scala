@@ -18,11 +18,11 @@ object EarlierVersionTests {
     "CutsOnFilesSuite.scala",
     "DeathsOnS3Suite.scala",
     "LongUploadSuite.scala",
-    "MortalHdfs.scala",
+    "KillableHdfs.scala",
     "NexmarkSuite.scala",
     "QueryOnHdfsSuite.scala",
     "RealTimeModeSuite.scala",
-    "RequestsOfEpochsSuite.scala",
+    "EpochRequestsSuite.scala",
     "UnusualLocationsSuite.scala"
   )
 

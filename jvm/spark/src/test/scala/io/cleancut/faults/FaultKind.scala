@@ -5,15 +5,16 @@ import scala.util.Random
 import io.cleancut.testkit.Fault
 
 /**
- * What is done to a request.
+ * A kind of fault that the proxy injects into a request.
  *
  * @param isOfBodies
- *   whether it needs an answer with a body
+ *   whether it requires a response with a body
  */
 final case class FaultKind(name: String, isOfBodies: Boolean = false)(val fault: Random => Fault) {
 
-  /** Whether a step can meet it. */
-  def concerns(step: Step): Boolean = !isOfBodies || Set("read", "read a range", "list")(step.act)
+  /** Whether the fault can strike requests of a step. */
+  def concerns(step: Step): Boolean =
+    !isOfBodies || Set("read", "read a range", "list")(step.action)
 
   override def toString: String = name
 }
@@ -41,7 +42,7 @@ object FaultKind {
   private val flipped =
     FaultKind("flipped", isOfBodies = true)(random => Fault.FlipBody(random.nextDouble()))
 
-  /** Those that keep nobody waiting. */
+  /** Faults without a delay. */
   val quick: Seq[FaultKind] = before ++ after ++
     Seq(
       FaultKind("request dropped")(_ => Fault.DropRequest),
@@ -52,6 +53,6 @@ object FaultKind {
 
   val all: Seq[FaultKind] = FaultKind("delay")(_ => Fault.Delay(DelayMs)) +: quick
 
-  /** One of each sort, for what lasts until the query has died of it. */
+  /** One fault of each sort, for faults that last until the query fails. */
   val lasting: Seq[FaultKind] = Seq(before(1), after.head, answerDropped, flipped)
 }

@@ -14,10 +14,11 @@ import io.cleancut.objectstore.S3TestStore
 import io.cleancut.testkit.{LongTest, ProxiedServer, S3Server, SmallQueries}
 
 /**
- * Every fault of the proxy at every step that the requests of a query are, on a real server: no row
- * may be lost, doubled or late, and nothing may be left behind.
+ * Each fault of the proxy at each step of a query's requests, on a real server. No row may be lost,
+ * duplicated or late, and no garbage may remain.
  *
- * `CLEANCUT_FAULTS=all` takes the whole matrix, else some of it is drawn; `CLEANCUT_SEED` repeats.
+ * `CLEANCUT_FAULTS=all` runs the complete matrix instead of a random part. `CLEANCUT_SEED` repeats
+ * a run.
  */
 class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
   import FaultMatrixSuite._
@@ -35,7 +36,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
         .config("spark.sql.extensions", classOf[CleancutExtensions].getName)
         .config(s"$State.minDeltasForSnapshot", "1")
         .config(s"$State.maintenanceInterval", "100ms")
-        // Spark's own check would refuse a function of foreachBatch that skips.
+        // Spark's validation refuses a `foreachBatch` function that skips an epoch.
         .config(s"$State.commitValidation.enabled", "false")
         .config("spark.sql.streaming.minBatchesToRetain", FaultedQuery.EpochsToKeep.toString)
         .config(s"$State.cleancut.s3.endpoint", endpoint)
@@ -49,7 +50,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     super.afterAll()
   }
 
-  test("the steps that a query takes are those that are known", LongTest) {
+  test("a query has exactly the known steps", LongTest) {
     note(s"CLEANCUT_SEED=$seed repeats this")
     val (first, later) = in(new Random(seed))(_.enumerate(KnownSteps.later))
     assert(first -- later == KnownSteps.first)
@@ -57,7 +58,7 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
   }
 
   for (kind <- chosen(if (areAll) FaultKind.all else FaultKind.quick, OfKinds))
-    test(s"a query takes all of its steps through this, and is right: $kind") {
+    test(s"a query with this fault at each step returns the right rows: $kind") {
       val steps = chosen(KnownSteps.all.filter(kind.concerns), OfAllSteps)
       val plans = steps.map(Plan(_, kind, isLasting = false))
       val random = new Random(seed ^ kind.name.hashCode)
@@ -65,12 +66,12 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     }
 
   for (kind <- chosen(FaultKind.lasting, OfLasting))
-    test(s"a query that dies of this goes on where it was, at each of its steps: $kind") {
+    test(s"a query that fails with this fault at each step resumes: $kind") {
       val random = new Random(seed ^ kind.name.hashCode)
       def plans(steps: Set[Step]) =
         chosen(steps.filter(kind.concerns).toSeq.sortBy(_.toString), OfSteps)
           .map(Plan(_, kind, isLasting = true))
-      // What only the first start of a query does needs a query of its own.
+      // Steps of the first start of a query each require a new query.
       val first = plans(KnownSteps.first)
       first.foreach(plan => inject(Seq(plan))(in(random)(_.all(Seq(plan)))))
       val later = plans(KnownSteps.later)
@@ -83,12 +84,12 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
       .filter(_.concerns(KnownSteps.uploadAbort))
     kind <- chosen(kinds, OfAborts)
   }
-    test(s"an upload that is refused cannot be aborted ${often(isLasting)} for this: $kind") {
+    test(s"the abort of a refused upload fails ${often(isLasting)} with this fault: $kind") {
       val plan = Plan(KnownSteps.uploadAbort, kind, isLasting)
       inject(Seq(plan))(in(new Random(seed ^ kind.name.hashCode))(_.aborting(plan)))
     }
 
-  test("nothing was lost, doubled, out of order or left behind") {
+  test("no row was lost, duplicated or out of order, and no garbage remained") {
     tally.sums.foreach(info(_))
     Seq(false, true).flatMap(tally.table).foreach(info(_))
     assert(tally.rows == RowCounts.None)
@@ -99,16 +100,16 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
     val struck = withClue(s"CLEANCUT_SEED=$seed repeats this: ")(strikes)
     tally.injected(struck)
     val spared = plans.filterNot(plan => struck.get(plan).exists(_ > 0))
-    assert(spared.isEmpty, "are planned faults that were never injected")
+    assert(spared.isEmpty, "these planned faults were never injected")
   }
 
-  /** Runs a query, and checks what it gave and what it left. */
+  /** Runs a query, and checks its rows and its remaining objects. */
   private def in[A](random: Random)(body: FaultRun => A): A = {
     val location = s"s3://${S3Server.Bucket}/faults/${runs.incrementAndGet()}"
     val session = spark.newSession()
     val format = 1 + random.nextInt(2)
     session.conf.set(s"$State.checkpointFormatVersion", format)
-    // In format 2 Spark itself refuses an epoch that no task has run.
+    // In format 2 Spark refuses an epoch without tasks.
     val skips = format == 1 && random.nextBoolean()
     val query = new FaultedQuery(session, location, skips, seals = random.nextBoolean())
     try {
@@ -121,7 +122,10 @@ class FaultMatrixSuite extends AnyFunSuite with ProxiedServer {
   }
 
   private def check(query: FaultedQuery): Remains = {
-    assert(query.sink.totals == query.batch().collect().toSet, "is not what a batch gives")
+    assert(
+      query.sink.totals == query.batch().collect().toSet,
+      "the rows differ from those of a batch"
+    )
     val store = S3TestStore.open(server.endpoint, query.location)
     try Remains.of(store)
     finally store.close()
@@ -132,15 +136,15 @@ object FaultMatrixSuite {
   private val State = "spark.sql.streaming.stateStore"
   private val FileManagerKey = "spark.sql.streaming.checkpointFileManagerClass"
 
-  /** How many are drawn where not all are taken. */
+  /** Sizes of the random part of the matrix. */
   private val OfKinds = 1
   private val OfLasting = 1
   private val OfSteps = 1
   private val OfAllSteps = 2
-  // They wait for deadlines.
+  // Aborts wait for deadlines.
   private val OfAborts = 0
 
-  private def often(isLasting: Boolean): String = if (isLasting) "at all" else "at once"
+  private def often(isLasting: Boolean): String = if (isLasting) "always" else "once"
 
   private val areAll = sys.env.get("CLEANCUT_FAULTS").contains("all")
 

@@ -10,16 +10,16 @@ import io.cleancut.testkit.FaultProxy.Harm
 import io.cleancut.testkit.{Fault, FaultProxy}
 
 /**
- * A fault that is to be injected.
+ * A planned fault.
  *
  * @param isLasting
- *   whether it strikes again and again until the query has died of it, if it does
+ *   whether it strikes repeatedly until the query fails
  */
 final case class Plan(step: Step, kind: FaultKind, isLasting: Boolean)
 
 /**
- * Takes a query through faults in turns. A turn lets the query die between its sink and its cut,
- * starts it with one more file, and again as often as it dies.
+ * Runs a query with faults, in turns. In a turn the query dies between its sink and its cut, and
+ * starts with one more file until it succeeds.
  */
 final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
   import FaultRun._
@@ -30,39 +30,39 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
   proxy.reset()
   proxy.watch { request =>
-    val found =
+    val step =
       Try(Step.of(request, query.prefix)).fold(e => Some(Left(e.getMessage)), _.map(Right(_)))
-    found.foreach(seen.add(_): Unit)
+    step.foreach(seen.add(_): Unit)
   }
 
   def deaths: Seq[Throwable] = died
 
   /**
-   * Injects nothing, and goes on until it has seen all that is looked for.
+   * Runs without faults until all expected steps have occurred.
    *
    * @return
-   *   the steps of the first start, and those of all that follow
+   *   the steps of the first start, and those of all later starts
    */
-  def enumerate(lookedFor: Set[Step]): (Set[Step], Set[Step]) = {
+  def enumerate(expected: Set[Step]): (Set[Step], Set[Step]) = {
     turn()
     val first = steps()
-    @tailrec def go(left: Int, found: Set[Step]): Set[Step] =
-      if (left == 0 || lookedFor.subsetOf(found)) found
+    @tailrec def go(left: Int, known: Set[Step]): Set[Step] =
+      if (left == 0 || expected.subsetOf(known)) known
       else {
         turn()
-        go(left - 1, found ++ steps())
+        go(left - 1, known ++ steps())
       }
     (first, go(MaxTurns, Set.empty))
   }
 
-  /** The steps of all requests since it was asked last. */
+  /** The steps of all requests since the last call. */
   private def steps(): Set[Step] = {
     val all = seen.asScala.toSeq
     seen.clear()
     all.map(_.fold(message => throw new IllegalStateException(message), identity)).toSet
   }
 
-  /** Injects all of these, each once, and goes on until each has struck; how often each did. */
+  /** Injects each fault and runs until each has struck; returns the strikes of each fault. */
   def all(plans: Seq[Plan]): Map[Plan, Int] = {
     val armed = plans.map(plan => plan -> arm(plan))
     @tailrec def go(left: Int): Unit = {
@@ -70,12 +70,12 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
       if (left > 1 && armed.exists(_._2.strikes == 0)) go(left - 1)
     }
     go(MaxTurns)
-    // One that no query dies of would keep what comes behind its step from ever being met.
+    // A lasting fault that ends no query would prevent all later steps.
     armed.foreach(_._2.end())
     armed.map { case (plan, harm) => plan -> harm.strikes }.toMap
   }
 
-  /** The same with uploads that are refused at their end, so that they are aborted. */
+  /** Injects a fault while the completion of uploads is refused, so that they are aborted. */
   def aborting(plan: Plan): Map[Plan, Int] = {
     val refused =
       proxy.harm(Refusal, times = MaxSpared + 1)(Step.is(KnownSteps.uploadEnd, query.prefix))
@@ -105,7 +105,7 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
         if (left == 1) {
           throw new IllegalStateException(s"no cut in $MaxStarts starts, and", death.orNull)
         }
-        // A delay took the place of the refusal, and the epoch is committed.
+        // A delay struck instead of the refusal, and the epoch is committed.
         if (death.isEmpty) query.input.add()
         go(left - 1)
       }
@@ -132,12 +132,12 @@ final class FaultRun(query: FaultedQuery, proxy: FaultProxy, random: Random) {
 
 object FaultRun {
   private val CutCreate = Step("cuts", "create")
-  // Nobody asks again behind it.
+  // A response that is not retried.
   private val Refusal = Fault.Answer(403, "AccessDenied")
-  // Maintenance has its own time.
+  // The time of maintenance is not determined.
   private val MaxTurns = 40
   private val MaxStarts = 60
 
-  /** How many requests of its step may pass before a fault strikes. */
+  /** Maximum number of requests of a step before its fault strikes. */
   private val MaxSpared = 1
 }

@@ -2,7 +2,7 @@ package io.cleancut.faults
 
 import scala.collection.mutable
 
-/** The sums of many runs. */
+/** The totals of many runs. */
 final class FaultTally {
   private val struck = mutable.LinkedHashMap.empty[Plan, Int]
   private var queries = 0
@@ -25,7 +25,7 @@ final class FaultTally {
     remains = Remains(remains.orphans ++ left.orphans, remains.missing ++ left.missing)
   }
 
-  /** How often each fault struck at each step. */
+  /** A table of strikes by step and fault. */
   def table(isLasting: Boolean): Seq[String] = {
     val counts = struck.toSeq.collect { case (plan, n) if plan.isLasting == isLasting => plan -> n }
     val kinds = FaultKind.all.filter(kind => counts.exists(_._1.kind == kind))
@@ -41,7 +41,9 @@ final class FaultTally {
   def sums: Seq[String] = Seq(
     s"faults injected ${struck.values.sum}, of ${struck.size} kinds and steps; " +
       s"queries $queries, of which $sealing seal, epochs $epochs, deaths $deaths",
-    s"lost rows ${rows.lost}, doubled rows ${rows.doubled}, out of order ${rows.outOfOrder}, " +
-      s"orphans after the sweep ${remains.orphans.size}, missing objects ${remains.missing.size}"
+    s"lost rows ${rows.lost}, duplicated rows ${rows.duplicated}, " +
+      s"out of order ${rows.outOfOrder}, " +
+      s"orphans after garbage collection ${remains.orphans.size}, " +
+      s"missing objects ${remains.missing.size}"
   )
 }

@@ -19,13 +19,13 @@ import io.cleancut.objectstore.BucketPath
 import io.cleancut.testkit.{Patience, TestDirectory}
 
 /**
- * A stateful query over numbered rows, one file an epoch, that dies and is started again. Its
- * coordinator sweeps behind every epoch.
+ * A stateful query on numbered rows, with one file per epoch, that fails and is restarted. Its
+ * coordinator collects garbage after each epoch.
  *
  * @param skips
- *   whether the sink skips an epoch that it has seen
+ *   whether the sink skips a repeated epoch
  * @param seals
- *   whether it seals an epoch before it takes it
+ *   whether the sink seals an epoch before it writes
  */
 final class FaultedQuery(
     spark: SparkSession,
@@ -40,19 +40,19 @@ final class FaultedQuery(
   val input = new NumberedInput(directory)
   val sink = new SinkCheck
 
-  // Its coordinators tidy up early.
+  // Its coordinators collect garbage early.
   DriverCuts.runOn(location) {
     CutsRuntime
       .onThreads(_, Clock.System)
       .copy(background = background, sweepEpochs = 1, baseMargin = BaseMargin)
   }
 
-  /** What its objects' names in the bucket begin with. */
+  /** The prefix of its objects in the bucket. */
   def prefix: String = BucketPath.parse(location).prefix
 
-  /** One start, until all files are taken; or what the query died of. */
+  /** Starts the query and waits until all files are processed; returns its failure, if any. */
   def start(): Option[Throwable] = {
-    // What this process has written itself it would not read, and another process would.
+    // Clears the entries that this process has written, so that it reads them as a new process.
     CheckpointLogs.wroteOffsets(location, -1L, "")
     val death = Try(await()).failed.toOption
     StateStore.stop()
@@ -60,7 +60,7 @@ final class FaultedQuery(
     death
   }
 
-  /** The same rows in one batch. */
+  /** The expected rows, from one batch. */
   def batch(): DataFrame =
     NumberedInput.totals(spark.read.schema(NumberedInput.Schema).json(directory.toString))
 
@@ -83,7 +83,7 @@ final class FaultedQuery(
       .start()
     if (!running.awaitTermination(PatienceSeconds * 1000)) {
       running.stop()
-      throw new TimeoutException(s"the query at $location stands still")
+      throw new TimeoutException(s"the query at $location makes no progress")
     }
   }
 
@@ -104,6 +104,6 @@ object FaultedQuery {
   private val PatienceSeconds = Patience.Seconds
   private val BaseMargin = 4L
 
-  /** As the sessions of these queries are told. */
+  /** `minBatchesToRetain` of the sessions of these queries. */
   val EpochsToKeep = 2
 }

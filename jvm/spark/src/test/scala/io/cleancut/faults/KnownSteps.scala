@@ -1,9 +1,9 @@
 package io.cleancut.faults
 
-/** The steps of a query over files: all that it ever asks of the store. */
+/** All steps of a query on files: the requests to its object store. */
 object KnownSteps {
 
-  /** What only the first start of a query does. */
+  /** Steps of the first start of a query only. */
   val first: Set[Step] = steps(
     "commit log" -> "look",
     "format note" -> "create",
@@ -11,7 +11,7 @@ object KnownSteps {
     "state metadata" -> "create"
   )
 
-  /** What every start does, or some epoch of it, after a death between the sink and the cut. */
+  /** Steps of later starts and their epochs, after a death between the sink and the cut. */
   val later: Set[Step] = steps(
     "checkpoint" -> "list, list uploads",
     "commit log" -> "list",
@@ -30,11 +30,11 @@ object KnownSteps {
     "write probe" -> "create, delete, list, look, put, read, read a range"
   )
 
-  /** The last request of an upload, and what is asked in its place when that is refused. */
+  /** The last request of an upload, and the request after its refusal. */
   val uploadEnd: Step = Step("segments", "complete an upload")
   val uploadAbort: Step = Step("segments", "abort an upload")
 
-  /** What a query does as well if it dies while one of its tasks is about to write. */
+  /** Additional steps of a query that dies while one of its tasks is about to write. */
   val possible: Set[Step] = Set(uploadAbort)
 
   val all: Seq[Step] = (first ++ later).toSeq.sortBy(_.toString)

@@ -11,11 +11,10 @@ import org.apache.spark.sql.types.LongType
 import org.apache.spark.sql.{Column, DataFrame}
 
 /**
- * Files of rows that are numbered within their keys, in order, from 0. So a count, a greatest
- * number and a sum of numbers tell which rows have gone into a state: none but the first so many.
- *
- * One row of each file is so large that its frame goes into an object in parts, and another so
- * large that its executor packs the frame.
+ * Files of rows that are numbered within their key, in order, from 0. So the count, the greatest
+ * number and the sum of numbers of a key show whether its state has exactly the first rows. * * One
+ * row of each file is so large that its frame is uploaded in parts. Another row is so large that
+ * its executor packs the frame.
  */
 final class NumberedInput(directory: Path) {
   import NumberedInput._
@@ -32,12 +31,12 @@ final class NumberedInput(directory: Path) {
     }
     val file = directory.resolve(f"$files%05d.json")
     Files.writeString(file, lines.mkString("\n"))
-    // The source goes by the time.
+    // The source orders files by time.
     Files.setLastModifiedTime(file, FileTime.fromMillis(FirstMs + files * 1000L))
     files += 1
   }
 
-  /** How many rows each key has. */
+  /** The number of rows of each key. */
   def counts: Map[Long, Long] = rows.toMap
 }
 
@@ -47,9 +46,7 @@ object NumberedInput {
   private val RowsPerFile = 3
   private val FirstMs = 1700000000000L
 
-  /**
-   * Of the shuffle: one with a frame in parts, one with one for the packer, and one with neither.
-   */
+  /** Shuffle partitions: one has a frame in parts, one a frame for the packer, and one neither. */
   val Partitions = 3
   private val LargeBytes: Map[Long, Int] = {
     def partitionOf(key: Long) =

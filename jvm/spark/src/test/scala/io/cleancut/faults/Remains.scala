@@ -8,27 +8,27 @@ import io.cleancut.history.HistoryLayout
 import io.cleancut.objectstore.{ObjectPrefix, ObjectStore, RootedStore, WriteProbe}
 
 /**
- * What lies in a checkpoint when all that can be swept is.
+ * The wrong objects of a checkpoint after garbage collection.
  *
  * @param orphans
- *   objects that nobody will read
+ *   unreferenced objects
  * @param missing
- *   objects that the last cut names and that are gone
+ *   objects that the last cut references and that do not exist
  */
 final case class Remains(orphans: Seq[String], missing: Seq[String])
 
 object Remains {
   private val Far = 365L * 24 * 3600 * 1000
 
-  /** Spark's own files, whose retention is Spark's. */
+  /** Spark's files, which Spark deletes. */
   private val Sparks = Seq("metadata", "offsets/", "sources/", "state/")
   private val Root = "cleancut/"
 
-  /** Sweeps the checkpoint of a query that does not run, as if all of it were old. */
+  /** Collects garbage in the checkpoint of a stopped query, as if all objects were old. */
   def of(checkpoint: ObjectStore): Remains = {
     val archive = new CutArchive(new RootedStore(checkpoint, Root), Clock.System)
     val last = archive.cuts.epochs().last
-    // Nobody is behind whom a base could still be adopted.
+    // No run can still adopt a late base.
     new CutSweep(archive, baseMargin = -1L, () => false).run(last, retained = Set.empty)
     val laterMs = Clock.System.wallMs() + Far
     checkpoint.dropUnfinished(laterMs)
@@ -36,11 +36,11 @@ object Remains {
     val cut = archive.cuts.open(last).get
     val named = (cut.segments ++ cut.pages).map(Root + _)
     val kept = named + (Root + CutLayout.cut(last)) + s"${Root}format.json"
-    val found = checkpoint.list(ObjectPrefix.All).map(_.key.name).toSet
+    val names = checkpoint.list(ObjectPrefix.All).map(_.key.name).toSet
     def isHistory(name: String) = HistoryLayout.parse(name.stripPrefix(Root)).isDefined
     def isKept(name: String) = kept(name) || name.startsWith(Root + CutLayout.Owners) ||
       isHistory(name) || Sparks.exists(name.startsWith)
     val uploads = Seq.fill(checkpoint.dropUnfinished(laterMs))("an upload")
-    Remains(found.filterNot(isKept).toSeq.sorted ++ uploads, (named -- found).toSeq.sorted)
+    Remains(names.filterNot(isKept).toSeq.sorted ++ uploads, (named -- names).toSeq.sorted)
   }
 }

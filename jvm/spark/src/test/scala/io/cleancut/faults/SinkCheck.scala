@@ -4,11 +4,11 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.Row
 
-/** How often rows went another way than they should have. */
-final case class RowCounts(lost: Long, doubled: Long, outOfOrder: Long) {
+/** Numbers of wrong rows. */
+final case class RowCounts(lost: Long, duplicated: Long, outOfOrder: Long) {
   def +(other: RowCounts): RowCounts = RowCounts(
     lost + other.lost,
-    doubled + other.doubled,
+    duplicated + other.duplicated,
     outOfOrder + other.outOfOrder
   )
 }
@@ -17,7 +17,7 @@ object RowCounts {
   val None: RowCounts = RowCounts(0, 0, 0)
 }
 
-/** What a sink got, epoch by epoch: an epoch that comes again takes the place of its first run. */
+/** The rows of a sink by epoch; a repeated epoch replaces its first run. */
 final class SinkCheck {
   private val epochs = mutable.TreeMap.empty[Long, Seq[Row]]
 
@@ -32,7 +32,7 @@ final class SinkCheck {
 
   /**
    * @param expected
-   *   how many rows of the input each key has
+   *   number of input rows of each key
    */
   def counts(expected: Map[Long, Long]): RowCounts = synchronized {
     val ofKeys = byKey.map { case (key, rows) => ofKey(rows, expected(key)) }
@@ -45,10 +45,10 @@ final class SinkCheck {
 
   private def ofKey(rows: Seq[Row], expected: Long): RowCounts = {
     val each = rows.map { row =>
-      val (found, due) = (row.getAs[Long]("rows"), row.getAs[Long]("last") + 1)
-      // As many as there should be, and yet others: one for another at least.
-      val swapped = if (found == due && row.getAs[Long]("sum") != due * (due - 1) / 2) 1L else 0L
-      RowCounts(Math.max(due - found, 0) + swapped, Math.max(found - due, 0) + swapped, 0)
+      val (count, due) = (row.getAs[Long]("rows"), row.getAs[Long]("last") + 1)
+      // The right number of rows with a wrong sum: at least one row replaces another one.
+      val swapped = if (count == due && row.getAs[Long]("sum") != due * (due - 1) / 2) 1L else 0L
+      RowCounts(Math.max(due - count, 0) + swapped, Math.max(count - due, 0) + swapped, 0)
     }
     val lasts = rows.map(_.getAs[Long]("last"))
     val disorder = lasts.zip(lasts.drop(1)).count { case (one, next) => next <= one }

@@ -9,17 +9,16 @@ import io.cleancut.format.cut.{SealedFrame, Segment}
 import io.cleancut.testkit.{HttpMessage, S3Server}
 
 /**
- * A step of the protocol: what one kind of request does to one kind of object, such as
- * `cuts: create`.
+ * A step of the protocol: one kind of request for one kind of object, for example `cuts: create`.
  */
-final case class Step(place: String, act: String) {
-  override def toString: String = s"$place: $act"
+final case class Step(place: String, action: String) {
+  override def toString: String = s"$place: $action"
 }
 
 object Step {
   private val Bucket = s"/${S3Server.Bucket}"
 
-  /** What the objects of a checkpoint are, by their names below its location. */
+  /** The kinds of objects of a checkpoint, by their names below its location. */
   private val places = Seq(
     "" -> "checkpoint",
     "probe-.*" -> "write probe",
@@ -37,18 +36,18 @@ object Step {
     "cleancut/stores/.*" -> "files before cuts"
   ).map { case (pattern, place) => pattern.r -> place }
 
-  /** The largest frame that rides to the driver. */
+  /** The size limit of frames that executors send to the driver. */
   private val RideBytes = 32L << 10
 
   /**
-   * The step that a request is.
+   * The step of a request.
    *
    * @param prefix
-   *   of the names of the checkpoint's objects
+   *   prefix of the names of the checkpoint's objects
    * @return
-   *   None where it is about another checkpoint
+   *   None if the request is for another checkpoint
    * @throws IllegalArgumentException
-   *   if no step is known that it could be: the enumeration has to be complete
+   *   if the request is no known step, because the enumeration must be complete
    */
   def of(request: HttpMessage, prefix: String): Option[Step] = {
     val (path, query) = request.target.span(_ != '?')
@@ -63,12 +62,12 @@ object Step {
     name.filter(_.startsWith(prefix)).map { full =>
       val below = full.stripPrefix(prefix)
       val place = places.collectFirst { case (pattern, place) if pattern.matches(below) => place }
-      val act = if (isDelete) "delete" else actOf(request, query, below)
-      Step(place.getOrElse(unknown(request)), act)
+      val action = if (isDelete) "delete" else actionOf(request, query, below)
+      Step(place.getOrElse(unknown(request)), action)
     }
   }
 
-  private def actOf(request: HttpMessage, query: String, name: String): String = {
+  private def actionOf(request: HttpMessage, query: String, name: String): String = {
     def has(parameter: String) = query.contains(parameter)
     request.method match {
       case "PUT" if has("partNumber=")                        => "send a part"
@@ -87,13 +86,13 @@ object Step {
     }
   }
 
-  /** Who wrote a segment: maintenance, the driver for many, or an executor. */
+  /** The writer of a segment: maintenance, the driver, or an executor. */
   private def frames(request: HttpMessage, name: String): String = {
     val body = request.body
     val root = name.stripPrefix("cleancut/")
     val footer = body.takeRight(Segment.footerBytes(root, body, body.length.toLong))
     val frames = Segment.parse(root, body, footer)._2
-    // Small bases ride too, and lie beside the small frames of the epoch that they meet.
+    // The driver also writes small bases, in the segment of other small frames.
     val ofTasks = frames.filter(_.attempt != SealedFrame.Maintenance)
     if (ofTasks.isEmpty) "bases"
     else if (ofTasks.exists(_.place.length > RideBytes)) "frames of an executor"
@@ -108,7 +107,7 @@ object Step {
   private def unknown(request: HttpMessage) =
     throw new IllegalArgumentException(s"no known step: ${request.first}")
 
-  /** Whether a request is at this step of the checkpoint, for the rules of the proxy. */
+  /** Whether a request is this step of the checkpoint, for the rules of the proxy. */
   def is(step: Step, prefix: String)(request: HttpMessage): Boolean =
     Try(of(request, prefix)).toOption.flatten.contains(step)
 }

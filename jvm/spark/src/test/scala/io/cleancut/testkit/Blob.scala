@@ -22,7 +22,7 @@ object Blob {
     ArraySeq.unsafeWrapArray(bytes)
   }
 
-  /** For the engine to read. */
+  /** A copy for the engine. */
   def bytes(blob: Blob): Bytes = Bytes.of(blob.unsafeArray.asInstanceOf[Array[Byte]])
 
   def keyAt(memory: Memory, record: Long): Blob =

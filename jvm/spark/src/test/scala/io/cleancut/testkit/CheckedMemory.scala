@@ -5,10 +5,9 @@ import java.util.concurrent.ConcurrentSkipListMap
 import io.cleancut.engine.memory.{MappedFiles, Memory}
 
 /**
- * Memory for tests: every access must be inside one live allocation, or inside the array that it
- * names. Memory is filled with a pattern when it is taken and before it is freed, so that what was
- * never written, or a row in use after its page was freed, shows as rubbish in the assertion of a
- * test and not as zeros or a stale, plausible value.
+ * Memory for tests: each access must be inside one live allocation or inside its array. Memory is
+ * filled with a pattern when it is allocated and before it is freed. So a read of unwritten or
+ * freed memory returns the pattern, and not zeros or a plausible stale value.
  */
 class CheckedMemory(raw: Memory) extends Memory {
   private val live = new ConcurrentSkipListMap[Long, Long]
@@ -81,14 +80,13 @@ class CheckedMemory(raw: Memory) extends Memory {
       to: Long,
       sizeBytes: Long
   ): Unit = {
-    // A row may come from memory that is not ours (Spark's off-heap pages): there only our side is
-    // checked.
+    // The source may be memory of Spark, such as its off-heap pages, which is not checked.
     if (fromBase != null) check(fromBase, from, sizeBytes)
     check(toBase, to, sizeBytes)
     raw.copy(fromBase, from, toBase, to, sizeBytes)
   }
 
-  // Nor here is the source checked if it is not ours.
+  // The source may be memory of Spark too, which is not checked.
   override def copyRow(
       fromBase: AnyRef,
       from: Long,
@@ -123,6 +121,6 @@ class CheckedMemory(raw: Memory) extends Memory {
     case _ => ()
   }
 
-  private def fail(what: String, at: Long): Nothing =
-    throw new AssertionError(s"memory check failed: $what at 0x${at.toHexString}")
+  private def fail(failure: String, at: Long): Nothing =
+    throw new AssertionError(s"memory check failed: $failure at 0x${at.toHexString}")
 }

@@ -8,11 +8,11 @@ import java.util.concurrent.TimeUnit.SECONDS
 
 import scala.jdk.CollectionConverters._
 
-/** A Spark driver in a process of its own, so that it can die. */
+/** A Spark driver in a separate process, so that it can die. */
 object ChildDriver {
   private val PatienceS = Patience.Seconds
 
-  /** How it ended; 137 stands for SIGKILL. */
+  /** The exit code, 137 for SIGKILL, and the output of a driver. */
   final case class End(exitCode: Int, printed: String) {
     def lines(prefix: String): Seq[String] =
       printed.linesIterator.filter(_.startsWith(prefix)).map(_.stripPrefix(prefix)).toSeq
@@ -22,7 +22,7 @@ object ChildDriver {
    * Runs a main class to its end, with the class path and options of this JVM.
    *
    * @param confs
-   *   Spark's configuration
+   *   configuration of Spark
    */
   def run(mainClass: String, confs: Map[String, String], args: String*): End = {
     val options = ManagementFactory.getRuntimeMXBean.getInputArguments.asScala.toSeq
@@ -36,7 +36,7 @@ object ChildDriver {
       .redirectErrorStream(true)
       .redirectOutput(log)
       .start()
-    // Executors, which are the driver's children, notice its death by themselves.
+    // Executors are child processes of the driver and end after its death.
     try
       if (!process.waitFor(PatienceS, SECONDS)) {
         throw new IllegalStateException(s"no end after $PatienceS s:\n${read(log)}")

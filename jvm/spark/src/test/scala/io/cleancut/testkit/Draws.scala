@@ -1,6 +1,6 @@
 package io.cleancut.testkit
 
-/** The number of random draws: an eighth of a campaign, or with `make chaos` all of it. */
+/** The number of random draws: an eighth of a campaign, or all draws with `make chaos`. */
 object Draws {
   val areAll: Boolean = sys.env.contains("CLEANCUT_ALL_DRAWS")
 

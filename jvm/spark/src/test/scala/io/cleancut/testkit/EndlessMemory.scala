@@ -2,7 +2,7 @@ package io.cleancut.testkit
 
 import io.cleancut.engine.memory.Memory
 
-/** Hands out addresses with nothing behind them, to see what happens at sizes beyond a test's. */
+/** Memory that returns addresses without storage, for tests of very large sizes. */
 final class EndlessMemory extends Memory {
   private var next = 1L << 20
 
@@ -22,5 +22,5 @@ final class EndlessMemory extends Memory {
   override def copy(from: AnyRef, at: Long, to: AnyRef, there: Long, sizeBytes: Long): Unit =
     refuse()
 
-  private def refuse(): Nothing = throw new AssertionError("there is nothing behind an address")
+  private def refuse(): Nothing = throw new AssertionError("an address has no storage")
 }

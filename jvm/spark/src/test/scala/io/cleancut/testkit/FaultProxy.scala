@@ -7,50 +7,50 @@ import java.util.concurrent.{ConcurrentLinkedQueue, CopyOnWriteArrayList, Execut
 
 import scala.jdk.CollectionConverters._
 
-/** What becomes of one exchange between a client and the server behind the proxy. */
+/** A fault in one exchange between a client and the server of the proxy. */
 sealed trait Fault
 
 object Fault {
 
-  /** The server sees it that much later. */
+  /** The server receives the request after a delay. */
   final case class Delay(durationMs: Long) extends Fault
 
-  /** The server never sees it; the client gets this instead. */
+  /** The server receives no request; the client receives this response. */
   final case class Answer(status: Int, code: String, headers: Seq[String] = Nil) extends Fault
 
-  /** The connection ends before the server sees anything. */
+  /** The connection ends before the server receives the request. */
   case object DropRequest extends Fault
 
-  /** The server does it, and the connection ends without an answer. */
+  /** The server processes the request, and the connection ends without a response. */
   case object DropAnswer extends Fault
 
-  /** The server does it, and the client is told that it failed. */
+  /** The server processes the request, and the client receives an error. */
   final case class AnswerAfter(status: Int, code: String) extends Fault
 
-  /** The connection ends after so many bytes of the answer's body. */
+  /** The connection ends after this many bytes of the response body. */
   final case class CutBody(afterBytes: Int) extends Fault
 
-  /** The connection goes silent after so many bytes of the answer's body. */
+  /** The connection stalls after this many bytes of the response body. */
   final case class StallBody(afterBytes: Int) extends Fault
 
-  /** A bit of the answer's body is another, that far into it: from 0 to 1. */
+  /** A bit of the response body is flipped, at this fraction of its length. */
   final case class FlipBody(at: Double) extends Fault
 
-  /** The server sees another request, and the client another answer. */
+  /** The server receives a changed request, or the client a changed response. */
   final case class Change(
       request: HttpMessage => HttpMessage = identity,
       answer: HttpMessage => HttpMessage = identity
   ) extends Fault
 }
 
-/** A request or an answer: its first line, its headers, its body. */
+/** A request or a response: its first line, its headers, its body. */
 final case class HttpMessage(first: String, headers: Seq[(String, String)], body: Array[Byte]) {
   def method: String = first.takeWhile(_ != ' ')
   def target: String = first.split(' ')(1)
   def status: Int = target.toInt
 
-  /** Whether this is an answer with what was asked for in it. */
-  def hasFound: Boolean = status / 100 == 2 && body.nonEmpty
+  /** Whether this is a successful response with a body. */
+  def hasContent: Boolean = status / 100 == 2 && body.nonEmpty
 
   def header(name: String): Option[String] =
     headers.collectFirst { case (other, value) if other.equalsIgnoreCase(name) => value }
@@ -71,8 +71,8 @@ final case class HttpMessage(first: String, headers: Seq[(String, String)], body
 }
 
 /**
- * An HTTP proxy before a server on loopback that does harm to chosen requests. Every exchange has a
- * connection of its own, so that a broken one breaks no other.
+ * An HTTP proxy before a server on loopback that injects faults into selected requests. Each
+ * exchange has a separate connection, so a broken connection affects no other exchange.
  */
 final class FaultProxy(serverPort: Int) extends AutoCloseable {
   import FaultProxy._
@@ -87,18 +87,18 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
 
   def endpoint: String = s"http://127.0.0.1:${socket.getLocalPort}"
 
-  /** The requests that came to the proxy, in their order and without their bodies. */
+  /** The requests that the proxy has received, in order and without their bodies. */
   def requests: Seq[HttpMessage] = seen.asScala.toSeq
 
-  /** Shows each request that comes from now on, whole. */
+  /** Calls a function with each later request, including its body. */
   def watch(see: HttpMessage => Unit): Unit = {
     watchers.add(see)
     ()
   }
 
   /**
-   * Does this to the next `times` requests that match, after those of earlier rules and after
-   * `spared` more. What is done to a body needs an answer with one.
+   * Injects a fault into the next `times` matching requests, after those of earlier rules and after
+   * `spared` more. Faults of bodies strike only responses with a body.
    */
   def harm(fault: Fault, times: Int = 1, spared: Int = 0)(
       matching: HttpMessage => Boolean
@@ -108,13 +108,13 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
     rule
   }
 
-  /** Asks this of each request to which nothing else is done. */
+  /** Applies a rule to each request without another fault. */
   def enforce(refusal: HttpMessage => Option[Fault]): Unit = {
     refusals.add(refusal)
     ()
   }
 
-  /** Forgets rules, watchers and requests. */
+  /** Removes all rules, watchers and requests. */
   def reset(): Unit = {
     refusals.clear()
     rules.clear()
@@ -160,7 +160,7 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
           send(client, answered(forward(changed(request))))
         case Some(fault @ (_: Fault.CutBody | _: Fault.StallBody | _: Fault.FlipBody)) =>
           val answer = forward(request)
-          if (answer.hasFound) harmBody(client, answer, fault)
+          if (answer.hasContent) harmBody(client, answer, fault)
           else {
             rule.foreach(_.giveBack())
             send(client, answer)
@@ -173,7 +173,7 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
     case Fault.CutBody(afterBytes)   => sendPart(client, answer, afterBytes)
     case Fault.StallBody(afterBytes) =>
       sendPart(client, answer, afterBytes)
-      // Until the client gives up, or the test ends.
+      // Waits until the client closes the connection, or the test ends.
       client.getInputStream.read()
       ()
     case Fault.FlipBody(at) =>
@@ -181,7 +181,7 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
       val place = Math.min((at * body.length).toInt, body.length - 1)
       body(place) = (body(place) ^ 1).toByte
       send(client, answer.withBody(body))
-    case other => throw new IllegalArgumentException(s"not done to a body: $other")
+    case other => throw new IllegalArgumentException(s"not a fault of a body: $other")
   }
 
   private def readRequest(client: Socket): Option[HttpMessage] =
@@ -198,26 +198,26 @@ final class FaultProxy(serverPort: Int) extends AutoCloseable {
     val server = new Socket(InetAddress.getLoopbackAddress, serverPort)
     try {
       val out = server.getOutputStream
-      // The client has been told to go on already.
+      // The client has already received the response to continue.
       val plain = request.without("Expect").withHeader("Connection", "close")
       out.write(plain.head ++ request.body)
       out.flush()
       val isBodiless = request.method == "HEAD"
       readMessage(new BufferedInputStream(server.getInputStream), isBodiless)
-        .getOrElse(throw new IOException("the server has hung up"))
+        .getOrElse(throw new IOException("the server has closed the connection"))
     } finally server.close()
   }
 }
 
 object FaultProxy {
 
-  /** What became of a rule. */
+  /** An injected fault. */
   trait Harm {
 
-    /** How often it has struck. A test that counts on it asks. */
+    /** Number of strikes, so that a test can check that the fault happened. */
     def strikes: Int
 
-    /** It strikes no more. */
+    /** Removes the fault. */
     def end(): Unit
   }
 
@@ -280,7 +280,7 @@ object FaultProxy {
       case (Some(length), _) => message.copy(body = in.readNBytes(length.toInt))
       case (None, Some(_))   =>
         message.without("Transfer-Encoding").withBody(readChunks(in))
-      // An answer may end with its connection; a request cannot.
+      // A response may end with its connection; a request cannot.
       case _ if message.first.startsWith("HTTP/") => message.withBody(in.readAllBytes())
       case _                                      => message
     }

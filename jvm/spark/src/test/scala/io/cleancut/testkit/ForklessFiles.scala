@@ -10,9 +10,9 @@ import org.apache.hadoop.fs.local.LocalConfigKeys
 import org.apache.hadoop.fs.permission.FsPermission
 
 /**
- * The local disk as Hadoop has it, but that Java does what Hadoop starts processes for where it has
- * no native code: a `chmod` for each file that is made, a `readlink` for each that is renamed. They
- * would take more of the tests' time than the files. `core-site.xml` puts it in place.
+ * Hadoop's local file system without child processes. Without native code, Hadoop starts a `chmod`
+ * for each new file and a `readlink` for each rename, which would take most of the time of the
+ * tests. Here Java does both. `core-site.xml` configures it.
  */
 class ForklessFiles extends RawLocalFileSystem {
 
@@ -28,10 +28,10 @@ class ForklessFiles extends RawLocalFileSystem {
     else getFileStatus(path)
 }
 
-/** What Hadoop's `FileSystem` gives for `file:`. */
+/** The implementation of `FileSystem` for `file:`. */
 class ForklessFileSystem extends LocalFileSystem(new ForklessFiles)
 
-/** What Hadoop's `FileContext` gives for `file:`. */
+/** The implementation of `FileContext` for `file:`. */
 class ForklessFs(uri: URI, conf: Configuration) extends ChecksumFs(new ForklessRawFs(uri, conf))
 
 private class ForklessRawFs(uri: URI, conf: Configuration)

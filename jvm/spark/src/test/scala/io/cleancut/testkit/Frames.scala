@@ -14,14 +14,14 @@ object Frames {
   def version(number: Long, attempt: Int = 1): StateVersion =
     StateVersion(number, f"$number%016x$attempt%016x")
 
-  /** A frame as bytes, and what it is. */
+  /** A frame as bytes, with its kind and identity. */
   final case class Frame(kind: FrameKind, identity: FrameIdentity, bytes: Array[Byte]) {
     def request: FrameRequest =
       FrameRequest(s"memory/${identity.version}", identity.store, identity.version, kind)
 
     def read[A](use: (FrameReader, BlockScratch) => A): A = Frames.read(request, bytes)(use)
 
-    /** The frame as a base whose blocks are read when they are wanted, if it is one. */
+    /** The frame as a base whose blocks are read lazily, if it is a base. */
     def open(): Option[BaseFrame] = BaseFrame.open(request, new InMemory(bytes))
   }
 
@@ -39,7 +39,7 @@ object Frames {
     open.done()
   }
 
-  /** A frame that is written bit by bit. */
+  /** A frame that is written incrementally. */
   final class Open(identity: FrameIdentity) {
     private val kind = if (identity.parent.isDefined) FrameKind.Delta else FrameKind.Base
     private val out = new ByteArrayOutputStream
@@ -47,7 +47,7 @@ object Frames {
     def done(): Frame = Frame(kind, identity, out.toByteArray)
   }
 
-  /** Bytes that lie in memory. */
+  /** Frame bytes in memory. */
   final class InMemory(bytes: Array[Byte]) extends FrameBytes {
     override def length: Long = bytes.length.toLong
 

@@ -10,19 +10,19 @@ import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutStateStoreProvider}
 
-/** Queries on a server whose maintenance soon writes a base of several parts. */
+/** Queries on an S3 server whose maintenance soon writes a base of several parts. */
 trait LargeBases extends ProxiedServer { this: Suite =>
   import LargeBases._
 
   protected var spark: SparkSession = _
   protected var input: MemoryStream[(Long, Array[Byte])] = _
 
-  /** What is configured beside [[LargeBases]]. */
+  /** Additional configuration. */
   protected def further: Map[String, String]
 
   override protected def beforeAll(): Unit = {
     super.beforeAll()
-    // The thread of maintenance is one for the whole JVM, with the pace of its first query.
+    // The JVM has one maintenance thread, with the interval of its first query.
     LoadedStores.stop()
     spark = SmallQueries.session("local[2]")(
       _.config("spark.sql.shuffle.partitions", "1")
@@ -32,7 +32,7 @@ trait LargeBases extends ProxiedServer { this: Suite =>
         )
         .config(s"$State.providerClass", classOf[CleancutStateStoreProvider].getName)
         .config(s"$State.maintenanceInterval", "100ms")
-        // Else Spark has a base written by the task itself, which waits for that.
+        // Otherwise Spark has the task write a base, and the task waits for it.
         .config(s"$State.forceSnapshotUploadOnLag", "false")
         .config(s"$State.minDeltasForSnapshot", "2")
         .config(s"$State.cleancut.s3.endpoint", endpoint)
@@ -49,7 +49,7 @@ trait LargeBases extends ProxiedServer { this: Suite =>
     super.afterAll()
   }
 
-  /** Rows of a kilobyte each. */
+  /** Adds rows of one kilobyte each. */
   protected def addLarge(keys: Long): Unit = {
     val random = new Random(7)
     input.addData((0L until keys).map(key => key -> random.nextBytes(ValueBytes)))
@@ -61,6 +61,6 @@ object LargeBases {
   private val State = "spark.sql.streaming.stateStore"
   private val ValueBytes = 1000
 
-  /** Of a base of several parts. */
+  /** Number of keys for a base of several parts. */
   val Keys = 12000L
 }

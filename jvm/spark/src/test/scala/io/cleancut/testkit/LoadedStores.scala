@@ -8,8 +8,9 @@ object LoadedStores {
   private val PatienceMs = 2000L
 
   /**
-   * Closes them all. Spark 4.0 waits with a lock for the maintenance that has begun, and that may
-   * wait for the lock; so there it is interrupted, which releases the lock, and asked once more.
+   * Closes all stores. Spark 4.0 holds a lock while it waits for running maintenance, which may
+   * wait for the same lock. In this case the call is interrupted, which releases the lock, and
+   * repeated.
    */
   def stop(): Unit =
     if (SPARK_VERSION.startsWith("4.0.")) stopWithin(PatienceMs) else StateStore.stop()

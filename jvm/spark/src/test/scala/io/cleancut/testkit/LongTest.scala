@@ -2,5 +2,5 @@ package io.cleancut.testkit
 
 import org.scalatest.Tag
 
-/** Left to `make chaos`, since `make test` meets the same feature in a shorter test. */
+/** A test for `make chaos`; `make test` covers its feature by a shorter test. */
 object LongTest extends Tag("io.cleancut.testkit.LongTest")

@@ -5,11 +5,11 @@ import java.util.concurrent.atomic.AtomicLong
 
 import io.cleancut.base.Clock
 
-/** Stands still but for what a test says, and for who sleeps by it. */
+/** A clock that advances only by `advance` and `sleep`. */
 class ManualClock extends Clock {
   private val ns = new AtomicLong
 
-  /** What it shows, without a look at it. */
+  /** The current time; this call is not counted as a read of the clock. */
   def nowNs: Long = ns.get
 
   def advance(duration: Long, unit: TimeUnit): Unit = {

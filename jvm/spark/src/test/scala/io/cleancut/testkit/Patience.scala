@@ -6,8 +6,7 @@ import org.scalatest.time.{Millis, Span}
 /**
  * Polls for a condition that must become true.
  *
- * The limit costs time only where a test fails. It is long, because a busy machine must not fail a
- * test.
+ * The limit costs time only if a test fails. It is long, so that no test fails on a busy machine.
  */
 trait Patience extends Eventually {
   implicit override val patienceConfig: PatienceConfig =

@@ -5,14 +5,14 @@ import java.nio.file.Path
 
 import scala.jdk.CollectionConverters._
 
-/** A key store of Java. */
+/** A Java key store. */
 final case class KeyStoreFile(path: Path, password: String)
 
 /**
- * A certification authority of its own, as companies have them, made with the JDK's keytool.
+ * A private certification authority, created with the JDK's keytool.
  *
  * @param directory
- *   for its files
+ *   directory of its files
  */
 final class PrivateCa(directory: Path) {
   import PrivateCa._
@@ -24,7 +24,7 @@ final class PrivateCa(directory: Path) {
   generate(authority, "ca", "CN=Private CA", "bc:c")
   keytool(Seq("-exportcert", "-rfc", "-alias", "ca", "-file", certificate.toString), authority)
 
-  /** What a client needs that is to trust it. */
+  /** The trust store of a client that trusts it. */
   lazy val trustStore: KeyStoreFile = {
     val path = directory.resolve("trusted.p12")
     imported(path, "ca", certificate)

@@ -2,14 +2,14 @@ package io.cleancut.testkit
 
 import org.scalatest.{BeforeAndAfterAll, Suite}
 
-/** An S3 server of a suite's own, and a proxy before it that harms what the tests choose. */
+/** An S3 server of a suite, with a proxy that injects faults. */
 trait ProxiedServer extends BeforeAndAfterAll { this: Suite =>
   protected var server: S3Server = _
   protected var proxy: FaultProxy = _
 
   protected def startServer(): S3Server = S3ProxyServer.start()
 
-  /** The server's, through the proxy. */
+  /** The endpoint of the proxy. */
   protected def endpoint: String = proxy.endpoint + server.path
 
   override protected def beforeAll(): Unit = {

@@ -7,27 +7,29 @@ import org.scalatest.time.{Seconds, Span}
 
 import org.apache.spark.sql.streaming.StreamingQuery
 
-/** Waits for a streaming query. Each throws the exception of the query, or fails at its limit. */
+/**
+ * Waits for a streaming query. Each wait throws the exception of the query, or fails at its limit.
+ */
 object QueryWaits {
   implicit private val signaler: Signaler = ThreadSignaler
 
   /**
    * Polls until a condition holds.
    *
-   * @param what
-   *   the condition in words, for the error
+   * @param description
+   *   description of the condition, for the error
    */
-  def until(query: StreamingQuery, what: String)(condition: => Boolean): Unit = {
+  def until(query: StreamingQuery, description: String)(condition: => Boolean): Unit = {
     val endNs = System.nanoTime + TimeUnit.SECONDS.toNanos(Patience.Seconds)
     var isMet = condition
     while (!isMet) {
       if (System.nanoTime > endNs)
-        throw new TimeoutException(s"not after ${Patience.Seconds} seconds: $what")
+        throw new TimeoutException(s"not after ${Patience.Seconds} seconds: $description")
       Thread.sleep(5)
       // Read before the condition, because the last epoch may meet it.
       val isActive = query.isActive
       isMet = condition
-      if (!isMet && !isActive) throw endOf(query, what)
+      if (!isMet && !isActive) throw endOf(query, description)
     }
   }
 
@@ -39,6 +41,6 @@ object QueryWaits {
     if (!query.awaitTermination(TimeUnit.SECONDS.toMillis(Patience.Seconds)))
       throw new TimeoutException(s"the query runs after ${Patience.Seconds} seconds")
 
-  private def endOf(query: StreamingQuery, what: String): Exception =
-    query.exception.getOrElse(new IllegalStateException(s"the query ended before this: $what"))
+  private def endOf(query: StreamingQuery, description: String): Exception =
+    query.exception.getOrElse(new IllegalStateException(s"the query ended before: $description"))
 }

@@ -5,9 +5,9 @@ import scala.collection.mutable
 import io.cleancut.base.Clock
 
 /**
- * What R2 refuses and other servers take: a second write of one key within a second, and an upload
- * whose parts differ in size but for a last one that is smaller (Cloudflare's documentation of R2,
- * "Limits" and "Multipart upload"). For a [[FaultProxy]] before one of those.
+ * Requests that R2 refuses and other servers accept: a second write of a key within a second, and
+ * an upload with parts of different sizes, except a smaller last part (Cloudflare's documentation
+ * of R2, "Limits" and "Multipart upload"). For a [[FaultProxy]] before another server.
  */
 final class R2Rules(clock: Clock) extends (HttpMessage => Option[Fault]) {
   import R2Rules._
@@ -18,13 +18,13 @@ final class R2Rules(clock: Clock) extends (HttpMessage => Option[Fault]) {
   private val fast = mutable.ArrayBuffer.empty[String]
   private var uneven = 0
 
-  /** Writes of whole objects that were not refused. */
+  /** Number of accepted writes of objects. */
   def writes: Int = synchronized(written)
 
-  /** The keys of writes that came too soon behind another of the same key, again for each. */
+  /** The key of each write that followed another write of the key too soon. */
   def tooFast: Seq[String] = synchronized(fast.toSeq)
 
-  /** Uploads whose parts were of more than one size. */
+  /** Number of uploads with parts of different sizes. */
   def unequal: Int = synchronized(uneven)
 
   override def apply(request: HttpMessage): Option[Fault] = synchronized {

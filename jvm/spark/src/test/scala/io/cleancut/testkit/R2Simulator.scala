@@ -7,7 +7,7 @@ import scala.util.Using
 /** Cloudflare's simulator of R2, as `make stores` installs it. */
 object R2Simulator {
 
-  /** Where miniflare is installed, and the program of Node. */
+  /** The directory of miniflare. */
   private def installed: Path = Path.of(System.getenv("CLEANCUT_R2_SIMULATOR")).toAbsolutePath
   private def node: String = System.getenv("CLEANCUT_NODE")
 

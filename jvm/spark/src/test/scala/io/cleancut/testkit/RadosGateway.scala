@@ -2,11 +2,11 @@ package io.cleancut.testkit
 
 import java.nio.file.Files
 
-/** Ceph's S3 server, over objects in memory. */
+/** Ceph's S3 server with objects in memory. */
 object RadosGateway {
   private val Starter = Seq("-m", "tests.support.rados_gateway")
 
-  /** The Python that `make nightly` names. */
+  /** The Python interpreter that `make nightly` configures. */
   private def python: String = System.getenv("CLEANCUT_CEPH")
 
   def start(): S3Server = {

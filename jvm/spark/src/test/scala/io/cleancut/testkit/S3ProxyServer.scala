@@ -4,10 +4,10 @@ import java.nio.file.Files
 
 import scala.jdk.CollectionConverters._
 
-/** s3proxy over a directory: an S3 server whose creations are atomic. */
+/** s3proxy on a directory: an S3 server with atomic creates. */
 object S3ProxyServer {
 
-  /** Without it every byte of a request is written out. */
+  /** Without this configuration s3proxy logs every byte of a request. */
   private val Logging =
     """<configuration>
       |  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
@@ -18,9 +18,9 @@ object S3ProxyServer {
 
   /**
    * @param checkSignatures
-   *   false for tests that change requests on their way
+   *   false for tests that change requests in transit
    * @param certificate
-   *   what it shows, if it is to be spoken to over TLS
+   *   certificate for TLS, if any
    */
   def start(
       checkSignatures: Boolean = true,

@@ -3,12 +3,12 @@ package io.cleancut.testkit
 import java.nio.file.Path
 
 /**
- * An S3 server with one bucket, in a process of its own on loopback.
+ * An S3 server with one bucket, in a separate process on loopback.
  *
  * @param directory
- *   of its files, which go with it
+ *   directory of its files, which is deleted with it
  * @param path
- *   what an endpoint has behind the port
+ *   path of the endpoint after the port
  */
 final class S3Server(
     server: ServerProcess,
@@ -35,7 +35,7 @@ object S3Server {
   val Credentials: Seq[(String, String)] =
     Seq("aws.accessKeyId" -> AccessKey, "aws.secretAccessKey" -> SecretKey)
 
-  /** The same as options of a JVM. */
+  /** The credentials as JVM options. */
   val CredentialOptions: String =
     Credentials.map { case (key, value) => s"-D$key=$value" }.mkString(" ")
 }

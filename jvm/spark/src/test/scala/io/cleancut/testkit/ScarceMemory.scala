@@ -3,7 +3,7 @@ package io.cleancut.testkit
 import io.cleancut.engine.memory.RawMemory
 import io.cleancut.error.Errors
 
-/** Memory that a test may end: after so many allocations more, the next one fails. */
+/** Memory that a test may limit: it fails after a number of further allocations. */
 final class ScarceMemory extends CheckedMemory(RawMemory) {
   private var left = Int.MaxValue
 

@@ -7,17 +7,17 @@ import scala.util.Random
 import org.scalatest.Assertions
 import org.scalatest.exceptions.TestFailedException
 
-/** Repeats a test with other random numbers each time, and names the seed where it fails. */
+/** Repeats a test with different random numbers, and reports the seed of a failure. */
 trait Seeded extends Assertions {
 
   /**
-   * Runs `body` for as many of `most` seeds as [[Draws]] asks for; with `CLEANCUT_SEED` in the
-   * environment for that one only.
+   * Runs `body` for at most `max` seeds, reduced by [[Draws]], or only for the seed in
+   * `CLEANCUT_SEED`.
    */
-  protected def forSeeds(most: Int)(body: Random => Any): Unit = {
+  protected def forSeeds(max: Int)(body: Random => Any): Unit = {
     val first = System.nanoTime()
     val seeds =
-      sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(Draws.of(most))(first + _))(s => Seq(s.toLong))
+      sys.env.get("CLEANCUT_SEED").fold(Seq.tabulate(Draws.of(max))(first + _))(s => Seq(s.toLong))
     for ((seed, i) <- seeds.zipWithIndex)
       try withClue(s"${Seeded.replay(seed, i + 1)}: ")(body(Seeded.random(seed)))
       catch {
@@ -30,12 +30,12 @@ trait Seeded extends Assertions {
 object Seeded {
 
   /**
-   * Random numbers of a seed. `new Random(seed)` does not do: its first numbers are almost the same
-   * for thousands of consecutive seeds, so that no run draws the other side of a first choice.
+   * Random numbers of a seed. The first numbers of `new Random(seed)` are almost equal for
+   * thousands of consecutive seeds, so all runs would make the same first choice.
    */
   def random(seed: Long): Random = new Random(spread(seed))
 
-  /** Numbers far from each other for consecutive seeds. */
+  /** A number that differs strongly between consecutive seeds. */
   def spread(seed: Long): Long = new SplittableRandom(seed).nextLong()
 
   private def replay(seed: Long, run: Int): String =

@@ -8,16 +8,16 @@ import java.util.concurrent.TimeUnit.SECONDS
 import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
-/** A server in a process of its own on loopback. It never outlives the tests. */
+/** A server in a separate process on loopback. It ends with the tests at the latest. */
 final class ServerProcess private (process: Process, log: Path, val port: Int)
     extends AutoCloseable {
   private val atExit = new Thread(() => kill())
   Runtime.getRuntime.addShutdownHook(atExit)
 
-  /** Ends it as a crash would, with the processes that it has started. */
+  /** Kills the server and the processes that it has started. */
   def kill(): Unit = {
-    // A launcher may stand between us and the server. Listed first, since who has lost its parent
-    // is nobody's descendant.
+    // The server may be a child of a launcher. Descendants are listed first, because a process
+    // without its parent is not listed.
     val all = descendants
     process.destroyForcibly().waitFor()
     all.foreach(_.destroyForcibly())
@@ -67,7 +67,7 @@ object ServerProcess {
     }
   }
 
-  /** The command of another JVM like this one, only small. */
+  /** The command of another JVM with little memory. */
   def java(classPath: String, mainClass: String, args: String*): Seq[String] =
     Seq(javaProgram) ++ Small ++ Seq("-cp", classPath, mainClass) ++ args
 

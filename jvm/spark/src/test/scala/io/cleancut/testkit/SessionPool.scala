@@ -5,13 +5,13 @@ import java.util.concurrent.ConcurrentLinkedQueue
 import org.apache.spark.sql.SparkSession
 
 /**
- * Sessions for many runs, each for one at a time. Spark keeps what it has for a session as long as
- * it lives, a listener among it that hears of every event of all sessions.
+ * A pool of sessions for many runs; each session has one run at a time. Spark never releases the
+ * resources of a session, which include a listener for the events of all sessions.
  */
 final class SessionPool(spark: => SparkSession) {
   private val free = new ConcurrentLinkedQueue[Pooled]
 
-  /** Runs something in a session that has these settings, and none of those before. */
+  /** Runs `body` in a session with exactly these settings. */
   def use[A](settings: Map[String, String])(body: SparkSession => A): A = {
     val pooled = Option(free.poll()).getOrElse(new Pooled(spark.newSession()))
     settings.foreach { case (key, value) => pooled.session.conf.set(key, value) }
@@ -24,10 +24,10 @@ final class SessionPool(spark: => SparkSession) {
   }
 
   final private class Pooled(val session: SparkSession) {
-    private val own = session.conf.getAll
+    private val defaults = session.conf.getAll
 
     def reset(): Unit =
-      for ((key, value) <- session.conf.getAll if !own.get(key).contains(value))
-        own.get(key).fold(session.conf.unset(key))(session.conf.set(key, _))
+      for ((key, value) <- session.conf.getAll if !defaults.get(key).contains(value))
+        defaults.get(key).fold(session.conf.unset(key))(session.conf.set(key, _))
   }
 }

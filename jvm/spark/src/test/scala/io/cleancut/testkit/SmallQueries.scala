@@ -6,20 +6,23 @@ import org.apache.spark.sql.classic.SparkSession
 
 import io.cleancut.{CleancutCheckpointFileManager, CleancutExtensions, CleancutStateStoreProvider}
 
-/** Sessions whose queries have a few rows in an epoch, so that all else is most of their time. */
+/**
+ * Sessions for queries with few rows per epoch, without costs that are only worthwhile for many
+ * rows.
+ */
 object SmallQueries {
 
-  /** What such a session is configured with, wherever its driver is. */
+  /** The configuration of these sessions, also for drivers in other processes. */
   val Settings: Map[String, String] = Map(
     "spark.ui.enabled" -> "false",
     "spark.sql.shuffle.partitions" -> "3",
     "spark.sql.session.timeZone" -> "UTC",
-    // Compiling costs more than the few rows of an epoch.
+    // Code generation costs more than the few rows of an epoch.
     "spark.sql.codegen.wholeStage" -> "false",
     "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
-    // What is compiled all the same is kept for all queries of a JVM; by default for a few.
+    // Caches generated code for all queries of a JVM; the default is too small.
     "spark.sql.codegen.cache.maxEntries" -> "5000",
-    // What nobody looks at is sorted again and again.
+    // The UI is not used, and sorts its executions repeatedly.
     "spark.sql.ui.retainedExecutions" -> "10"
   )
 
@@ -28,13 +31,13 @@ object SmallQueries {
       made.config(key, value)
     }
 
-  /** What has a session keep its state and its checkpoints in a bucket. */
+  /** The configuration for checkpoints in a bucket. */
   def inBucket(endpoint: String): Map[String, String] = Map(
     s"$State.providerClass" -> classOf[CleancutStateStoreProvider].getName,
     "spark.sql.streaming.checkpointFileManagerClass" ->
       classOf[CleancutCheckpointFileManager].getName,
     "spark.sql.extensions" -> classOf[CleancutExtensions].getName,
-    // Bases and sweeps are requests too, and come when they like.
+    // Bases and garbage collection make requests at arbitrary times.
     s"$State.maintenanceInterval" -> "1h",
     s"$State.cleancut.s3.endpoint" -> endpoint,
     s"$State.cleancut.s3.region" -> "us-east-1"
@@ -47,15 +50,16 @@ object SmallQueries {
       master: String
   )(change: SparkSession.Builder => SparkSession.Builder): SparkSession = {
     val spark = change(builder(master)).getOrCreate()
-    takeOutDefaults(spark)
+    removeDefaults(spark)
     spark
   }
 
   /**
-   * All that Hadoop has a default for, but the names of file systems: Spark sends the thousand of
-   * them with each stateful operator of each epoch, which is a fifth of the work of a small one.
+   * Removes Hadoop's default settings except those of file systems. Spark sends about a thousand
+   * settings with each stateful operator of each epoch, which is a fifth of the work of a small
+   * epoch.
    */
-  private def takeOutDefaults(spark: SparkSession): Unit = {
+  private def removeDefaults(spark: SparkSession): Unit = {
     val conf = spark.sparkContext.hadoopConfiguration
     val kept = conf.iterator.asScala
       .map(entry => entry.getKey -> entry.getValue)

@@ -9,9 +9,9 @@ import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
 /**
- * The local disk under a scheme of its own, with a counter of the calls that change something. A
- * test can have all calls fail from a given one on, which is how a killed process looks to the
- * disk, or can run code before one of them.
+ * The local disk under a separate scheme, with a counter of the calls that change files. A test can
+ * have all calls fail from a given one on, which has the effect of a killed process, or run code
+ * before a call.
  */
 class StepFileSystem extends ForklessFiles {
   import StepFileSystem._
@@ -82,5 +82,5 @@ object StepFileSystem {
     taken.get
   }
 
-  private def step(what: String): Unit = beforeStep(taken.incrementAndGet(), what)
+  private def step(call: String): Unit = beforeStep(taken.incrementAndGet(), call)
 }

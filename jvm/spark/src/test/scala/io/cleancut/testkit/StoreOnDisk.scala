@@ -10,7 +10,7 @@ import io.cleancut.base.Clock
 import io.cleancut.objectstore.ObjectStore
 import io.cleancut.objectstore.hadoop.HadoopStore
 
-/** Each test has a store of its own, a directory of the local disk. */
+/** A separate object store for each test, in a directory of the local disk. */
 trait StoreOnDisk extends BeforeAndAfterEach { this: Suite =>
   protected var directory: NioPath = _
   protected var store: ObjectStore = _
@@ -21,7 +21,7 @@ trait StoreOnDisk extends BeforeAndAfterEach { this: Suite =>
     store = storeAt("")
   }
 
-  /** Another one below it. */
+  /** Another object store below the directory. */
   protected def storeAt(name: String): ObjectStore =
     HadoopStore.open(new Path(directory.resolve(name).toUri), new Configuration, Clock.System)
 

@@ -7,9 +7,9 @@ import java.util.Comparator
 import scala.annotation.tailrec
 import scala.util.{Failure, Try, Using}
 
-/** Directories that a test makes and leaves nothing of. */
+/** Temporary directories that are deleted after a test. */
 object TestDirectory {
-  private val Tries = 20
+  private val MaxAttempts = 20
   private val PauseMs = 50L
 
   def use[A](name: String)(body: Path => A): A = {
@@ -19,22 +19,22 @@ object TestDirectory {
   }
 
   /**
-   * A listener of Spark's may still write that a query has ended: a file that comes meanwhile is no
-   * failure, nor is one that goes, by a rename.
+   * Deletes a directory. A Spark listener may still write the end of a query, so files that appear
+   * or disappear concurrently are no failure.
    */
-  def delete(directory: Path): Unit = delete(directory, Tries)
+  def delete(directory: Path): Unit = delete(directory, MaxAttempts)
 
   @tailrec
-  private def delete(directory: Path, tries: Int): Unit = Try(deleteOnce(directory)) match {
-    case Failure(e) if tries > 1 && isOfAWriter(e) =>
+  private def delete(directory: Path, attempts: Int): Unit = Try(deleteOnce(directory)) match {
+    case Failure(e) if attempts > 1 && isConcurrentChange(e) =>
       Thread.sleep(PauseMs)
-      delete(directory, tries - 1)
+      delete(directory, attempts - 1)
     case done => done.get
   }
 
-  private def isOfAWriter(failure: Throwable): Boolean = failure match {
+  private def isConcurrentChange(failure: Throwable): Boolean = failure match {
     case _: DirectoryNotEmptyException | _: NoSuchFileException => true
-    case e: UncheckedIOException                                => isOfAWriter(e.getCause)
+    case e: UncheckedIOException                                => isConcurrentChange(e.getCause)
     case _                                                      => false
   }
 

@@ -7,8 +7,8 @@ import org.scalatest.Assertions
 import io.cleancut.engine.memory.{Memory, MemoryAccount, RawMemory}
 
 /**
- * The two twins of off-heap memory, and memory in mapped files, each with an account, and proof
- * that all was given back.
+ * The two implementations of off-heap memory, and memory in mapped files, each with an account and
+ * a check that all memory was freed.
  */
 object TestMemory extends Assertions {
 
@@ -17,11 +17,11 @@ object TestMemory extends Assertions {
 
   val modes: Seq[String] = Seq("checked", "fast", "mapped")
 
-  /** Runs `body` with memory of its own; afterwards every byte of it must have been freed. */
+  /** Runs `body` with separate memory; all of it must have been freed afterwards. */
   def using[A](mode: String)(body: Owned => A): A = {
     val memory = if (mode == "fast") RawMemory else new CheckedMemory(RawMemory)
     val account = MemoryAccount.over(memory)
-    // Nothing that can lie in a file is left in memory.
+    // All memory that supports it is in files.
     if (mode == "mapped") account.limit(0L, () => Paths.get(System.getProperty("java.io.tmpdir")))
     val result = body(Owned(mode, memory, account))
     assert(account.usedBytes == 0L, "bytes are still accounted for")
@@ -29,7 +29,7 @@ object TestMemory extends Assertions {
       case checked: CheckedMemory => checked.liveAllocations
       case _                      => 0
     }
-    assert(left == 0, "allocations are left")
+    assert(left == 0, "allocations are not freed")
     result
   }
 }

@@ -2,7 +2,7 @@ package io.cleancut.testkit
 
 import java.nio.file.Files
 
-/** versitygw over a directory, as `make versitygw` compiles it. */
+/** versitygw on a directory, as `make versitygw` compiles it. */
 object VersityGateway {
   private def program: String = System.getenv("CLEANCUT_VERSITYGW")
 

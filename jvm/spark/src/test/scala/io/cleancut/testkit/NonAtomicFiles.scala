@@ -9,10 +9,10 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
 /**
- * A local disk under whatever scheme it is asked for, whose rename is what many file systems make
- * of it: it looks for the new name first, and replaces then what has it.
+ * A local disk under any scheme, whose rename is not atomic, as on many file systems: it checks
+ * whether the target exists, and then replaces it.
  */
-class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
+class NonAtomicFiles extends FilterFileSystem(new AnySchemeFiles) {
   private var uri = URI.create("looking:///")
 
   override def initialize(name: URI, conf: Configuration): Unit = {
@@ -23,9 +23,9 @@ class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
 
   override def getUri: URI = uri
 
-  override protected def getDefaultPort: Int = LookingFiles.Port
+  override protected def getDefaultPort: Int = NonAtomicFiles.Port
 
-  // There is no such host.
+  // The host does not exist.
   override def getCanonicalServiceName: String = null
 
   override def getScheme: String = uri.getScheme
@@ -38,14 +38,14 @@ class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
 
   override def resolvePath(path: Path): Path = getFileStatus(path).getPath
 
-  override def getFileStatus(path: Path): FileStatus = own(fs.getFileStatus(plain(path)))
+  override def getFileStatus(path: Path): FileStatus = qualify(fs.getFileStatus(plain(path)))
 
   override def listStatus(path: Path): Array[FileStatus] =
-    fs.listStatus(plain(path)).map(own)
+    fs.listStatus(plain(path)).map(qualify)
 
   override def rename(from: Path, to: Path): Boolean =
     !fs.exists(plain(to)) && {
-      LookingFiles.between.get.accept(to)
+      NonAtomicFiles.between.get.accept(to)
       replace(from, to)
       true
     }
@@ -65,21 +65,21 @@ class LookingFiles extends FilterFileSystem(new FilesOfAnyScheme) {
 
   private def local(path: Path) = Paths.get(path.toUri.getPath)
 
-  private def own(status: FileStatus): FileStatus = {
+  private def qualify(status: FileStatus): FileStatus = {
     status.setPath(makeQualified(plain(status.getPath)))
     status
   }
 }
 
-private class FilesOfAnyScheme extends ForklessFiles {
+private class AnySchemeFiles extends ForklessFiles {
   override protected def checkPath(path: Path): Unit = ()
 }
 
-/** What Hadoop's `FileContext` gives for it. */
-class LookingFs(uri: URI, conf: Configuration)
+/** The implementation of `FileContext`. */
+class NonAtomicFs(uri: URI, conf: Configuration)
     extends DelegateToFileSystem(
       uri, {
-        val files = new LookingFiles
+        val files = new NonAtomicFiles
         files.initialize(uri, conf)
         files
       },
@@ -87,25 +87,25 @@ class LookingFs(uri: URI, conf: Configuration)
       uri.getScheme,
       uri.getAuthority != null
     ) {
-  override def getUriDefaultPort: Int = LookingFiles.Port
+  override def getUriDefaultPort: Int = NonAtomicFiles.Port
   override def getServerDefaults(path: Path): FsServerDefaults =
     local.LocalConfigKeys.getServerDefaults
 }
 
-object LookingFiles {
+object NonAtomicFiles {
 
-  /** Hadoop wants one of whatever has hosts. */
+  /** A default port, which Hadoop requires of file systems with hosts. */
   private[testkit] val Port = 8020
 
-  /** What happens between the look and the rename, by the name that the file is to have. */
+  /** An action between the check and the rename, which receives the target. */
   val between = new AtomicReference[Consumer[Path]](_ => ())
 
-  /** A configuration that has it for a scheme. */
+  /** A configuration with this file system for a scheme. */
   def conf(scheme: String): Configuration = {
     val conf = new Configuration
-    conf.set(s"fs.$scheme.impl", classOf[LookingFiles].getName)
+    conf.set(s"fs.$scheme.impl", classOf[NonAtomicFiles].getName)
     conf.set(s"fs.$scheme.impl.disable.cache", "true")
-    conf.set(s"fs.AbstractFileSystem.$scheme.impl", classOf[LookingFs].getName)
+    conf.set(s"fs.AbstractFileSystem.$scheme.impl", classOf[NonAtomicFs].getName)
     conf
   }
 }

@@ -7,12 +7,12 @@ import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 import org.apache.hadoop.util.Progressable
 
 /**
- * The local disk under a scheme of its own. Where a file is about to be made or renamed to a name
- * that ends as [[MortalFileSystem.FatalKey]] says, the process dies by SIGKILL. It stands for any
- * file system of Hadoop, since nothing but Hadoop's interface tells what it is.
+ * The local disk under a separate scheme. Before a file is created under, or renamed to, a name
+ * with the suffix [[KillableFileSystem.FatalKey]], the process is killed by SIGKILL. It stands for
+ * any Hadoop file system, because it is used only through Hadoop's interface.
  */
-class MortalFileSystem extends ForklessFiles {
-  import MortalFileSystem._
+class KillableFileSystem extends ForklessFiles {
+  import KillableFileSystem._
 
   private var fatal = Option.empty[String]
 
@@ -46,7 +46,7 @@ class MortalFileSystem extends ForklessFiles {
     if (fatal.exists(path.toString.endsWith(_))) SuddenDeath.die()
 }
 
-object MortalFileSystem {
+object KillableFileSystem {
   val Scheme = "mortal"
   val FatalKey = "cleancut.mortal.fatal"
 
