@@ -10,12 +10,12 @@ class BaseHomesSuite extends AnyFunSuite {
   private val places = (0 until 6).map(i => Place(i.toString, s"host${i / 2}"))
   private val stores = (0 until 600).map(p => StoreId(p / 200L, p % 200, "default"))
 
-  test("no executor is to have anything as long as all is where it was opened") {
+  test("no executor needs a copy while each store is where it was opened") {
     val homes = started()
     assert(holders(homes, replicas = 0).values.forall(_.isEmpty))
   }
 
-  test("each store has as many copies as are wanted, away from its home and spread evenly") {
+  test("each store has the configured number of copies, none at its home and all spread evenly") {
     val homes = started()
     for (replicas <- 1 to 4) {
       val copies = holders(homes, replicas).toSeq
@@ -25,11 +25,11 @@ class BaseHomesSuite extends AnyFunSuite {
       }
       val loads = copies.flatMap(_._2).groupBy(identity).map(_._2.size)
       val mean = stores.size * replicas / places.size
-      assert(loads.size == places.size && loads.forall(of => of > mean / 2 && of < mean * 2))
+      assert(loads.size == places.size && loads.forall(load => load > mean / 2 && load < mean * 2))
     }
   }
 
-  test("what was on an executor that is lost goes where its first copy is, the rest stays") {
+  test("stores of a lost executor move to their first copy, and all others stay") {
     for (lost <- places) {
       val homes = started()
       val before = holders(homes, replicas = 1)
@@ -37,7 +37,7 @@ class BaseHomesSuite extends AnyFunSuite {
       assert(moved.keySet == stores.filter(home(_) == lost).toSet)
       for ((store, at) <- moved) {
         assert(before(store) == Set(at))
-        // It is expected there, copy or not.
+        // The store is expected there even without a copy.
         assert(homes.expectedAt(at.executor)(store))
       }
       homes.opened(moved.head._1, moved.head._2)
@@ -48,16 +48,16 @@ class BaseHomesSuite extends AnyFunSuite {
     }
   }
 
-  test("a run that begins finds its stores where they were, or where a copy was") {
+  test("a new run finds its stores where they were, or where a copy was") {
     val homes = started()
     val copies = holders(homes, replicas = 1)
     assert(homes.startRun() == stores.map(store => store -> home(store)).toMap)
     val lost = places(3)
     homes.left(lost.executor)
     homes.follows(Place("9", "elsewhere"))
-    val found = homes.startRun()
-    assert(stores.filter(home(_) == lost).forall(store => copies(store) == Set(found(store))))
-    assert(stores.filter(home(_) != lost).forall(store => found(store) == home(store)))
+    val homesNow = homes.startRun()
+    assert(stores.filter(home(_) == lost).forall(store => copies(store) == Set(homesNow(store))))
+    assert(stores.filter(home(_) != lost).forall(store => homesNow(store) == home(store)))
   }
 
   test("stores of one task have one home") {
@@ -71,7 +71,7 @@ class BaseHomesSuite extends AnyFunSuite {
     assert(moved.groupMap(_._1.partition)(_._2).values.forall(_.toSet.size == 1))
   }
 
-  test("where nobody is left there is nothing to tell") {
+  test("without executors no store has a home") {
     val homes = started()
     places.foreach(at => homes.left(at.executor))
     assert(homes.startRun().isEmpty)
@@ -88,12 +88,12 @@ class BaseHomesSuite extends AnyFunSuite {
     homes
   }
 
-  /** Where each store is expected or copied. */
+  /** The executors at which each store is expected or copied. */
   private def holders(homes: BaseHomes, replicas: Int): Map[StoreId, Set[Place]] = {
     val standbys = homes.placements.standbys(replicas)
     val held = places.map { at =>
       at -> (homes.expectedAt(at.executor) ++ standbys.getOrElse(at.executor, Set.empty))
     }
-    stores.map(store => store -> held.collect { case (at, of) if of(store) => at }.toSet).toMap
+    stores.map(store => store -> held.collect { case (at, kept) if kept(store) => at }.toSet).toMap
   }
 }

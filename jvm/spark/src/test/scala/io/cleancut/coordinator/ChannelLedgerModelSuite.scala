@@ -108,10 +108,10 @@ class ChannelLedgerModelSuite extends AnyFunSuite {
     private def compare(counted: Option[Set[String]]): Boolean = {
       val chosen = counted.fold(latestComplete)(byIds)
       val missing = before.stores.map(_.store).filterNot(Channels.isChannel).toSet -- chosen.keySet
-      val closed = ledger.epoch.close(counted).map(_.map(of => of.store -> of.version))
+      val closed = ledger.epoch.close(counted).map(_.map(stored => stored.store -> stored.version))
       if (missing.nonEmpty) assert(closed == scala.Left(missing))
       else {
-        val expected = chosen.toSeq.map { case (store, of) => store -> of.name.version }
+        val expected = chosen.toSeq.map { case (store, frame) => store -> frame.name.version }
         assert(closed == scala.Right(expected.sortBy(_._1)(StoreOrder)))
       }
       missing.isEmpty && chosen.keysIterator.exists(Channels.isChannel)
@@ -131,7 +131,7 @@ class ChannelLedgerModelSuite extends AnyFunSuite {
 
     private def byIds(ids: Set[String]): Map[StoreId, PlacedFrame] =
       tasks.flatMap { task =>
-        val counted = task.frames.filter { case (_, of) => ids(of.name.version.id) }
+        val counted = task.frames.filter { case (_, frame) => ids(frame.name.version.id) }
         counted ++ task.frames.filter { case (store, _) => counted.keys.exists(feeds(store, _)) }
       }.toMap
   }

@@ -16,9 +16,7 @@ class CommitSourcesSuite extends AnyFunSuite {
   private val One = Right(stores(1))
   private val Two = Right(stores(1, 2))
 
-  /**
-   * What this run has, what an earlier run has, how many stores the plan needs, which one counts.
-   */
+  /** Frames of this run, frames of an earlier run, stores that the plan requires, result. */
   private val cases = Seq(
     (Lacks, Lacks, 0, None),
     (Lacks, One, 0, One.toOption),
@@ -35,10 +33,10 @@ class CommitSourcesSuite extends AnyFunSuite {
     (Lacks, One, 2, None)
   )
 
-  test("the run counts that has all of the epoch, and of two this one unless it has fewer stores") {
-    for ((own, earlier, needed, expected) <- cases)
-      withClue(s"$own, $earlier, $needed: ") {
-        assert(CommitSources.choose(own, earlier, _.size >= needed) == expected)
+  test("a complete run counts, and of two complete runs this one unless it has fewer stores") {
+    for ((current, earlier, needed, expected) <- cases)
+      withClue(s"$current, $earlier, $needed: ") {
+        assert(CommitSources.choose(current, earlier, _.size >= needed) == expected)
       }
   }
 

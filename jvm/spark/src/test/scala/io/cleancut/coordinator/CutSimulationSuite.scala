@@ -8,17 +8,17 @@ import io.cleancut.coordinator.sim.{Defect, Fault, Outcome, Simulation}
 import io.cleancut.testkit.LongTest
 
 /**
- * The protocol of cuts under crashes, zombies and a store that loses answers, by simulation; see
- * [[io.cleancut.coordinator.sim.Invariants]] for what must hold after every step.
+ * Simulates the protocol of cuts with crashes, zombie drivers and an object store that loses
+ * responses. [[io.cleancut.coordinator.sim.Invariants]] are checked after every step.
  *
- * `CLEANCUT_SIMULATIONS` is how many runs there are, `CLEANCUT_FIRST_SEED` the seed of the first of
- * them, and `CLEANCUT_SEED` the seed of the only one. `CLEANCUT_DEFECT_RUNS` is how many runs there
- * are at most until a planted defect is found.
+ * `CLEANCUT_SIMULATIONS` sets the number of runs, `CLEANCUT_FIRST_SEED` the seed of the first run.
+ * `CLEANCUT_SEED` selects a single run. `CLEANCUT_DEFECT_RUNS` limits the runs that search for a
+ * planted defect.
  */
 class CutSimulationSuite extends AnyFunSuite {
   import CutSimulationSuite._
 
-  test("no epoch is lost, doubled or committed by two in spite of all faults") {
+  test("no epoch is lost, duplicated or committed by two runs despite all faults") {
     note(s"seeds ${seeds.head} to ${seeds.last}")
     val tally = new Tally
     val threads = Executors.newFixedThreadPool(Runtime.getRuntime.availableProcessors)
@@ -33,10 +33,10 @@ class CutSimulationSuite extends AnyFunSuite {
     assert(failures.isEmpty, failures.mkString("\n", "\n", ""))
     if (seeds.size >= Enough) {
       assert(tally.fenced > 0, "no driver was fenced")
-      assert(tally.recovered > 0, "no epoch was made of an earlier run's frames")
-      assert(tally.missing.isEmpty, "are faults that never struck")
+      assert(tally.recovered > 0, "no epoch was recovered from the frames of an earlier run")
+      assert(tally.missing.isEmpty, "these faults never struck")
       val long = tally.runsWith(Fault.LongUpload)
-      assert(long * 20 >= seeds.size, "runs had a base that was on its way for too many epochs")
+      assert(long * 20 >= seeds.size, "runs had a base whose upload lasted longer than the margin")
     }
   }
 
@@ -55,15 +55,15 @@ class CutSimulationSuite extends AnyFunSuite {
   }
 
   for (defect <- Defect.all)
-    test(s"a protocol with this defect is found out: $defect") {
+    test(s"the simulation finds the defect $defect") {
       val searched = Iterator.from(1).take(MaxRunsPerDefect).map(_.toLong)
       val signs = (known(defect).iterator ++ searched).flatMap { seed =>
         val violations = new Simulation(seed, defect).run().violations
         violations.find(defect.shows).map(sign => s"in run $seed: $sign")
       }
-      val found = signs.nextOption()
-      assert(found.isDefined, s"in $MaxRunsPerDefect runs")
-      found.foreach(info(_))
+      val violation = signs.nextOption()
+      assert(violation.isDefined, s"in $MaxRunsPerDefect runs")
+      violation.foreach(info(_))
     }
 }
 
@@ -75,8 +75,9 @@ object CutSimulationSuite {
   private val ManyTasks = 200
 
   /**
-   * Short runs that show a defect. They come first, because a search takes up to a minute. The
-   * search is made in campaigns, and if a change of the generator has moved the run.
+   * Seeds of short runs that show a defect. They are tried first, because a search can last a
+   * minute. Campaigns always search, and so does a run after a change of the generator has moved
+   * the seed.
    */
   private val Known: Map[Defect, Long] = Map(
     Defect.NoConditions -> 9L,
@@ -98,13 +99,13 @@ object CutSimulationSuite {
     Defect.EndedTooEarly -> 14L,
     Defect.EarlyMerge -> 11L,
     Defect.AllCounted -> 15L,
-    Defect.ActsUnseen -> 13L,
-    Defect.ActForgets -> 1L,
-    Defect.ActAsTasks -> 17L,
+    Defect.OperationsUnseen -> 13L,
+    Defect.OperationForgets -> 1L,
+    Defect.OperationAsTasks -> 17L,
     Defect.SourceUnchecked -> 3L,
     Defect.AgesByHostClock -> 7L,
-    Defect.SweptBeside -> 79L,
-    Defect.ExpiredBeside -> 7L
+    Defect.CollectedWhenFenced -> 79L,
+    Defect.ExpiredWhenFenced -> 7L
   )
 
   private def known(defect: Defect): Option[Long] =
@@ -127,7 +128,7 @@ object CutSimulationSuite {
     var recovered = 0
     var fenced = 0
     private var lost = 0
-    private var doubled = 0
+    private var duplicated = 0
     private var orphans = 0
     private var steps = 0L
     private var faults = Map.empty[Fault, Int]
@@ -140,7 +141,7 @@ object CutSimulationSuite {
       recovered += run.recovered
       fenced += run.fenced
       lost += run.lost
-      doubled += run.doubled
+      duplicated += run.duplicated
       orphans += run.orphans
       steps += run.steps
       run.faults.foreach { case (fault, n) =>
@@ -150,14 +151,14 @@ object CutSimulationSuite {
       if (run.violations.nonEmpty) failed :+= run
     }
 
-    /** How many runs a fault has struck in. */
+    /** The number of runs in which a fault has struck. */
     def runsWith(fault: Fault): Int = struck.getOrElse(fault, 0)
 
     def missing: Seq[Fault] = Fault.all.filterNot(faults.contains)
 
     def lines: Seq[String] = Seq(
       s"runs $runs, epochs $epochs, steps $steps, recovered epochs $recovered, fenced $fenced",
-      s"lost rows $lost, doubled rows $doubled, orphans after the sweep $orphans, " +
+      s"lost rows $lost, duplicated rows $duplicated, orphans after garbage collection $orphans, " +
         s"failed runs ${failed.size}: ${failed.map(_.seed).sorted.mkString(" ")}",
       Fault.all
         .map(f => s"${f.name} ${faults.getOrElse(f, 0)} in ${runsWith(f)} runs")

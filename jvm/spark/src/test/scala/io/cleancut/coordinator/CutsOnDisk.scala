@@ -12,9 +12,9 @@ import io.cleancut.protocol.Ack
 import io.cleancut.testkit.{Patience, StoreOnDisk}
 import io.cleancut.format.{FrameKind, FrameName, PlacedFrame}
 import io.cleancut.format.cut.SealedFrame
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
-/** Coordinators of one query on the local disk, and what the tasks of an epoch tell them. */
+/** Coordinators of one query on the local disk, and the messages that tasks send to them. */
 trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   protected class Logs(plain: Option[Long], keep: Int, keptMs: Long = 0L) extends SparkLogs {
     override def queryId(): Option[String] = Some("query")
@@ -52,7 +52,7 @@ trait CutsOnDisk extends StoreOnDisk with Assertions { this: Suite =>
   protected def report(driver: QueryCoordinator, run: String, frame: PlacedFrame): Ack =
     driver.report(run, frame).get(Patience.Seconds, TimeUnit.SECONDS)
 
-  /** An epoch of two partitions. */
+  /** Runs and commits an epoch of two partitions. */
   protected def epoch(driver: QueryCoordinator, run: String, epoch: Long): Unit = {
     for (p <- 0 to 1) {
       assert(driver.open(run, epoch * 10 + p, part(p), epoch).isRight)

@@ -5,11 +5,11 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.Clock
 import io.cleancut.coordinator.driver.DriverQueries
 import io.cleancut.cutstore.CutArchive
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.cutstore.usage.Place
 
-/** A driver has a coordinator for each run that goes on, and for no other. */
+/** A driver has one coordinator for each running query, and none for others. */
 class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
   private class Query(location: String, keep: Int = 100) {
     val root = storeAt(location)
@@ -45,8 +45,8 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     cuts
   }
 
-  /** They stayed for ever, each with its cut, its ledger and its packer. */
-  test("a driver that has had 200 queries holds none") {
+  /** Earlier, each ended query stayed in memory with its cut, its ledger and its packer. */
+  test("a driver keeps no coordinator of 200 ended queries") {
     val runs = new DriverQueries
     val queries = Seq.tabulate(200)(i => new Query(s"query-$i"))
     for ((query, i) <- queries.zipWithIndex) {
@@ -59,8 +59,8 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(archives.forall(_.owners.take(None, "next", "host").isAlone))
   }
 
-  /** It kept those of the first start in the driver. */
-  test("a run that is started again has a coordinator with the settings of its own start") {
+  /** Earlier, it kept the settings of the first start in the driver. */
+  test("a restarted query has a coordinator with the settings of its last start") {
     val runs = new DriverQueries
     val (first, second) = (new Query("query", keep = 100), new Query("query", keep = 3))
     val before = begin(runs, "query", "run-1")(first)
@@ -70,7 +70,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(begin(runs, "query", "run-2")(first) eq after)
   }
 
-  test("what comes late of a run does not make it begin again") {
+  test("a late message of an ended run does not start it again") {
     val runs = new DriverQueries
     val query = new Query("query")
     begin(runs, "query", "run-1")(query)
@@ -85,7 +85,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(runs.of("query", "run-2").isDefined)
   }
 
-  test("a run that goes on although another one has followed it is told so") {
+  test("a run that continues after its successor has begun is fenced") {
     val runs = new DriverQueries
     val query = new Query("query")
     val first = begin(runs, "query", "run-1")(query)
@@ -97,7 +97,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(second.open("run-1", 1, part(0), 0).left.exists(_.why.contains("run-2")))
   }
 
-  test("why operators of a run were aligned is known when it has ended") {
+  test("the reasons for aligned operators are kept after a run has ended") {
     val runs = new DriverQueries
     val cuts = begin(runs, "query", "run-1")(new Query("query"))
     cuts.alignedBecause("run-1", Map(0L -> "it is the last"))
@@ -106,7 +106,7 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(runs.find("other").isEmpty)
   }
 
-  test("where the stores of a run were is known to the next, and of queries that ran lately only") {
+  test("the next run knows the locations of stores, and only recent queries are remembered") {
     val runs = new DriverQueries
     val at = Place("1", "host")
     for (i <- 0 until 100) {
@@ -124,30 +124,30 @@ class DriverQueriesSuite extends AnyFunSuite with CutsOnDisk {
     assert(runs.size == 1 && !known.contains("query-1"))
   }
 
-  test("a query is looked at as long as its tasks may be late, and not when it has ended") {
+  test("a query is polled while its tasks may be stragglers, and not after its end") {
     val runs = new DriverQueries
     val cuts = (0 until 4).map(i => begin(runs, s"query-$i", s"run-$i")(new Query(s"query-$i")))
-    def looked(goesOn: QueryCoordinator => Boolean): Seq[Int] = {
-      val found = scala.collection.mutable.Buffer.empty[Int]
-      runs.scan { of =>
-        found += cuts.indexOf(of)
-        goesOn(of)
+    def polled(isOpen: QueryCoordinator => Boolean): Seq[Int] = {
+      val indexes = scala.collection.mutable.Buffer.empty[Int]
+      runs.scan { query =>
+        indexes += cuts.indexOf(query)
+        isOpen(query)
       }
-      found.toSeq
+      indexes.toSeq
     }
-    assert(looked(_ => true).isEmpty)
+    assert(polled(_ => true).isEmpty)
     (0 until 3).foreach(i => runs.find(s"query-$i").foreach(_.watch()))
-    assert(looked(_ eq cuts(1)) == Seq(0, 1, 2) && looked(_ => true) == Seq(1))
-    // What becomes late while it is looked at in vain is looked at again.
+    assert(polled(_ eq cuts(1)) == Seq(0, 1, 2) && polled(_ => true) == Seq(1))
+    // A query that becomes late during a poll without effect is polled again.
     val late = runs.find("query-0").get
     late.watch()
-    looked { of =>
-      if (of eq cuts(0)) late.watch()
+    polled { query =>
+      if (query eq cuts(0)) late.watch()
       false
     }
-    assert(looked(_ => true) == Seq(0))
+    assert(polled(_ => true) == Seq(0))
     runs.endRun("run-0")
-    assert(looked(_ => true).isEmpty && !late.isWatched)
+    assert(polled(_ => true).isEmpty && !late.isWatched)
     runs.clear()
     assert(runs.all.isEmpty)
   }

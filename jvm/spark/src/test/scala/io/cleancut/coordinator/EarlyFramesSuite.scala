@@ -18,7 +18,7 @@ class EarlyFramesSuite extends AnyFunSuite {
   private val budget = new FrameBudget(1000)
   private def frames = new EarlyFrames(budget.room(100), fullBytes = 60)
 
-  test("frames are kept in their order up to the bound, each once") {
+  test("frames are kept in their order up to the limit, each once") {
     val early = frames
     val all = Seq(frame(0, 40), frame(1, 40), frame(2, 20))
     assert(all.forall(early.offer) && early.offer(all.head))
@@ -28,7 +28,7 @@ class EarlyFramesSuite extends AnyFunSuite {
     assert(early.take().frames == all :+ last)
   }
 
-  test("what is being written is part of the bound, until it is durable") {
+  test("frames that are being written count towards the limit until they are durable") {
     val early = frames
     early.offer(frame(0, 70))
     assert(early.isFull)
@@ -38,7 +38,7 @@ class EarlyFramesSuite extends AnyFunSuite {
     assert(early.isEmpty && early.offer(frame(1, 40)))
   }
 
-  test("who takes what is there waits for what others are writing") {
+  test("a writer waits for the frames that other writers have taken") {
     val early = frames
     early.offer(frame(0, 70))
     val first = early.take()
@@ -50,7 +50,7 @@ class EarlyFramesSuite extends AnyFunSuite {
     assert(second.all.isDone)
   }
 
-  test("what could not be written is written by the next, and nothing more is kept") {
+  test("the next writer writes the frames of a failed write, and no more frames are kept") {
     val early = frames
     early.offer(frame(0, 10))
     early.failed(early.take())
@@ -59,7 +59,7 @@ class EarlyFramesSuite extends AnyFunSuite {
     assert(early.take().frames.map(_.name.store.partition) == Seq(0, 1))
   }
 
-  test("the gate gets all that is not durable, also what is being written") {
+  test("the commit receives all frames that are not durable, including those being written") {
     val early = frames
     val before = budget.usedBytes
     early.offer(frame(0, 10))

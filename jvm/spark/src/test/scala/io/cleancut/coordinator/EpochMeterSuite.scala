@@ -27,7 +27,7 @@ class EpochMeterSuite extends AnyFunSuite {
   private def gate(start: Long, ends: Long*): Seq[(String, Long)] =
     Seq("collectMs", "ownerMs", "offsetsMs").zip(ends.map(end => ns(start + end)))
 
-  test("an epoch lasts from the first open of a store until its cut, and the gate has parts") {
+  test("an epoch lasts from the first open of a store until its cut, and the commit has parts") {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(100))
     meter.opened(2L, Other, ns(50))
@@ -44,7 +44,7 @@ class EpochMeterSuite extends AnyFunSuite {
     )
   }
 
-  test("an epoch whose tasks run at the gate lasts as long as the gate") {
+  test("an epoch whose tasks run in the commit lasts as long as the commit") {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(1020))
     val timings = meter.timings(ns(1000), gate(1000, 40, 70, 75))
@@ -52,12 +52,12 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(timings("epochMs") == 75L)
   }
 
-  test("an epoch that no task has opened a store for has no duration") {
+  test("an epoch for which no task has opened a store has no duration") {
     val timings = new EpochMeter(puts(0, 0)).timings(ns(1000), gate(1000, 1, 2, 3))
     assert(!timings.contains("epochMs") && timings("gateMs") == 3L)
   }
 
-  test("a cut tells what the write of the one before it took") {
+  test("a cut has the write duration of the previous cut") {
     val meter = new EpochMeter(puts(0, 0))
     assert(!meter.timings(0L, gate(0, 1, 2, 3)).contains("previousCutMs"))
     meter.opened(1L, Left, 0L)
@@ -66,7 +66,7 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(timings("previousCutMs") == 17L && !timings.contains("epochMs"))
   }
 
-  test("what is used counts for one epoch, and nothing is left out") {
+  test("each request counts for exactly one epoch") {
     val meter = new EpochMeter(begun = puts(10, 100))
     val used = Seq(puts(13, 100), puts(13, 104), puts(20, 111))
     val epochs = used.map { now =>
@@ -77,13 +77,13 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(epochs == Seq(Seq(3L, 0L), Seq(0L, 4L), Seq(7L, 7L)))
   }
 
-  test("a cut that was not written leaves its requests to the next") {
+  test("requests of a cut that was not written count for the next cut") {
     val meter = new EpochMeter(puts(0, 0))
     meter.costs(puts(3, 0))
     assert(meter.costs(puts(5, 0)).driver.requests("put").requests == 5)
   }
 
-  test("the slowest stores are told with who made them, and no others") {
+  test("only the slowest stores are listed, with their executors") {
     val meter = new EpochMeter(puts(0, 0))
     val stores = (0 until 100).map(p => StoreId(0L, p, "default"))
     for ((store, p) <- stores.zipWithIndex) {
@@ -102,7 +102,7 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(meter.slowest.isEmpty)
   }
 
-  test("the last attempt that opened a store is known with its place, until the epoch's end") {
+  test("the last attempt that opened a store is known with its location until the epoch ends") {
     val meter = new EpochMeter(puts(0, 0))
     assert(meter.lastOpener(Left).isEmpty)
     val place = Some(Place("1", "host-1"))
@@ -115,7 +115,7 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(meter.lastOpener(Left).isEmpty)
   }
 
-  test("a store's time ends with the last of its frames that was accepted") {
+  test("the time of a store ends with its last accepted frame") {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(10))
     meter.opened(1L, Left, ns(20))
@@ -124,7 +124,7 @@ class EpochMeterSuite extends AnyFunSuite {
     assert(meter.slowest == Seq(StoreTime(Left, "", "", 35L)))
   }
 
-  test("bases by maintenance are no task's time") {
+  test("bases of maintenance do not count as time of a task") {
     val meter = new EpochMeter(puts(0, 0))
     meter.opened(1L, Left, ns(10))
     meter.recordSender(SealedFrame.Maintenance, sender("1"))

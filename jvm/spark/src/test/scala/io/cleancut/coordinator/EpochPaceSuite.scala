@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.coordinator.driver.EpochPace
 import io.cleancut.testkit.{ManualClock, Patience}
 
-/** The clock moves only when a test says so: an unwanted rest never ends. */
+/** The clock advances only in the tests, so an unwanted rest never ends. */
 class EpochPaceSuite extends AnyFunSuite {
   private val Forever = 60_000L
   private val Short = 200L
@@ -26,7 +26,7 @@ class EpochPaceSuite extends AnyFunSuite {
     if (rest.isAlive) fail("the rest does not end")
   }
 
-  /** Advances the clock to the end of a rest, which lasts until then and not longer. */
+  /** Advances the clock and checks that a rest lasts exactly this long. */
   private def assertLasts(ms: Long, pace: EpochPace, clock: ManualClock): Unit = {
     val rest = resting(pace)
     clock.advance(ms - 1, TimeUnit.MILLISECONDS)
@@ -36,12 +36,12 @@ class EpochPaceSuite extends AnyFunSuite {
     assertEnds(rest)
   }
 
-  test("epochs follow each other at once where nothing is asked") {
+  test("epochs follow each other without a pause by default") {
     val pace = new EpochPace(new ManualClock)
     (0 until 1000).foreach(_ => pace.pause())
   }
 
-  test("a pause is kept after each epoch, and an interval between two beginnings") {
+  test("a pause follows each epoch, and an interval separates two starts") {
     val clock = new ManualClock
     val pace = new EpochPace(clock)
     pace.set(Pace(Short, 0L, None))
@@ -49,11 +49,11 @@ class EpochPaceSuite extends AnyFunSuite {
     pace.set(Pace(0L, Short, None))
     assertLasts(Short, pace, clock)
     clock.advance(Short, TimeUnit.MILLISECONDS)
-    // The epoch has taken the interval itself.
+    // The epoch has lasted as long as the interval.
     pace.pause()
   }
 
-  test("another pace holds at once, and so does the end of the run") {
+  test("a changed pace and the end of the run take effect at once") {
     val pace = new EpochPace(new ManualClock)
     pace.set(Pace(Forever, 0L, None))
     val changed = resting(pace)
@@ -65,7 +65,7 @@ class EpochPaceSuite extends AnyFunSuite {
     assertEnds(over)
   }
 
-  test("who is interrupted does not rest, and still is") {
+  test("an interrupted thread does not rest and stays interrupted") {
     val pace = new EpochPace(new ManualClock)
     pace.set(Pace(Forever, 0L, None))
     Thread.currentThread.interrupt()
@@ -73,11 +73,11 @@ class EpochPaceSuite extends AnyFunSuite {
     assert(Thread.interrupted())
   }
 
-  test("a budget buys an interval by what epochs cost") {
+  test("a budget sets the interval by the cost of epochs") {
     val pace = new EpochPace(new ManualClock)
     pace.set(Pace(0L, 0L, Some(5.0)))
     assert(pace.budgetIntervalMs == 0L)
-    // A thousandth of a dollar each, of which five dollars buy 5,000 a day.
+    // Each epoch costs a thousandth of a dollar, so five dollars pay for 5,000 epochs a day.
     for (_ <- 0 until 300) pace.spent(0.001)
     assert(pace.budgetIntervalMs == 17280L)
     for (_ <- 0 until 300) pace.spent(0.0)

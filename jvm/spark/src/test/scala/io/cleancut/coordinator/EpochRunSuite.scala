@@ -30,21 +30,21 @@ class EpochRunSuite extends AnyFunSuite {
       new Array[Byte](FrameBytes)
     )
 
-  /** The driver holds a frame, as [[QueryRun.keep]] has it. */
+  /** Has the driver hold a frame, as [[QueryRun.keep]] does. */
   private def hold(run: EpochRun, frame: SealedFrame): Unit = {
     assert(run.offer(frame))
     assert(run.ledger.hold(frame.attempt, frame.name) == Ack.Accepted)
     ()
   }
 
-  test("only frames of the epoch are held, and none of maintenance") {
+  test("only frames of the epoch are held, and no frames of maintenance") {
     val run = begun()
     for (number <- Seq(Epoch, Epoch + 2)) assert(!run.offer(sealedFrame(Left, number)))
     assert(!run.offer(sealedFrame(Left).copy(attempt = SealedFrame.Maintenance)))
     assert(budget.usedBytes == 0)
   }
 
-  test("frames are held as long as a store lacks one, and the last one is written with them") {
+  test("frames are held until the last store has one, and are written together") {
     val run = begun()
     hold(run, sealedFrame(Left))
     assert(run.due().isEmpty)
@@ -55,12 +55,12 @@ class EpochRunSuite extends AnyFunSuite {
     assert(budget.usedBytes == 0)
   }
 
-  test("an epoch that an earlier run has sealed keeps no frame in memory") {
+  test("no frame is kept in memory for an epoch that an earlier run has sealed") {
     val run = begun(EpochState(Epoch, isFirst = true, sealedBefore = Some(cut(Epoch))))
     assert(!run.offer(sealedFrame(Left)))
   }
 
-  test("frames of an epoch that the sink seals are released once, after those before") {
+  test("frames of an epoch that the sink seals are released once, in their order") {
     val run = begun()
     hold(run, sealedFrame(Left))
     run.on(EpochState.Hold(Epoch))
@@ -73,7 +73,7 @@ class EpochRunSuite extends AnyFunSuite {
     assert(!run.offer(sealedFrame(Right)), "the epoch is sealed")
   }
 
-  test("a commit leaves nothing of the epoch to the next one") {
+  test("a commit clears all state of its epoch") {
     val usage = UsageBook.Shares(Usage.Zero, Usage.Zero, executorCount = 0)
     val run = new QueryRun(
       RunId(None, "run", 1L),
@@ -84,7 +84,7 @@ class EpochRunSuite extends AnyFunSuite {
       collector = null,
       budget
     )
-    // Rows stay in flight in no first epoch of a run.
+    // The first epoch of a run leaves no in-flight rows.
     run.advance(before.copy(epoch = Epoch))
     val epoch = Epoch + 1
     run.epoch.on(EpochState.Hold(epoch))

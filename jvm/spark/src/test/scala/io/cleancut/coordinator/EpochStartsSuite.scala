@@ -7,11 +7,13 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.coordinator.driver.EpochStarts
 import io.cleancut.testkit.Patience
 
-/** Epochs of a query are held back before their entry is written, and not while it is. */
+/**
+ * Epochs of a query are held back before their offset entry is written, and not during the write.
+ */
 class EpochStartsSuite extends AnyFunSuite {
   import EpochStartsSuite._
 
-  test("who holds epochs back waits for an entry that is being written, and then none begins") {
+  test("a hold waits for an entry that is being written, and then no epoch begins") {
     val starts = new EpochStarts
     starts.begin()
     val held = inThread(starts.hold())
@@ -24,7 +26,7 @@ class EpochStartsSuite extends AnyFunSuite {
     starts.release()
     next.join()
     starts.end(None)
-    assert(starts.isBehind(Some(4L)), "an entry that was not written is none")
+    assert(starts.isBehind(Some(4L)), "an entry that was not written does not count")
   }
 
   test("a query that is stopped while it is held back ends") {
@@ -51,7 +53,7 @@ class EpochStartsSuite extends AnyFunSuite {
     starts.end(None)
   }
 
-  test("what is there from before counts, and not for the run after it") {
+  test("entries from before the run count, and not for the run after it") {
     val starts = new EpochStarts
     assert(starts.isBehind(None))
     starts.runBegins()
@@ -60,7 +62,7 @@ class EpochStartsSuite extends AnyFunSuite {
     assert(!starts.isBehind(Some(6L)) && starts.isBehind(Some(7L)))
     starts.runEnded()
     assert(starts.isBehind(None))
-    // A run that dies while it writes an entry holds nobody up.
+    // A run that dies while it writes an entry blocks no hold.
     starts.begin()
     val held = inThread(starts.hold())
     assert(isWaiting(held))
@@ -70,7 +72,7 @@ class EpochStartsSuite extends AnyFunSuite {
     starts.release()
   }
 
-  test("a run that has not looked yet what is there may have planned an epoch") {
+  test("a run that has not read its offset log yet may have planned an epoch") {
     val starts = new EpochStarts
     starts.runBegins()
     assert(!starts.isBehind(None) && !starts.isBehind(Some(6L)))
@@ -86,11 +88,11 @@ class EpochStartsSuite extends AnyFunSuite {
 object EpochStartsSuite {
   private val SomeSeconds = Patience.Seconds
 
-  private def inThread(act: => Unit): CompletableFuture[Void] =
-    CompletableFuture.runAsync(() => act)
+  private def inThread(body: => Unit): CompletableFuture[Void] =
+    CompletableFuture.runAsync(() => body)
 
-  private def isWaiting(of: CompletableFuture[_]): Boolean = {
+  private def isWaiting(future: CompletableFuture[_]): Boolean = {
     Thread.sleep(100L)
-    !of.isDone
+    !future.isDone
   }
 }

@@ -15,11 +15,11 @@ import io.cleancut.format.cut.{ChannelReport, Counted, Cut, PagedChains, RowsDig
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
 import io.cleancut.testkit.{Patience, StoreOnDisk}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
 /**
- * An epoch that a run has sealed with rows in flight, and that a later run finishes from the seal.
- * Its tasks were given other rows before, so all that they make is to be without effect.
+ * An epoch that one run has sealed with in-flight rows, and that a later run finishes from the
+ * seal. The later run's tasks read other rows, so their output must have no effect.
  */
 class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
   private val entry = "v1\n{}"
@@ -45,19 +45,19 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
 
   private def errorOf(body: => Any): CleancutException = intercept[CleancutException](body)
 
-  /** What the task of a partition does for one store; the version that it made. */
+  /** Writes the frame of one store as its task does; returns the new version. */
   private def write(
       cuts: QueryCoordinator,
       run: String,
       epoch: Long,
-      of: StoreId,
+      store: StoreId,
       kind: FrameKind = FrameKind.Delta
   ): StateVersion = {
     val version = StateVersion(epoch + 1, StateVersion.newId(Clock.System))
     val frame =
-      SealedFrame(FrameName(of, version, kind), attemptOf(epoch, of.partition), run.getBytes)
+      SealedFrame(FrameName(store, version, kind), attemptOf(epoch, store.partition), run.getBytes)
     val ack = cuts.submit(run, frame).get.get(Patience.Seconds, TimeUnit.SECONDS)
-    assert(ack == Ack.Accepted, s"$of of $run")
+    assert(ack == Ack.Accepted, s"$store of $run")
     version
   }
 
@@ -72,7 +72,7 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
       .open(run, attemptOf(epoch, partition), main(partition), epoch)
       .fold(no => sys.error(no.why), identity)
 
-  /** The tasks of an epoch; each leaves the rows of this digest in flight. */
+  /** Runs the tasks of an epoch; each leaves the rows of this digest in flight. */
   private def tasks(cuts: QueryCoordinator, run: String, epoch: Long, left: RowsDigest): Unit =
     for (p <- 0 to 1) {
       val mayDefer = openChannel(cuts, run, epoch, p).mayDefer
@@ -85,8 +85,8 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
       write(cuts, run, epoch, main(p))
     }
 
-  /** A run that commits epoch 0, seals epoch 1 with rows in flight, and is not heard of again. */
-  private def dead(output: Option[String] = Some("rows of r1")): Cut = {
+  /** Runs a driver that commits epoch 0, seals epoch 1 with in-flight rows, and then dies. */
+  private def sealAndDie(output: Option[String] = Some("rows of r1")): Cut = {
     val cuts = driver()
     cuts.hold("r1", 0)
     tasks(cuts, "r1", 0, RowsDigest.Empty)
@@ -98,12 +98,12 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     archive.cuts.readSeal(SealName(1, 1), archive.cuts.read(0)).get
   }
 
-  test("an epoch is finished from the seal, and nothing that its tasks make counts") {
-    val sealedAs = dead()
+  test("an epoch is finished from the seal, and frames of its tasks do not count") {
+    val sealedAs = sealAndDie()
     assert(sealedAs.channels.map(_.deferred.rows) == Seq(3L, 3L))
     val cuts = driver()
     assert(cuts.sealedOutput("r2", 1).contains("rows of r1"))
-    // Tasks that ran before, as those of an action that failed.
+    // These tasks ran before the finish, like those of a failed action.
     openChannel(cuts, "r2", 1, 0)
     open(cuts, "r2", 1, 0)
     write(cuts, "r2", 1, main(0))
@@ -111,25 +111,25 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     for (p <- 0 to 1) {
       val opened = openChannel(cuts, "r2", 1, p)
       assert(opened.isFinished && !opened.mayDefer)
-      assert(opened.decided.flatMap(_._2).isDefined, "what is in flight is to be looked at")
+      assert(opened.decided.flatMap(_._2).isDefined, "the task must read the in-flight rows")
       val taken = open(cuts, "r2", 1, p)
       assert(taken.sealedAs == sealedAs.of(main(p)) && !taken.needsBase)
     }
-    // One that was not told in time.
+    // This task was not notified in time.
     write(cuts, "r2", 1, main(1))
     cuts.commit("r2", 1, entry)
     val cut = archive.cuts.read(1).get
     assert(cut.stores == sealedAs.stores && cut.channels == sealedAs.channels)
     assert(cut.run.runId == "r2" && cut.commit == entry && cut.offsets == "offsets of 1")
-    // The next epoch begins with the rows in flight, and is one like others.
+    // The next epoch begins with the in-flight rows and is an ordinary one.
     val next = openChannel(cuts, "r2", 2, 0)
     assert(!next.isFinished && next.stored.isDefined)
     val after = open(cuts, "r2", 2, 0)
     assert(after.sealedAs.isEmpty && after.accepted == sealedAs.of(main(0)).map(_.version.id))
   }
 
-  test("a run that dies while it finishes an epoch is followed by one that does the same") {
-    val sealedAs = dead()
+  test("if a run dies while it finishes an epoch, the next run finishes it") {
+    val sealedAs = sealAndDie()
     val second = driver()
     assert(second.finish("r2", 1) && open(second, "r2", 1, 0).sealedAs.isDefined)
     val third = driver()
@@ -139,16 +139,16 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     assert(errorOf(second.commit("r2", 1, entry)).getErrorId == "CLEANCUT_FENCED")
   }
 
-  test("a driver that another has followed does not finish an epoch") {
-    dead()
+  test("a fenced driver does not finish an epoch") {
+    sealAndDie()
     val second = driver()
     assert(second.sealedOutput("r2", 1).isDefined)
     assert(driver().sealedOutput("r3", 1).isDefined)
     assert(errorOf(second.finish("r2", 1)).getErrorId == "CLEANCUT_FENCED")
   }
 
-  test("without a seal of this very input there is nothing to finish") {
-    dead()
+  test("without a seal of the same input there is no epoch to finish") {
+    sealAndDie()
     val other = driver("other offsets")
     assert(other.sealedOutput("r2", 1).isEmpty && !other.finish("r2", 1))
     assert(!openChannel(other, "r2", 1, 0).isFinished && open(other, "r2", 1, 0).sealedAs.isEmpty)
@@ -160,17 +160,19 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     assert(first.sealedOutput("r1", 0).isEmpty && !first.finish("r1", 0))
     tasks(first, "r1", 0, RowsDigest.Empty)
     first.seal("r1", 0)
-    // That of this run is not that of an earlier one.
+    // A seal of this run does not count as one of an earlier run.
     assert(first.sealedOutput("r1", 0).isEmpty && !first.finish("r1", 0))
   }
 
-  /** Without the frame of a store, if it is no channel. */
+  /** The chains without the frame of a store; channels stay. */
   private def without(paged: PagedChains, store: StoreId): PagedChains =
     if (Channels.isChannel(store)) paged
     else {
       val window = paged.window.map { part =>
         val frames =
-          archive.segments.framesIn(part.segment).filterNot(of => Channels.isChannel(of.name.store))
+          archive.segments
+            .framesIn(part.segment)
+            .filterNot(frame => Channels.isChannel(frame.name.store))
         part.copy(counted =
           Counted.Only(frames.filterNot(_.name.store == store).map(_.place.offset))
         )
@@ -178,9 +180,9 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
       PagedChains(paged.storeCount - 1, paged.pages, window)
     }
 
-  test("a seal that lacks a store or rows in flight is damaged, and names what it lacks") {
+  test("a seal without a store or its in-flight rows is corrupted, and the error names them") {
     for (lacking <- Seq(main(1), channel(0))) {
-      val known = dead()
+      val known = sealAndDie()
       store.delete(Seq(ObjectKey(CutLayout.seal(SealName(1, 1)))))
       val rest = known.stores.filterNot(_.store == lacking)
       assert(archive.cuts.seal(known.copy(stores = rest, paged = without(known.paged, lacking))))
@@ -193,21 +195,23 @@ class FinishedEpochSuite extends AnyFunSuite with StoreOnDisk {
     }
   }
 
-  test("versions of Spark's that are not those of the seal are not committed with it") {
-    val sealedAs = dead()
-    def ids(of: String*) = s"""v1\n{"stateUniqueIds":{"0":[["${of.mkString("""","""")}"]]}}"""
+  test("versions in Spark's commit that differ from the seal are refused") {
+    val sealedAs = sealAndDie()
+    def commitOf(ids: String*) =
+      s"""v1\n{"stateUniqueIds":{"0":[["${ids.mkString("""","""")}"]]}}"""
     val cuts = driver()
     assert(cuts.finish("r2", 1))
-    val taken = sealedAs.stores.filterNot(of => Channels.isChannel(of.store)).map(_.version.id)
-    val error = errorOf(cuts.commit("r2", 1, ids(taken.head, "f" * 32)))
+    val taken =
+      sealedAs.stores.filterNot(stored => Channels.isChannel(stored.store)).map(_.version.id)
+    val error = errorOf(cuts.commit("r2", 1, commitOf(taken.head, "f" * 32)))
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
     assert(error.getMessage.contains(s"${main(1)}") && archive.cuts.epochs() == Seq(0L))
-    cuts.commit("r2", 1, ids(taken: _*))
+    cuts.commit("r2", 1, commitOf(taken: _*))
     assert(archive.cuts.read(1).exists(_.stores == sealedAs.stores))
   }
 
-  test("a task that opens a store which the seal does not have is refused") {
-    dead()
+  test("a task that opens a store that the seal does not have is refused") {
+    sealAndDie()
     val cuts = driver()
     assert(cuts.finish("r2", 1))
     val refused = cuts.open("r2", attemptOf(1, 7), main(7), 1)

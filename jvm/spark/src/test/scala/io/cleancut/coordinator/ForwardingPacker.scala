@@ -7,7 +7,7 @@ import io.cleancut.cutstore.usage.WriteCounts
 import io.cleancut.format.{PlacedFrame, SegmentIdentity}
 import io.cleancut.format.cut.SealedFrame
 
-/** A packer in front of another one. */
+/** A packer that delegates to another packer, for tests that override a method. */
 class ForwardingPacker(packer: FramePacker) extends FramePacker {
   override def trySubmit(
       run: SegmentIdentity,

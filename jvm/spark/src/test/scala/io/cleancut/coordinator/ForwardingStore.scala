@@ -15,7 +15,7 @@ import io.cleancut.objectstore.{
   WriterToken
 }
 
-/** A store that does what another one does, for tests that change one of its answers. */
+/** An object store that delegates to another store, for tests that override a method. */
 abstract class ForwardingStore(under: ObjectStore) extends ObjectStore {
   override def location: String = under.location
 

@@ -10,13 +10,13 @@ import io.cleancut.cutstore.{CutArchive, SegmentPacker}
 import io.cleancut.protocol.Ack
 import io.cleancut.testkit.Patience
 import io.cleancut.format.SegmentIdentity
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
-/** What all queries of a driver keep in memory together. */
+/** The limit of the frames that all queries of a driver keep in memory. */
 class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
   private val Frame = frame(part(0), 1, 0).bytes.length
 
-  /** A query of its own, whose frames the driver keeps until its sink seals the epoch. */
+  /** A query whose frames the driver keeps until its sink seals the epoch. */
   private class Holding(number: Int, budget: FrameBudget) {
     val run = s"run-$number"
     private val root = storeAt(s"query-$number")
@@ -31,7 +31,9 @@ class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
     cuts.hold(run, 0)
     frames.foreach(f => cuts.open(run, f.attempt, f.name.store, 0))
 
-    /** How many frames the driver has taken; the others their executors write. */
+    /**
+     * Submits all frames; returns the number that the driver has kept. Executors write the others.
+     */
     def commitTasks(): Int = frames.count { frame =>
       val answer = cuts.submit(run, frame)
       if (answer.isEmpty) {
@@ -48,7 +50,7 @@ class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
     }
   }
 
-  test("fifty queries together keep no more than one budget, and none fails for it") {
+  test("fifty queries share one budget, and no query fails because it is exhausted") {
     val budget = new FrameBudget(Frame * 10L)
     val queries = Seq.tabulate(50)(new Holding(_, budget))
     val taken = queries.map { query =>
@@ -61,7 +63,7 @@ class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
     assert(queries.forall(_.cuts.status.committed.contains(0L)) && budget.usedBytes == 0)
   }
 
-  test("what a query has given back another one has") {
+  test("bytes that a query releases are available to another query") {
     val budget = new FrameBudget(Frame * 4L)
     val (one, other) = (new Holding(0, budget), new Holding(1, budget))
     assert(one.commitTasks() == 4)
@@ -69,7 +71,7 @@ class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
     assert(other.commitTasks() == 4)
   }
 
-  test("a query that ends in the middle of an epoch gives back all that it has kept") {
+  test("a query that ends during an epoch releases all its frames") {
     val budget = new FrameBudget(Frame * 4L)
     val one = new Holding(0, budget)
     assert(one.commitTasks() == 4 && budget.usedBytes == Frame * 4L)
@@ -79,7 +81,7 @@ class FrameBudgetSuite extends AnyFunSuite with CutsOnDisk {
     assert(late.forall(_.isCompletedExceptionally) && budget.usedBytes == 0)
   }
 
-  test("a room has its own bound within the budget, and what is to be written has none") {
+  test("a room has a limit within the budget, and frames that must be written have none") {
     val budget = new FrameBudget(100)
     val room = budget.room(60)
     assert(room.tryTake(60) && !room.tryTake(1) && !budget.room(60).tryTake(50))

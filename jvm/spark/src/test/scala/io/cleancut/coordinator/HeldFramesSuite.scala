@@ -15,7 +15,7 @@ class HeldFramesSuite extends AnyFunSuite {
     SealedFrame(name, attempt, new Array[Byte](bytes))
   }
 
-  test("frames are kept in their order up to the bound, each once") {
+  test("frames are kept in their order up to the limit, each once") {
     val held = new HeldFrames(3, new FrameBudget(1000).room(100))
     val frames = Seq(frame(0, 1, 40), frame(1, 2, 40), frame(0, 3, 20))
     assert(frames.forall(held.offer))
@@ -24,7 +24,7 @@ class HeldFramesSuite extends AnyFunSuite {
     assert(held.close() == frames)
   }
 
-  test("after the close nothing is kept, also not what was before") {
+  test("after the close neither new nor earlier frames are kept") {
     val held = new HeldFrames(3, new FrameBudget(1000).room(100))
     val one = frame(0, 1, 40)
     assert(held.offer(one))
@@ -34,10 +34,10 @@ class HeldFramesSuite extends AnyFunSuite {
   }
 
   /**
-   * It was not: an attempt that opened a channel just then was told a decision without its rows,
+   * Earlier, an attempt that opened a channel at this moment received a decision without its rows,
    * and failed as if its input differed.
    */
-  test("what is being written is found until it is durable") {
+  test("a frame that is being written is found until it is durable") {
     val held = new HeldFrames(3, new FrameBudget(1000).room(100))
     val one = frame(0, 1, 40)
     assert(held.offer(one))

@@ -4,17 +4,17 @@ import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.format.{FrameKind, FrameName, FramePlace, PlacedFrame, StoreCut}
 import io.cleancut.format.cut.{Cut, RunId, SealedFrame}
 
-/** Frames and cuts for the ledgers, which never look into them. */
+/** Frames and cuts for the ledgers, which never read their bytes. */
 object LedgerFrames {
   val Left: StoreId = StoreId(0L, 0, "left")
   val Right: StoreId = StoreId(0L, 0, "right")
   val Other: StoreId = StoreId(0L, 1, "left")
 
-  /** The version `number` as attempt `attempt` made it. */
+  /** The version `number` that attempt `attempt` made. */
   def version(number: Long, attempt: Long): StateVersion =
     StateVersion(number, f"$number%016x$attempt%016x")
 
-  /** Where it lies tells all frames apart. */
+  /** A frame; its location is unique. */
   def frame(
       store: StoreId,
       number: Long,
@@ -26,7 +26,7 @@ object LedgerFrames {
     PlacedFrame(name, FramePlace(s"$segment of $name", 0L, 1L, 0), attempt)
   }
 
-  /** A base of what `attempt` made, by maintenance. */
+  /** A base that maintenance writes of the version of `attempt`. */
   def base(store: StoreId, number: Long, attempt: Long): PlacedFrame =
     frame(store, number, attempt, FrameKind.Base).copy(attempt = SealedFrame.Maintenance)
 

@@ -15,8 +15,8 @@ import io.cleancut.format._
 import io.cleancut.format.cut.{Counted, Cut, CutPage, PageRef, SealedFrame, Segment, WindowPart}
 
 /**
- * Whatever attempts lose, bases come late and pages are turned: the chains that a cut leads to are
- * those that the tasks wrote.
+ * The chains that a cut leads to are the frames that the tasks wrote, with lost attempts, late
+ * bases and new pages.
  */
 class PagedChainsSuite extends AnyFunSuite {
   import PagedChainsSuite._
@@ -30,7 +30,8 @@ class PagedChainsSuite extends AnyFunSuite {
         assert(parsed == cut.copy(stores = cut.inFlight))
         val stored = new StoredCut(parsed, "cut", history)
         assert(stored.whole.stores == whole.stores.sortBy(_.store)(StoreOrder), s"epoch $epoch")
-        whole.stores.foreach(of => assert(stored.of(of.store).contains(of), s"epoch $epoch"))
+        whole.stores
+          .foreach(chain => assert(stored.of(chain.store).contains(chain), s"epoch $epoch"))
         assert(stored.of(StoreId(99, 0, "none")).isEmpty)
         assert(whole.segments.toSet.subsetOf(stored.segments))
         val longest = 4 * (history.paging.epochs + history.paging.longEpochs)
@@ -39,7 +40,7 @@ class PagedChainsSuite extends AnyFunSuite {
       assert(history.turns > 0 && history.uncounted > 0 && history.late > 0)
     }
 
-  test("a cut that leaves out a part of its window, or lets all frames count, is damaged") {
+  test("a cut that omits a part of its window, or counts all frames, is corrupted") {
     val history = new History(new Random(7))
     val cuts = (0L until Epochs).map(epoch => history.next(epoch)._2)
     val broken = cuts.flatMap { cut =>
@@ -47,20 +48,20 @@ class PagedChainsSuite extends AnyFunSuite {
       val without = paged.window.indices.map(index => paged.window.patch(index, Nil, 1))
       val counting =
         paged.window.collect { case part if part.counted != Counted.All => part }.map { part =>
-          paged.window.map(of => if (of == part) of.copy(counted = Counted.All) else of)
+          paged.window.map(other => if (other == part) part.copy(counted = Counted.All) else other)
         }
       (without ++ counting).map(window => cut.copy(paged = paged.copy(window = window)))
     }
-    val found = broken.count { cut =>
+    val detected = broken.count { cut =>
       val stored = new StoredCut(cut.copy(stores = cut.inFlight), "cut", history)
       try stored.whole.stores != history.chains(cut.epoch)
       catch { case e: CleancutException => e.getErrorId == "CLEANCUT_CUT_CORRUPTED" }
     }
-    // A part may hold nothing but what a later base has taken the place of.
-    assert(found > broken.size / 2, s"of ${broken.size}")
+    // A part may have only frames that a later base has replaced.
+    assert(detected > broken.size / 2, s"of ${broken.size}")
   }
 
-  test("a cut whose count of stores is another than that of its chains is damaged") {
+  test("a cut whose store count differs from that of its chains is corrupted") {
     val history = new History(new Random(8))
     val cut = (0L until Epochs).map(epoch => history.next(epoch)._2).last
     val paged = cut.paged
@@ -79,7 +80,7 @@ private object PagedChainsSuite {
   val Seeds: Long = Draws.of(40).toLong
   val Epochs = 40L
 
-  /** Cuts of a query as its ledger makes them, and where their parts are. */
+  /** Cuts that the ledger of a query makes, and the objects that they reference. */
   final class History(random: Random) extends CutParts {
     val paging: Paging =
       Paging(
@@ -98,7 +99,7 @@ private object PagedChainsSuite {
     var uncounted = 0
     var late = 0
 
-    /** The cut of an epoch with all its chains, and how it is written. */
+    /** The cut of an epoch with all its chains, and the cut that is written. */
     def next(epoch: Long): (Cut, Cut) = {
       if (random.nextInt(4) == 0) stores += random.nextInt(3)
       val frames = mutable.Buffer.empty[SealedFrame]
@@ -115,12 +116,13 @@ private object PagedChainsSuite {
       }
       write(epoch, random.shuffle(frames.toSeq)).foreach(ledger.ack)
       bases(epoch)
-      val own = ledger.close(epoch, None).fold(lack => throw new AssertionError(s"$lack"), identity)
-      val whole = LedgerFrames.cut(epoch, own: _*)
-      val window = ledger.turn()._1.and(parts(epoch, own))
-      val cut = whole.copy(paged = window.paged(own))
+      val chains =
+        ledger.close(epoch, None).fold(lack => throw new AssertionError(s"$lack"), identity)
+      val whole = LedgerFrames.cut(epoch, chains: _*)
+      val window = ledger.turn()._1.and(parts(epoch, chains))
+      val cut = whole.copy(paged = window.paged(chains))
       uncounted += cut.paged.window.count(_.counted != Counted.All)
-      chains(epoch) = own
+      this.chains(epoch) = chains
       ledger.advance(cut)
       turn(cut)
       (whole, cut)
@@ -128,20 +130,20 @@ private object PagedChainsSuite {
 
     private def bases(epoch: Long): Unit = ledger.lastCut.foreach { cut =>
       val taken = cut.stores.filter(_ => random.nextInt(8) == 0)
-      taken.foreach { of =>
-        val (_, version, _) = of.frames(random.nextInt(of.frames.size))
-        val name = FrameName(of.store, version, FrameKind.Base)
+      taken.foreach { chain =>
+        val (_, version, _) = chain.frames(random.nextInt(chain.frames.size))
+        val name = FrameName(chain.store, version, FrameKind.Base)
         val base = SealedFrame(name, SealedFrame.Maintenance, Array.fill(5)(1))
-        val other = frame(of.store, version.number, FrameKind.Base, attempt = 0L)
-        // What nobody reports lies beside it.
+        val other = frame(chain.store, version.number, FrameKind.Base, attempt = 0L)
+        // A frame that is not reported may share its segment.
         val written =
           write(version.number - 1, if (random.nextBoolean()) Seq(base, other) else Seq(base))
         if (ledger.ack(written.head) == Ack.Accepted && version.number < epoch) late += 1
       }
     }
 
-    private def parts(epoch: Long, own: Seq[StoreCut]): Seq[WindowPart] =
-      CutWindow.first(own, ledger.lastCut).toSeq.sortBy(_._1).map { case (segment, offsets) =>
+    private def parts(epoch: Long, chains: Seq[StoreCut]): Seq[WindowPart] =
+      CutWindow.first(chains, ledger.lastCut).toSeq.sortBy(_._1).map { case (segment, offsets) =>
         val end = ledger.ends.of(segment).get
         WindowPart(segment, epoch, end, ledger.ends.counted(segment, offsets))
       }
@@ -150,7 +152,7 @@ private object PagedChainsSuite {
       turns += 1
       val turned = WrittenPages(
         due.epoch,
-        due.chains.map { case (old, of) => old -> of.map(page(due.epoch, _)) }
+        due.chains.map { case (old, chains) => old -> chains.map(page(due.epoch, _)) }
       )
       if (random.nextInt(4) > 0) ledger.recordPages(turned)
     }
@@ -171,10 +173,10 @@ private object PagedChainsSuite {
 
     private def write(epoch: Long, frames: Seq[SealedFrame]): Seq[PlacedFrame] = {
       val size = 1 + random.nextInt(frames.size)
-      frames.grouped(size).toSeq.flatMap { of =>
+      frames.grouped(size).toSeq.flatMap { group =>
         val name = CutLayout.segment(epoch, "driver", newId())
         val segment = new Segment(name, SegmentIdentity(epoch, "driver", "run", 1))
-        val (bytes, placed) = segment.pack(of)
+        val (bytes, placed) = segment.pack(group)
         segments(name) = bytes
         placed
       }
@@ -185,9 +187,13 @@ private object PagedChainsSuite {
       f"$objects%032x"
     }
 
-    override def page(of: PageRef): CutPage = CutParts.page(of.name, of, pages(of.name))
+    override def page(ref: PageRef): CutPage = CutParts.page(ref.name, ref, pages(ref.name))
 
-    override def table(of: WindowPart): PackedFrames =
-      CutParts.table(of.segment, of, segments(of.segment).takeRight(of.end.footerBytes))
+    override def table(part: WindowPart): PackedFrames =
+      CutParts.table(
+        part.segment,
+        part,
+        segments(part.segment).takeRight(part.end.footerBytes)
+      )
   }
 }

@@ -16,13 +16,13 @@ import io.cleancut.protocol.{Ack, EpochProgress}
 import io.cleancut.testkit.Patience
 import io.cleancut.format.{CutLayout, FrameKind, FrameName, SegmentIdentity, StoreLayout}
 import io.cleancut.format.cut.{Cut, RunId, SealedFrame}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
 /** The coordinator of a query, on the local disk. */
 class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val HourMs = 3600000L
 
-  test("an epoch is a cut that names what its tasks wrote") {
+  test("the cut of an epoch references the frames that its tasks wrote") {
     val first = driver()
     for (e <- 0L to 2L) epoch(first, "r1", e)
     val cut = archive.cuts.read(2).get
@@ -31,13 +31,13 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(cut.stores.map(_.frames.map(_._2.number)) == Seq(Seq(1L, 2L, 3L), Seq(1L, 2L, 3L)))
     for (stores <- cut.stores; (_, version, place) <- stores.frames) {
       val object_ = store.get(ObjectKey(place.segment)).get
-      val found = object_.slice(place.offset.toInt, (place.offset + place.length).toInt)
-      assert(new String(found) == s"${stores.store} ${version.number}")
+      val bytes = object_.slice(place.offset.toInt, (place.offset + place.length).toInt)
+      assert(new String(bytes) == s"${stores.store} ${version.number}")
     }
     assert(store.get(ObjectKey("format.json")).isDefined)
   }
 
-  test("what a task attempt reports twice counts once, and what comes late is not believed") {
+  test("a repeated report of a frame is a duplicate, and a late report is unknown") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     val again = archive.segments.ofEpoch(0).flatMap(_._2).head
@@ -50,7 +50,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(cuts.open("r1", 78, part(0), 5).isLeft)
   }
 
-  test("an epoch that lacks a store is not committed, and the error names it") {
+  test("an epoch without a frame of each store is not committed, and the error names the store") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     cuts.open("r1", 5, part(0), 1)
@@ -61,7 +61,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(archive.cuts.epochs() == Seq(0L))
   }
 
-  test("the error on what lacks tells the last attempt at each store, and where it ran") {
+  test("the error about missing frames names the last attempt at each store and its executor") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     for (attempt <- Seq(6L, 7L))
@@ -69,14 +69,14 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     cuts.fail("r1", 6)
     val error = errorOf(cuts.commit("r1", 1, "v1\n{}"))
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
-    val said = Seq(
+    val details = Seq(
       s"${part(0)} (no task has opened it)",
       s"${part(1)} (last opened by task attempt 7 in executor 7 on host-7)"
     )
-    assert(error.getMessage.contains(said.mkString("; ")), error.getMessage)
+    assert(error.getMessage.contains(details.mkString("; ")), error.getMessage)
   }
 
-  test("a task whose epoch lacks a store does not wait, and the last one waits for all") {
+  test("a task does not wait while a store is missing, and the last task waits for all frames") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
@@ -84,14 +84,14 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(segments(1).isEmpty && cuts.status.epoch.get.reported == 1)
     assert(submit(cuts, "r1", frame(part(1), 2, 11)) == Ack.Accepted)
     assert(segments(1).map(_._2.size) == Seq(2))
-    // Tasks that run again, for a second action, have nobody to wait for them.
+    // A task of a second action waits for its own frame.
     cuts.open("r1", 12, part(0), 1)
     assert(submit(cuts, "r1", frame(part(0), 2, 12)) == Ack.Accepted)
     assert(segments(1).size == 2)
     cuts.commit("r1", 1, "v1\n{}")
   }
 
-  test("who waits for a write that ends by an error of the JVM is told, and the next one writes") {
+  test("a JVM error in a write fails the waiting task, and the next write includes its frames") {
     var isFull = false
     val scarce = new ForwardingStore(store) {
       override def put(key: ObjectKey, body: Array[Byte]): Unit =
@@ -104,14 +104,14 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     isFull = true
     for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
     assert(submit(cuts, "r1", frame(part(0), 2, 10)) == Ack.Accepted)
-    val told = intercept[ExecutionException](submit(cuts, "r1", frame(part(1), 2, 11)))
-    assert(told.getCause.isInstanceOf[OutOfMemoryError])
+    val error = intercept[ExecutionException](submit(cuts, "r1", frame(part(1), 2, 11)))
+    assert(error.getCause.isInstanceOf[OutOfMemoryError])
     isFull = false
     cuts.commit("r1", 1, "v1\n{}")
     assert(archive.cuts.epochs() == Seq(0L, 1L))
   }
 
-  test("a frame that an executor wrote may be the last one too") {
+  test("a frame that an executor wrote may be the last frame of an epoch") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 1)
@@ -121,12 +121,12 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(segments(1).size == 1)
     assert(report(cuts, "r1", placed) == Ack.Accepted)
     assert(segments(1).size == 2)
-    // The driver dies now, and the sink skips the epoch.
+    // The driver dies, and the sink skips the repeated epoch.
     driver().commit("r2", 1, "v1\n{}")
     assert(archive.cuts.read(1).get.stores.map(_.version.number) == Seq(2L, 2L))
   }
 
-  test("the first epoch, of which nobody knows the stores, is durable task by task") {
+  test("in the first epoch, whose stores are not known, each task's frames are durable at once") {
     val cuts = driver()
     for (p <- 0 to 1) {
       cuts.open("r1", p.toLong, part(p), 0)
@@ -135,7 +135,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
   }
 
-  test("the last task fails if what others left cannot be written, and its retry writes it") {
+  test("the last task fails if the write of all frames fails, and its retry writes them") {
     var fails = true
     val runtime = CutsRuntime.onThreads(store, Clock.System)
     val failing = new ForwardingPacker(runtime.packer) {
@@ -159,7 +159,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(archive.cuts.read(1).get.of(part(1)).get.version == retried.name.version)
   }
 
-  test("of two drivers the one that came first is fenced") {
+  test("of two drivers the earlier one is fenced") {
     val first = driver()
     epoch(first, "r1", 0)
     val second = driver()
@@ -170,7 +170,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(archive.cuts.epochs().map(archive.cuts.read(_).get.run.runId) == Seq("r1", "r2", "r2"))
   }
 
-  test("of two drivers that commit one epoch, who finds a cut there stops") {
+  test("a driver that finds the cut of another driver at its commit is fenced") {
     val first = driver()
     epoch(first, "r1", 0)
     val other = Cut(1, RunId(None, "r0", 1), "t0", 0, "v1", "", Nil, Map.empty)
@@ -179,7 +179,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(archive.cuts.read(1).contains(other))
   }
 
-  test("a run that was followed on the same driver is not believed any more") {
+  test("a run with a successor on the same driver is fenced") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     epoch(cuts, "r2", 1)
@@ -188,13 +188,13 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(errorOf(cuts.commit("r1", 2, "v1")).getErrorId == "CLEANCUT_FENCED")
   }
 
-  test("a query without state is committed by cuts too") {
+  test("a query without state is committed by cuts") {
     val cuts = driver()
     for (e <- 0L to 2L) cuts.commit("r1", e, s"v1\n{\"e\":$e}")
     assert(archive.cuts.epochs() == Seq(0L, 1L, 2L))
   }
 
-  test("a checkpoint that was written without cuts goes on with a base of each store") {
+  test("the first epoch with cuts of an existing checkpoint writes a base of each store") {
     val cuts = driver(plain = Some(6))
     assert(cuts.open("r1", 1, part(0), 6).isLeft)
     assert(cuts.open("r1", 1, part(0), 7) == Right(Opened(None, needsBase = true)))
@@ -207,7 +207,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(cuts.open("r1", 3, part(0), 8).exists(o => o.accepted.isDefined && !o.needsBase))
   }
 
-  test("a base takes the place of what it holds, and the sweep leaves what kept cuts name") {
+  test("a base replaces earlier frames, and garbage collection keeps segments of retained cuts") {
     val cuts = driver()
     for (e <- 0L until 60L) {
       epoch(cuts, "r1", e)
@@ -227,15 +227,17 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
       .run(oldest = 56, retained = Set.empty)
     assert(archive.cuts.epochs() == (56L to 59L))
     assert(swept.segments > 20 && archive.segments.keys().size == before - swept.segments)
-    val left = Seq(CutLayout.Cuts, CutLayout.Segments, CutLayout.Pages).flatMap { of =>
-      store.list(ObjectPrefix(of)).map(_.sizeBytes)
+    val sizes = Seq(CutLayout.Cuts, CutLayout.Segments, CutLayout.Pages).flatMap { directory =>
+      store.list(ObjectPrefix(directory)).map(_.sizeBytes)
     }
-    assert(swept.keptBytes.exists(_ == left.sum))
+    assert(swept.keptBytes.exists(_ == sizes.sum))
     for (e <- archive.cuts.epochs(); name <- archive.cuts.read(e).get.segments)
       assert(store.head(ObjectKey(name)).isDefined, s"$name of cut $e is gone")
   }
 
-  test("cuts that are young stay, however many there are, and go when they are old") {
+  test(
+    "cuts within the retention time are kept, whatever their number, and older ones are deleted"
+  ) {
     val first = driver()
     for (e <- 0L until 30L) epoch(first, "r1", e)
     for (e <- 0L until 25L) {
@@ -247,14 +249,14 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     eventually(assert(archive.cuts.epochs() == (25L until 60L)))
   }
 
-  test("what a savepoint names outlives the sweep, until it is given up") {
+  test("garbage collection keeps the segments of a savepoint until it is dropped") {
     val cuts = driver()
     for (e <- 0L until 60L) epoch(cuts, "r1", e)
     cuts.pin("before-upgrade", 5)
     assert(errorOf(cuts.pin("before-upgrade", 6)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
     assert(errorOf(cuts.pin("../x", 6)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
     assert(errorOf(cuts.pin("later", 77)).getErrorId == "CLEANCUT_SAVEPOINT_INVALID")
-    // Without bases every cut names all that came before, so that a base has to make garbage.
+    // Without bases each cut references all earlier segments, so only a base makes them garbage.
     for (store <- archive.cuts.read(59).get.stores) {
       val name = FrameName(store.store, store.version, FrameKind.Base)
       submit(cuts, "r1", SealedFrame(name, SealedFrame.Maintenance, "base".getBytes))
@@ -276,7 +278,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     )
   }
 
-  test("files from before the first cut go when no epoch of theirs is kept any more") {
+  test("files from before the first cut are deleted when none of their epochs is retained") {
     val name = StoreLayout.objectName(StateVersion(7, StateVersion.newId(Clock.System)), _)
     val files = FrameKind.all.map(kind => s"${StoreLayout.storeDirectory(part(0))}/${name(kind)}")
     files.foreach(file => store.put(ObjectKey(file), Array[Byte](1)))
@@ -300,28 +302,28 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(cuts.open("r1", 10, part(0), 10).isRight)
   }
 
-  test("a cut tells what its epoch cost, and all cuts together what the run did") {
+  test("a cut has the costs of its epoch, and all cuts together the costs of the run") {
     val cuts = driver()
     val before = store.counts
     for (e <- 0L to 3L) epoch(cuts, "r1", e)
-    val told = archive.cuts.epochs().map(archive.cuts.read(_).get.costs.get)
-    // Not the write of the last cut, which the next would tell, nor what this test asks for.
+    val costs = archive.cuts.epochs().map(archive.cuts.read(_).get.costs.get)
+    // Without the write of the last cut, which the next cut would have, and requests of this test.
     val kinds = Seq(RequestKind.Put, RequestKind.Create)
-    val puts = told.map(c => kinds.flatMap(k => c.driver.requests.get(k.name)).map(_.requests).sum)
+    val puts = costs.map(c => kinds.flatMap(k => c.driver.requests.get(k.name)).map(_.requests).sum)
     val sent = archive.store.counts - before
     assert(puts.sum == kinds.map(sent(_).requests).sum - 1)
-    // An object for each frame or for both, and the cut before; first the owner and the format.
+    // An object for each frame or for both, and the previous cut; first the owner and the format.
     assert(puts.head <= 4 && puts.tail.forall(n => n == 2 || n == 3), puts)
     val segments = archive.segments.keys().map(_._2)
-    assert(told.map(_.driver.segments).sum == segments.size)
-    assert(told.map(_.driver.segmentBytes).sum == segments.map(store.head(_).get.sizeBytes).sum)
+    assert(costs.map(_.driver.segments).sum == segments.size)
+    assert(costs.map(_.driver.segmentBytes).sum == segments.map(store.head(_).get.sizeBytes).sum)
     val frames = archive.cuts.read(3).get.stores.flatMap(_.frames.map(_._3.length))
-    assert(told.map(_.driver.frames).sum == frames.size)
-    assert(told.map(_.driver.frameBytes).sum == frames.sum)
-    assert(told.forall(_.executorCount == 0))
+    assert(costs.map(_.driver.frames).sum == frames.size)
+    assert(costs.map(_.driver.frameBytes).sum == frames.sum)
+    assert(costs.forall(_.executorCount == 0))
   }
 
-  test("a cut tells how long its epoch took, and which of its stores took longest, where") {
+  test("a cut has the duration of its epoch and its slowest stores with their executors") {
     val cuts = driver()
     for (p <- 0 to 1) cuts.open("r1", 10L + p, part(p), 0)
     Clock.System.sleep(30, TimeUnit.MILLISECONDS)
@@ -344,10 +346,10 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     epoch(cuts, "r1", 1)
     val next = archive.cuts.read(1).get
     assert(next.timings("previousCutMs") == last.writeMs)
-    assert(next.costs.get.executors.segmentBytes == 0, "it was told once")
+    assert(next.costs.get.executors.segmentBytes == 0, "bytes of an executor count once")
   }
 
-  test("the status tells the run, the last epoch and how far the next one is") {
+  test("the status has the run, the last epoch and the progress of the next one") {
     val cuts = driver()
     assert(cuts.status.run.isEmpty && cuts.status.committed.isEmpty)
     epoch(cuts, "r1", 0)
@@ -363,7 +365,7 @@ class QueryCoordinatorSuite extends AnyFunSuite with CutsOnDisk with Patience {
     assert(next.run.isEmpty && next.committed.contains(0L) && next.epoch.isEmpty)
   }
 
-  test("a log of commits that has gone on without cuts is refused") {
+  test("a commit log that is ahead of the cuts is refused") {
     epoch(driver(), "r1", 0)
     val error = errorOf(driver(plain = Some(3)).commit("r2", 4, "v1\n{}"))
     assert(error.getErrorId == "CLEANCUT_COMMIT_LOG_AHEAD")

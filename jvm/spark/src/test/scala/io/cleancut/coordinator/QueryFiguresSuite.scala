@@ -10,17 +10,17 @@ import io.cleancut.format.{FrameKind, FramePlace, StoreCut}
 import io.cleancut.format.cut.{ChannelCourse, ChannelReport, Cut, RowsDigest, RunId}
 import io.cleancut.history.{SlowEpochs, SlowReason, SlowTally}
 
-/** What metrics make of where a query stands. */
+/** The metrics that are computed from the status of a query. */
 class QueryFiguresSuite extends AnyFunSuite {
   private val run = RunId(Some("query"), "run", 3)
-  private val nobody = UsageBook.Shares(Usage.Zero, Usage.Zero, 2)
+  private val noUsage = UsageBook.Shares(Usage.Zero, Usage.Zero, 2)
 
   private def version(number: Long) = StateVersion(number, f"$number%032x")
 
   private def chain(partition: Int, kind: FrameKind, versions: Range) = {
     val frames = versions.map { number =>
-      val own = if (number == versions.head) kind else FrameKind.Delta
-      (own, version(number.toLong), FramePlace("segments/a", 0L, 100L, 0))
+      val frameKind = if (number == versions.head) kind else FrameKind.Delta
+      (frameKind, version(number.toLong), FramePlace("segments/a", 0L, 100L, 0))
     }
     StoreCut(StoreId(0, partition, "default"), frames)
   }
@@ -43,9 +43,9 @@ class QueryFiguresSuite extends AnyFunSuite {
     epoch = None,
     slowest = Nil,
     last = last.map(CommittedEpoch(_, writeMs = 40)),
-    usage = nobody,
-    channels = courses.map { case (of, course) =>
-      ChannelReport(of, RowsDigest(50, 0), RowsDigest(course.bytesInFlight / 10, 0))
+    usage = noUsage,
+    channels = courses.map { case (channel, course) =>
+      ChannelReport(channel, RowsDigest(50, 0), RowsDigest(course.bytesInFlight / 10, 0))
     },
     courses = courses.toMap,
     aligned = Map(4L -> "why")
@@ -61,7 +61,7 @@ class QueryFiguresSuite extends AnyFunSuite {
       beyond: Long = 0
   ) = ChannelCourse(0, bytes, beyond, arrivedMs, overtakenMs, None)
 
-  test("what the last epoch was like is told in base units") {
+  test("metrics of the last epoch are in base units") {
     val figures = new QueryFigures(status(Some(cut())), begun = 4, notes = None)
     assert(figures.gauge("epoch_duration_seconds").contains(1.5))
     assert(figures.gauge("commit_duration_seconds").contains(0.25))
@@ -72,7 +72,7 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(figures.count("epochs_total") == 5)
   }
 
-  test("slow epochs are counted, for all reasons and for each") {
+  test("slow epochs are counted in total and by reason") {
     val why = SlowReason(100, SlowEpochs.Commit, "why")
     val slow = SlowTally.None.and(5, why).and(6, why.copy(kind = SlowEpochs.Input)).and(9, why)
     val figures = new QueryFigures(status(None).copy(slow = slow), begun = 4, notes = None)
@@ -80,7 +80,7 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(figures.slow(SlowEpochs.Upload) == 0)
   }
 
-  test("of operators the greatest stands for all, and of rows their sum") {
+  test("durations are the maximum over operators, and rows are their sum") {
     val figures = new QueryFigures(
       status(
         None,
@@ -103,7 +103,7 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(figures.gauge("stores").isEmpty && figures.gauge("chain_bytes").isEmpty)
   }
 
-  test("the longest chain and the oldest base are those of any store") {
+  test("the longest chain and the oldest base are maxima over all stores") {
     val based = cut(chain(0, FrameKind.Base, 8 to 10), chain(1, FrameKind.Base, 4 to 10))
     val figures = new QueryFigures(status(Some(based)), begun = 0, notes = None)
     assert(figures.gauge("longest_chain_frames").contains(7.0))
@@ -115,19 +115,19 @@ class QueryFiguresSuite extends AnyFunSuite {
     assert(all.gauge("oldest_snapshot_age_epochs").contains(10.0))
   }
 
-  test("proofs and copies are told once somebody has looked") {
+  test("restore tests and replicas have metrics after the first scan") {
     def figures(notes: Option[Notes]) =
       new QueryFigures(status(Some(cut())), begun = 0, notes = notes)
-    val told = Seq(
+    val names = Seq(
       "restore_test_epoch",
       "restore_test_timestamp_seconds",
       "epochs_since_restore_test",
       "replica_lag_epochs",
       "replica_lag_seconds"
     )
-    assert(told.forall(figures(None).gauge(_).isEmpty))
+    assert(names.forall(figures(None).gauge(_).isEmpty))
     val never = figures(Some(Notes(Nil, Nil)))
-    assert(told.filter(never.gauge(_).isDefined) == Seq("epochs_since_restore_test"))
+    assert(names.filter(never.gauge(_).isDefined) == Seq("epochs_since_restore_test"))
     assert(never.gauge("epochs_since_restore_test").contains(10.0))
     val copies = Seq(
       """{"location": "a", "epoch": 9, "writtenMs": 60000}""",

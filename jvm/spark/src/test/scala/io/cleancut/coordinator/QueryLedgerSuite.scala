@@ -11,12 +11,12 @@ import io.cleancut.protocol.{Ack, BaseLedger, Refusal}
 class QueryLedgerSuite extends AnyFunSuite {
   private val Margin = 3L
 
-  /** Takes the frame of one task for the store's next epoch, and commits it. */
+  /** Acknowledges the frame of one task for the next epoch, and commits the epoch. */
   private def commit(query: QueryLedger, attempt: Long = 1L): Cut = {
     val epoch = query.lastCommitted + 1
     assert(query.open(attempt, Left, epoch).isRight)
     assert(query.ack(frame(Left, epoch + 1, attempt)) == Ack.Accepted)
-    val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
+    val stores = query.close(epoch, None).fold(missing => fail(s"missing $missing"), identity)
     val done = cut(epoch, stores: _*)
     query.advance(done)
     done
@@ -27,7 +27,7 @@ class QueryLedgerSuite extends AnyFunSuite {
 
   private def fresh = new QueryLedger(committed = -1L, cut = None, baseMargin = Margin)
 
-  test("a store is opened at the version of the epoch that is due, and at no other") {
+  test("a store is opened only at the version of the next epoch") {
     val query = fresh
     assert(query.open(1L, Left, 1L).isLeft)
     assert(query.open(1L, Left, 0L) == scala.Right(Opened(None, needsBase = false)))
@@ -39,13 +39,13 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(query.accepted(Left, 2L).isEmpty && query.accepted(Other, 1L).isEmpty)
   }
 
-  test("an epoch that is committed, or not begun, is not open") {
+  test("an epoch that is committed or not begun is not open") {
     val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
     for (epoch <- Seq(4L, 6L))
       assert(query.open(1L, Left, epoch) == scala.Left(Refusal.NotOpen(epoch, 4L)))
   }
 
-  test("a store that the cuts do not know has to write all of its state") {
+  test("a store that is in no cut must write a base") {
     val query = new QueryLedger(committed = 4L, cut = None, baseMargin = Margin)
     assert(query.open(1L, Left, 5L) == scala.Right(Opened(None, needsBase = true)))
     query.ack(frame(Left, 6, 1))
@@ -59,7 +59,7 @@ class QueryLedgerSuite extends AnyFunSuite {
     )
   }
 
-  test("a report for an epoch that is closed, or not begun, is unknown") {
+  test("a report for an epoch that is closed or not begun is unknown") {
     val query = fresh
     commit(query)
     assert(query.ack(frame(Left, 1, 9)).isInstanceOf[Ack.Unknown])
@@ -68,7 +68,7 @@ class QueryLedgerSuite extends AnyFunSuite {
     assertThrows[IllegalArgumentException](query.close(0L, None))
   }
 
-  test("a base takes the place of what it holds from the next cut on") {
+  test("a base replaces earlier frames from the next cut on") {
     val query = fresh
     commit(query)
     commit(query)
@@ -79,15 +79,15 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(chain(commit(query)).map(_._2) == Seq(2L, 3L, 4L))
   }
 
-  test("a base of a version that does not count is not adopted") {
+  test("a base of a version that is not committed is not adopted") {
     val query = fresh
     commit(query, attempt = 1L)
     assert(query.ack(base(Left, 1, 2)) == Ack.Accepted)
     assert(chain(commit(query)) == Seq(FrameKind.Delta -> 1L, FrameKind.Delta -> 2L))
   }
 
-  test("a base by maintenance is no attempt at the epoch that is open") {
-    // Before, it hid the attempts of that epoch, whichever of them it came from.
+  test("a base of maintenance does not count as an attempt at the open epoch") {
+    // Earlier, it hid all attempts of that epoch.
     val query = fresh
     for (store <- Seq(Left, Right)) query.open(1L, store, 0L)
     query.ack(frame(Left, 1, 2))
@@ -101,10 +101,10 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(withBase == Seq(Seq(FrameKind.Delta), Seq(FrameKind.Base)))
   }
 
-  test("a base that comes later than the margin allows is discarded, or given up") {
+  test("a base that is later than the margin is discarded before or after its report") {
     val query = fresh
     (0 until 5).foreach(_ => commit(query))
-    // The next cut is of epoch 5, so that segments from epoch 2 on are safe from the sweep.
+    // The next cut is of epoch 5, so garbage collection keeps segments from epoch 2 on.
     assert(query.ack(base(Left, 2, 1)).isInstanceOf[Ack.Discarded])
     assert(query.ack(base(Left, 3, 1)) == Ack.Accepted)
     for (epoch <- 5L to 7L)
@@ -112,13 +112,13 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(chain(commit(query)).forall(_._1 == FrameKind.Delta))
   }
 
-  /** Commits as often, with the late bases that each cut has to list. */
+  /** Commits this many epochs with cuts that list their late bases; returns the last cut. */
   private def listed(query: QueryLedger, times: Int): Cut = Iterator
     .continually {
       val epoch = query.lastCommitted + 1
       assert(query.open(1L, Left, epoch).isRight)
       assert(query.ack(frame(Left, epoch + 1, 1L)) == Ack.Accepted)
-      val stores = query.close(epoch, None).fold(missing => fail(s"lacks $missing"), identity)
+      val stores = query.close(epoch, None).fold(missing => fail(s"missing $missing"), identity)
       val done = cut(epoch, stores: _*).copy(late = query.late(stores))
       query.advance(done)
       done
@@ -127,7 +127,8 @@ class QueryLedgerSuite extends AnyFunSuite {
     .foldLeft(cut(0L))((_, next) => next)
 
   test("a base whose upload lasts longer than the margin is adopted if it was announced") {
-    // Before, none was: a store that needs longer never had one, and its chain grew for ever.
+    // Earlier, no late base was adopted: a store with slow uploads never had one, and its chain
+    // grew without limit.
     val query = fresh
     listed(query, times = 2)
     val late = base(Left, 2, 1)
@@ -140,7 +141,7 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(query.ack(late) == Ack.Duplicate)
   }
 
-  test("a late base is spared until no cut from before its adoption is kept") {
+  test("a late base is kept until no cut from before its adoption is retained") {
     val query = fresh
     listed(query, times = 2)
     val late = base(Left, 2, 1)
@@ -153,7 +154,7 @@ class QueryLedgerSuite extends AnyFunSuite {
     listed(query, times = 1)
     assert(query.retainedSegments(oldest = 21L, nowNs = 0L) == Set(segment))
     query.bases.swept(21L)
-    // Another base takes its place, and cuts that name the late one are still kept.
+    // Another base replaces it, and cuts that reference the late base are still retained.
     assert(query.ack(base(Left, 23, 1)) == Ack.Accepted)
     val after = listed(query, times = 5)
     assert(chain(after).head == FrameKind.Base -> 23L)
@@ -165,11 +166,11 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(listed(query, times = 1).late.isEmpty)
   }
 
-  test("an announcement that is not renewed is void, and its base is refused") {
+  test("an announcement that is not renewed expires, and its base is discarded") {
     val query = fresh
     listed(query, times = 2)
     val (renewed, forgotten) = (base(Left, 2, 1), base(Left, 2, 2))
-    for (of <- Seq(renewed, forgotten)) query.announce(of.place.segment, 2L, nowNs = 0L)
+    for (base <- Seq(renewed, forgotten)) query.announce(base.place.segment, 2L, nowNs = 0L)
     listed(query, times = 10)
     val later = BaseLedger.PatienceNs
     assert(query.announce(renewed.place.segment, 2L, nowNs = later - 1).isRight)
@@ -178,14 +179,14 @@ class QueryLedgerSuite extends AnyFunSuite {
     assert(query.ack(renewed) == Ack.Accepted)
   }
 
-  test("what a sweep may be taking already is not announced any more") {
+  test("a base whose epoch garbage collection may have reached cannot be announced") {
     val query = fresh
     listed(query, times = 10)
     assert(query.announce("segment", 7L, nowNs = 0L).isLeft)
     assert(query.announce("segment", 8L, nowNs = 0L).isRight)
   }
 
-  test("a failed attempt leaves the epoch to the next") {
+  test("after a failed attempt the next attempt counts") {
     val query = fresh
     query.open(1L, Left, 0L)
     query.ack(frame(Left, 1, 1))

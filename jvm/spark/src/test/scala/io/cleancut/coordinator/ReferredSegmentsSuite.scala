@@ -13,21 +13,21 @@ import io.cleancut.format.{FrameKind, FrameName}
 import io.cleancut.format.cut.{Cut, Referred, SealedFrame}
 import io.cleancut.format.frame.ReferringBase
 
-/** What keeps the segments that bases of an act refer to, and for how long. */
+/** Retention of the segments that the bases of an operation refer to. */
 class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
   private val Stores = Seq(part(0), part(1))
 
-  /** An act that goes back to an epoch, at once after the query has ended. */
-  private def goBack(to: Long): Long = {
-    val act = driver()
-    val last = act.begin("act").committed
+  /** Rolls back to an epoch; returns the epoch of the rollback. */
+  private def rollBack(to: Long): Long = {
+    val operation = driver()
+    val last = operation.begin("operation").committed
     val epoch = last + 2
     val cut = archive.cuts.read(to).get
-    act.replace("act", epoch, Stores.toSet)
-    act.refer("act", epoch, bases(cut, epoch), cut.segments.toSet)
-    act.settle("act", epoch)
-    act.commit("act", epoch, "v1\n{}")
-    act.endRun("act")
+    operation.replace("operation", epoch, Stores.toSet)
+    operation.refer("operation", epoch, bases(cut, epoch), cut.segments.toSet)
+    operation.settle("operation", epoch)
+    operation.commit("operation", epoch, "v1\n{}")
+    operation.endRun("operation")
     epoch
   }
 
@@ -45,34 +45,34 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
 
   private def referredBy(epoch: Long) = archive.cuts.head(epoch).get.referred
 
-  /** Each store has a base of the last version, which the next cut names. */
+  /** Writes a base of the last version of each store, which the next cut references. */
   private def writeBases(query: QueryCoordinator, run: String): Unit =
-    for (of <- query.lastCut.get.stores) {
-      val name = FrameName(of.store, of.version, FrameKind.Base)
+    for (chain <- query.lastCut.get.stores) {
+      val name = FrameName(chain.store, chain.version, FrameKind.Base)
       assert(
         submit(query, run, SealedFrame(name, SealedFrame.Maintenance, "base".getBytes)) ==
           Ack.Accepted
       )
     }
 
-  test("each cut lists it as long as a chain or a kept cut may need it, and then it goes") {
+  test("cuts list referred segments while a chain or a retained cut requires them") {
     val query = driver()
     for (e <- 0L until 40L) epoch(query, "r1", e)
     val sources = sourcesOf(39)
     query.endRun("r1")
-    val act = goBack(39)
-    val listed = Seq(Referred(act + 1, sources.sorted))
-    assert(referredBy(act) == listed)
+    val rolledBack = rollBack(39)
+    val listed = Seq(Referred(rolledBack + 1, sources.sorted))
+    assert(referredBy(rolledBack) == listed)
     val next = driver(keep = 10)
-    for (e <- act + 1 until act + 40) {
+    for (e <- rolledBack + 1 until rolledBack + 40) {
       epoch(next, "r2", e)
       assert(referredBy(e) == listed, s"at $e")
     }
-    eventually(assert(archive.cuts.epochs().head > act))
+    eventually(assert(archive.cuts.epochs().head > rolledBack))
     assert(areThere(sources))
     writeBases(next, "r2")
-    val last = act + 40
-    // Those that are kept still begin with what refers.
+    val last = rolledBack + 40
+    // Chains of the retained cuts still begin with the referring bases.
     epoch(next, "r2", last)
     assert(areThere(sources))
     for (e <- last + 1 until last + 60) epoch(next, "r2", e)
@@ -85,52 +85,52 @@ class ReferredSegmentsSuite extends AnyFunSuite with CutsOnDisk with Patience {
     }
   }
 
-  test("a sweep with an oldest cut from before the act leaves it, in whichever run") {
+  test("garbage collection with retained cuts from before a rollback keeps referred segments") {
     val query = driver()
     for (e <- 0L until 30L) epoch(query, "r1", e)
     val sources = sourcesOf(4)
     writeBases(query, "r1")
     for (e <- 30L until 60L) epoch(query, "r1", e)
     query.endRun("r1")
-    // Of the cuts that are kept only that one and those from the act on need these segments.
+    // Only cut 4 and the cuts from the rollback on require these segments.
     assert(sources.toSet.intersect(sourcesOf(59).toSet).isEmpty)
-    val act = goBack(4)
+    val rolledBack = rollBack(4)
     val next = driver(keep = 50)
-    epoch(next, "r2", act + 1)
+    epoch(next, "r2", rolledBack + 1)
     writeBases(next, "r2")
-    for (e <- act + 2 until act + 12) epoch(next, "r2", e)
-    // No chain begins with it any more, but cuts do that are kept.
-    assert(referredBy(act + 11).map(_.version) == Seq(act + 1))
-    val spared = archive.cuts.head(act + 11).get.retainedSegments(oldest = 55)
+    for (e <- rolledBack + 2 until rolledBack + 12) epoch(next, "r2", e)
+    // No current chain begins with a referring base, but chains of retained cuts do.
+    assert(referredBy(rolledBack + 11).map(_.version) == Seq(rolledBack + 1))
+    val retainedSegments = archive.cuts.head(rolledBack + 11).get.retainedSegments(oldest = 55)
     val swept = new CutSweep(archive, QueryLedger.BaseMargin, () => false).run(55, spared)
     assert(swept.cuts == 55 && swept.segments > 0)
     assert(areThere(sources))
   }
 
-  test("what an act refers to that is made of the same state again is listed twice") {
+  test("two rollbacks to the same state list the referred segments twice") {
     val query = driver()
     for (e <- 0L until 5L) epoch(query, "r1", e)
     query.endRun("r1")
-    val first = goBack(3)
-    val second = goBack(first)
+    val first = rollBack(3)
+    val second = rollBack(first)
     assert(referredBy(second).map(_.version) == Seq(first + 1, second + 1))
   }
 
-  test("a sweep whose run an act has followed takes cuts, and nothing that they lead to") {
+  test("garbage collection of a fenced run deletes cuts, and no segments that they reference") {
     val query = driver()
     for (e <- 0L until 60L) epoch(query, "r1", e)
     writeBases(query, "r1")
     for (e <- 60L until 90L) epoch(query, "r1", e)
     val sources = sourcesOf(50)
     assert(sources.toSet.intersect(sourcesOf(88).toSet).isEmpty)
-    // It has listed the cuts, and the act finds the one that it wants; both go on then.
+    // The collection has listed the cuts when the rollback finds its source. Then both continue.
     var isBegun = false
     val slow = new CutArchive(
       new ForwardingStore(store) {
         override def delete(keys: Seq[ObjectKey]): Unit = {
           if (!isBegun) {
             isBegun = true
-            goBack(50)
+            rollBack(50)
             ()
           }
           super.delete(keys)

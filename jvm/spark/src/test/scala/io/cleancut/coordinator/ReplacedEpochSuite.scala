@@ -6,63 +6,63 @@ import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.Ack
 import io.cleancut.format.{CutLayout, FrameKind}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
-/** An epoch that makes all of the state anew, in stores of its own choosing. */
+/** An epoch that replaces the state of a query, in a new set of stores. */
 class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
   private val Epochs = 12L
 
-  /** Pages are written where the query runs, and not beside it. */
-  private def atOnce(): QueryCoordinator = {
+  /** A driver that writes pages in the thread of the query, not in the background. */
+  private def driverWithoutBackground(): QueryCoordinator = {
     val runtime = CutsRuntime.onThreads(archive.store, Clock.System)
     new QueryCoordinator(archive, new Logs(None, 100), "host", runtime.copy(background = _.run()))
   }
 
-  /** A query whose cuts have pages, followed by an act. */
+  /** An operation on a query whose cuts have pages. */
   private def begun(stores: Set[StoreId]): QueryCoordinator = {
-    val query = atOnce()
+    val query = driverWithoutBackground()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
     assert(archive.cuts.last().get.head.paged.pages.nonEmpty)
     query.endRun("r1")
-    val act = driver()
-    assert(act.begin("act").committed == Epochs - 1)
-    act.replace("act", Epochs, stores)
-    act
+    val operation = driver()
+    assert(operation.begin("operation").committed == Epochs - 1)
+    operation.replace("operation", Epochs, stores)
+    operation
   }
 
-  private def write(act: QueryCoordinator, store: StoreId, attempt: Long): Ack = {
-    assert(act.open("act", attempt, store, Epochs).isRight)
-    submit(act, "act", frame(store, Epochs + 1, attempt, FrameKind.Base))
+  private def write(operation: QueryCoordinator, store: StoreId, attempt: Long): Ack = {
+    assert(operation.open("operation", attempt, store, Epochs).isRight)
+    submit(operation, "operation", frame(store, Epochs + 1, attempt, FrameKind.Base))
   }
 
-  test("an act that is broken off before its cut does not say that it has ended") {
-    val query = atOnce()
+  test("an operation that ends before its cut writes no end marker") {
+    val query = driverWithoutBackground()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
     // The query still runs, and may commit its next epoch.
-    val act = driver()
-    act.begin("act")
-    act.replace("act", Epochs + 1, Set(part(0)))
-    act.endRun("act")
+    val operation = driver()
+    operation.begin("operation")
+    operation.replace("operation", Epochs + 1, Set(part(0)))
+    operation.endRun("operation")
     assert(store.head(ObjectKey(CutLayout.endMarker(2))).isEmpty)
     assert(!driver().begin("r2").isAlone)
   }
 
-  test("it has its own stores and none of the cut before, also for whoever reads the pages") {
+  test("its cut has the new stores and none of the previous cut, also through its pages") {
     val stores = Set(part(0), part(2), part(3))
-    val act = begun(stores)
+    val operation = begun(stores)
     for ((store, at) <- stores.toSeq.zipWithIndex)
-      assert(write(act, store, 900L + at) == Ack.Accepted)
-    act.settle("act", Epochs)
-    act.commit("act", Epochs, "v1\n{}")
-    val found = archive.cuts.last().get
-    assert(found.head.epoch == Epochs && found.head.paged.pages.isEmpty)
-    assert(found.head.paged.window.map(_.epoch).distinct == Seq(Epochs))
-    assert(found.whole.stores.map(_.store).toSet == stores)
-    assert(found.whole.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
-    assert(found.of(part(1)).isEmpty && found.of(part(3)).isDefined)
-    // A query goes on, and pages come again.
-    act.endRun("act")
-    val next = atOnce()
+      assert(write(operation, store, 900L + at) == Ack.Accepted)
+    operation.settle("operation", Epochs)
+    operation.commit("operation", Epochs, "v1\n{}")
+    val replaced = archive.cuts.last().get
+    assert(replaced.head.epoch == Epochs && replaced.head.paged.pages.isEmpty)
+    assert(replaced.head.paged.window.map(_.epoch).distinct == Seq(Epochs))
+    assert(replaced.whole.stores.map(_.store).toSet == stores)
+    assert(replaced.whole.stores.forall(_.frames.map(_._1) == Seq(FrameKind.Base)))
+    assert(replaced.of(part(1)).isEmpty && replaced.of(part(3)).isDefined)
+    // The query continues, and later cuts have pages.
+    operation.endRun("operation")
+    val next = driverWithoutBackground()
     for (e <- Epochs + 1 to Epochs + 10) {
       for ((store, at) <- stores.toSeq.zipWithIndex) {
         assert(next.open("r2", e * 10 + at, store, e).isRight)
@@ -75,41 +75,47 @@ class ReplacedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.epochs().flatMap(archive.cuts.read(_)).forall(_.stores.nonEmpty))
   }
 
-  test("what is settled can be asked for before the cut, and nothing is before that") {
-    val act = begun(Set(part(0), part(2)))
-    for ((store, at) <- Seq(part(0), part(2)).zipWithIndex) write(act, store, 900L + at)
-    def told(store: StoreId) = act.chain("act", store, Epochs + 1).fold(_ => None, identity)
-    assert(told(part(2)).isEmpty)
-    act.settle("act", Epochs)
-    val (kind, version, place) = told(part(2)).get.frames.head
+  test("chains are available after settle and before the cut") {
+    val operation = begun(Set(part(0), part(2)))
+    for ((store, at) <- Seq(part(0), part(2)).zipWithIndex) write(operation, store, 900L + at)
+    def chainOf(store: StoreId) =
+      operation.chain("operation", store, Epochs + 1).fold(_ => None, identity)
+    assert(chainOf(part(2)).isEmpty)
+    operation.settle("operation", Epochs)
+    val (kind, version, place) = chainOf(part(2)).get.frames.head
     assert(kind == FrameKind.Base && version.number == Epochs + 1)
     assert(
       archive.segments.framesIn(place.segment).map(_.name.store).toSet == Set(part(0), part(2))
     )
-    assert(told(part(1)).isEmpty && archive.cuts.epochs().last == Epochs - 1)
+    assert(chainOf(part(1)).isEmpty && archive.cuts.epochs().last == Epochs - 1)
   }
 
-  test("it is not committed while one of its stores lacks") {
-    val act = begun(Set(part(0), part(2)))
-    write(act, part(0), 900L)
-    for (asked <- Seq(() => act.settle("act", Epochs), () => act.commit("act", Epochs, "v1\n{}"))) {
-      val error = errorOf(asked())
+  test("it is not committed without a frame of each store") {
+    val operation = begun(Set(part(0), part(2)))
+    write(operation, part(0), 900L)
+    for (
+      request <- Seq(
+        () => operation.settle("operation", Epochs),
+        () => operation.commit("operation", Epochs, "v1\n{}")
+      )
+    ) {
+      val error = errorOf(request())
       assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
       assert(error.getMessage.contains(part(2).toString))
     }
     assert(archive.cuts.epochs().last == Epochs - 1)
   }
 
-  test("who has run the query is fenced, and so is an act that another run has followed") {
+  test("an operation fences the query, and a later run fences the operation") {
     val query = driver()
     for (e <- 0L until Epochs) epoch(query, "r1", e)
-    val act = driver()
-    act.begin("act")
-    act.replace("act", Epochs, Set(part(0)))
+    val operation = driver()
+    operation.begin("operation")
+    operation.replace("operation", Epochs, Set(part(0)))
     assert(errorOf(query.checkOwner("r1")).getErrorId == "CLEANCUT_FENCED")
-    write(act, part(0), 900L)
+    write(operation, part(0), 900L)
     driver().begin("r2")
-    assert(errorOf(act.commit("act", Epochs, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
+    assert(errorOf(operation.commit("operation", Epochs, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
     assert(archive.cuts.epochs().last == Epochs - 1)
   }
 }

@@ -13,12 +13,12 @@ import io.cleancut.format.SealName
 import io.cleancut.format.cut.{ChannelReport, RowsDigest}
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey}
 import io.cleancut.protocol.{Ack, ChannelTask, Refusal}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
-/** Epochs whose frames are held until their sink seals them, on one driver and on two. */
+/** Epochs whose frames are held until their sink seals them, with one driver and with two. */
 class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
 
-  /** An epoch of two partitions, whose tasks run while its frames are held. */
+  /** Runs the tasks of an epoch with two partitions while its frames are held. */
   private def held(cuts: QueryCoordinator, run: String, epoch: Long): Unit = {
     cuts.hold(run, epoch)
     for (p <- 0 to 1) {
@@ -27,13 +27,13 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     }
   }
 
-  test("the frames of an epoch that is sealed are durable with the seal, in one object") {
+  test("the frames of a sealed epoch are durable with the seal, in one object") {
     val cuts = driver()
     held(cuts, "r1", 0)
     assert(segments(0).isEmpty)
     cuts.seal("r1", 0)
     assert(segments(0).size == 1)
-    // A second action on the batch runs tasks again.
+    // A second action on the batch runs the tasks again.
     val late = frame(part(1), 1, 9)
     assert(cuts.open("r1", 9, part(1), 0).isRight && submit(cuts, "r1", late) == Ack.Accepted)
     assert(segments(0).size == 2)
@@ -42,19 +42,19 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     epoch(cuts, "r1", 1)
   }
 
-  test("an epoch whose sink does not seal after all is durable before it is committed") {
+  test("the frames of an epoch that its sink does not seal are durable before its commit") {
     val cuts = driver()
     held(cuts, "r1", 0)
     cuts.commit("r1", 0, "v1\n{}")
     assert(segments(0).size == 1 && archive.cuts.read(0).get.stores.size == 2)
   }
 
-  test("an operator is aligned, and says why, in each epoch that its sink does not seal") {
+  test("an operator is aligned in each epoch that its sink does not seal, and reports the reason") {
     val cuts = driver()
     val capture = Capture(CaptureMode.Unaligned, None)
-    def opened(epoch: Long, asked: Capture): Boolean = {
+    def opened(epoch: Long, requested: Capture): Boolean = {
       cuts.alignedBecause("r1", Map.empty)
-      mayDefer(cuts, epoch, 0, asked)
+      mayDefer(cuts, epoch, 0, requested)
     }
     epoch(cuts, "r1", 0)
     cuts.hold("r1", 1)
@@ -65,13 +65,11 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(cuts.status.aligned(3L).contains("seal"))
   }
 
-  test(
-    "what an action before the seal was given whole, those behind it get whole, and it says so"
-  ) {
+  test("a task that emitted all its rows before the hold stays aligned after it, with a reason") {
     val cuts = driver()
     val capture = Capture(CaptureMode.Unaligned, None)
     epoch(cuts, "r1", 0)
-    // Such as one that looks at a few rows, and runs the tasks of some partitions only.
+    // An action that reads a few rows runs the tasks of some partitions only.
     assert(!mayDefer(cuts, 1, 0, capture))
     cuts.hold("r1", 1)
     assert(!mayDefer(cuts, 1, 0, capture) && mayDefer(cuts, 1, 1, capture))
@@ -81,34 +79,34 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(mayDefer(cuts, 2, 0, capture))
   }
 
-  test("the state of an epoch is that of the rows that were sealed, not of a look at some before") {
+  test("the state of an epoch has the rows that were sealed, not those of an earlier action") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
-    val looked = frame(part(0), 2, 7)
+    val early = frame(part(0), 2, 7)
     assert(cuts.open("r1", 7, part(0), 1).isRight)
-    assert(submit(cuts, "r1", looked) == Ack.Accepted)
+    assert(submit(cuts, "r1", early) == Ack.Accepted)
     held(cuts, "r1", 1)
     cuts.seal("r1", 1)
     cuts.commit("r1", 1, "v1\n{}")
-    assert(archive.cuts.read(1).get.of(part(0)).get.version != looked.name.version)
+    assert(archive.cuts.read(1).get.of(part(0)).get.version != early.name.version)
   }
 
   private var attempts = 100L
 
-  /** Another attempt at a task of an operator that can be captured. */
+  /** Whether another attempt at a task of an operator that can be captured may defer rows. */
   private def mayDefer(
       cuts: QueryCoordinator,
       epoch: Long,
       partition: Int,
-      asked: Capture
+      requested: Capture
   ): Boolean = {
     attempts += 1
     val channel = StoreId(3L, partition, "cleancut-channel-0")
-    val task = ChannelTask(attempts, channel, epoch, 2, "executor", asked)
+    val task = ChannelTask(attempts, channel, epoch, 2, "executor", requested)
     cuts.openChannel("r1", task).fold(no => sys.error(no.why), identity).mayDefer
   }
 
-  test("the first epoch of a run whose sink seals gives no reason for what is no rule") {
+  test("an aligned first epoch of a run has no reason, because the sink seals") {
     val cuts = driver()
     cuts.hold("r1", 0)
     val channel = StoreId(3L, 0, "cleancut-channel-0")
@@ -128,24 +126,24 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.segments.ofEpoch(0).flatMap(_._2).map(_.name) == Seq(sent.name))
   }
 
-  test("an epoch that lacks a store is not sealed, and so never seen") {
+  test("an epoch without a frame of each store is not sealed") {
     val cuts = driver()
     held(cuts, "r1", 0)
     cuts.open("r1", 7, part(2), 0)
     assert(errorOf(cuts.seal("r1", 0)).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
   }
 
-  test("a driver that another has followed cannot seal") {
+  test("a fenced driver cannot seal") {
     val first = driver()
     held(first, "r1", 0)
     epoch(driver(), "r2", 0)
     assert(errorOf(first.seal("r1", 0)).getErrorId == "CLEANCUT_FENCED")
   }
 
-  test("a run that is followed while it waits for its frames is fenced") {
+  test("a run that is fenced while it waits for its frames does not seal") {
     lazy val cuts: QueryCoordinator =
-      new QueryCoordinator(archive, new Logs(None, 100), "host", FollowedWhileWaiting)
-    object FollowedWhileWaiting extends Clock {
+      new QueryCoordinator(archive, new Logs(None, 100), "host", TakeoverClock)
+    object TakeoverClock extends Clock {
       override def wallMs(): Long = Clock.System.wallMs()
       override def monotonicNs(): Long = Clock.System.monotonicNs()
       override def randomBytes(count: Int): Array[Byte] = Clock.System.randomBytes(count)
@@ -160,7 +158,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
   }
 
-  /** An epoch that its run has decided on, with no row in flight in the end. */
+  /** Runs the tasks of an epoch with capture; the decision leaves no in-flight rows. */
   private def captured(cuts: QueryCoordinator, run: String, epoch: Long): Unit = {
     cuts.hold(run, epoch)
     val capture = Capture(CaptureMode.Unaligned, None)
@@ -174,9 +172,9 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     held(cuts, run, epoch)
   }
 
-  /** Two drivers with one epoch, of which the first has not found that it was followed. */
+  /** Two drivers with one epoch; the first has not found out that it is fenced. */
   private def rivals(isBlind: => Boolean = true): (QueryCoordinator, QueryCoordinator) = {
-    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
+    val blind = new CutArchive(new StaleOwnerStore(store, () => isBlind), Clock.System)
     val first = new QueryCoordinator(blind, new Logs(None, 100), "host", Clock.System)
     epoch(first, "r1", 0)
     captured(first, "r1", 1)
@@ -185,7 +183,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     (first, second)
   }
 
-  test("of two drivers that seal one epoch that counts which came later, whichever seals first") {
+  test("of two seals of one epoch the later generation counts, whichever was written first") {
     val (zombie, successor) = rivals()
     successor.seal("r2", 1)
     zombie.seal("r1", 1)
@@ -201,9 +199,9 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.listed().sealOf(1).contains(SealName(1, 2)))
   }
 
-  test("what a run shows whole is not taken for what the run before it seals behind that") {
+  test("a seal of an earlier run does not count after a later run has claimed the epoch") {
     val (zombie, _) = rivals()
-    // One whose sink does not seal.
+    // The sink of this run does not seal.
     val plain = driver()
     assert(plain.open("r3", 30, part(0), 1).isRight)
     zombie.seal("r1", 1)
@@ -213,7 +211,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(!later.isDecidedBefore("r4", 1) && later.sealedOutput("r4", 1).isEmpty)
   }
 
-  test("a run that follows a seal is not overruled by one that did not know of it") {
+  test("a run that has not seen a seal cannot replace the run that follows the seal") {
     val (first, unknowing) = rivals()
     first.seal("r1", 1)
     val follower = driver()
@@ -223,10 +221,10 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(driver().isDecidedBefore("r4", 1))
   }
 
-  test("a run that another follows while it claims its first epoch has none of its tasks run") {
+  test("a run that is fenced while it claims its first epoch runs no task") {
     var isBlind = true
     epoch(driver(), "r1", 0)
-    val blind = new CutArchive(new BlindToOwners(store, () => isBlind), Clock.System)
+    val blind = new CutArchive(new StaleOwnerStore(store, () => isBlind), Clock.System)
     val followed = new QueryCoordinator(blind, new Logs(None, 100), "host", Clock.System)
     assert(followed.writer("r2").isRight)
     assert(driver().writer("r3").isRight)
@@ -237,7 +235,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(refused.exists(_.contains("r3")))
   }
 
-  test("a run that has shown its first epoch before it seals it claims it once") {
+  test("a run that emits rows of its first epoch before it seals claims the epoch once") {
     epoch(driver(), "r1", 0)
     val cuts = driver()
     assert(cuts.open("r2", 7, part(0), 1).isRight)
@@ -250,16 +248,16 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
         .readSeal(seals.head, before = None)
         .exists(_.isClaim)
     )
-    // Nor does any other epoch of it.
+    // No later epoch of the run writes a seal object.
     epoch(cuts, "r2", 2)
     assert(archive.cuts.listed().seals.size == 1)
   }
 
-  test("a driver that was followed just before its seal does not let its sink write") {
+  test("a driver that is fenced just before its seal does not let its sink publish") {
     def isSealed = archive.cuts.listed().seals.nonEmpty
     val (zombie, _) = rivals(isBlind = !isSealed)
     assert(errorOf(zombie.seal("r1", 1)).getErrorId == "CLEANCUT_FENCED")
-    assert(isSealed, "it was found before")
+    assert(isSealed, "the driver was fenced before the seal")
   }
 
   /** A run with one captured epoch, whose first ownership check after its seal object fails. */
@@ -302,7 +300,7 @@ class SealedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("another result"))
   }
 
-  test("a driver that dies before the seal has shown nothing, and the epoch runs again") {
+  test("if a driver dies before the seal, the epoch runs again") {
     val first = driver()
     held(first, "r1", 0)
     val second = driver()

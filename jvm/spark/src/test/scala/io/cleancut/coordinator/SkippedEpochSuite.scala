@@ -5,16 +5,16 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.cleancut.base.{Clock, StoreId}
 import io.cleancut.cutstore.CutArchive
 import io.cleancut.protocol.{Ack, EpochPlan}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
-/** Epochs that their sink skips: of the frames of an earlier run, or run by the gate. */
+/** Epochs that their sink skips: recovered from frames of an earlier run, or run in the commit. */
 class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
 
-  test("an epoch whose sink skips it is made of the frames of its earlier run") {
+  test("an epoch that its sink skips is recovered from the frames of an earlier run") {
     val first = driver()
     epoch(first, "r1", 0)
     for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
-    // The driver dies between the sink's commit and the cut; the sink skips the epoch then.
+    // The driver dies between the sink's commit and the cut. The sink then skips the epoch.
     val second = driver()
     second.commit("r2", 1, "v1\n{}")
     val cut = archive.cuts.read(1).get
@@ -22,9 +22,9 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     epoch(second, "r2", 2)
   }
 
-  test("a driver that starts while a later one sweeps what the last cut names is fenced") {
+  test("a driver that starts while a later one deletes segments of the last cut is fenced") {
     epoch(driver(), "r1", 0)
-    val swept = new SweptWhenRead(store, 0L, () => archive.owners.take(None, "r3", "other"))
+    val swept = new ConcurrentSweepStore(store, 0L, () => archive.owners.take(None, "r3", "other"))
     val logs = new Logs(None, 100)
     val zombie =
       new QueryCoordinator(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
@@ -32,12 +32,12 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r3"))
   }
 
-  test("a driver from which a later one has swept an earlier run's frames is fenced") {
+  test("a driver whose successor has deleted the frames of an earlier run is fenced") {
     val first = driver()
     epoch(first, "r1", 0)
     for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
-    // They are there when it lists the segments, and gone when it reads them.
-    val swept = new SweptWhenRead(store, 1L, () => archive.owners.take(None, "r3", "other"))
+    // The segments exist when the driver lists them, and are deleted when it reads them.
+    val swept = new ConcurrentSweepStore(store, 1L, () => archive.owners.take(None, "r3", "other"))
     val logs = new Logs(None, 100)
     val zombie =
       new QueryCoordinator(new CutArchive(swept, Clock.System), logs, "host", Clock.System)
@@ -46,7 +46,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.segments.ofEpoch(1).isEmpty && archive.cuts.epochs() == Seq(0L))
   }
 
-  test("half of the frames of an earlier run are no epoch") {
+  test("some frames of an earlier run do not complete an epoch") {
     val first = driver()
     epoch(first, "r1", 0)
     submit(first, "r1", frame(part(0), 2, 20L))
@@ -54,7 +54,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(error.getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")
   }
 
-  /** A plan of two partitions of one operator, whose tasks report to a driver as they run. */
+  /** A plan with two partitions of one operator, whose tasks report to a driver. */
   private class Plan(driver: QueryCoordinator, run: String, epoch: Long) extends EpochPlan {
     var runs = 0
     override def stores: Set[StoreId] = Set(part(0), part(1))
@@ -68,7 +68,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     }
   }
 
-  test("an epoch that its sink skips is run by the gate if nothing is left of an earlier run") {
+  test("the commit runs an epoch that its sink skips if no earlier run has left its frames") {
     val first = driver()
     epoch(first, "r1", 0)
     val cuts = driver()
@@ -81,7 +81,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     epoch(cuts, "r2", 2)
   }
 
-  test("the gate runs nothing that an earlier run has made, or this one") {
+  test("the commit runs no tasks if this run or an earlier run has made the frames") {
     val first = driver()
     epoch(first, "r1", 0)
     for (p <- 0 to 1) submit(first, "r1", frame(part(p), 2, 20L + p))
@@ -89,11 +89,11 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     val plan = new Plan(cuts, "r2", 1)
     cuts.commit("r2", 1, "v1\n{}", Some(plan))
     for (p <- 0 to 1) submit(cuts, "r2", frame(part(p), 3, 30L + p))
-    cuts.commit("r2", 2, "v1\n{}", throw new AssertionError("asked for the plan in vain"))
+    cuts.commit("r2", 2, "v1\n{}", throw new AssertionError("the plan is not required"))
     assert(plan.runs == 0 && archive.cuts.epochs() == Seq(0L, 1L, 2L))
   }
 
-  test("without a cut before it an epoch is whole if it has every store of the plan") {
+  test("without an earlier cut an epoch is complete if it has every store of the plan") {
     for (seen <- Seq(Nil, Seq(0))) {
       val cuts = driver()
       val plan = new Plan(cuts, "r1", 0)
@@ -110,7 +110,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     }
   }
 
-  test("half of an earlier run is not whole before the first cut either, whatever it looks like") {
+  test("before the first cut, some frames of an earlier run do not complete an epoch either") {
     val first = driver()
     for (p <- 0 to 1) submit(first, "r1", frame(part(p, "left"), 1, 20L + p))
     val cuts = driver()
@@ -121,7 +121,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     )
   }
 
-  test("what fails in a run by the gate ends the query, and nothing is committed") {
+  test("a failure while the commit runs tasks ends the query, and nothing is committed") {
     val cuts = driver()
     epoch(cuts, "r1", 0)
     val failing = new Plan(cuts, "r1", 1) {
@@ -131,7 +131,7 @@ class SkippedEpochSuite extends AnyFunSuite with CutsOnDisk {
     assert(archive.cuts.epochs() == Seq(0L))
   }
 
-  test("a task that this run began is no empty epoch, if nothing else is known") {
+  test("an epoch with an open task is not empty, even if no store is known") {
     val cuts = driver()
     cuts.open("r1", 7, part(0), 0)
     assert(errorOf(cuts.commit("r1", 0, "v1\n{}")).getErrorId == "CLEANCUT_EPOCH_INCOMPLETE")

@@ -19,7 +19,7 @@ class StandbysSuite extends AnyFunSuite {
     homes.placements
   }
 
-  test("polls compute nothing themselves, and start one computation at a time") {
+  test("polls do not compute, and start one computation at a time") {
     val standbys = new Standbys(tasks.enqueue(_))
     val two = placements(2)
     assert((1 to 5).forall(_ => standbys.of("1", two, replicas = 1).isEmpty))
@@ -28,7 +28,10 @@ class StandbysSuite extends AnyFunSuite {
     assert(standbys.of("1", two, replicas = 1) == Set(store))
     assert(tasks.isEmpty, "nothing has changed")
     val one = placements(1)
-    assert(standbys.of("1", one, replicas = 1) == Set(store), "the last answer until there is one")
+    assert(
+      standbys.of("1", one, replicas = 1) == Set(store),
+      "the last result until the new one is computed"
+    )
     tasks.dequeue().run()
     assert(standbys.of("1", one, replicas = 1).isEmpty && tasks.isEmpty)
   }

@@ -9,12 +9,12 @@ import io.cleancut.format.{CutLayout, FrameKind, FrameName}
 import io.cleancut.format.cut.SealedFrame
 import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{Ack, Refusal}
-import io.cleancut.coordinator.OneByOne._
+import io.cleancut.coordinator.SingleRegistrations._
 
-/** A run that takes a query over from one that still works on it. */
+/** A run that takes over a query from a run that is still alive. */
 class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
 
-  /** The tasks of an epoch, and not its commit. */
+  /** Runs the tasks of an epoch without its commit; returns the ids of the versions. */
   private def tasks(cuts: QueryCoordinator, run: String, epoch: Long): Seq[String] =
     for (p <- 0 to 1) yield {
       val made = frame(part(p), epoch + 1, epoch * 10 + p)
@@ -23,7 +23,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
       made.name.version.id
     }
 
-  /** A driver in the midst of epoch 1, and the one that takes over from it then. */
+  /** A driver that has not committed epoch 1 yet, and the driver that has taken over. */
   private def takenOver(): (QueryCoordinator, QueryCoordinator) = {
     val first = driver()
     epoch(first, "r1", 0)
@@ -34,16 +34,16 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     (first, second)
   }
 
-  test("an epoch that the run before commits late is the successor's too, which goes on") {
+  test("a successor adopts an epoch that its predecessor commits late, and continues") {
     val (first, second) = takenOver()
     val made = tasks(second, "r2", 1)
     val late = errorOf(first.commit("r1", 1, "v1\n{\"of\":1}"))
     assert(late.getErrorId == "CLEANCUT_FENCED" && late.getMessage.contains("r2 on host"))
     assert(late.getMessage.contains("before it committed epoch 2"))
-    // Spark is told what a later run will read.
+    // The successor returns to Spark the entry that a later run will read.
     assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{\"of\":1}")
     assert(archive.cuts.read(1).exists(_.run.runId == "r1"))
-    // As one that has run nothing of it, its tasks go on from what is there.
+    // Its tasks continue from the versions of that cut, as if this run had not run the epoch.
     val taken = archive.cuts.read(1).get
     for (p <- 0 to 1) {
       val known = second.accepted(part(p), 2)
@@ -56,15 +56,15 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
       assert(taken.of(part(p)).map(_.frames.toSeq) == cut.of(part(p)).map(_.frames.init.toSeq))
   }
 
-  /** An entry in which Spark names the versions that it has counted. */
+  /** A commit entry with the versions that Spark counts. */
   private def counting(ids: Seq[String]) =
     s"""v2\n{"stateUniqueIds":{"0":[${ids.map(id => s"[[\"$id\"]]").mkString(",")}]}}"""
 
-  test("where Spark counts versions tasks go on from their own") {
+  test("if Spark counts versions, tasks continue from the versions of their own run") {
     val first = driver()
     epoch(first, "r1", 0)
-    val of = tasks(first, "r1", 1)
-    // The first drops in its cut what the second goes on from.
+    val earlier = tasks(first, "r1", 1)
+    // The cut of the first drops the frames from which the second continues.
     for (store <- archive.cuts.read(0).get.stores) {
       val name = FrameName(store.store, store.version, FrameKind.Base)
       assert(
@@ -78,16 +78,18 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     val second = driver()
     second.begin("r2")
     val made = tasks(second, "r2", 1)
-    assert(errorOf(first.commit("r1", 1, counting(of))).getErrorId == "CLEANCUT_FENCED")
-    assert(second.commit("r2", 1, counting(made)) == counting(of))
+    assert(errorOf(first.commit("r1", 1, counting(earlier))).getErrorId == "CLEANCUT_FENCED")
+    assert(second.commit("r2", 1, counting(made)) == counting(earlier))
     for (p <- 0 to 1) assert(second.accepted(part(p), 2).contains(made(p)))
     epoch(second, "r2", 2)
     val after = archive.cuts.open(2).get
     new CutSweep(archive, baseMargin = 0L, () => false).run(oldest = 1, retained = Set.empty)
-    after.segments.foreach(of => assert(store.head(ObjectKey(of)).isDefined, s"$of is gone"))
+    after.segments.foreach(name =>
+      assert(store.head(ObjectKey(name)).isDefined, s"$name was deleted")
+    )
   }
 
-  test("a successor whose sink skips what the run before commits late goes on behind its cut") {
+  test("a successor whose sink skips the adopted epoch continues after the predecessor's cut") {
     val (first, second) = takenOver()
     assert(errorOf(first.commit("r1", 1, "v1\n{}")).getErrorId == "CLEANCUT_FENCED")
     assert(second.commit("r2", 1, "v1\n{\"of\":2}") == "v1\n{}")
@@ -97,7 +99,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     epoch(second, "r2", 2)
   }
 
-  test("a run that has been followed is told by whom, and its tasks are") {
+  test("a fenced run and its tasks receive the name of the owner") {
     val (first, _) = takenOver()
     assert(errorOf(first.checkOwner("r1")).getMessage.contains("r2 on host, generation 2"))
     val refused = first.open("r1", 99, part(0), 1)
@@ -107,7 +109,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     })
   }
 
-  test("the cut of a successor is not adopted by the run before it") {
+  test("a fenced run does not adopt the cut of its successor") {
     val (first, second) = takenOver()
     tasks(second, "r2", 1)
     second.commit("r2", 1, "v1\n{}")
@@ -117,7 +119,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     )
   }
 
-  test("a run that says that it has ended leaves its successor alone") {
+  test("after an end marker the successor is alone") {
     val first = driver()
     assert(first.begin("r1").isAlone)
     epoch(first, "r1", 0)
@@ -130,7 +132,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     assert(!driver().begin("r3").isAlone)
   }
 
-  test("a run that has followed a living one says that it has ended once it has committed") {
+  test("a run that took over from a live run writes its end marker only after a commit") {
     val (first, second) = takenOver()
     second.endRun("r2")
     assert(store.head(ObjectKey(CutLayout.endMarker(2))).isEmpty)
@@ -143,21 +145,21 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     assert(errorOf(first.checkOwner("r1")).getErrorId == "CLEANCUT_FENCED")
   }
 
-  test("a run that is followed while it begins does not begin") {
-    val blind = new CutArchive(new OwnedWhenListed(store, () => driver().begin("r2")), Clock.System)
+  test("a run that is fenced while it begins does not begin") {
+    val blind = new CutArchive(new TakeoverStore(store, () => driver().begin("r2")), Clock.System)
     val first = new QueryCoordinator(blind, new Logs(None, 100), "host", Clock.System)
     val error = errorOf(first.begin("r1"))
     assert(error.getErrorId == "CLEANCUT_FENCED" && error.getMessage.contains("r2"))
   }
 
-  test("two drivers that take a query from each other again and again are both told so") {
+  test("two drivers that repeatedly take over from each other are both named in the error") {
     def owner(generation: Long, host: String) =
       Owner(generation, s"r$generation", host, generation * 60_000L)
     val rivals = (5L to 1L by -1L).map(g => owner(g, if (g % 2 == 0) "even" else "odd"))
-    assert(Owner.rivalry(rivals).exists(told => told.contains("odd") && told.contains("even")))
+    assert(Owner.rivalry(rivals).exists(text => text.contains("odd") && text.contains("even")))
     assert(Owner.rivalry(rivals.take(4)).isEmpty)
     assert(Owner.rivalry(rivals.map(_.copy(host = "one"))).isEmpty)
-    // Such as one that is replaced by new ones.
+    // Each host is new, as when a driver pod is replaced.
     assert(Owner.rivalry(rivals.map(o => o.copy(host = s"pod-${o.generation}"))).isEmpty)
     assert(Owner.rivalry(rivals.map(o => o.copy(startedMs = o.startedMs * 60))).isEmpty)
 
@@ -166,7 +168,7 @@ class SuccessorSuite extends AnyFunSuite with CutsOnDisk {
     val drivers = Seq(left, right, left, right).map(on)
     drivers.zipWithIndex.foreach { case (cuts, index) => cuts.begin(s"r$index") }
     on(left).begin("r4")
-    val told = errorOf(drivers.last.checkOwner("r3")).getMessage
-    assert(told.contains("r4 on left") && told.contains("drivers on left and right"))
+    val message = errorOf(drivers.last.checkOwner("r3")).getMessage
+    assert(message.contains("r4 on left") && message.contains("drivers on left and right"))
   }
 }

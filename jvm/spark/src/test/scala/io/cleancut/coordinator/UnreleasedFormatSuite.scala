@@ -14,8 +14,8 @@ import io.cleancut.format.cut.{Cut, CutPage, Segment}
 import io.cleancut.format.frame.{BlockScratch, FrameReader, FrameRequest}
 
 /**
- * Objects that a build before release 0.1.0 wrote (`tests/checkpoints/unreleased`): they are
- * refused by their first bytes, and never parsed.
+ * Objects of a build before release 0.1.0 (`tests/checkpoints/unreleased`) are refused by their
+ * first bytes and never parsed.
  */
 class UnreleasedFormatSuite extends AnyFunSuite with CutsOnDisk {
   private val root = Path.of("tests", "checkpoints", "unreleased", "cleancut")
@@ -39,16 +39,16 @@ class UnreleasedFormatSuite extends AnyFunSuite with CutsOnDisk {
 
   for ((name, bytes) <- objects - StoreLayout.FormatObject)
     test(s"$name is refused by its first bytes") {
-      // The second has nothing but damage after the magic.
-      for (found <- Seq(bytes, bytes.take(4) ++ new Array[Byte](60))) {
-        val error = errorOf(read(name, found))
+      // The second object has invalid bytes after the magic.
+      for (content <- Seq(bytes, bytes.take(4) ++ new Array[Byte](60))) {
+        val error = errorOf(read(name, content))
         assert(error.getErrorId == "CLEANCUT_FORMAT_UNKNOWN")
         assert(error.getMessage.contains(name))
         assert(error.getMessage.contains("written before release 0.1.0"))
       }
     }
 
-  test("a run on such a checkpoint is refused, and owns nothing") {
+  test("a run on an unreleased checkpoint is refused and creates no owner") {
     assert(objects.size == 5)
     objects.foreach { case (name, bytes) => store.put(ObjectKey(name), bytes) }
     val error = errorOf(driver().begin("r1"))

@@ -7,20 +7,20 @@ import scala.collection.mutable
 import scala.util.Random
 import scala.util.control.ControlThrowable
 
-/** Thrown in an actor whose process has crashed. No handler of ordinary errors sees it. */
+/** Thrown in an actor whose process has crashed. Handlers of ordinary errors do not catch it. */
 final class Crashed extends ControlThrowable
 
-/** The simulation itself cannot go on. */
+/** The simulation cannot continue. */
 final class Stuck(message: String) extends RuntimeException(message)
 
 /**
- * Runs actors on threads of which exactly one runs at a time: it hands the baton on at its next
- * scheduling point, to one that the seed chooses. Scheduling points are every request to the object
- * store (before it takes effect, and often after it), every message to a coordinator, every wait
- * and every sleep.
+ * Runs actors on threads of which exactly one runs at a time. At each scheduling point the running
+ * actor passes the baton to an actor that the seed selects. Scheduling points are every request to
+ * the object store (before it takes effect, and often after it), every message to a coordinator,
+ * every wait and every sleep.
  *
- * An actor that waits at a scheduling point while it holds a coordinator's monitor keeps all others
- * out that are inside of that coordinator, as the monitor itself would.
+ * An actor that waits at a scheduling point while it holds the monitor of a coordinator blocks all
+ * actors that use that coordinator, as the monitor does.
  */
 final class Baton(random: Random, maxSteps: Long) {
   import Baton._
@@ -65,12 +65,12 @@ final class Baton(random: Random, maxSteps: Long) {
         isDone = true
         isHolding = false
         actors -= this
-        handOn()
+        passBaton()
       }
     }
   }
 
-  /** Adds an actor, which begins at some later step. */
+  /** Adds an actor, which starts at a later step. */
   def spawn(name: String, process: AnyRef, weight: Int = Ordinary, monitor: AnyRef = null)(
       body: => Unit
   ): Actor = {
@@ -81,20 +81,20 @@ final class Baton(random: Random, maxSteps: Long) {
     actor
   }
 
-  /** Runs all actors to their end, on the calling thread's time. */
+  /** Runs all actors to their end, while the calling thread waits. */
   def runAll(): Unit = {
-    handOn()
+    passBaton()
     while (!isOver) LockSupport.park(this)
     failure.foreach(throw _)
   }
 
-  /** Lets others run, until the condition holds. */
+  /** Lets other actors run until the condition holds. */
   def yieldUntil(ready: => Boolean): Unit = {
     val me = running
     if (me.isDead) throw new Crashed
     me.ready = () => ready
     me.isHolding = me.monitor != null && Thread.holdsLock(me.monitor)
-    handOn()
+    passBaton()
     awaitBaton(me)
     me.isHolding = false
     me.ready = Always
@@ -103,7 +103,7 @@ final class Baton(random: Random, maxSteps: Long) {
 
   def yieldNow(): Unit = yieldUntil(true)
 
-  /** Ends all actors of a process at once: what they did not do yet, they never will. */
+  /** Ends all actors of a process at once, before their next step. */
   def crash(process: AnyRef): Unit = actors.filter(_.process eq process).foreach(_.isDead = true)
 
   def kill(actor: Actor): Unit = actor.isDead = true
@@ -111,12 +111,12 @@ final class Baton(random: Random, maxSteps: Long) {
   def isAnyAlive(process: AnyRef): Boolean =
     actors.exists(a => (a.process eq process) && !a.isDead)
 
-  private def handOn(): Unit = {
+  private def passBaton(): Unit = {
     steps += 1
     val next =
       if (failure.isDefined || steps > maxSteps) stop()
       else if (actors.isEmpty) null
-      else actors.find(_.isDead).getOrElse(draw())
+      else actors.find(_.isDead).getOrElse(drawNext())
     if (next == null) {
       isOver = true
       LockSupport.unpark(main)
@@ -127,9 +127,9 @@ final class Baton(random: Random, maxSteps: Long) {
     }
   }
 
-  private def draw(): Actor = {
+  private def drawNext(): Actor = {
     val able = actors.filter(_.mayRun)
-    if (able.isEmpty) stop(s"nobody can go on: ${actors.map(_.name).mkString(", ")}")
+    if (able.isEmpty) stop(s"no actor can continue: ${actors.map(_.name).mkString(", ")}")
     else {
       var at = random.nextInt(able.iterator.map(_.chance).sum)
       able.find { actor =>
@@ -139,9 +139,9 @@ final class Baton(random: Random, maxSteps: Long) {
     }
   }
 
-  /** Ends everything: each actor is woken to crash. */
-  private def stop(why: String = s"no end after $maxSteps steps"): Actor = {
-    failure = failure.orElse(Some(new Stuck(why)))
+  /** Ends the simulation: each actor is woken to crash. */
+  private def stop(reason: String = s"no end after $maxSteps steps"): Actor = {
+    failure = failure.orElse(Some(new Stuck(reason)))
     actors.foreach(_.isDead = true)
     actors.headOption.orNull
   }
@@ -155,7 +155,7 @@ final class Baton(random: Random, maxSteps: Long) {
 object Baton {
   val Ordinary = 16
 
-  /** The weight of an actor that others overtake. */
+  /** The weight of an actor that others usually overtake. */
   val Slow = 1
 
   private val Always = () => true

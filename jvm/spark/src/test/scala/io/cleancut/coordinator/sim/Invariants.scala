@@ -15,24 +15,24 @@ import io.cleancut.format.{Chains, CutLayout, FrameName, FramePlace, PackedFrame
 import io.cleancut.format.cut.{Cut, CutPage, PageRef, WindowPart}
 
 /**
- * Checks every change of the bucket as it happens, and so the state after every step:
- *   - A cut names objects that are there, with the bytes that it says. Of every store its chain and
- *     the rows in flight to its task make the rows of all epochs up to its own, each once, and
- *     every delta applies to the version before it.
+ * Checks each change of the bucket, and so the state after every step:
+ *   - A cut references existing objects with the bytes of its checksums. The chain of each store
+ *     and the in-flight rows of its task are the rows of all epochs up to that of the cut, each
+ *     once. Each delta applies to the version before it.
  *   - The rows of a key keep their order, in the state and in the sink.
- *   - What a cut says of its channels is what their frames hold, and what the seal of its run said.
- *   - The frames of a task in a cut come from one attempt, all of them from one run; where Spark
- *     named the versions that it counted, from those.
- *   - An entry of Spark's commit log is that of a cut, which was there before.
- *   - Cuts appear one behind the other. No run commits what another has committed, nor behind a
+ *   - The reports of channels in a cut match their frames, and the seal of its run.
+ *   - The frames of a task in a cut come from one attempt, and all frames from one run. If Spark
+ *     names the versions that it counts, the cut has these versions.
+ *   - An entry of Spark's commit log appears after a cut with the same entry.
+ *   - Cuts appear in order. No run commits an epoch that another run has committed, or after a
  *     later generation.
- *   - Where each run finds other rows, the state of a task has those that it has shown.
- *   - With each cut the sink has the rows of all epochs up to it but those in flight, each once.
- *   - What a sink has seen of an epoch behind the first cut is durable, and is not made again.
- *   - A process runs one sweep at a time.
- *   - Nothing is written twice with other bytes. No cut within retention is deleted, nor anything
- *     that a cut or a savepoint names, or its bases refer to, nor files of stores from before the
- *     first cut while an epoch of theirs is kept.
+ *   - If each run reads other rows, the state of a task has the rows that it has published.
+ *   - With each cut the sink has the rows of all epochs up to it, except in-flight rows, each once.
+ *   - After the first cut, an epoch that a sink has received is durable and does not run again.
+ *   - A process runs one garbage collection at a time.
+ *   - No object is written twice with different bytes. No cut within retention is deleted, and no
+ *     object that a cut or savepoint references directly or through its bases. Files of stores from
+ *     before the first cut are kept while one of their epochs is retained.
  */
 final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends BucketWatch {
   import Invariants._
@@ -40,34 +40,34 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private val cuts = mutable.TreeMap.empty[Long, Cut]
   private val seals = mutable.Map.empty[SealName, Cut]
   private val savepoints = mutable.Map.empty[String, Cut]
-  // What a cut of an epoch, or a savepoint, names directly and by its pages.
-  private val needs = mutable.Map.empty[(Long, String), Set[String]]
-  private val pins = mutable.LinkedHashMap.empty[String, Cut]
+  // Objects that a cut or savepoint references directly and by its pages.
+  private val references = mutable.Map.empty[(Long, String), Set[String]]
+  private val pinnedCuts = mutable.LinkedHashMap.empty[String, Cut]
   private val ends = mutable.Map.empty[Long, Int]
-  // The epochs planned by acts.
-  private val acts = mutable.Set.empty[Long]
-  // Of an act's epoch that of which it is made, and of one that goes back the last before it.
+  // The epochs that operations have planned.
+  private val operations = mutable.Set.empty[Long]
+  // By epoch of an operation its source epoch; and the epochs of rollbacks.
   private val sources = mutable.Map.empty[Long, Long]
-  private val backs = mutable.Set.empty[Long]
-  // Whose cuts somebody has given up by hand.
+  private val rollbacks = mutable.Set.empty[Long]
+  // Epochs whose cuts were expired manually.
   private val expired = mutable.Set.empty[Long]
 
-  // Whose cuts appeared when another run owned the query.
-  private val followed = mutable.Set.empty[Long]
+  // Epochs whose cuts appeared when another run owned the query.
+  private val fencedCuts = mutable.Set.empty[Long]
 
-  /** The epochs of cuts that appeared when an act had left them behind. */
+  /** Epochs of cuts that appeared after an operation had skipped the epoch. */
   val late = mutable.Set.empty[Long]
 
-  /** The epochs of last cuts that acts have gone back from, whose entry may never be written. */
+  /** Epochs of the last cuts before rollbacks; their commit entry may never be written. */
   val left = mutable.Set.empty[Long]
 
-  /** Whether nothing says that an epoch's cut must be there. */
+  /** Whether the cut of an epoch may be missing. */
   def mayLack(epoch: Long): Boolean = unused(epoch) || expired(epoch)
 
-  /** Whether an act has planned an epoch that has no cut. */
-  def isLeftByAct: Boolean = acts.exists(_ > last)
+  /** Whether an operation is incomplete: it has planned an epoch that has no cut. */
+  def hasIncompleteOperation: Boolean = operations.exists(_ > last)
 
-  /** The numbers of epochs that acts have left out. */
+  /** Epochs that operations have skipped. */
   val unused = mutable.Set.empty[Long]
   private val committers = mutable.Map.empty[Long, String]
   private val owners = mutable.TreeMap.empty[Long, String]
@@ -80,21 +80,21 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private def generationOf(run: String): Option[Long] =
     owners.collectFirst { case (generation, `run`) => generation }
 
-  /** The objects to look into. */
+  /** The bucket that is checked. */
   var bucket: SimulatedBucket = _
   val violations = mutable.ArrayBuffer.empty[String]
 
-  /** What happened, for whoever looks into a run. */
+  /** The events of the run, to analyze a failure. */
   val events = mutable.ArrayBuffer.empty[String]
   var last: Long = plan.levelZeroEpochs - 1
   var recovered = 0
   var fenced = 0
   var lost = 0
-  var doubled = 0
+  var duplicated = 0
 
-  def violated(what: String): Unit = {
-    violations += what
-    happened(s"VIOLATION $what")
+  def violated(violation: String): Unit = {
+    violations += violation
+    happened(s"VIOLATION $violation")
   }
 
   def happened(event: String): Unit = {
@@ -107,48 +107,50 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
   def cut(epoch: Long): Option[Cut] = cuts.get(epoch)
 
-  /** Whether an epoch is planned that takes no new input, which is not committed. */
+  /** Whether an epoch is planned without new input, and is not committed. */
   def isDrained(epoch: Option[Long]): Boolean =
-    epoch.exists(of => of > last && ends.get(of).exists(ends.get(of - 1).contains))
+    epoch.exists(n => n > last && ends.get(n).exists(ends.get(n - 1).contains))
 
   /** Whether another run has sealed an epoch. */
   def isSealedBefore(epoch: Long, run: String): Boolean =
     seals.values.exists(seal => seal.epoch == epoch && !seal.isClaim && seal.run.runId != run)
 
-  /** A driver was told that its commit succeeded. */
+  /** Checks a commit that was reported to a driver as successful. */
   def committed(run: String, epoch: Long): Unit = {
     val other = committers.put(epoch, run).filter(_ != run)
     other.foreach(o => violated(s"epoch $epoch was committed by $o and by $run"))
-    // A cut that is beyond retention may be gone already.
+    // A cut that is beyond retention may be deleted already.
     cuts.get(epoch).filter(_.run.runId != run).foreach { cut =>
-      // One that came late from a run before, which was told that it is followed.
+      // A late cut of an earlier run, which was fenced.
       if (generationOf(run).exists(_ > cut.run.generation)) adopted += 1
-      else violated(s"$run was told that it has committed epoch $epoch, but ${cut.run.runId} has")
+      else
+        violated(s"$run received the commit of epoch $epoch, which ${cut.run.runId} has committed")
     }
     if (epoch > last)
-      violated(s"$run was told that it has committed epoch $epoch, which has no cut")
+      violated(s"$run received the commit of epoch $epoch, which has no cut")
   }
 
   /**
-   * The gate makes an epoch again that the sink has seen. Behind the first cut its tasks were
-   * durable when the sink was done, whether or not each of them waited for it.
+   * Checks an epoch whose tasks run again in the commit, although the sink has received it. After
+   * the first cut its frames were durable when the sink was done.
    */
-  def ranByGate(run: String, epoch: Long): Unit =
-    if (cuts.contains(epoch - 1)) violated(s"the gate had to run epoch $epoch of $run again")
-    else happened(s"the gate runs epoch $epoch of $run")
+  def ranInCommit(run: String, epoch: Long): Unit =
+    if (cuts.contains(epoch - 1)) violated(s"the commit had to run epoch $epoch of $run again")
+    else happened(s"the commit runs epoch $epoch of $run")
 
-  /** A user was told that a cut is kept under this name from now on. */
+  /** A user has received the creation of a savepoint. */
   def pinned(name: String): Unit = savepoints.get(name) match {
     case Some(cut) =>
-      pins(name) = cut
+      pinnedCuts(name) = cut
       check(cut)
     case None => violated(s"there is no savepoint $name")
   }
 
-  def unpinned(name: String): Unit = pins -= name
+  def unpinned(name: String): Unit = pinnedCuts -= name
 
-  def checkPins(found: Map[String, StoredCut]): Unit = pins.foreach { case (name, cut) =>
-    if (!found.get(name).map(_.whole).contains(cut)) violated(s"the savepoint $name is not there")
+  def checkPins(existing: Map[String, StoredCut]): Unit = pinnedCuts.foreach { case (name, cut) =>
+    if (!existing.get(name).map(_.whole).contains(cut))
+      violated(s"the savepoint $name does not exist")
     check(cut)
   }
 
@@ -162,59 +164,60 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       case OffsetsName(epoch) =>
         ends(epoch.toLong) = endIn(body)
         planned(epoch.toLong, new String(body, UTF_8))
-      case OwnerName(note) =>
+      case OwnerName(generation) =>
         val owner = Owner.parse(body)
-        if (note.toLong == owner.generation) owners(owner.generation) = owner.runId
+        if (generation.toLong == owner.generation) owners(owner.generation) = owner.runId
       case CommitsName(epoch) => entered(epoch.toLong, new String(body, UTF_8))
       case SealOf(seal)       =>
         val parsed = Cut.parse(name, body)
-        val what = if (parsed.isClaim) "claimed" else "sealed"
-        happened(s"epoch ${parsed.epoch} is $what by ${parsed.run.runId}: ${parsed.channels}")
+        val action = if (parsed.isClaim) "claimed" else "sealed"
+        happened(s"epoch ${parsed.epoch} is $action by ${parsed.run.runId}: ${parsed.channels}")
         seals(seal) = parsed
       case CutName(cut) if replaced.isEmpty || defect == Defect.NoConditions =>
         val parsed = Cut.parse(cut, body)
-        // Its epoch was left behind, or its cut given up, before a write came that was held up.
+        // A delayed write: its epoch was skipped, or its cut expired, before the write took effect.
         if (mayLack(parsed.epoch)) appearedLate(parsed)
-        // A cut beyond retention may appear again likewise. The next sweep takes it.
+        // A delayed cut beyond retention may appear again. The next garbage collection deletes it.
         else {
-          val found = whole(parsed)
-          if (found.epoch >= oldestKept) appeared(found)
+          val complete = whole(parsed)
+          if (complete.epoch >= oldestKept) appeared(complete)
         }
       case _ => ()
     }
   }
 
   private def planned(epoch: Long, entry: String): Unit = if (OffsetEntry.isOfOperation(entry)) {
-    acts += epoch
+    operations += epoch
     OffsetEntry.source(entry).foreach(sources(epoch) = _)
-    if (OffsetEntry.lastBefore(entry).isDefined) backs += epoch
+    if (OffsetEntry.lastBefore(entry).isDefined) rollbacks += epoch
   }
 
-  /** The epochs whose rows a cut has: an act that goes back leaves those between behind. */
+  /** The epochs whose rows a cut has; a rollback skips the epochs after its source. */
   private def lineOf(epoch: Long): Set[Long] =
-    Iterator.iterate(epoch)(of => sources.getOrElse(of, of - 1)).takeWhile(_ >= 0).toSet
+    Iterator.iterate(epoch)(n => sources.getOrElse(n, n - 1)).takeWhile(_ >= 0).toSet
 
-  /** Somebody is about to give these cuts up by hand. */
+  /** A manual expiry is about to delete these cuts. */
   def expires(epochs: Seq[Long]): Unit = expired ++= epochs
 
-  // An operation may go back to them between the choice and the deletion.
-  private val chosenLeftBehind = mutable.Set.empty[Long]
+  // An operation may roll back to them between the choice and the deletion.
+  private val chosenStale = mutable.Set.empty[Long]
 
   /** A garbage collection is about to delete these cuts. */
   def chosen(epochs: Set[Long]): Unit = {
-    chosenLeftBehind --= epochs
-    chosenLeftBehind ++= epochs.filter(isLeftBehind)
+    chosenStale --= epochs
+    chosenStale ++= epochs.filter(isStale)
   }
 
   override def deleted(name: String): Unit = name match {
-    case OffsetsName(of) =>
-      val epoch = of.toLong
-      if (epoch <= last) violated(s"the entry of epoch $epoch was taken away, the last is $last")
-      if (!acts(epoch)) violated(s"the entry of epoch $epoch was taken away, which no act has made")
+    case OffsetsName(number) =>
+      val epoch = number.toLong
+      if (epoch <= last) violated(s"the entry of epoch $epoch was deleted, the last is $last")
+      if (!operations(epoch))
+        violated(s"the entry of epoch $epoch was deleted, which no operation has made")
       ends -= epoch
-      acts -= epoch
+      operations -= epoch
       sources -= epoch
-      backs -= epoch
+      rollbacks -= epoch
     case SealOf(seal) =>
       if (seal.epoch > last) violated(s"the seal $seal was deleted, the last is $last")
       seals -= seal
@@ -222,28 +225,28 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
       CutLayout.parseCut(cut).foreach { epoch =>
         if (epoch >= oldestKept && !expired(epoch) && !late(epoch))
           violated(s"the cut of epoch $epoch was deleted, the last is $last")
-        val isKept = !expired(epoch) && !late(epoch) && !isLeftBehind(epoch)
-        if (isKept && !chosenLeftBehind(epoch) && isYoung(name))
+        val isKept = !expired(epoch) && !late(epoch) && !isStale(epoch)
+        if (isKept && !chosenStale(epoch) && isYoung(name))
           violated(s"the cut of epoch $epoch was deleted before its age")
         cuts -= epoch
       }
     case Named(part) =>
       happened(s"$part is deleted")
-      cuts.values.filter(needsOf(_)(part)).foreach { cut =>
+      cuts.values.filter(referencesOf(_)(part)).foreach { cut =>
         violated(s"$part was deleted, which the cut of epoch ${cut.epoch} names")
       }
-      pins.filter(pin => needsOf(pin._2)(part)).foreach { case (savepoint, _) =>
+      pinnedCuts.filter(pin => referencesOf(pin._2)(part)).foreach { case (savepoint, _) =>
         violated(s"$part was deleted, which the savepoint $savepoint names")
       }
     case SavepointName(savepoint) =>
-      if (pins.contains(savepoint)) violated(s"the savepoint $savepoint was deleted")
+      if (pinnedCuts.contains(savepoint)) violated(s"the savepoint $savepoint was deleted")
       savepoints -= savepoint
     case StoreFile(version) =>
       if (version.toLong > oldestKept) violated(s"$name was deleted, the last epoch is $last")
     case other => violated(s"$other was deleted")
   }
 
-  /** Checks a cut as a reader would, whatever has been found out before. */
+  /** Checks a cut as a reader does, independent of earlier checks. */
   def check(cut: Cut): Unit = {
     val known = plan.stores ++ plan.stages.flatten.filter(_.isCaptured).map(_.channel)
     cut.stores.map(_.store).diff(known).foreach(s => violated(s"${at(cut)} has $s"))
@@ -264,29 +267,29 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   /**
-   * Segments that lie too far back to be named by a later cut, and are named by none. Those of a
-   * savepoint are not among them, even if its writer got no answer: it shows under its name, and
-   * can be given up.
+   * Unreferenced segments that are too old to be referenced by a later cut. Segments of a savepoint
+   * are referenced even if its writer received no response: it is listed under its name and can be
+   * dropped.
    */
   def orphans(names: Seq[String]): Seq[String] = {
-    val named = (cuts.values ++ savepoints.values).flatMap(needsOf).toSet
+    val named = (cuts.values ++ savepoints.values).flatMap(referencesOf).toSet
     names.collect { case Named(part) => part }.filter { part =>
       val epoch = CutLayout.parseSegment(part).orElse(CutLayout.parsePage(part))
       !named(part) && epoch.exists(_ < oldestKept - plan.baseMargin)
     }
   }
 
-  /** What is lost with the name of a page or a segment. */
-  private def needsOf(cut: Cut): Set[String] =
-    needs.getOrElse((cut.epoch, cut.token), cut.segments.toSet)
+  /** The pages and segments that a cut references. */
+  private def referencesOf(cut: Cut): Set[String] =
+    references.getOrElse((cut.epoch, cut.token), cut.segments.toSet)
 
-  /** A cut with its chains, as the bucket has them at this moment. */
+  /** A cut with its chains, as the bucket has them now. */
   def whole(cut: Cut): Cut = {
     val stored = new StoredCut(cut, at(cut), new BucketParts(cut))
     try {
-      val found = stored.whole
-      needs((cut.epoch, cut.token)) = stored.segments ++ stored.pages ++ referredBy(found)
-      found
+      val complete = stored.whole
+      references((cut.epoch, cut.token)) = stored.segments ++ stored.pages ++ referredBy(complete)
+      complete
     } catch {
       case e: CleancutException =>
         violated(e.getMessage)
@@ -295,11 +298,11 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   }
 
   final private class BucketParts(cut: Cut) extends CutParts {
-    override def page(of: PageRef): CutPage =
-      CutParts.page(of.name, of, body(of.name))
+    override def page(ref: PageRef): CutPage =
+      CutParts.page(ref.name, ref, body(ref.name))
 
-    override def table(of: WindowPart): PackedFrames =
-      CutParts.table(of.segment, of, body(of.segment).takeRight(of.end.footerBytes))
+    override def table(part: WindowPart): PackedFrames =
+      CutParts.table(part.segment, part, body(part.segment).takeRight(part.end.footerBytes))
 
     private def body(name: String): Array[Byte] =
       bucket.get(s"${Names.Root}$name").map(_.body).getOrElse {
@@ -309,53 +312,56 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
 
   private def oldestKept = last - plan.keep
 
-  /** Up to which age, by the clock of the store, a cut is kept. */
+  /** Retention time of cuts by the clock of the object store, in milliseconds. */
   var keptMs = 0L
 
-  /** The present time of the store. */
+  /** The current time of the object store. */
   var nowMs: () => Long = () => 0L
 
   private def isYoung(name: String) =
     keptMs > 0L && bucket.get(name).exists(_.modifiedMs > nowMs() - keptMs)
 
-  /** Spark's entry of an epoch appears as a file. */
+  /** Checks an entry of Spark's commit log that appears as a file. */
   private def entered(epoch: Long, entry: String): Unit =
-    // One that was held up until its cut is beyond retention is no harm.
+    // An entry that is delayed until its cut is beyond retention is harmless.
     if (epoch >= plan.levelZeroEpochs && epoch >= oldestKept) {
-      if (!plan.isOnFiles) violated(s"an entry of epoch $epoch appears beside its cut")
+      if (!plan.isOnFiles) violated(s"an entry of epoch $epoch appears in addition to its cut")
       if (!cuts.get(epoch).exists(_.commit == entry)) {
         violated(s"an entry of epoch $epoch appears that its cut does not have: $entry")
       }
     }
 
   /**
-   * A run that was followed commits what an act has left behind, or what was given up since: it had
-   * looked for a later owner before. Nobody goes on from there, and what it leads to may be gone.
+   * Records a cut of a fenced run whose epoch an operation has skipped or an expiry has deleted:
+   * the run had checked its ownership before. No run continues from it, and objects that it
+   * references may be deleted.
    */
   private def appearedLate(cut: Cut): Unit = {
     if (cut.run.generation > generation) violated(s"${at(cut)} is late, of $generation")
-    happened(s"${at(cut)} appears, behind that of $last")
+    happened(s"${at(cut)} appears after that of $last")
     late += cut.epoch
     ()
   }
 
-  /** Whether the cut is of a run that had been followed, and no later cut has its rows. */
-  def isLeftBehind(epoch: Long): Boolean = followed(epoch) && !lineOf(last)(epoch)
+  /** Whether the cut is of a fenced run, and no later cut has its rows. */
+  def isStale(epoch: Long): Boolean = fencedCuts(epoch) && !lineOf(last)(epoch)
 
   private def appeared(cut: Cut): Unit = {
-    if (owners.lastOption.exists(_._1 > cut.run.generation)) followed += cut.epoch
-    // An act leaves numbers unused: one, and those of acts that were not done; and one that goes
-    // back what the query has begun.
-    def mayBegin(of: Long) = acts(of) || !ends.contains(of)
-    val isBack = backs(cut.epoch)
-    def areUnused = acts(if (isBack) cut.epoch - 1 else last + 1) &&
-      (last + 1 until cut.epoch).forall(of => mayBegin(of) || (isBack && of == last + 1))
-    val isNext = cut.epoch == last + 1 || (acts(cut.epoch) && cut.epoch > last && areUnused)
+    if (owners.lastOption.exists(_._1 > cut.run.generation)) fencedCuts += cut.epoch
+    // An operation skips one epoch and the epochs of incomplete operations. A rollback also skips
+    // the epoch that the query has begun.
+    def mayBegin(epoch: Long) = operations(epoch) || !ends.contains(epoch)
+    val isRollback = rollbacks(cut.epoch)
+    def areUnused = operations(if (isRollback) cut.epoch - 1 else last + 1) &&
+      (last + 1 until cut.epoch).forall(epoch =>
+        mayBegin(epoch) || (isRollback && epoch == last + 1)
+      )
+    val isNext = cut.epoch == last + 1 || (operations(cut.epoch) && cut.epoch > last && areUnused)
     if (!isNext) violated(s"the cut of epoch ${cut.epoch} follows that of $last")
     unused ++= last + 1 until cut.epoch
-    if (isBack) left += last
+    if (isRollback) left += last
     if (cut.run.generation < generation) {
-      violated(s"${at(cut)} is of generation ${cut.run.generation}, behind $generation")
+      violated(s"${at(cut)} is of generation ${cut.run.generation}, after $generation")
     }
     happened(s"${at(cut)} of generation ${cut.run.generation} appears")
     generation = cut.run.generation
@@ -378,30 +384,30 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
 
   private def checkChannels(cut: Cut): Unit = {
-    val told = cut.channels.map(report => report.channel -> report.deferred).toMap
-    (told.keySet ++ cut.inFlight.map(_.store)).foreach { channel =>
+    val reported = cut.channels.map(report => report.channel -> report.deferred).toMap
+    (reported.keySet ++ cut.inFlight.map(_.store)).foreach { channel =>
       val held = SimChannel.digest(rowsIn(cut, channel))
-      if (!told.get(channel).contains(held)) {
-        violated(s"${at(cut)} has $held in $channel, and says ${told.get(channel)}")
+      if (!reported.get(channel).contains(held)) {
+        violated(s"${at(cut)} has $held in $channel, and reports ${reported.get(channel)}")
       }
     }
     seals.get(SealName(cut.epoch, cut.run.generation)).filterNot(_.isClaim).foreach { seal =>
       if (seal.channels.toSet != cut.channels.toSet) {
-        violated(s"${at(cut)} was sealed as ${seal.channels}, and says ${cut.channels}")
+        violated(s"${at(cut)} was sealed as ${seal.channels}, and has ${cut.channels}")
       }
     }
   }
 
-  /** An epoch is shown before it is committed. */
+  /** Checks the rows of the sink at the cut of their epoch. */
   private def checkSink(cut: Cut, task: SimTask): Unit = {
     val before = plan.levelZeroEpochs - 1
     val shown = sink.shown(task, lineOf(cut.epoch)).map(SimPlan.numberOf)
-    val found = shown ++ rowsIn(cut, task.channel).map(SimPlan.numberOf)
+    val delivered = shown ++ rowsIn(cut, task.channel).map(SimPlan.numberOf)
     val wanted = plan.rowsOf(task.partition, end(before), end(cut.epoch))
-    val (missing, more) = (wanted.diff(found), found.diff(wanted))
+    val (missing, more) = (wanted.diff(delivered), delivered.diff(wanted))
     lost += missing.size
-    doubled += more.size
-    checkOrder(s"at ${at(cut)} the sink", found, inOrder(cut, task.partition))
+    duplicated += more.size
+    checkOrder(s"at ${at(cut)} the sink", delivered, inOrder(cut, task.partition))
     if (missing.nonEmpty || more.nonEmpty) {
       violated(s"at ${at(cut)} the sink has rows of $task twice: $more, and lacks $missing")
     }
@@ -422,12 +428,12 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
   }
 
-  private def checkRows(cut: Cut, store: StoreId, found: Vector[Int]): Unit = {
-    val rows = found.map(SimPlan.numberOf)
+  private def checkRows(cut: Cut, store: StoreId, stored: Vector[Int]): Unit = {
+    val rows = stored.map(SimPlan.numberOf)
     val wanted = plan.rowsOf(store.partition, 0, end(cut.epoch))
     val (missing, more) = (wanted.diff(rows), rows.diff(wanted))
     lost += missing.size
-    doubled += more.size
+    duplicated += more.size
     val before = plan.rowsOf(store.partition, 0, end(plan.levelZeroEpochs - 1))
     checkOrder(s"${at(cut)}, $store,", rows, before ++ inOrder(cut, store.partition))
     if (cut.of(store).isEmpty) violated(s"${at(cut)} lacks $store")
@@ -435,7 +441,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     if (more.nonEmpty) violated(s"${at(cut)} has too many rows of $store: $more")
   }
 
-  /** Rows of a partition since the first cut, sorted in each epoch. */
+  /** The rows of a partition since the first cut, sorted within each epoch. */
   private def inOrder(cut: Cut, partition: Int): Vector[Int] = {
     val first = plan.levelZeroEpochs
     val epochs = (first - 1) +: lineOf(cut.epoch).toVector.sorted.filter(_ >= first)
@@ -444,11 +450,12 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
   }
 
-  /** Only where all of them are there. */
-  private def checkOrder(what: String, rows: Vector[Int], wanted: Vector[Int]): Unit =
+  /** Checks the order of rows if none is missing. */
+  private def checkOrder(subject: String, rows: Vector[Int], wanted: Vector[Int]): Unit =
     if (plan.rows.isGrouped && rows.sorted == wanted.sorted) {
-      val (found, expected) = (plan.rows.byKey(rows), plan.rows.byKey(wanted))
-      if (found != expected) violated(s"$what has rows out of order: $found instead of $expected")
+      val (actual, expected) = (plan.rows.byKey(rows), plan.rows.byKey(wanted))
+      if (actual != expected)
+        violated(s"$subject has rows out of order: $actual instead of $expected")
     }
 
   private def checkChain(cut: Cut, store: StoreId, chain: Seq[SimFrame]): Unit = {
@@ -478,7 +485,7 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
   }
 
-  /** What the epoch itself wrote; maintenance replaces frames of older versions only. */
+  /** The frames of the epoch of the cut; maintenance replaces only frames of older versions. */
   private def lastFrames(cut: Cut): Seq[SimFrame] = cut.stores.flatMap { part =>
     val (kind, version, place) = part.frames.last
     frame(cut, FrameName(part.store, version, kind), place)
@@ -487,15 +494,15 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
   private def frame(cut: Cut, name: FrameName, place: FramePlace): Option[SimFrame] =
     stored(cut, name, place).map(_.followed(stored(cut, _, _)))
 
-  /** The segments that the bases lead to with which its chains begin. */
+  /** The segments that the bases at the start of its chains refer to. */
   private def referredBy(cut: Cut): Set[String] = {
     def under(store: StoreId, frames: Seq[Chains.Frame]): Seq[String] = frames.flatMap {
       case (kind, version, place) =>
-        stored(cut, FrameName(store, version, kind), place).toSeq.flatMap { of =>
-          of.source.map(_._3.segment) ++ under(store, of.source)
+        stored(cut, FrameName(store, version, kind), place).toSeq.flatMap { frame =>
+          frame.source.map(_._3.segment) ++ under(store, frame.source)
         }
     }
-    cut.stores.flatMap(of => under(of.store, of.frames.take(1))).toSet
+    cut.stores.flatMap(chain => under(chain.store, chain.frames.take(1))).toSet
   }
 
   private def stored(cut: Cut, name: FrameName, place: FramePlace): Option[SimFrame] = {
@@ -504,13 +511,13 @@ final class Invariants(plan: SimPlan, defect: Defect, sink: SimSink) extends Buc
     }
     val crc = new CRC32
     bytes.foreach(crc.update(_))
-    val found =
+    val frame =
       try bytes.map(SimFrame.parse)
       catch { case NonFatal(_) => None }
     if (bytes.isEmpty) violated(s"${at(cut)} names ${place.segment}, which is not there")
     else if (crc.getValue.toInt != place.crc) violated(s"${at(cut)}: wrong bytes of $name")
-    else if (!found.exists(_.name == name)) violated(s"${at(cut)}: $found instead of $name")
-    found
+    else if (!frame.exists(_.name == name)) violated(s"${at(cut)}: $frame instead of $name")
+    frame
   }
 
   private def at(cut: Cut) = s"the cut of epoch ${cut.epoch} by ${cut.run.runId}"

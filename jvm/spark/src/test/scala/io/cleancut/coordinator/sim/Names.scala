@@ -4,7 +4,7 @@ import org.apache.hadoop.fs.Path
 
 import io.cleancut.protocol.OffsetEntry
 
-/** Where the simulated query keeps its things in the bucket. */
+/** The locations of the simulated query in the bucket. */
 object Names {
   val Checkpoint = "q/"
   val Root = s"${Checkpoint}cleancut/"
@@ -15,17 +15,19 @@ object Names {
   def offsets(end: Int): String = s"v1\n{}\n$end"
 
   /**
-   * That of an act.
+   * The offset log entry of an operation.
    *
    * @param source
-   *   the epoch that it is made of
+   *   epoch of which the operation makes its epoch
    * @param last
-   *   the last one before it, where that is another
+   *   last epoch before the operation, if it is not the source
    */
-  def offsetsOfAct(end: Int, unused: Long, source: Long, last: Option[Long]): String = {
+  def offsetsOfOperation(end: Int, unused: Long, source: Long, last: Option[Long]): String = {
     val numbers = Seq(OffsetEntry.UnusedBeforeAct -> unused, OffsetEntry.SourceOfAct -> source) ++
       last.map(OffsetEntry.LastBeforeAct -> _)
-    val marks = (OffsetEntry.Act -> "act") +: numbers.map { case (name, of) => name -> s"$of" }
+    val marks = (OffsetEntry.Act -> "act") +: numbers.map { case (name, number) =>
+      name -> s"$number"
+    }
     val conf = marks.map { case (name, value) => s"\"$name\":\"$value\"" }.mkString(",")
     s"""v1\n{"conf":{$conf}}\n$end"""
   }

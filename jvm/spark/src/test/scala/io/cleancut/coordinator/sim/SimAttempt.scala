@@ -8,12 +8,12 @@ import io.cleancut.format.{FrameKind, FrameName, StoreCut}
 import io.cleancut.protocol.Refusal
 
 /**
- * What the tasks of an epoch are told.
+ * The work of the tasks of an epoch.
  *
  * @param mark
- *   what its run makes of all rows of the epoch
+ *   number that its run adds to each row of the epoch
  * @param captures
- *   whether its run lets rows stay in flight
+ *   whether its run may leave in-flight rows
  */
 final case class EpochWork(
     runId: String,
@@ -28,12 +28,12 @@ final case class EpochWork(
 }
 
 /**
- * What an attempt has made.
+ * The result of an attempt.
  *
  * @param ids
- *   of the versions
+ *   ids of the versions
  * @param rows
- *   that it gave, by key
+ *   emitted rows, by key
  */
 final case class TaskDone(ids: Map[StoreId, String], rows: Vector[Int])
 
@@ -41,7 +41,7 @@ final case class TaskDone(ids: Map[StoreId, String], rows: Vector[Int])
  * One attempt at a task, on one executor.
  *
  * @param keeps
- *   whether its rows are kept, where the next attempt finds them
+ *   whether the next attempt finds its emitted rows
  */
 final class SimAttempt(
     world: World,
@@ -55,7 +55,7 @@ final class SimAttempt(
   private val id = world.nextAttempt()
   private val writer = s"${work.runId}/$id"
 
-  /** What it made, or why it failed. */
+  /** The result, or the failure. */
   var outcome = Option.empty[Either[Throwable, TaskDone]]
 
   private var done = Option.empty[TaskDone]
@@ -67,10 +67,10 @@ final class SimAttempt(
 
   def isOver: Boolean = outcome.isDefined || actor.isFinished || !executor.isAlive
 
-  /** What another attempt finds, as long as the executor lives. */
+  /** The result that another attempt finds while the executor is alive. */
   def kept: Option[TaskDone] = done.filter(_ => keeps && executor.isAlive)
 
-  /** Spark ends an attempt that it does not need. */
+  /** Ends the attempt, as Spark does with one that it does not require. */
   def kill(): Unit = if (!isOver) {
     baton.kill(actor)
     reportFailure()
@@ -101,11 +101,11 @@ final class SimAttempt(
       val deltas = made.flatMap(_._2.toOption)
       if (deltas.nonEmpty)
         executor.deliver(work.runId, id, deltas.map(_.delta), channel.flatMap(_.arrival))
-      deltas.foreach(of => executor.keep(of.delta.name.store, of.version, of.rows, writer))
-      val ids = made.map { case (store, of) => store -> of.fold(identity, _.version.id) }
+      deltas.foreach(made => executor.keep(made.delta.name.store, made.version, made.rows, writer))
+      val ids = made.map { case (store, result) => store -> result.fold(identity, _.version.id) }
       done = Some(TaskDone(ids.toMap, world.plan.rows.byKey(news)))
-      if (keeps && faults.strikes(Fault.FailedBehind, SimJob.PerTask))
-        throw new AttemptLost("what reads its rows failed")
+      if (keeps && faults.strikes(Fault.FailedAfterRows, SimJob.PerTask))
+        throw new AttemptLost("the reader of its rows failed")
       outcome = done.map(Right(_))
     } catch {
       case NonFatal(e) =>
@@ -113,26 +113,28 @@ final class SimAttempt(
         reportFailure()
     }
 
-  /** It names its channels, or its first store where it has none; what else it opens it is told. */
+  /** Registers the attempt with its channels, or with its first store if it has no channel. */
   private def start(channel: Option[SimChannel]): TaskStarted = {
     val first = if (channel.isEmpty) task.stores.take(1) else Nil
-    tell(TaskStart(id, task.operator, task.partition, work.epoch, first, channel.map(_.task).toSeq))
+    send(TaskStart(id, task.operator, task.partition, work.epoch, first, channel.map(_.task).toSeq))
   }
 
-  private def tell(start: TaskStart): TaskStarted = {
-    // No cut has anything beside the stores of no operator.
+  private def send(start: TaskStart): TaskStarted = {
+    // No cut has other stores of an operator that does not exist.
     val sent = if (world.defect == Defect.NoAttempts) start.copy(operator = -1L) else start
     executor.driver
-      .ask(work.runId, "start")(Believed.right[Refusal, TaskStarted])(_.start(work.runId, sent))
-      .fold(why => throw new AttemptLost(why.why), identity)
+      .ask(work.runId, "start")(AcceptedResponses.right[Refusal, TaskStarted])(
+        _.start(work.runId, sent)
+      )
+      .fold(refusal => throw new AttemptLost(refusal.why), identity)
   }
 
   private def open(store: StoreId, started: TaskStarted): Opened = {
-    val isTold = world.defect != Defect.NoAttempts || store == task.stores.head
+    val isRegistered = world.defect != Defect.NoAttempts || store == task.stores.head
     val answer = started.stores.getOrElse(
       store,
-      if (isTold)
-        tell(TaskStart(id, task.operator, task.partition, work.epoch, Seq(store))).stores(store)
+      if (isRegistered)
+        send(TaskStart(id, task.operator, task.partition, work.epoch, Seq(store))).stores(store)
       else {
         val known = executor.driver.ask[Option[String]](work.runId, "accepted")(_ => false) {
           _.accepted(store, work.epoch)
@@ -143,15 +145,15 @@ final class SimAttempt(
     if (answer.unread.nonEmpty) {
       world.invariants.violated(s"$store is opened without ${answer.unread}")
     }
-    // Spark's own note of the version, which comes first where it has one.
+    // If Spark names a version, it takes precedence.
     val named = work.baseIds.flatMap(_.get(store))
     if (named.exists(n => answer.accepted.exists(_ != n))) {
-      world.invariants.violated(s"Spark goes on from $named of $store, the cut from $answer")
+      world.invariants.violated(s"Spark continues from $named of $store, the cut from $answer")
     }
     answer.copy(accepted = named.orElse(answer.accepted))
   }
 
-  /** A base goes by itself, the delta with those of the other stores. */
+  /** Delivers a base at once; returns the delta, which is delivered with those of other stores. */
   private def make(
       store: StoreId,
       opened: Opened,
@@ -160,14 +162,14 @@ final class SimAttempt(
   ): Either[String, SimAttempt.Made] = {
     val version = StateVersion(work.epoch + 1, StateVersion.newId(world.clock))
     val rows = before ++ news
-    def frame(kind: FrameKind, parent: Option[String], of: Vector[Int]) =
-      SimFrame(FrameName(store, version, kind), parent, writer, of)
+    def frame(kind: FrameKind, parent: Option[String], rows: Vector[Int]) =
+      SimFrame(FrameName(store, version, kind), parent, writer, rows)
     if (opened.needsBase || world.random.nextInt(8) == 0)
       executor.deliver(work.runId, id, Seq(frame(FrameKind.Base, None, rows)))
     Right(SimAttempt.Made(version, frame(FrameKind.Delta, opened.accepted, news), rows))
   }
 
-  /** The epoch is finished from its seal. */
+  /** Continues from the version of the seal, which finishes the epoch. */
   private def takeOver(counted: StoreCut, made: Vector[Int]): Either[String, SimAttempt.Made] = {
     if (world.defect == Defect.KeptAsMade) {
       executor.keep(counted.store, counted.version, made, writer)
@@ -187,6 +189,6 @@ final class SimAttempt(
 
 private object SimAttempt {
 
-  /** A version of a store, with all of its rows. */
+  /** A version of a store with all its rows. */
   final case class Made(version: StateVersion, delta: SimFrame, rows: Vector[Int])
 }

@@ -19,9 +19,9 @@ import io.cleancut.format.cut.{ChannelReading, ChannelReport, RowsDigest}
 import io.cleancut.protocol.{ChannelOpened, ChannelRows, ChannelTask}
 
 /**
- * The shuffle input of a task as one attempt reads it, by the code of the operator: the rows that
- * the last cut has for it and those of the epoch, until the attempt is overtaken. The rest stays in
- * flight, except rows that would be late in the next epoch.
+ * The shuffle input of a task as one attempt reads it, by the code of the operator. It reads the
+ * in-flight rows of the last cut and the rows of the epoch until the attempt is overtaken. The
+ * other rows stay in flight, except rows that would be late in the next epoch.
  */
 final class SimChannel(
     world: World,
@@ -29,18 +29,18 @@ final class SimChannel(
     work: EpochWork,
     attempt: Long,
     writer: String,
-    of: SimTask
+    simTask: SimTask
 ) {
   import world.{baton, faults, invariants, plan}
 
   private val driver = executor.driver
-  private val channel = of.channel
+  private val channel = simTask.channel
   private var opened: ChannelOpened = _
   private var isOvertaken = false
   private var isDone = false
   private val rows = SimChannel.rows(plan.rows)
 
-  /** What its attempt tells of it when it begins. */
+  /** The registration that its attempt sends when it begins. */
   val task: ChannelTask = ChannelTask(
     attempt,
     channel,
@@ -50,11 +50,11 @@ final class SimChannel(
     if (work.captures) Capture(CaptureMode.Unaligned, None) else Capture.Off
   )
 
-  /** What its attempt has to tell of it when it is done. */
+  /** The report that its attempt sends when it is done. */
   var arrival = Option.empty[Arrival]
 
-  def open(told: ChannelOpened): Unit = {
-    opened = told
+  def open(response: ChannelOpened): Unit = {
+    opened = response
     isOvertaken = opened.isOvertaken
     if (opened.mayDefer && !isOvertaken) {
       baton.spawn(s"watch of $attempt", executor)(watch())
@@ -62,10 +62,10 @@ final class SimChannel(
     }
   }
 
-  /** Rows that it emits. Those that stay in flight are durable then, and reported. */
+  /** Emits rows. When it returns, the rows that stay in flight are durable and reported. */
   def read(): Vector[Int] =
     try {
-      val exchanged = plan.rows.exchanged(work.rowsOf(plan, of.partition), world.random)
+      val exchanged = plan.rows.exchanged(work.rowsOf(plan, simTask.partition), world.random)
       val stored =
         if (world.defect == Defect.NotReplayed) None else opened.stored.map(executor.channelRows)
       stored.foreach(_ => faults.count(Fault.Replay))
@@ -84,12 +84,12 @@ final class SimChannel(
   private def inTurn(stored: Vector[Int], exchanged: Vector[Int]): Vector[Int] =
     if (!plan.rows.isGrouped) stored ++ exchanged
     else {
-      val found = rows.inTurn(stored, exchanged, world.defect == Defect.KeySorted)
-      val keys = found.map(plan.rows.key)
+      val merged = rows.inTurn(stored, exchanged, world.defect == Defect.KeySorted)
+      val keys = merged.map(plan.rows.key)
       val groups = keys.zip(keys.drop(1)).count { case (a, b) => a != b } + 1
       if (groups > Math.max(keys.distinct.size, 1))
-        invariants.violated(s"$channel has a key of epoch ${work.epoch} twice: $found")
-      found
+        invariants.violated(s"$channel has a key of epoch ${work.epoch} twice: $merged")
+      merged
     }
 
   private def follow(
@@ -115,7 +115,7 @@ final class SimChannel(
    *   the decision of an earlier attempt
    */
   private class Task(decided: Option[ChannelReport]) extends SimulatedTask {
-    override def channel: StoreId = of.channel
+    override def channel: StoreId = simTask.channel
     override def isOvertaken: Boolean = {
       baton.yieldNow()
       SimChannel.this.isOvertaken
@@ -124,8 +124,10 @@ final class SimChannel(
       if (decided.isEmpty && kept.nonEmpty) faults.count(Fault.LeftInFlight)
       leave(kept, decided.getOrElse(report))
     }
-    override def differs(decided: ChannelReport, found: ChannelReport): Throwable = {
-      invariants.violated(s"$channel of epoch ${work.epoch} was decided as $decided, and is $found")
+    override def differs(decided: ChannelReport, actual: ChannelReport): Throwable = {
+      invariants.violated(
+        s"$channel of epoch ${work.epoch} was decided as $decided, and is $actual"
+      )
       new AttemptLost("the input differs")
     }
   }
@@ -137,23 +139,25 @@ final class SimChannel(
       executor.deliver(work.runId, attempt, Seq(SimFrame(name, None, writer, staying)))
     }
     if (world.defect != Defect.Unreported) arrival = Some(Arrival(report, ChannelReading.Nothing))
-    if (!faults.strikes(Fault.LostArrival, SimChannel.Untold)) driver.tell(s"arrival of $attempt") {
-      cuts =>
+    if (!faults.strikes(Fault.LostArrival, SimChannel.LostFactor))
+      driver.tell(s"arrival of $attempt") { cuts =>
         cuts.arrived(work.runId, attempt, report)
         ()
-    }
+      }
   }
 
-  /** Until it hears that it is overtaken; others of this executor may be so before. */
+  /**
+   * Waits until the attempt is overtaken; other attempts of the executor may be overtaken first.
+   */
   private def watch(): Unit = {
     val known = mutable.Set.empty[Long]
     while (!isDone && !isOvertaken) {
-      val told = driver.ask[CompletableFuture[Set[Long]]](work.runId, "await")(_ => false) {
+      val response = driver.ask[CompletableFuture[Set[Long]]](work.runId, "await")(_ => false) {
         _.awaitOvertaken(work.runId, executor.name, known.toSet)
       }
-      baton.yieldUntil(told.isDone || isDone || !driver.isAlive)
-      // One that is told nothing waits for the end of its task.
-      val attempts = if (told.isDone) told.get() else Set.empty[Long]
+      baton.yieldUntil(response.isDone || isDone || !driver.isAlive)
+      // Without overtaken attempts it waits for the end of its task.
+      val attempts = if (response.isDone) response.get() else Set.empty[Long]
       known ++= attempts
       isOvertaken = attempts(attempt)
       if (attempts.isEmpty) isDone = true
@@ -163,10 +167,10 @@ final class SimChannel(
 
 object SimChannel {
 
-  /** Nothing but the time of stragglers hangs on the news of an arrival. */
-  private val Untold = 5.0
+  /** Lost arrivals are frequent, because only the choice of stragglers depends on them. */
+  private val LostFactor = 5.0
 
-  /** The channel that leads to a task. */
+  /** The channel of a task. */
   def of(operator: Int, partition: Int): StoreId =
     StoreId(operator.toLong, partition, Channels.name(0))
 
@@ -176,12 +180,12 @@ object SimChannel {
     made.result
   }
 
-  /** A number that the sum of several says more of than their own sum would. */
+  /** A hash of a row; unlike sums of rows, sums of hashes rarely collide. */
   private def hash(row: Int): Long = new SplittableRandom(row.toLong).nextLong()
 
-  private def rows(of: SimRows): SimulatedRows = {
-    val position = Option.when(of.isSorted)(of.position _)
-    val columns = SimulatedColumns(of.key, position, of.isLate, hash)
-    new SimulatedRows(columns, of.splitsGroups, of.maxInFlight)
+  private def rows(rows: SimRows): SimulatedRows = {
+    val position = Option.when(rows.isSorted)(rows.position _)
+    val columns = SimulatedColumns(rows.key, position, rows.isLate, hash)
+    new SimulatedRows(columns, rows.splitsGroups, rows.maxInFlight)
   }
 }

@@ -6,13 +6,13 @@ import scala.util.Random
 
 import io.cleancut.base.Clock
 
-/** Time passes with the steps of the simulation, and when somebody sleeps. */
+/** A clock that advances with the steps of the simulation and with each sleep. */
 final class SimClock(random: Random, baton: Baton) extends Clock {
   private var nowNs = 0L
 
   override def wallMs(): Long = SimClock.StartMs + TimeUnit.NANOSECONDS.toMillis(monotonicNs())
 
-  /** The time, which does not pass by this. */
+  /** The current time; this call does not advance the clock. */
   def nowMs: Long = SimClock.StartMs + TimeUnit.NANOSECONDS.toMillis(nowNs)
 
   override def monotonicNs(): Long = {
@@ -36,7 +36,7 @@ final class SimClock(random: Random, baton: Baton) extends Clock {
  * The clock of one host.
  *
  * @param aheadMs
- *   how far its wall clock is ahead of that of the object store; negative if it is behind
+ *   offset of its wall clock from that of the object store, in milliseconds; negative if it is slow
  */
 final class HostClock(time: Clock, val aheadMs: Long) extends Clock {
   override def wallMs(): Long = time.wallMs() + aheadMs

@@ -13,10 +13,10 @@ import io.cleancut.protocol.{Ack, ChannelRows, Refusal}
 import io.cleancut.format._
 import io.cleancut.format.cut.{RunId, SealedFrame, Segment}
 
-/** A task attempt fails with it. */
+/** The failure of a task attempt. */
 final class AttemptLost(message: String) extends RuntimeException(message)
 
-/** A process that runs tasks, and keeps the versions of stores that it has seen. */
+/** A process that runs tasks and caches the versions of stores that it has read or written. */
 final class SimExecutor(world: World, val driver: SimProcess, val name: String) {
   import SimExecutor.Held
   import world.{baton, faults, plan}
@@ -32,7 +32,7 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     baton.crash(this)
   }
 
-  /** The rows of a store at a version, from memory or from where the cut says they are. */
+  /** The rows of a store at a version, from memory or from the frames of the cut. */
   def load(store: StoreId, version: Long, id: Option[String]): Vector[Int] =
     (version, id) match {
       case (0L, _)      => Vector.empty
@@ -47,11 +47,11 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
   def keep(store: StoreId, version: StateVersion, rows: Vector[Int], writer: String): Unit =
     states((store, version)) = Held(rows, writer)
 
-  /** Goes on from what a seal names, whatever has been made of its version here. */
+  /** Continues from the version of a seal, not from one that this process has made. */
   def takeOver(counted: StoreCut): Unit =
     states((counted.store, counted.version)) = held(counted)
 
-  /** Delivers frames: each goes to the driver, or into an object of its own first. */
+  /** Delivers frames: the driver receives each one, or its location in a separate object. */
   def deliver(
       runId: String,
       attempt: Long,
@@ -61,24 +61,24 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     val all = frames.map(frame => SealedFrame(frame.name, attempt, frame.toBytes))
     val (small, large) = all.partition(_ => world.random.nextBoolean())
     val (placed, later) = large.map(place(runId, _)).unzip
-    val acks = tell(runId, Delivery(attempt, small, placed, arrival.toSeq))
+    val acks = send(runId, Delivery(attempt, small, placed, arrival.toSeq))
     later.foreach(_())
     val full = small.zip(acks).collect { case (frame, None) => frame }
     val (rest, restLater) = full.map(place(runId, _)).unzip
-    val further = if (rest.isEmpty) Nil else tell(runId, Delivery(attempt, Nil, rest))
+    val further = if (rest.isEmpty) Nil else send(runId, Delivery(attempt, Nil, rest))
     restLater.foreach(_())
-    val refused = (acks ++ further).flatten.filterNot(Believed.acked)
+    val refused = (acks ++ further).flatten.filterNot(AcceptedResponses.acked)
     if (refused.nonEmpty) throw new AttemptLost(refused.mkString(" "))
   }
 
-  private def tell(runId: String, made: Delivery): Seq[Option[Ack]] =
+  private def send(runId: String, made: Delivery): Seq[Option[Ack]] =
     answer(
       driver
-        .ask(runId, "delivery")(Believed.delivered)(_.deliver(runId, made))
-        .fold(why => throw new AttemptLost(why.why), done => done)
+        .ask(runId, "delivery")(AcceptedResponses.delivered)(_.deliver(runId, made))
+        .fold(refusal => throw new AttemptLost(refusal.why), done => done)
     )
 
-  /** Writes a base of something that it has in memory. */
+  /** Writes a base of a version that is in memory. */
   def maintain(runId: String): Unit = if (states.nonEmpty) {
     val ((store, version), held) = states.toSeq(world.random.nextInt(states.size))
     baton.spawn("maintenance", this) {
@@ -93,17 +93,17 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     ()
   }
 
-  /** Announces a base, and takes its time with it. */
+  /** Announces a base and uploads it slowly. */
   private def upload(runId: String, base: SealedFrame): Unit = {
     val version = base.name.version.number
     val run = identity(runId, version - 1)
     val id = StateVersion.newId(clock)
     val segment = new Segment(CutLayout.segment(run.epoch, name, id), run)
     driver
-      .ask(runId, "announce")(Believed.right[Refusal, Unit])(
+      .ask(runId, "announce")(AcceptedResponses.right[Refusal, Unit])(
         _.announce(runId, segment.name, version)
       )
-      .fold(why => throw new AttemptLost(why.why), _ => ())
+      .fold(refusal => throw new AttemptLost(refusal.why), _ => ())
     val epochs =
       if (world.defect == Defect.NotSpared) plan.baseMargin + 2
       else if (world.random.nextBoolean()) plan.baseMargin + 1
@@ -113,7 +113,7 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     val (bytes, placed) = segment.pack(Seq(base))
     root.put(ObjectKey(segment.name), bytes)
     if (world.invariants.last - run.epoch > plan.baseMargin) faults.count(Fault.LongUpload)
-    tell(runId, Delivery(SealedFrame.Maintenance, Nil, placed))
+    send(runId, Delivery(SealedFrame.Maintenance, Nil, placed))
     ()
   }
 
@@ -123,17 +123,17 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
     done.get()
   }
 
-  /** The frame in an object, and what is to be done when that is told. */
+  /** Writes a frame into an object; returns its location and an action for after its report. */
   private def place(runId: String, frame: SealedFrame): (PlacedFrame, () => Unit) = {
     val epoch = frame.name.version.number - 1
-    val of = identity(runId, epoch)
+    val segmentId = identity(runId, epoch)
     if (world.defect != Defect.EarlyAck)
-      (SegmentPacker.writeSegment(root, name, clock)(of, Seq(frame)).head, () => ())
+      (SegmentPacker.writeSegment(root, name, clock)(segmentId, Seq(frame)).head, () => ())
     else {
       val id = StateVersion.newId(clock)
-      val segment = new Segment(CutLayout.segment(epoch, name, id), of)
+      val segment = new Segment(CutLayout.segment(epoch, name, id), segmentId)
       val (bytes, placed) = segment.pack(Seq(frame))
-      // In the background, and so behind what the task does next.
+      // The upload runs in the background, after the next step of the task.
       def upload(): Unit = {
         baton.spawn("upload", this)(root.put(ObjectKey(segment.name), bytes))
         ()
@@ -144,12 +144,12 @@ final class SimExecutor(world: World, val driver: SimProcess, val name: String) 
 
   private def identity(runId: String, epoch: Long): SegmentIdentity = {
     val run = driver
-      .ask(runId, "writer")(Believed.right[Refusal, RunId])(_.writer(runId))
-      .fold(why => throw new AttemptLost(why.why), run => run)
+      .ask(runId, "writer")(AcceptedResponses.right[Refusal, RunId])(_.writer(runId))
+      .fold(refusal => throw new AttemptLost(refusal.why), run => run)
     SegmentIdentity(epoch, name, runId, run.generation)
   }
 
-  /** The rows of a channel, from where the driver says they are. */
+  /** The rows of a channel, from the driver's response or from their location. */
   def channelRows(rows: ChannelRows): Vector[Int] = rows match {
     case ChannelRows.Placed(_, place) => read(place).rows
     case ChannelRows.Held(_, bytes)   => SimFrame.parse(bytes).rows

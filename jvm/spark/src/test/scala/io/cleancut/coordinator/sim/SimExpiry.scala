@@ -8,10 +8,8 @@ import io.cleancut.format.CutLayout
 import io.cleancut.objectstore.{ObjectKey, ObjectPrefix}
 
 /**
- * Gives cuts up by hand, as who is no run of the query may do (`docs/PROTOCOL.md`, "Expiring").
- *
- * @param keep
- *   how many of the last cuts stay
+ * A manual expiry of cuts by a process that does not run the query (`docs/PROTOCOL.md`,
+ * "Expiring"). * * @param keep number of latest cuts to retain
  */
 final class SimExpiry(world: World, process: SimProcess, keep: Int) {
   import world.{baton, faults, invariants}
@@ -22,40 +20,40 @@ final class SimExpiry(world: World, process: SimProcess, keep: Int) {
     try expire()
     catch {
       case NonFatal(e) if SimQuery.isExpected(e) => ()
-      // One of these may lead to what is gone.
+      // A late cut may reference deleted objects.
       case _: CleancutException if invariants.late.nonEmpty => ()
       case NonFatal(e) => invariants.violated(s"an expiry failed with ${SimQuery.trace(e)}")
     }
   }
 
   private def expire(): Unit = {
-    // Before the owner: what a run writes that begins from now on is not in these.
+    // Listed before the owner, so that these are not objects of a run that begins from now on.
     val (segments, pages) = (archive.segments.keys(), archive.pages.keys())
     val owner = generation()
     if (isEnded(owner)) {
-      val (going, staying) = archive.cuts.epochs().splitAt(archive.cuts.epochs().size - keep)
-      val kept = staying.flatMap(archive.cuts.open(_))
-      val named = namesOf(kept)
-      invariants.happened(s"an expiry gives up $going")
-      world.mayStall(going.toSet)
-      invariants.expires(going)
-      archive.delete(going.map(epoch => ObjectKey(CutLayout.cut(epoch))))
-      if (world.defect != Defect.ExpiredBeside && generation() > owner) {
+      val (expired, retained) = archive.cuts.epochs().splitAt(archive.cuts.epochs().size - keep)
+      val retainedCuts = retained.flatMap(archive.cuts.open(_))
+      val named = namesOf(retainedCuts)
+      invariants.happened(s"an expiry deletes the cuts $expired")
+      world.mayStall(expired.toSet)
+      invariants.expires(expired)
+      archive.delete(expired.map(epoch => ObjectKey(CutLayout.cut(epoch))))
+      if (world.defect != Defect.ExpiredWhenFenced && generation() > owner) {
         faults.count(Fault.ExpiryStopped)
       } else {
         val needed = named ++ namesOf(archive.savepoints.all().values)
-        def garbage(of: Seq[(Long, ObjectKey)]) = of.collect {
-          case (epoch, key) if staying.lastOption.exists(epoch <= _) && !needed(key.name) => key
+        def garbage(objects: Seq[(Long, ObjectKey)]) = objects.collect {
+          case (epoch, key) if retained.lastOption.exists(epoch <= _) && !needed(key.name) => key
         }
         archive.delete(garbage(segments))
         archive.delete(garbage(pages))
-        if (going.nonEmpty) faults.count(Fault.Expiry)
+        if (expired.nonEmpty) faults.count(Fault.Expiry)
       }
     }
   }
 
   private def namesOf(cuts: Iterable[StoredCut]): Set[String] =
-    cuts.flatMap(of => of.segments ++ of.pages).toSet
+    cuts.flatMap(cut => cut.segments ++ cut.pages).toSet
 
   private def owners =
     process.root.list(ObjectPrefix(CutLayout.Owners)).map(_.key.name).toSet
@@ -65,5 +63,6 @@ final class SimExpiry(world: World, process: SimProcess, keep: Int) {
     .maxOption
     .getOrElse(0L)
 
-  private def isEnded(of: Long) = of == 0L || owners(CutLayout.endMarker(of))
+  private def isEnded(generation: Long) =
+    generation == 0L || owners(CutLayout.endMarker(generation))
 }

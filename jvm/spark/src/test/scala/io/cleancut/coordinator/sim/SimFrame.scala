@@ -6,16 +6,14 @@ import io.cleancut.base.{StateVersion, StoreId}
 import io.cleancut.format.{Chains, FrameKind, FrameName, FramePlace}
 
 /**
- * What a simulated frame holds in place of a store's records.
- *
- * @param parent
- *   the id of the version that a delta applies to
+ * A simulated frame. It has rows instead of the records of a store. * * @param parent the id of the
+ * version that a delta applies to
  * @param writer
  *   the task attempt, with its run
  * @param rows
  *   the rows that a delta adds, or all that a base has
  * @param source
- *   the frames whose rows a base has that refers to others
+ *   the frames that a referring base refers to
  */
 final case class SimFrame(
     name: FrameName,
@@ -25,7 +23,7 @@ final case class SimFrame(
     source: Seq[Chains.Frame] = Nil
 ) {
 
-  /** With the rows of what it refers to. */
+  /** The frame with the rows of the frames that it refers to. */
   def followed(read: (FrameName, FramePlace) => Option[SimFrame]): SimFrame =
     if (source.isEmpty) this
     else {

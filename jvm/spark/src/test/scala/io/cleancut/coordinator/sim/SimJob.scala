@@ -5,7 +5,7 @@ import scala.collection.mutable
 import io.cleancut.base.StoreId
 
 /**
- * One action on an epoch: all tasks of its stages, each until one attempt has succeeded.
+ * One action on an epoch: it runs all tasks of its stages, each until one attempt has succeeded.
  *
  * @param keeps
  *   whether the rows of its last stage are kept
@@ -14,15 +14,15 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
   import SimJob._
   import world.{baton, faults, invariants, plan, random}
 
-  /** The ids that Spark counts: of the first attempt of each task that it hears of. */
+  /** The ids that Spark counts: those of the first successful attempt of each task. */
   val counted = mutable.Map.empty[StoreId, String]
 
-  /** The rows that each task gave, by key. */
-  val gave = mutable.Map.empty[SimTask, Vector[Int]]
+  /** The rows that each task has emitted, by key. */
+  val emitted = mutable.Map.empty[SimTask, Vector[Int]]
 
   def runAll(): Unit = plan.stages.foreach(runStage)
 
-  /** An action that needs no more than a few partitions of the result. */
+  /** Runs an action that reads a few partitions of the result. */
   def runSome(): Unit = {
     plan.stages.init.foreach(runStage)
     runStage(random.shuffle(plan.stages.last).take(1))
@@ -30,7 +30,7 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
 
   private def runStage(tasks: Seq[SimTask]): Unit = {
     runTasks(tasks)
-    // An executor that is lost takes the output of its tasks with it.
+    // With an executor the output of its tasks is lost.
     val factor = if (plan.rows.isGrouped) GroupedFactor else 1.0
     if (faults.strikes(Fault.TaskAgain, factor * PerTask))
       runTasks(Seq(tasks(random.nextInt(tasks.size))))
@@ -48,8 +48,8 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
       if (cuts.cutNow()) faults.count(Fault.CutNow)
     }
     while (running.nonEmpty) {
-      baton.yieldUntil(running.exists(_.isToLookAt))
-      running.filter(_.isToLookAt).foreach(_.look())
+      baton.yieldUntil(running.exists(_.isDue))
+      running.filter(_.isDue).foreach(_.poll())
       running.filterInPlace(!_.isDone)
       fill()
     }
@@ -59,20 +59,20 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
     private val attempts = mutable.Buffer.empty[SimAttempt]
     var isDone = false
 
-    def isToLookAt: Boolean = !isDone && (attempts.forall(_.isOver) || success.isDefined)
+    def isDue: Boolean = !isDone && (attempts.forall(_.isOver) || success.isDefined)
 
     def start(): Unit = {
       attempt()
       if (faults.strikes(Fault.Speculation, PerTask)) attempt()
     }
 
-    def look(): Unit = success match {
+    def poll(): Unit = success match {
       case Some(done) =>
         isDone = true
         done.ids.foreach { case (store, id) => counted.getOrElseUpdate(store, id) }
-        val before = gave.getOrElseUpdate(task, done.rows)
+        val before = emitted.getOrElseUpdate(task, done.rows)
         if (before != done.rows) {
-          invariants.violated(s"attempts at $task gave other rows: $before and ${done.rows}")
+          invariants.violated(s"attempts at $task emitted other rows: $before and ${done.rows}")
         }
         if (random.nextBoolean()) attempts.foreach(_.kill())
       case None if attempts.size >= MaxAttempts =>
@@ -96,12 +96,12 @@ final class SimJob(world: World, process: SimProcess, work: EpochWork, keeps: Bo
 private object SimJob {
   val MaxAttempts = 4
 
-  /** One of so many sets of tasks is cut while it runs. */
+  /** One of this many stages is cut while it runs. */
   val CutEach = 2
 
-  /** An attempt after a decision is what the order of rows is about. */
+  /** Repeated tasks are more frequent in grouped runs, because they check the order of rows. */
   val GroupedFactor = 8.0
 
-  /** A task comes less often than a request. */
+  /** A factor for faults of tasks, which are less frequent than requests. */
   val PerTask = 3.0
 }

@@ -2,7 +2,7 @@ package io.cleancut.coordinator.sim
 
 import io.cleancut.objectstore.{RequestKind, SimulatedFault, SimulatedNetwork}
 
-/** The way of one process to the bucket: each request is a scheduling point and may fail. */
+/** The connection of one process to the bucket: each request is a scheduling point and may fail. */
 final class SimNetwork(baton: Baton, faults: Faults) extends SimulatedNetwork {
   import SimNetwork._
 
@@ -39,9 +39,9 @@ final class SimNetwork(baton: Baton, faults: Faults) extends SimulatedNetwork {
 
 object SimNetwork {
 
-  /** The process of what is on its way: it never crashes. */
+  /** The process of requests in transit; it never crashes. */
   object Bucket
 
-  /** There are few of them, so that each has to be likelier than another fault. */
+  /** A factor for writes of dead processes, which are rare. */
   private val OfTheDead = 100.0
 }

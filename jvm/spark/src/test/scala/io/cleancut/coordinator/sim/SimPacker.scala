@@ -12,7 +12,8 @@ import io.cleancut.format.cut.SealedFrame
 import io.cleancut.objectstore.ObjectStore
 
 /**
- * Packs as the real packer does, but by an actor: which frames share an object is up to the seed.
+ * Packs frames as the real packer does, but in an actor: the seed decides which frames share an
+ * object.
  */
 final class SimPacker(
     world: World,

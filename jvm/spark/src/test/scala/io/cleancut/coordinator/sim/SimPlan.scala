@@ -5,7 +5,7 @@ import scala.util.Random
 import io.cleancut.base.StoreId
 import io.cleancut.cutstore.Paging
 
-/** What a sink does with an epoch that it has seen already. */
+/** How a sink processes an epoch, and a repeated epoch. */
 sealed trait SinkKind
 
 object SinkKind {
@@ -16,10 +16,10 @@ object SinkKind {
   /** It runs two actions on the epoch. */
   case object Twice extends SinkKind
 
-  /** It looks first, and does nothing. */
+  /** It skips a repeated epoch without an action. */
   case object Skipping extends SinkKind
 
-  /** It runs an action on some partitions, looks, and does nothing more. */
+  /** It runs an action on some partitions, and skips a repeated epoch then. */
   case object Peeking extends SinkKind
 
   /** It seals the epoch before it writes. */
@@ -28,19 +28,19 @@ object SinkKind {
   /** It runs an action before it seals the epoch. */
   case object SealingLate extends SinkKind
 
-  /** It looks first, and does nothing; else it seals the epoch before it writes. */
+  /** It skips a repeated epoch without an action. It seals other epochs before it writes. */
   case object SealingOnce extends SinkKind
 
-  /** It stages the rows before it seals, and has an epoch finished that another run has sealed. */
+  /** It stages the rows before it seals, and finishes an epoch that another run has sealed. */
   case object Staging extends SinkKind
 
   val all: IndexedSeq[SinkKind] =
     IndexedSeq(Plain, Twice, Skipping, Peeking, Sealing, SealingLate, SealingOnce)
 
-  /** To seal is to keep the rows. */
+  /** Sinks that keep the rows of a batch, because they seal. */
   val keeping: Set[SinkKind] = Set(Sealing, SealingLate, SealingOnce, Staging)
 
-  /** With checkpoint format 2 Spark itself wants every task of an epoch to run. */
+  /** Sinks for checkpoint format 2, with which Spark requires each task of an epoch to run. */
   val ofFormat2: IndexedSeq[SinkKind] = IndexedSeq(Plain, Twice, Sealing, SealingLate)
 }
 
@@ -48,7 +48,7 @@ object SinkKind {
  * One task of a stage, and the stores that each of its attempts opens.
  *
  * @param isCaptured
- *   whether rows may stay in flight to it
+ *   whether its input rows may stay in flight
  */
 final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boolean) {
   def operator: Long = stores.head.operator
@@ -56,12 +56,12 @@ final case class SimTask(stores: Seq[StoreId], partition: Int, isCaptured: Boole
 }
 
 /**
- * What one start of the query may have changed in its code and configuration.
+ * Code and configuration of one start of the query.
  *
  * @param captures
  *   whether rows may stay in flight
  * @param keepsRows
- *   whether the sink has the rows of the batch kept
+ *   whether the sink keeps the rows of the batch
  */
 final case class SimRun(sink: SinkKind, captures: Boolean, keepsRows: Boolean)
 
@@ -99,7 +99,7 @@ final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: O
     if (tasks.isDefined) 1 else drawn
   }
 
-  /** How many epochs more than those a driver may keep. */
+  /** Maximum of the additional epochs that a driver retains. */
   val keepMore: Int = random.nextInt(2)
   val sweepEpochs: Long = 1L + random.nextInt(3)
   val baseMargin: Long = {
@@ -109,20 +109,20 @@ final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: O
   val pageSize: Int = if (random.nextBoolean()) 3 else 1000
   val executors: Int = 1 + random.nextInt(3)
 
-  /** Of the frames that a driver keeps: some keep few, and some none. */
+  /** Limit of the frames that a driver keeps: some drivers keep few frames, and some none. */
   val budgetBytes: Long =
     SimPlan.Budgets(((epochs + keep + sweepEpochs + baseMargin) % SimPlan.Budgets.size).toInt)
 
-  /** Small pages, so that there are several; and turned often. */
+  /** Small pages that are often replaced. */
   val paging: Paging = {
     val drawn = (epochs + 3 * keep + 5 * sweepEpochs + 7 * baseMargin).toInt
     Paging(1 + drawn % 3, epochs = 1 + drawn / 3 % 3, longEpochs = 1 + drawn % 4)
   }
 
-  /** Epochs that were committed without cuts, before the first that is simulated. */
+  /** Number of epochs that were committed without cuts before the simulation. */
   val levelZeroEpochs: Long = if (random.nextInt(4) == 0) 1L + random.nextInt(2) else 0L
 
-  /** Tasks by stage; those of a stage run at once. */
+  /** Tasks by stage; the tasks of a stage run concurrently. */
   val stages: Seq[Seq[SimTask]] = Seq.tabulate(stageCount(random)) { operator =>
     val names = SimPlan.Names(random.nextInt(SimPlan.Names.size))
     val isCaptured = random.nextInt(3) > 0 || rows.isGrouped
@@ -139,12 +139,12 @@ final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: O
   val stores: Seq[StoreId] = stages.flatten.flatMap(_.stores)
 
   /**
-   * Whether it is on a file system, where Spark's commit log is files of its own behind the cuts.
+   * Whether the checkpoint is on a file system, where a file of the commit log follows each cut.
    */
   val isOnFiles: Boolean = random.nextBoolean()
 
   /**
-   * Whether a driver without cuts died behind the sink, in the epoch that is the first with them.
+   * Whether a driver without cuts died after the sink of the epoch that is the first with a cut.
    */
   val isSeenBefore: Boolean = random.nextInt(4) == 0
 
@@ -155,36 +155,35 @@ final class SimPlan(random: Random, isLong: Boolean, val rows: SimRows, tasks: O
 
   def newRun(random: Random): SimRun = if (isRedeployed) draw(random) else first
 
-  /** With checkpoint format 2 Spark itself wants every task to have run its operator. */
   private def draw(random: Random): SimRun = {
     val drawn = kinds(random.nextInt(kinds.size))
-    // Half of those that seal.
+    // Half of the sealing sinks.
     val sink = if (drawn == SinkKind.Sealing && random.nextBoolean()) SinkKind.Staging else drawn
     val captures = !isRedeployed || random.nextInt(4) > 0
     SimRun(sink, captures, keepsRows = !isFormat2 && SinkKind.keeping(sink))
   }
 
   /**
-   * Whether each run finds other rows in an epoch, from the second with a cut on. From there every
-   * seal is an object, if a channel is captured, and the sink does not need the rows twice.
+   * Whether each run reads other rows of an epoch, from the second epoch with a cut on. From there
+   * each seal is an object if a channel is captured, and the sink does not read the rows twice.
    */
   val isUnsteady: Boolean =
     !isRedeployed && first.sink == SinkKind.Staging && stages.exists(_.exists(_.isCaptured))
 
-  /** What tasks give of an epoch that nothing is left of. */
+  /** The rows that tasks emit for an epoch without in-flight rows. */
   def rowsOf(from: Int, until: Int): Map[SimTask, Vector[Int]] =
     stages.flatten.map { task =>
       task -> rows.byKey(rows.sorted(rowsOf(task.partition, from, until)))
     }.toMap
 
-  /** Those of a partition, in the order of its input. */
+  /** The rows of a partition, in the order of its input. */
   def rowsOf(partition: Int, from: Int, until: Int): Vector[Int] =
     (from until until).filter(_ % partitions == partition).map(rows.at).toVector
 }
 
 object SimPlan {
 
-  /** A row is its number, and above that what the run has made of it. */
+  /** A row is its number, plus a multiple of this constant that its run adds. */
   val Numbers: Int = 1000000
 
   def numberOf(row: Int): Int = row % Numbers

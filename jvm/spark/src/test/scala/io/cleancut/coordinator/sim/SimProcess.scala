@@ -16,14 +16,14 @@ import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.objectstore.RootedStore
 
-/** What a task or a query ends with when the other side is gone. */
+/** The failure of a task or query whose peer process has ended. */
 final class Unreachable(message: String) extends RuntimeException(message)
 
 /**
  * The driver of one application, with its executors.
  *
  * @param retention
- *   which cuts it keeps
+ *   retention of cuts
  */
 final class SimProcess(
     world: World,
@@ -72,9 +72,9 @@ final class SimProcess(
     new SimQuery(world, this, s"run-$name-$runs", target)
   }
 
-  def newAct(random: Option[Random], stall: Option[SweepStall] = None): SimAct = {
+  def newOperation(random: Option[Random], stall: Option[SweepStall] = None): SimOperation = {
     runs += 1
-    new SimAct(world, this, s"act-$name-$runs", random, stall)
+    new SimOperation(world, this, s"act-$name-$runs", random, stall)
   }
 
   def crash(): Unit = {
@@ -84,13 +84,13 @@ final class SimProcess(
     executors.foreach(_.crash())
   }
 
-  /** One executor dies; another takes its place. */
+  /** Crashes an executor and replaces it. */
   def crashExecutor(index: Int): Unit = {
     executors(index).crash()
     executors = executors.updated(index, newExecutor(index))
   }
 
-  /** A message to the coordinator, and its answer. What is sent may arrive twice. */
+  /** Sends a message to the coordinator and returns its response. The message may arrive twice. */
   def ask[A](
       runId: String,
       what: String
@@ -113,13 +113,13 @@ final class SimProcess(
     answers.headOption.getOrElse(throw new Unreachable(s"$name has crashed")).get
   }
 
-  /** A message that nobody waits for. */
+  /** Sends a message without waiting for a response. */
   def tell(what: String)(body: QueryCoordinator => Unit): Unit = if (isAlive) {
     baton.spawn(what, this, monitor = cuts)(body(cuts))
     ()
   }
 
-  /** Does what the driver's own thread asks for. */
+  /** Calls the coordinator from the thread of the query. */
   def call(runId: String, what: String)(body: QueryCoordinator => Unit): Unit = {
     val done = mutable.Buffer.empty[Try[Unit]]
     baton.spawn(s"$what of $runId", this, monitor = cuts) {
@@ -129,24 +129,24 @@ final class SimProcess(
     done.head.get
   }
 
-  /** A run that has ended says so, if it can. */
-  def endRun(runId: String): Unit = if (!faults.strikes(Fault.UnsaidEnd, SimProcess.PerRun)) {
+  /** Writes the end marker of a run, if that succeeds. */
+  def endRun(runId: String): Unit = if (!faults.strikes(Fault.UnmarkedEnd, SimProcess.PerRun)) {
     tell(s"end of $runId") { cuts =>
       try cuts.endRun(runId)
       catch { case NonFatal(_) => () }
     }
   }
 
-  /** A log of Spark's, as this process reads and writes it. */
+  /** A log of Spark as this process reads and writes it. */
   def files(log: String): CheckpointFileManager =
     new ObjectFileManager(Names.log(log), store, () => (), clock)
 
-  /** The sweep of a run that starts, which goes on while the query runs. */
+  /** Runs the garbage collection at the start of a run, concurrently with the query. */
   def sweepAtStart(begun: Begun): Unit =
     for (cut <- begun.cut; collector <- begun.collector)
       if (collector.isDue(cut.epoch) && collector.tryStart()) {
         faults.count(Fault.StartSweep)
-        baton.spawn(s"sweep at the start of $name", this, Baton.Slow) {
+        baton.spawn(s"garbage collection at the start of $name", this, Baton.Slow) {
           world.sweeping { () =>
             try collector.runAtStart(cut)
             catch { case NonFatal(_) => () }
@@ -155,7 +155,7 @@ final class SimProcess(
         ()
       }
 
-  /** A user pins a cut, and perhaps gives it up some time later. */
+  /** Creates a savepoint, and may drop it some time later. */
   def pin(name: String, epoch: Long): Unit = {
     baton.spawn(s"pin of $epoch", this) {
       try {
@@ -179,16 +179,16 @@ final class SimProcess(
       val answer = body(cuts)
       if (believed(answer)) {
         if (isFollowed) {
-          world.invariants.violated(s"$what of $runId was believed, which ${seen.last} follows")
+          world.invariants.violated(s"$what of $runId was accepted after ${seen.last} had begun")
         }
-        if (!seen.contains(runId)) follows(runId)
+        if (!seen.contains(runId)) addRun(runId)
       }
       Success(answer)
     } catch { case NonFatal(e) => Failure(e) }
   }
 
-  /** The next run may have begun, and have been answered, before this one gets its answer. */
-  private def follows(runId: String): Unit = {
+  /** Adds a run, before the last one if the last one has begun and received its response first. */
+  private def addRun(runId: String): Unit = {
     val isLate = seen.lastOption.exists(last => cuts.status.run.exists(_.runId == last))
     seen = if (isLate) seen.init :+ runId :+ seen.last else seen :+ runId
   }
@@ -198,6 +198,6 @@ final class SimProcess(
 
 private object SimProcess {
 
-  /** An end comes seldom. */
+  /** A factor for ends of runs, which are rare. */
   val PerRun = 3.0
 }

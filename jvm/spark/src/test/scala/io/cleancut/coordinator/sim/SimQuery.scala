@@ -28,62 +28,59 @@ import io.cleancut.error.CleancutException
 import io.cleancut.format.cut.Cut
 import io.cleancut.protocol.{EpochPlan, OffsetEntry}
 
-/** A run that owns the query: one of the query itself, or an act on its checkpoint. */
-trait SimRunning {
+/** A run that owns the query: a run of the query, or an operation on its checkpoint. */
+trait OwningRun {
   def runId: String
   def isOver: Boolean
 
-  /** Whether it owns the query, and is about to read its logs. */
+  /** Whether it owns the query and is about to read its logs. */
   def hasBegun: Boolean
   def failure: Option[Throwable]
 }
 
 /**
- * One run of the query, as Spark's stream execution does it: the offsets are written, the sink runs
- * its actions, the commit is written.
- *
- * @param target
- *   the epoch behind the last one that it runs
+ * One run of the query with the steps of Spark's stream execution: it writes the offsets, has the
+ * sink run its actions, and writes the commit. * * @param target last epoch that it runs, exclusive
  */
 final class SimQuery(world: World, process: SimProcess, val runId: String, target: Long)
-    extends SimRunning {
+    extends OwningRun {
   import SimQuery._
   import world.{baton, faults, invariants, plan}
 
   private var isStarted = false
   private val gate = new QueryCommitter {
-    override def begin(): Option[Begun] = asked("begin") { cuts =>
+    override def begin(): Option[Begun] = call("begin") { cuts =>
       val begun = cuts.begin(runId)
       if (world.defect == Defect.EndedTooEarly) cuts.endRun(runId)
       begun
     }
-    override def atStart(name: String)(act: Begun => Unit): Unit =
+    override def atStart(name: String)(operation: Begun => Unit): Unit =
       if (!isStarted) begin().foreach { begun =>
         isStarted = true
-        act(begun)
+        operation(begun)
       }
-    override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
+    override def checkOwner(): Unit = process.call(runId, "check")(_.checkOwner(runId))
     override def commit(epoch: Long, entry: String): String = {
-      val counted = asked("commit")(_.commit(runId, epoch, entry, tasks)).get
-      if (faults.strikes(Fault.StoppedBehindCut, PerEpoch)) throw new Unreachable("stopped")
+      val counted = call("commit")(_.commit(runId, epoch, entry, tasks)).get
+      if (faults.strikes(Fault.StoppedAfterCut, PerEpoch)) throw new Unreachable("stopped")
       counted
     }
   }
   private val start = new StartOfRun(
     gate,
     Names.log("offsets"),
-    if (world.defect == Defect.ActsUnseen) new Unlisted(process.files("offsets"))
+    if (world.defect == Defect.OperationsUnseen) new Unlisted(process.files("offsets"))
     else process.files("offsets"),
     begun => {
       if (plan.isOnFiles) begun.cut.foreach(rollForward)
       process.sweepAtStart(begun)
-      if (invariants.isLeftByAct) faults.count(Fault.LeftByAct)
+      if (invariants.hasIncompleteOperation) faults.count(Fault.StartAfterIncomplete)
     },
     process.clock
   )
   private val offsets = start.ofOffsets(process.files("offsets"))
   private val commits = SimQuery.commits(plan, process.files("commits"), process.archive, gate)
-  // The epoch that this run has found in the log and not finished there.
+  // The last planned epoch in the log that has no commit.
   private var isPlanned = Option.empty[Long]
   private val drawn = plan.newRun(world.random)
   private var work: EpochWork = _
@@ -97,15 +94,15 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   override def hasBegun: Boolean = isStarted
 
-  /** It is to end between two epochs, as a user has it who wants to act on its checkpoint. */
+  /** Ends the run between two epochs, as a user does before an operation on its checkpoint. */
   def stopsBetween(): Unit = isToPause = true
 
-  /** It is to end when its sink has shown the epoch. */
-  def stopsBehindSink(): Unit = isToStop = true
+  /** Ends the run after its sink has published the epoch. */
+  def stopsAfterSink(): Unit = isToStop = true
 
   override def isOver: Boolean = actor.isFinished || !process.isAlive
 
-  private def asked[A](what: String)(body: QueryCoordinator => A): Option[A] = {
+  private def call[A](what: String)(body: QueryCoordinator => A): Option[A] = {
     var answer = Option.empty[A]
     process.call(runId, what)(cuts => answer = Some(body(cuts)))
     answer
@@ -131,7 +128,8 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
         invariants.happened(s"$runId ends with $e")
         if (isOneOf(e, Fenced)) {
           invariants.fenced += 1
-          if (invariants.owner.contains(runId)) invariants.violated(s"$runId was fenced by nobody")
+          if (invariants.owner.contains(runId))
+            invariants.violated(s"$runId was fenced, and no other run owns the query")
         }
         if (!isExpected(e) && !isOfFirst(e))
           invariants.violated(s"$runId failed with ${trace(e)}")
@@ -142,7 +140,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     invariants.happened(s"$runId rolls forward to epoch ${cut.epoch}")
   }
 
-  /** The epoch to begin with, as Spark derives it from its logs. */
+  /** The first epoch of the run, as Spark derives it from its logs. */
   private def firstEpoch(): Long = {
     val planned = latest(offsets, "offsets")
     if (invariants.isDrained(planned)) faults.count(Fault.Fence)
@@ -161,22 +159,22 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
   }
 
-  /** Spark wants the last two entries; those of an act that is not done, no query is to see. */
+  /** Spark requires the last two entries. No query may read those of an incomplete operation. */
   private def requireBefore(epoch: Long): Unit = {
     val isOfOperation = OffsetEntry.isOfOperation(read(offsets, Names.entry("offsets", epoch)))
     if (!offsets.exists(Names.entry("offsets", epoch - 1))) {
-      if (!isOfOperation) invariants.violated(s"epoch $epoch is planned behind nothing")
+      if (!isOfOperation) invariants.violated(s"epoch $epoch is planned without the entry before it")
       throw new Unreachable(s"no entry before that of epoch $epoch")
     }
   }
 
-  /** Of two that begin a new query at once only one can plan its first epoch. */
+  /** Of two runs that start a new query concurrently only one can plan its first epoch. */
   private def isOfFirst(e: Throwable) =
     isOneOf(e, EntryTaken) && invariants.last < plan.levelZeroEpochs
 
   private def runEpoch(epoch: Long): Unit = {
     val rows = (endOf(epoch - 1), planned(epoch))
-    // Before the first cut no seal is an object, so that a run has to find what another found.
+    // Before the first cut no seal is an object, so all runs must read the same rows.
     val mark =
       if (plan.isUnsteady && epoch > plan.levelZeroEpochs) 1 + runId.hashCode.abs % 99 else 0
     work =
@@ -192,9 +190,9 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
   private def runSink(job: SimJob, work: EpochWork): Unit =
     if (drawn.sink == SinkKind.Staging) runStaging(job, work)
     else if (runActions(job, work)) {
-      val gave = plan.rowsOf(work.rows._1, work.rows._2) ++ job.gave
-      if (!world.sink.write(work.epoch, gave)) {
-        invariants.violated(s"the sink got other rows of epoch ${work.epoch}: $gave")
+      val emitted = plan.rowsOf(work.rows._1, work.rows._2) ++ job.emitted
+      if (!world.sink.write(work.epoch, emitted)) {
+        invariants.violated(s"the sink got other rows of epoch ${work.epoch}: $emitted")
       }
     } else {
       faults.count(Fault.SkippedSink)
@@ -213,12 +211,12 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     else process.call(runId, "hold")(_.hold(runId, work.epoch))
     job.runAll()
     val staged = s"$runId ${work.epoch}"
-    world.sink.stage(staged, plan.rowsOf(work.rows._1, work.rows._2) ++ job.gave)
+    world.sink.stage(staged, plan.rowsOf(work.rows._1, work.rows._2) ++ job.emitted)
     if (!isFinished) {
       faults.count(Fault.Seal)
       process.call(runId, "seal")(_.seal(runId, work.epoch, Some(staged)))
     }
-    if (faults.strikes(Fault.StoppedBehindSeal, 3 * PerEpoch)) throw new Unreachable("stopped")
+    if (faults.strikes(Fault.StoppedAfterSeal, 3 * PerEpoch)) throw new Unreachable("stopped")
     val shown = if (world.defect == Defect.ShownAsMade) staged else output.getOrElse(staged)
     if (!world.sink.show(work.epoch, shown)) {
       invariants.violated(s"the sink was to show other rows of epoch ${work.epoch}: $shown")
@@ -263,7 +261,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
   }
 
-  /** The end of an epoch's rows: what the offset log says, or what is decided now. */
+  /** The end of the rows of an epoch: from the offset log, or planned now. */
   private def planned(epoch: Long): Int = {
     val path = Names.entry("offsets", epoch)
     if (isPlanned.contains(epoch)) endOf(epoch)
@@ -281,7 +279,7 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
   private def commit(epoch: Long, entry: String): Unit = {
     val path = Names.entry("commits", epoch)
-    // As a file it may be another driver's, of which Spark stops; a view leaves that to the cut.
+    // A file may be another driver's, and Spark stops then. With a view the cut decides.
     val isThere = commits.exists(path)
     if (isThere && plan.isOnFiles) throw new FileAlreadyExistsException(path.toString)
     try {
@@ -297,17 +295,17 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
     }
   }
 
-  /** With them the gate would make again what a sink has let be lost. */
+  /** The plan for the commit. Without it, frames that a sink has lost are not written again. */
   private def tasks: Option[EpochPlan] =
     Option.unless(world.defect == Defect.NeverSealed)(new Tasks(work))
 
-  /** What the gate runs itself. */
+  /** The tasks that the commit runs. */
   private class Tasks(work: EpochWork) extends EpochPlan {
     override def stores: Set[StoreId] = plan.stores.toSet
 
     override def run(): Unit = {
       faults.count(Fault.PlanRun)
-      invariants.ranByGate(work.runId, work.epoch)
+      invariants.ranInCommit(work.runId, work.epoch)
       new SimJob(world, process, work, keeps = false).runAll()
     }
   }
@@ -317,14 +315,14 @@ final class SimQuery(world: World, process: SimProcess, val runId: String, targe
 
 private object SimQuery {
 
-  /** An epoch comes seldom. */
+  /** A factor for faults of epochs, which are less frequent than requests. */
   private val PerEpoch = 3.0
   private val Fenced = "CLEANCUT_FENCED"
   private val EntryTaken = "CLEANCUT_OFFSET_LOG_CONFLICT"
   private val Unfinished = "CLEANCUT_OPERATION_INCOMPLETE"
   private val Unavailable = "CLEANCUT_OBJECT_STORE_UNAVAILABLE"
 
-  /** The commit log of a store of this kind. */
+  /** The commit log of a checkpoint on files or on an object store. */
   def commits(
       plan: SimPlan,
       files: CheckpointFileManager,
@@ -350,14 +348,14 @@ private object SimQuery {
     out.close()
   }
 
-  /** Whether a query may end with it while faults are injected. */
+  /** Whether a query may end with this error while faults are injected. */
   def isExpected(e: Throwable): Boolean = e match {
     case _: AttemptLost | _: Unreachable => true
     case other                           => isOneOf(other, Fenced, Unavailable, Unfinished)
   }
 
-  /** Whether a query ended because an act was not finished. */
-  def isBehindAct(e: Throwable): Boolean = isOneOf(e, Unfinished)
+  /** Whether a query ended because an operation is incomplete. */
+  def isIncompleteOperation(e: Throwable): Boolean = isOneOf(e, Unfinished)
 
   private def isOneOf(e: Throwable, ids: String*): Boolean = e match {
     case cleancut: CleancutException => ids.contains(cleancut.getErrorId)
@@ -369,7 +367,7 @@ private object SimQuery {
       .mkString("\n      ")
 }
 
-/** A log of which nobody learns what is in it. */
+/** A log that lists no entries. */
 final private class Unlisted(files: CheckpointFileManager) extends DelegatedFiles(files) {
   override def list(path: Path, filter: PathFilter): Array[FileStatus] = Array.empty
 }

@@ -5,16 +5,16 @@ import java.util.SplittableRandom
 import scala.util.Random
 
 /**
- * Rows of the simulated query. A row is a number, and above that what the run has made of it
- * ([[SimPlan.Numbers]]).
+ * Rows of the simulated query. A row is a number plus a multiple of [[SimPlan.Numbers]] that the
+ * run adds.
  *
- * In most runs all rows differ, and come in any order. In the others they are grouped: few rows
- * differ, so that equal ones have others between them, and the rows of a key keep their order.
+ * In most runs all rows differ, and their order is random. In grouped runs few rows differ, so
+ * other rows are between equal rows, and the rows of a key keep their order.
  *
  * @param isSorted
  *   whether the rows of a key are sorted by a second column in each epoch
  * @param splitsGroups
- *   whether some rows of a key may stay in flight and others not
+ *   whether only some rows of a key may stay in flight
  * @param maxInFlight
  *   limit of in-flight rows of a task
  */
@@ -55,7 +55,7 @@ final case class SimRows(
   def sorted(rows: Vector[Int]): Vector[Int] =
     if (isSorted) rows.sortBy(row => (key(row), position(row))) else byKey(rows)
 
-  /** Equal for rows of which each key has the same ones, in the same order if that matters. */
+  /** Rows by key; equal if each key has the same rows, in the same order in grouped runs. */
   def byKey(rows: Vector[Int]): Vector[Int] = if (isGrouped) rows.sortBy(key) else rows.sorted
 }
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.streaming.state.cleancut.coordination.Quer
 import io.cleancut.coordinator.state.Begun
 import io.cleancut.cutstore.gc.{CutRetention, CutSweep}
 
-/** What one run of the simulation came to. */
+/** The result of one run of the simulation. */
 final case class Outcome(
     seed: Long,
     plan: SimPlan,
@@ -19,14 +19,14 @@ final case class Outcome(
     recovered: Int,
     fenced: Int,
     lost: Int,
-    doubled: Int,
+    duplicated: Int,
     orphans: Int,
     steps: Long
 )
 
 /**
- * One run: a query whose driver and executors crash, or are replaced while they live, for as long
- * as the seed has faults for it, and then a driver that nothing happens to.
+ * One run: the driver and executors of a query crash, or are replaced while they are alive, until
+ * no fault is left. Then a driver runs without faults.
  *
  * @param tasks
  *   tasks of an epoch, if they are many
@@ -39,22 +39,22 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
 
   private val target = plan.levelZeroEpochs + plan.epochs
   private val processes = mutable.Buffer.empty[SimProcess]
-  // Of those who are no runs of the query.
-  private val beside = mutable.Buffer.empty[SimProcess]
-  private val runs = mutable.Buffer.empty[SimRunning]
+  // Processes that do not run the query.
+  private val otherProcesses = mutable.Buffer.empty[SimProcess]
+  private val runs = mutable.Buffer.empty[OwningRun]
   private var disturbances = world.random.nextInt(MaxDisturbances)
-  // Apart from them: one that takes long has to begin early.
+  // Separate from disturbances, because a long upload has to begin early.
   private var bases = world.random.nextInt(MaxBases)
   private var pins = MaxPins
-  // Drawn beside all else, which is the same without them.
-  private val ofActs = World.randomOf(seed, "acts")
-  private var acts = {
-    val isDrawn = defect == Defect.None && ofActs.nextInt(ActsEvery) == 0
-    if (isDrawn || Defect.ofActs(defect) || world.hasReferences || world.hasLeftovers)
-      MaxActs
+  // Drawn separately, so that other draws do not change.
+  private val operationsRandom = World.randomOf(seed, "acts")
+  private var operations = {
+    val isDrawn = defect == Defect.None && operationsRandom.nextInt(OperationsEvery) == 0
+    if (isDrawn || Defect.ofOperations(defect) || world.hasReferences || world.hasLeftovers)
+      MaxOperations
     else 0
   }
-  private var expiries = if (acts > 0) MaxExpiries else 0
+  private var expiries = if (operations > 0) MaxExpiries else 0
   private var orphans = 0
 
   def run(): Outcome = {
@@ -75,7 +75,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
       invariants.recovered,
       invariants.fenced,
       invariants.lost,
-      invariants.doubled,
+      invariants.duplicated,
       orphans,
       baton.steps
     )
@@ -95,9 +95,9 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     world.thaw()
     world.endStalls()
     world.endLeftovers()
-    // Those that were replaced find out by themselves, or are gone.
+    // Replaced runs find out that they are fenced, or have ended.
     if (world.random.nextBoolean()) baton.yieldUntil(runs.forall(_.isOver))
-    (processes ++ beside).foreach(_.crash())
+    (processes ++ otherProcesses).foreach(_.crash())
     baton.yieldUntil(!baton.isAnyAlive(SimNetwork.Bucket))
     finish()
   }
@@ -111,27 +111,27 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     run
   }
 
-  // So that acts find rows in flight.
-  private var actsInFlight = if (acts > 0) MaxActsInFlight else 0
-  world.pauses = () => actsInFlight > 0 && isInFlight
+  // Pauses, so that operations find in-flight rows.
+  private var operationsInFlight = if (operations > 0) MaxOperationsInFlight else 0
+  world.pauses = () => operationsInFlight > 0 && isInFlight
 
   private def isInFlight = invariants.cut(invariants.last).exists(_.inFlight.nonEmpty)
 
-  private def actOrStop(): Unit = runs.last match {
-    case query: SimQuery if ofActs.nextBoolean() => query.stopsBetween()
-    case _                                       =>
-      faults.count(Fault.ActBeside)
-      startAct()
+  private def operateOrStop(): Unit = runs.last match {
+    case query: SimQuery if operationsRandom.nextBoolean() => query.stopsBetween()
+    case _                                                 =>
+      faults.count(Fault.OperationWithDriver)
+      startOperation()
       ()
   }
 
-  /** Of an application of its own. */
-  private def startAct(stall: Option[SweepStall] = None): SimAct = {
-    acts -= 1
+  /** Starts an operation in a new application. */
+  private def startOperation(stall: Option[SweepStall] = None): SimOperation = {
+    operations -= 1
     processes += world.newProcess()
-    val act = processes.last.newAct(Some(ofActs), stall)
-    runs += act
-    act
+    val operation = processes.last.newOperation(Some(operationsRandom), stall)
+    runs += operation
+    operation
   }
 
   /** Has an operation refer to a cut that a stopped garbage collection deletes next. */
@@ -140,26 +140,26 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     case running if !running.isOver       => ()
     case _ if stall.isReleased            => ()
     case _                                =>
-      faults.count(Fault.ActBetween)
-      val act = startAct(Some(stall))
-      baton.yieldUntil(act.isOver || act.hasMet(stall))
+      faults.count(Fault.OperationWithoutDriver)
+      val operation = startOperation(Some(stall))
+      baton.yieldUntil(operation.isOver || operation.hasMet(stall))
       stall.isReleased = true
   }
 
-  /** A query has ended: it is started again, where it was or elsewhere. */
+  /** Restarts a query that has ended, in the same driver or in a new one. */
   private def restart(): Unit = {
     if (defect == Defect.SealsLost) world.loseSeals()
-    // As the error says, an act is to be done then.
-    val isBehindAct = runs.last.failure.exists(SimQuery.isBehindAct)
-    val isPaused = actsInFlight > 0 && isInFlight
-    if (expiries > 0 && ofActs.nextInt(ExpiresEvery) == 0) {
+    // The error requires an operation in this case.
+    val isIncomplete = runs.last.failure.exists(SimQuery.isIncompleteOperation)
+    val isPaused = operationsInFlight > 0 && isInFlight
+    if (expiries > 0 && operationsRandom.nextInt(ExpiresEvery) == 0) {
       expiries -= 1
       expire()
     }
-    if (isPaused) actsInFlight -= 1
-    if (isBehindAct || isPaused || (acts > 0 && ofActs.nextBoolean())) {
-      faults.count(Fault.ActBetween)
-      startAct()
+    if (isPaused) operationsInFlight -= 1
+    if (isIncomplete || isPaused || (operations > 0 && operationsRandom.nextBoolean())) {
+      faults.count(Fault.OperationWithoutDriver)
+      startOperation()
       ()
     } else if (processes.last.isAlive && world.random.nextBoolean()) runAgain()
     else {
@@ -168,23 +168,26 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     }
   }
 
-  /** A driver is frozen before its seal: another one shows the epoch, and dies before the cut. */
+  /**
+   * While a driver is frozen before its seal, another driver publishes the epoch and dies before
+   * the cut.
+   */
   private def runMeanwhile(): Unit = {
     val meanwhile = startProcess()
     if (Defect.ofOffsets(defect)) baton.yieldUntil(meanwhile.hasBegun || meanwhile.isOver)
     else {
-      meanwhile.stopsBehindSink()
+      meanwhile.stopsAfterSink()
       baton.yieldUntil(meanwhile.isOver)
     }
     world.thaw()
     baton.yieldUntil(!world.isFrozen)
   }
 
-  /** Somebody gives up what the query might keep, while nobody runs or somebody begins. */
+  /** Expires cuts manually, while no run is active or while a run begins. */
   private def expire(): Unit = {
     val process = world.newProcess()
-    beside += process
-    new SimExpiry(world, process, keep = 1 + ofActs.nextInt(2))
+    otherProcesses += process
+    new SimExpiry(world, process, keep = 1 + operationsRandom.nextInt(2))
     ()
   }
 
@@ -204,7 +207,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     else if (strikes(Fault.Zombie, if (world.isSealing) RateWhenSealing else Rate)) {
       startProcess()
       ()
-    } else if (acts > 0 && ofActs.nextInt(ActBesideEvery) == 0) actOrStop()
+    } else if (operations > 0 && operationsRandom.nextInt(OperationEvery) == 0) operateOrStop()
     else if (strikes(Fault.RunAgain)) runs += driver.newRun(target)
     else if (strikes(Fault.ExecutorCrash)) {
       driver.crashExecutor(world.random.nextInt(plan.executors))
@@ -232,9 +235,9 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
   private def maintain(driver: SimProcess): Unit =
     driver.executors(world.random.nextInt(plan.executors)).maintain(runs.last.runId)
 
-  /** A sweep that does not know what the owner knows. */
+  /** Runs a garbage collection without the state of the owner. */
   private def sweepAnyway(driver: SimProcess, baseMargin: Long): Unit = {
-    baton.spawn("broken sweep", driver) {
+    baton.spawn("broken garbage collection", driver) {
       val sweep = new CutSweep(driver.archive, baseMargin, () => false)
       world.sweeping { () =>
         try sweep.run(invariants.last - plan.keep, retained = Set.empty)
@@ -245,26 +248,26 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     ()
   }
 
-  /** Without faults a query goes on to its end, and what no cut needs is swept. */
+  /** Runs a query without faults to its end, and collects garbage. */
   private def finish(): Unit = {
     val driver = world.newProcess(CutRetention(plan.keep))
     invariants.keptMs = 0L
-    acts = 0
-    actsInFlight = 0
-    // As the error would say that the query ends with.
-    if (invariants.isLeftByAct) {
-      // Its start has the entry of the last cut written, where that is missing.
-      for (one <- Seq(() => driver.newRun(target), () => driver.newAct(None))) {
+    operations = 0
+    operationsInFlight = 0
+    // The error of the query requires an operation.
+    if (invariants.hasIncompleteOperation) {
+      // The start of the query writes the commit entry of the last cut if it is missing.
+      for (one <- Seq(() => driver.newRun(target), () => driver.newOperation(None))) {
         val running = one()
         baton.yieldUntil(running.isOver)
       }
     }
     val swept = plan.keep + plan.baseMargin + plan.sweepEpochs + 2
     val more = if (world.hasSavepoints) 2 * swept else swept
-    // Acts may have gone beyond it.
+    // Operations may have exceeded the target.
     val end = Math.max(target, invariants.last + 1) + more
     val last = driver.newRun(end)
-    // What savepoints need of old segments then, no cut does.
+    // Savepoints then reference old segments that no cut references.
     while (world.hasSavepoints && !last.isOver) {
       baton.yieldNow()
       if (world.isBaseDue && bases > -MaxLateBases) {
@@ -282,19 +285,19 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     }
     world.heal()
     val oldest = invariants.last - plan.keep
-    // A base that was adopted late is named by cuts after the oldest kept one.
+    // Cuts after the oldest retained one reference a base that was adopted late.
     val late =
       driver.archive.cuts.read(invariants.last).toSeq.flatMap(_.retainedSegments(oldest)).toSet
     new CutSweep(driver.archive, plan.baseMargin, () => false).run(oldest, late)
     val left = invariants.orphans(world.names)
     orphans = left.size
-    if (left.nonEmpty) invariants.violated(s"the sweep left ${left.mkString(", ")}")
-    reader(driver)
+    if (left.nonEmpty) invariants.violated(s"garbage collection left ${left.mkString(", ")}")
+    checkReader(driver)
     driver.crash()
   }
 
-  /** What a fresh reader finds is what the log of commits shows. */
-  private def reader(driver: SimProcess): Unit = {
+  /** Checks that a new reader finds the cuts that the commit log lists. */
+  private def checkReader(driver: SimProcess): Unit = {
     val epochs = driver.archive.cuts.epochs()
     epochs.filterNot(invariants.late).flatMap(driver.archive.cuts.read(_)).foreach(invariants.check)
     invariants.checkPins(driver.archive.savepoints.all())
@@ -307,12 +310,13 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
     val shown =
       if (plan.isOnFiles) (0L to invariants.last).filterNot(invariants.unused)
       else (0L until plan.levelZeroEpochs) ++ epochs
-    // A run that had been followed may have died between its cut and the entry, which a later run
-    // writes only if it continues from that cut.
+    // A fenced run may have died between its cut and the entry, which a later run writes only if
+    // it continues from that cut.
     def mayLackEntry(epoch: Long) =
-      invariants.late(epoch) || invariants.left(epoch) || invariants.isLeftBehind(epoch)
-    def told(epochs: Seq[Long]) = epochs.filterNot(mayLackEntry).sorted
-    if (told(listed) != told(shown)) invariants.violated(s"commits $listed instead of $shown")
+      invariants.late(epoch) || invariants.left(epoch) || invariants.isStale(epoch)
+    def required(epochs: Seq[Long]) = epochs.filterNot(mayLackEntry).sorted
+    if (required(listed) != required(shown))
+      invariants.violated(s"commits $listed instead of $shown")
     epochs.filterNot(invariants.late).foreach { epoch =>
       val entry = SimQuery.read(view, Names.entry("commits", epoch))
       if (!invariants.cut(epoch).exists(_.commit == entry)) {
@@ -334,7 +338,7 @@ final class Simulation(seed: Long, defect: Defect = Defect.None, tasks: Option[I
 
 private object Simulation {
 
-  /** For a reader, who commits nothing. */
+  /** The gate of a reader, which commits nothing. */
   private object NoGate extends GateOfNoQuery {
     override def checkOwner(): Unit = ()
     override def commit(epoch: Long, entry: String): String =
@@ -345,33 +349,33 @@ private object Simulation {
   val MaxDisturbances = 10
   val MaxBases = 8
 
-  /** In runs with savepoints. */
+  /** Limit of savepoints, in runs with savepoints. */
   val MaxPins = 6
   val PinEvery = 10
   val MaxLateBases = 20
 
-  /** Acts are drawn in one of so many runs, and then up to so many. */
-  val ActsEvery = 2
-  val MaxActs = 6
-  val MaxActsInFlight = 2
+  /** One run of this many has operations, at most `MaxOperations`. */
+  val OperationsEvery = 2
+  val MaxOperations = 6
+  val MaxOperationsInFlight = 2
 
-  /** Likewise, of the moments when no query runs. */
+  /** One restart of this many is preceded by an expiry, at most `MaxExpiries` times. */
   val ExpiresEvery = 3
   val MaxExpiries = 3
 
-  /** Of the steps of the supervisor while a query runs. */
-  val ActBesideEvery = 50
+  /** An operation starts in one of this many steps of the supervisor while a query runs. */
+  val OperationEvery = 50
   val SupervisorWeight = 4
 
-  /** It acts seldom, so that what it does has to be likelier than what strikes a request. */
+  /** A factor for faults by the supervisor, which has fewer steps than there are requests. */
   val Rate = 2.0
 
-  /** What another driver does then is what a seal is there for. */
+  /** A factor for a replaced driver during a seal, which is the case that seals protect from. */
   val RateWhenSealing = 20.0
 }
 
-/** The gate of who begins no query. */
+/** The gate of a process that begins no query. */
 private[sim] trait GateOfNoQuery extends QueryCommitter {
   override def begin(): Option[Begun] = None
-  override def atStart(name: String)(act: Begun => Unit): Unit = ()
+  override def atStart(name: String)(operation: Begun => Unit): Unit = ()
 }

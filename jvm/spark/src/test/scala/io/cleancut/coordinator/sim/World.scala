@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.util.Random
 
 import io.cleancut.base.{StateVersion, StoreId}
-import io.cleancut.coordinator.{BlindToOwners, ForwardingStore}
+import io.cleancut.coordinator.{StaleOwnerStore, ForwardingStore}
 import io.cleancut.cutstore.gc.CutRetention
 import io.cleancut.format.{CutLayout, FrameKind, StoreLayout}
 import io.cleancut.format.cut.{Counted, Cut}
@@ -20,16 +20,16 @@ import io.cleancut.objectstore.{
 }
 import io.cleancut.testkit.Seeded
 
-/** All that the actors of one run of the simulation share. */
+/** The state that the actors of one run of the simulation share. */
 final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   import World._
 
   val random: Random = Seeded.random(seed)
 
-  // What differs in the runs of operations by reference is drawn apart from all else.
+  // Runs with operations by reference have separate draws, so that other draws do not change.
   private val ofStalls = randomOf(seed, "references")
 
-  /** Whether operations refer to old cuts, of which little is named by later ones. */
+  /** Whether operations refer to old cuts, of which later cuts reference few segments. */
   val hasReferences: Boolean = Defect.ofReferences(defect) ||
     defect == Defect.None && ofStalls.nextInt(ReferencesEvery) == 0
 
@@ -63,20 +63,20 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   private var isHeldBack = false
   private var processes = 0
 
-  /** Whether a seal is on its way, for longer than others. */
+  /** Whether a slow seal is in transit. */
   def isSealing: Boolean = slowSeals > 0
 
-  /** Whether a driver has stopped for now, before its seal is written. */
+  /** Whether a driver is stopped before the write of its seal. */
   var isFrozen = false
 
-  /** It goes on. */
+  /** Lets the stopped driver continue. */
   def thaw(): Unit = isHeldBack = false
 
-  /** The garbage collection that is stopped now. */
+  /** The garbage collection that is stopped now, if any. */
   var stall = Option.empty[SweepStall]
   private var stalls = if (hasReferences) MaxStalls else 0
 
-  /** No garbage collection is stopped from now on. */
+  /** Stops no garbage collection from now on. */
   def endStalls(): Unit = {
     stalls = 0
     stall.foreach(_.isReleased = true)
@@ -94,10 +94,10 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     }
 
   /**
-   * Whether operations are killed before their entry, and drivers amid the epoch of which an
+   * Whether operations are killed before their entry, and drivers during an epoch of which an
    * operation has left frames.
    */
-  val hasLeftovers: Boolean = defect == Defect.ActAsTasks ||
+  val hasLeftovers: Boolean = defect == Defect.OperationAsTasks ||
     defect == Defect.None && ofLeftovers.nextInt(LeftoversEvery) == 0
   private val leftovers = mutable.Set.empty[Long]
   private val ended = mutable.Set.empty[Long]
@@ -114,21 +114,21 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     isLeft
   }
 
-  /** Whether an operation was killed that has written frames of the epoch. */
+  /** Whether an operation was killed after it had written frames of the epoch. */
   def isLeftover(epoch: Long): Boolean = leftovers(epoch)
 
-  /** Whether a run is to end after its sink has shown an epoch; once for each epoch. */
+  /** Whether a run must end after its sink has published an epoch; once for each epoch. */
   def endsAmid(epoch: Long): Boolean = isLeaving && isLeftover(epoch) && ended.add(epoch)
 
-  /** Nothing is killed for the sake of leftovers from now on. */
+  /** Kills no process for leftovers from now on. */
   def endLeftovers(): Unit = isLeaving = false
 
-  /** Whether a query is to end behind the cut that it has just made. */
+  /** Whether a query must end after the cut that it has just made. */
   var pauses: () => Boolean = () => false
 
   private[sim] val isSweep = ThreadLocal.withInitial(() => false)
 
-  /** Does the work of a sweep, which is that of its thread. */
+  /** Runs a garbage collection in this thread. */
   def sweeping(sweep: Runnable): Unit = {
     isSweep.set(true)
     try sweep.run()
@@ -138,7 +138,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
   private val broken = mutable.Set.empty[String]
   private val healed = mutable.Set.empty[String]
 
-  /** Whether a sweep cannot read a savepoint now; it can again some time later, for good. */
+  /** Whether garbage collection cannot read a savepoint now. Later it stays readable. */
   def isBroken(savepoint: String): Boolean =
     if (healed(savepoint)) false
     else if (!broken(savepoint)) {
@@ -154,7 +154,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
       !isHealed
     }
 
-  /** From now on all savepoints can be read. */
+  /** Makes all savepoints readable from now on. */
   def heal(): Unit = healed ++= names
 
   def names: Seq[String] = bucket.names
@@ -174,7 +174,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     new SimProcess(this, s"driver-$processes", retention)
   }
 
-  /** The clock of a host that is started. */
+  /** The clock of a new host. */
   def hostClock(): HostClock = {
     val drawn = Skews(ofHosts.nextInt(Skews.size))
     new HostClock(clock, if (defect == Defect.SavepointByHostClock) Skews.min else drawn)
@@ -184,14 +184,17 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
 
   def processCount: Int = processes
 
-  // What differs between hosts is drawn apart from all else.
+  // Hosts have separate draws, so that other draws do not change.
   private val ofHosts = randomOf(seed, "hosts")
 
-  /** Whether savepoints are many, and chains short, so that little but savepoints needs much. */
+  /**
+   * Whether the run has many savepoints and short chains, so that mainly savepoints reference old
+   * segments.
+   */
   val hasSavepoints: Boolean =
     ofHosts.nextInt(SavepointsEvery) == 0 || Defect.ofSavepoints(defect)
 
-  /** Whether something is due that comes once in so many steps, in a run with savepoints. */
+  /** Whether an event is due that happens once in this many steps, in a run with savepoints. */
   def isDue(every: Int): Boolean = hasSavepoints && ofHosts.nextInt(every) == 0
 
   /** Whether a base is due, in a run with short chains. */
@@ -206,11 +209,11 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
 
   private val disk = new SimulatedDisk(bucket)
 
-  /** Drawn beside the plan, which is the same on each kind of store. */
+  /** Drawn separately, so that the plan is the same on each kind of store. */
   private val isOnDisk = defect == Defect.SchemeTrusted ||
     defect == Defect.None && randomOf(seed, "disk").nextInt(World.DiskEvery) == 0
 
-  /** The bucket as a process sees it; or as files, through the store of Hadoop's file systems. */
+  /** The bucket as a process sees it, or as files through the store for Hadoop file systems. */
   def store(process: String, host: HostClock): ObjectStore = {
     val store = new SlowSeals(
       plainStore(process),
@@ -221,7 +224,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
         finally slowSeals -= 1
       }
     )
-    val swept = new SweptStore(store, this, host)
+    val swept = new SweepStore(store, this, host)
     val below = if (defect == Defect.Overwriting) new Overwriting(swept) else swept
     val frozen = new FrozenWrites(below, mayFreeze, () => freeze())
     val cuts = new RewrittenCuts(frozen, rewritten)
@@ -234,11 +237,11 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
 
   private def withDefect(frozen: ObjectStore): ObjectStore =
     defect match {
-      case Defect.Blind          => new BlindToOwners(frozen, () => true)
-      case Defect.NoClaim        => new WithoutClaims(frozen)
-      case Defect.SweptBeside    => new BlindToOwners(frozen, () => isSweep.get)
-      case Defect.ReferredUnseen => new WithoutReferred(frozen)
-      case _                     => frozen
+      case Defect.Blind               => new StaleOwnerStore(frozen, () => true)
+      case Defect.NoClaim             => new WithoutClaims(frozen)
+      case Defect.CollectedWhenFenced => new StaleOwnerStore(frozen, () => isSweep.get)
+      case Defect.ReferredUnseen      => new WithoutReferred(frozen)
+      case _                          => frozen
     }
 
   private def laterOf(process: String)(write: () => Unit): Unit = {
@@ -246,7 +249,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     ()
   }
 
-  /** What becomes of a cut that is about to be written. */
+  /** A cut with the planted defect. */
   private def rewritten(cut: Cut): Cut = {
     val window = cut.paged.window
     defect match {
@@ -261,12 +264,12 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     }
   }
 
-  /** Where the log of offsets is what goes wrong, it is its entries that come late. */
+  /** Entries are frozen for defects of the offset log, otherwise seals. */
   private def mayFreeze(key: ObjectKey, body: Array[Byte]): Boolean =
     if (Defect.ofOffsets(defect)) key.name.startsWith(s"${Names.Checkpoint}offsets/")
-    else key.name.endsWith(".sealed") && FrozenWrites.hasRowsInFlight(key, body)
+    else key.name.endsWith(".sealed") && FrozenWrites.hasInFlightRows(key, body)
 
-  /** What undoes it. */
+  /** Freezes a driver; returns the action that ends this state. */
   private def freeze(): () => Unit =
     if (isFrozen || freezes == 0 || !faults.strikes(Fault.FrozenBeforeSeal, FreezeRate)) () => ()
     else {
@@ -297,7 +300,7 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
     s"${Names.Root}${StoreLayout.storeDirectory(store)}/$file"
   }
 
-  /** Entries of Spark's logs from before the first cut, and the files of the stores. */
+  /** Writes entries of Spark's logs and files of stores from before the first cut. */
   def writeLevelZero(): Unit = {
     def put(log: String, epoch: Long, body: String): Unit =
       bucket.put(s"${Names.Checkpoint}$log/$epoch", body.getBytes, None, clock.wallMs())
@@ -319,10 +322,10 @@ final class World(val seed: Long, val defect: Defect, tasks: Option[Int]) {
 }
 
 /**
- * Takes its time for a seal, in which other drivers come and go.
+ * An object store with slow writes of seals, during which other drivers start and end.
  *
  * @param steps
- *   of others that it waits for
+ *   steps of other actors for which a write waits
  */
 final private class SlowSeals(under: ObjectStore, steps: () => Int, await: Int => Unit)
     extends ForwardingStore(under) {
@@ -333,12 +336,12 @@ final private class SlowSeals(under: ObjectStore, steps: () => Int, await: Int =
 }
 
 /**
- * Freezes a driver that is about to write.
+ * An object store that freezes a driver before some writes.
  *
  * @param mayFreeze
- *   by name and bytes of the object
+ *   whether it may freeze, by name and bytes of the object
  * @param freeze
- *   returns when it goes on; what that gives is to be called when the seal is written
+ *   waits until the driver may continue; its result is called after the write
  */
 final private class FrozenWrites(
     under: ObjectStore,
@@ -353,48 +356,48 @@ final private class FrozenWrites(
 }
 
 private object FrozenWrites {
-  def hasRowsInFlight(seal: ObjectKey, body: Array[Byte]): Boolean =
+  def hasInFlightRows(seal: ObjectKey, body: Array[Byte]): Boolean =
     Cut.parse(seal.name, body).channels.exists(_.deferred.rows > 0)
 }
 
-/** Runs do not say that they begin an epoch anew. */
+/** An object store that drops the claims of runs. */
 final private class WithoutClaims(under: ObjectStore) extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
     if (key.name.endsWith(".sealed") && Cut.parse(key.name, body).isClaim) CreateResult.Created
     else super.create(key, body, token)
 }
 
-/** Reads cuts as if their bases referred to nothing. */
+/** An object store that hides the referred segments of cuts. */
 final private class WithoutReferred(under: ObjectStore) extends ForwardingStore(under) {
   override def get(key: ObjectKey): Option[Array[Byte]] = {
     val bytes = super.get(key)
     if (!key.name.endsWith(".cut")) bytes
-    else bytes.map(of => Cut.parse(key.name, of).copy(referred = Nil).toBytes)
+    else bytes.map(body => Cut.parse(key.name, body).copy(referred = Nil).toBytes)
   }
 }
 
-/** Has other bytes written of cuts; seals are left as they are. */
-final private class RewrittenCuts(under: ObjectStore, rewritten: Cut => Cut)
+/** An object store that changes cuts before they are written; seals are unchanged. */
+final private class RewrittenCuts(under: ObjectStore, rewrite: Cut => Cut)
     extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult = {
     val isCut = key.name.endsWith(".cut") && key.name.startsWith(s"${Names.Root}${CutLayout.Cuts}")
-    val other = if (isCut) rewritten(Cut.parse(key.name, body)).toBytes else body
+    val other = if (isCut) rewrite(Cut.parse(key.name, body)).toBytes else body
     super.create(key, other, token)
   }
 }
 
-/** Returns before a page, or a segment of merged frames, is written. */
-final private class EarlyPuts(under: ObjectStore, of: String, later: (() => Unit) => Unit)
+/** An object store that returns before a page, or a segment of merged frames, is written. */
+final private class EarlyPuts(under: ObjectStore, directory: String, later: (() => Unit) => Unit)
     extends ForwardingStore(under) {
   override def put(key: ObjectKey, body: Array[Byte]): Unit = {
-    val isPage = of == CutLayout.Pages
-    val isEarly = key.name.startsWith(s"${Names.Root}$of") &&
+    val isPage = directory == CutLayout.Pages
+    val isEarly = key.name.startsWith(s"${Names.Root}$directory") &&
       (isPage || key.name.contains("/merged-"))
     if (isEarly) later(() => super.put(key, body)) else super.put(key, body)
   }
 }
 
-/** Writes an entry of the log of offsets whatever is there. */
+/** An object store that overwrites entries of the offset log. */
 final private class Overwriting(under: ObjectStore) extends ForwardingStore(under) {
   override def create(key: ObjectKey, body: Array[Byte], token: WriterToken): CreateResult =
     if (!key.name.startsWith(s"${Names.Checkpoint}offsets/")) super.create(key, body, token)
@@ -406,45 +409,45 @@ final private class Overwriting(under: ObjectStore) extends ForwardingStore(unde
 
 private[sim] object World {
 
-  /** Random numbers of a run for one purpose. */
+  /** The random numbers of a run for one purpose. */
   def randomOf(seed: Long, purpose: String): Random =
     Seeded.random(seed + (purpose.hashCode.toLong << 32))
 
   val DiskEvery = 4
 
-  /** One run of so many has operations that refer to old cuts. */
+  /** One run of this many has operations that refer to old cuts. */
   val ReferencesEvery = 4
   val MaxStalls = 4
 
-  /** One run of so many has operations that are killed before their entry. */
+  /** One run of this many has operations that are killed before their entry. */
   val LeftoversEvery = 3
   val MaxKills = 3
 
-  /** One run of so many has rows with keys. */
+  /** One run of this many has rows with keys. */
   val GroupedEvery = 3
 
-  /** Steps of the supervisor, in runs with short chains. */
+  /** A base is due in one of this many steps of the supervisor, in runs with short chains. */
   val BaseEvery = 10
 
-  /** How far the clocks of hosts are ahead of that of the store, in milliseconds. */
+  /** Offsets of the clocks of hosts from that of the object store, in milliseconds. */
   val Skews: IndexedSeq[Long] = IndexedSeq(0L, -7_200_000L, -300L, 300L, 86_400_000L)
 
-  /** One run of so many keeps cuts for their age. */
+  /** One run of this many retains cuts by age. */
   val AgesEvery = 4
   val YoungMs = 300L
 
-  /** There are few savepoints. */
+  /** A factor for savepoints, which are few. */
   val SavepointRate = 20.0
   val HealsEvery = 30
   val SavepointsEvery = 4
 
-  /** A run has some thousands; one with hundreds of tasks a million and more. */
+  /** A run has some thousand steps; one with hundreds of tasks has over a million. */
   val MaxSteps = 200_000L
   val StepsPerTask = 10_000L
 
   val SealRate = 5.0
 
-  /** Rows are in flight in few seals. */
+  /** A factor for seals with in-flight rows, which are few. */
   val FreezeRate = 10.0
   val MaxFreezes = 2
   val MaxSealSteps = 1500

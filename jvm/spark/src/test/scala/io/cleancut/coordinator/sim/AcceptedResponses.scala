@@ -4,8 +4,8 @@ import java.util.concurrent.CompletableFuture
 
 import io.cleancut.protocol.{Ack, Refusal}
 
-/** Which answers of a coordinator mean that it took the run that asked for the latest. */
-object Believed {
+/** Responses with which a coordinator accepts a run as the latest one. */
+object AcceptedResponses {
 
   def right[A, B](answer: Either[A, B]): Boolean = answer.isRight
 

@@ -4,14 +4,14 @@ import io.cleancut.format.CutLayout
 import io.cleancut.objectstore.{ObjectKey, ObjectStore, RangeResult}
 
 /**
- * A store whose segments another driver sweeps when they are about to be read.
+ * An object store in which another driver deletes segments just before they are read.
  *
  * @param epoch
- *   of the segments
+ *   epoch of the segments
  * @param before
- *   what that driver does first
+ *   action before the deletion
  */
-final class SweptWhenRead(under: ObjectStore, epoch: Long, before: () => Any)
+final class ConcurrentSweepStore(under: ObjectStore, epoch: Long, before: () => Any)
     extends ForwardingStore(under) {
 
   override def getRange(key: ObjectKey, offset: Long, length: Int): RangeResult = {

@@ -15,48 +15,47 @@ import io.cleancut.objectstore.ObjectKey
 import io.cleancut.protocol.{OffsetEntry, Refusal}
 
 /**
- * An act on the checkpoint, as an offline epoch does it: it looks where the query stands, owns it,
- * makes all of its state and its rows in flight anew behind a number that stays unused, or has its
- * stores refer to what is there, or was there after an earlier epoch; and writes the entries of
- * both logs.
+ * An operation on the checkpoint that writes an offline epoch. It reads the last epoch, owns the
+ * query, and skips one epoch. Then it copies state and in-flight rows, or has its bases refer to
+ * the frames of the last or an earlier cut, and writes the entries of both logs.
  *
  * @param random
- *   for where it stops, if it may
+ *   random numbers for an early stop, if the operation may stop
  * @param stall
- *   the garbage collection whose cuts it refers to
+ *   garbage collection whose cuts it refers to
  */
-final class SimAct(
+final class SimOperation(
     world: World,
     process: SimProcess,
     val runId: String,
     random: Option[Random],
     stall: Option[SweepStall]
-) extends SimRunning {
-  import SimAct._
+) extends OwningRun {
+  import SimOperation._
   import world.{baton, defect, faults, invariants, plan}
 
   override val hasBegun = false
   var failure = Option.empty[Throwable]
 
-  // Drawn by nothing but its name and the seed, so that all else stays as it is.
+  // Drawn from its name and the seed only, so that other draws do not change.
   private val ofName = World.randomOf(world.seed, runId)
-  private val isReferring =
+  private val isByReference =
     Defect.ofReferences(defect) || stall.isDefined || runId.hashCode % 2 == 0
-  private val wantsBack = isReferring && (stall.isDefined || ofName.nextBoolean())
-  private var isBack = wantsBack
-  private var hasFound = false
+  private val wantsRollback = isByReference && (stall.isDefined || ofName.nextBoolean())
+  private var isRollback = wantsRollback
+  private var hasSource = false
   private var hasOwned = false
 
-  /** Whether the garbage collection can go on. */
-  def hasMet(stall: SweepStall): Boolean = if (stall.isFirst) hasFound else hasOwned
+  /** Whether the garbage collection can continue. */
+  def hasMet(stall: SweepStall): Boolean = if (stall.isFirst) hasSource else hasOwned
 
   private val offsets = process.files("offsets")
   private val gate = new GateOfNoQuery {
-    override def checkOwner(): Unit = process.call(runId, "look")(_.checkOwner(runId))
+    override def checkOwner(): Unit = process.call(runId, "check")(_.checkOwner(runId))
     override def commit(epoch: Long, entry: String): String = {
       var counted = ""
       process.call(runId, "commit")(cuts => counted = cuts.commit(runId, epoch, entry, None))
-      if (faults.strikes(Fault.StoppedBehindCut, PerAct)) throw new Unreachable("stopped")
+      if (faults.strikes(Fault.StoppedAfterCut, PerOperation)) throw new Unreachable("stopped")
       counted
     }
   }
@@ -67,12 +66,12 @@ final class SimAct(
   override def isOver: Boolean = actor.isFinished || !process.isAlive
 
   private def run(): Unit = {
-    try act()
+    try execute()
     catch {
       case e: FileNotFoundException =>
-        invariants.happened(s"$runId finds that an entry is gone: ${e.getMessage}")
+        invariants.happened(s"$runId finds a deleted entry: ${e.getMessage}")
       case refused: Refused =>
-        faults.count(Fault.ActRefused)
+        faults.count(Fault.OperationRefused)
         invariants.happened(s"$runId is refused: ${refused.getMessage}")
       case NonFatal(e) =>
         failure = Some(e)
@@ -82,87 +81,88 @@ final class SimAct(
     process.endRun(runId)
   }
 
-  private def act(): Unit = {
+  private def execute(): Unit = {
     val last = process.archive.cuts.last().map(_.head.epoch).getOrElse(refuse("there is no cut"))
     val entered = if (plan.isOnFiles) epochsIn("commits").maxOption else Some(last)
     if (!entered.contains(last)) refuse(s"epoch $last has no entry")
     val left = epochsIn("offsets").filter(_ > last)
-    val (ofActs, begun) =
-      left.partition(epoch => OffsetEntry.isOfOperation(entry("offsets", epoch)))
-    // Who goes back leaves that behind, and has to where another such act was not done.
-    isBack = wantsBack || (begun.nonEmpty && ofActs.nonEmpty)
-    if (begun.nonEmpty && !isBack) refuse(s"epoch ${begun.max} has been begun")
-    val source = if (wantsBack) earlier(last, left) else Source(last, None)
-    val looked = found(source).getOrElse(refuse(s"there is no $source"))
-    val early = if (defect == Defect.SourceUnchecked) Some(looked.whole) else None
-    // The query may go on meanwhile.
-    hasFound = true
-    baton.yieldUntil(stall.forall(of => !of.isFirst || of.isOver))
+    val (incomplete, begun) = left.partition(epoch => OffsetEntry.isOfOperation(entry("offsets", epoch)))
+    // A rollback skips these epochs, and is required after an incomplete rollback.
+    isRollback = wantsRollback || (begun.nonEmpty && incomplete.nonEmpty)
+    if (begun.nonEmpty && !isRollback) refuse(s"epoch ${begun.max} has been begun")
+    val source = if (wantsRollback) earlier(last, left) else Source(last, None)
+    val candidate = find(source).getOrElse(refuse(s"there is no $source"))
+    val early = if (defect == Defect.SourceUnchecked) Some(candidate.whole) else None
+    // The query may continue concurrently.
+    hasSource = true
+    baton.yieldUntil(stall.forall(one => !one.isFirst || one.isOver))
     own(last)
-    // A sweep that has taken it has gone before.
+    // A garbage collection that has deleted the source has ended before.
     val cut = early.getOrElse {
-      val still = found(source).filter(_.head.token == looked.head.token)
-      still.getOrElse(refuse(s"$source is not there any more")).whole
+      val current = find(source).filter(_.head.token == candidate.head.token)
+      current.getOrElse(refuse(s"$source was deleted")).whole
     }
     hasOwned = true
-    if (ofActs.nonEmpty) faults.count(Fault.ActBehindAct)
-    // The other act may be about to write its cut, which comes before this one then.
+    if (incomplete.nonEmpty) faults.count(Fault.OperationAfterIncomplete)
+    // The other operation may be about to write its cut, which then precedes this cut.
     rewrite(cut, last, (last +: left).max + 2)
   }
 
-  /** A cut before the last, a savepoint, or the last where something has been begun after it. */
+  /** A cut before the last one, a savepoint, or the last cut if an epoch has begun after it. */
   private def earlier(last: Long, left: Seq[Long]): Source = {
     def isOne(epoch: Long) = epoch < last || left.nonEmpty
     val cuts = process.archive.cuts.epochs().filterNot(invariants.late).map(Source(_, None))
     val pins = process.archive.savepoints.all().toSeq.sortBy(_._1).map { case (name, cut) =>
       Source(cut.head.epoch, Some(name))
     }
-    val found = (cuts ++ pins).filter(of => isOne(of.epoch))
-    val due = found.filter(of => of.pin.isEmpty && stall.exists(_.epochs(of.epoch)))
-    val all = if (due.isEmpty) found else due
-    if (all.isEmpty) refuse("there is nothing to go back to")
+    val sources = (cuts ++ pins).filter(source => isOne(source.epoch))
+    val due =
+      sources.filter(source => source.pin.isEmpty && stall.exists(_.epochs(source.epoch)))
+    val all = if (due.isEmpty) sources else due
+    if (all.isEmpty) refuse("there is no earlier state to roll back to")
     all(ofName.nextInt(all.size))
   }
 
-  private def found(source: Source): Option[StoredCut] =
+  private def find(source: Source): Option[StoredCut] =
     source.pin.fold(process.archive.cuts.open(source.epoch))(process.archive.savepoints.open(_))
 
   private def own(last: Long): Unit = {
     var committed = -1L
     process.call(runId, "begin")(cuts => committed = cuts.begin(runId).committed)
-    if (committed != last) refuse(s"epoch $committed has been committed meanwhile")
+    if (committed != last) refuse(s"epoch $committed has been committed concurrently")
   }
 
-  private def refuse(why: String): Nothing = throw new Refused(why)
+  private def refuse(reason: String): Nothing = throw new Refused(reason)
 
   private def rewrite(cut: Cut, last: Long, epoch: Long): Unit = {
     invariants.happened(s"$runId makes epoch $epoch of the cut of epoch ${cut.epoch}")
-    val taken = Option.unless(defect == Defect.ActForgets)(new Taken(cut))
-    if (cut.inFlight.nonEmpty) faults.count(Fault.ActInFlight)
-    process.call(runId, "replace")(_.replace(runId, epoch, plan.stores.toSet, taken))
+    val inFlight = Option.unless(defect == Defect.OperationForgets)(new CopiedRows(cut))
+    if (cut.inFlight.nonEmpty) faults.count(Fault.OperationInFlight)
+    process.call(runId, "replace")(_.replace(runId, epoch, plan.stores.toSet, inFlight))
     val made =
-      if (isReferring) referred(cut, epoch)
+      if (isByReference) referred(cut, epoch)
       else plan.stages.flatten.flatMap(task => retried(task, cut, epoch)).toMap
     process.call(runId, "settle")(_.settle(runId, epoch))
-    process.call(runId, "look at what is settled") { cuts =>
-      // The question names no run: a later one of this driver would answer it.
-      if (!cuts.status.run.exists(_.runId == runId)) throw new Unreachable("followed")
+    process.call(runId, "read settled versions") { cuts =>
+      // The request names no run, so a later run of this driver could answer it.
+      if (!cuts.status.run.exists(_.runId == runId)) throw new Unreachable("fenced")
       made.foreach { case (store, id) =>
-        val found = cuts.accepted(store, epoch + 1)
-        if (!found.contains(id)) invariants.violated(s"$runId finds $found of $store, and not $id")
+        val accepted = cuts.accepted(store, epoch + 1)
+        if (!accepted.contains(id))
+          invariants.violated(s"$runId finds $accepted of $store, and not $id")
       }
     }
     val end = Invariants.endIn(cut.offsets.getBytes)
     val planned =
-      Names.offsetsOfAct(end, unused = epoch - 1, cut.epoch, Option.when(isBack)(last))
+      Names.offsetsOfOperation(end, unused = epoch - 1, cut.epoch, Option.when(isRollback)(last))
     if (world.mayLeave(epoch)) {
-      faults.count(Fault.ActLeft)
+      faults.count(Fault.OperationKilled)
       throw new Unreachable("stopped")
     }
     enter(epoch, planned)
     mayStop()
-    // Of the first of them a query that lives would have its next epoch.
-    (Option.unless(isBack)(last + 1).toSeq :+ (epoch - 1)).distinct.foreach { number =>
+    // A live query plans its next epoch under the first of these numbers.
+    (Option.unless(isRollback)(last + 1).toSeq :+ (epoch - 1)).distinct.foreach { number =>
       try if (!isOfOperation(number)) enter(number, planned)
       catch {
         case refused: Refused =>
@@ -177,13 +177,13 @@ final class SimAct(
     SimQuery.write(commits, path, CommitIds.entry(ids))
     invariants.committed(runId, epoch)
     if (invariants.cut(epoch).exists(_.run.runId != runId)) {
-      invariants.violated(s"$runId was told that it has made epoch $epoch, which another has")
+      invariants.violated(s"$runId received the commit of epoch $epoch of another run")
     }
-    faults.count(Fault.Act)
-    if (isBack) faults.count(Fault.ActBack)
+    faults.count(Fault.Operation)
+    if (isRollback) faults.count(Fault.Rollback)
   }
 
-  /** Makes all stores of what the cut has. */
+  /** Writes bases of all stores that refer to the frames of the cut. */
   private def referred(cut: Cut, epoch: Long): Map[StoreId, String] = {
     val frames = plan.stores.map { store =>
       val version = StateVersion(epoch + 1, StateVersion.newId(process.clock))
@@ -192,43 +192,44 @@ final class SimAct(
     }
     val chains = plan.stores.flatMap(cut.of)
     val deep =
-      chains.flatMap(_.base).exists(of => cut.referred.exists(_.version == of._1.version.number))
-    if (deep) faults.count(Fault.ActBehindReference)
+      chains
+        .flatMap(_.base)
+        .exists(base => cut.referred.exists(_.version == base._1.version.number))
+    if (deep) faults.count(Fault.OperationOnReferences)
     val segments =
       if (defect == Defect.ReferredOnce) chains.flatMap(_.frames.map(_._3.segment)).toSet
       else cut.reachedFrom(chains)
-    val bases = frames.map(of => SealedFrame(of.name, 0L, of.toBytes))
-    val deltas = frames.flatMap(deltaOf).map(of => SealedFrame(of.name, 0L, of.toBytes))
+    def seal(frame: SimFrame) = SealedFrame(frame.name, 0L, frame.toBytes)
+    val bases = frames.map(seal)
+    val deltas = frames.flatMap(deltaOf).map(seal)
     process.call(runId, "refer")(_.refer(runId, epoch, deltas ++ bases, segments))
-    faults.count(Fault.ActByReference)
-    frames.map(of => of.name.store -> of.name.version.id).toMap
+    faults.count(Fault.OperationByReference)
+    frames.map(frame => frame.name.store -> frame.name.version.id).toMap
   }
 
   private def mayStop(): Unit = if (random.exists(_.nextInt(StopsEvery) == 0)) {
-    faults.count(Fault.ActStopped)
+    faults.count(Fault.OperationStopped)
     throw new Unreachable("stopped")
   }
 
   private def isOfOperation(epoch: Long) =
-    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfOperation(
-      entry("offsets", epoch)
-    )
+    offsets.exists(Names.entry("offsets", epoch)) && OffsetEntry.isOfOperation(entry("offsets", epoch))
 
   private def enter(epoch: Long, planned: String): Unit = {
     gate.checkOwner()
     val path = Names.entry("offsets", epoch)
-    if (offsets.exists(path)) refuse(s"somebody else has planned epoch $epoch")
+    if (offsets.exists(path)) refuse(s"another run has planned epoch $epoch")
     try SimQuery.write(offsets, path, planned)
     catch {
       case _: org.apache.hadoop.fs.FileAlreadyExistsException =>
-        refuse(s"somebody else has planned epoch $epoch")
+        refuse(s"another run has planned epoch $epoch")
     }
   }
 
-  /** Writes the stores of a task, as often as it takes. */
+  /** Writes the stores of a task, with retries. */
   private def retried(task: SimTask, cut: Cut, epoch: Long): Map[StoreId, String] = {
-    val tries = Iterator.continually(attempt(task, cut, epoch)).take(SimJob.MaxAttempts)
-    tries.flatten.nextOption().getOrElse(throw new AttemptLost(s"$task of $runId failed"))
+    val attempts = Iterator.continually(attempt(task, cut, epoch)).take(SimJob.MaxAttempts)
+    attempts.flatten.nextOption().getOrElse(throw new AttemptLost(s"$task of $runId failed"))
   }
 
   private def attempt(task: SimTask, cut: Cut, epoch: Long): Option[Map[StoreId, String]] = {
@@ -237,7 +238,7 @@ final class SimAct(
     var made = Option.empty[Map[StoreId, String]]
     val running = baton.spawn(s"attempt $id of $runId", executor) {
       try {
-        tell(TaskStart(id, task.operator, task.partition, epoch, task.stores))
+        register(TaskStart(id, task.operator, task.partition, epoch, task.stores))
         made = Some(task.stores.map(store => store -> write(store, id, executor, cut, epoch)).toMap)
       } catch {
         case NonFatal(_) => executor.driver.tell(s"failure of $id")(_.fail(runId, id))
@@ -263,15 +264,15 @@ final class SimAct(
     version.id
   }
 
-  /** What only a task of a query writes next to its base. */
+  /** A delta next to a base, which only a task of a query writes. */
   private def deltaOf(base: SimFrame): Option[SimFrame] =
-    Option.when(defect == Defect.ActAsTasks) {
+    Option.when(defect == Defect.OperationAsTasks) {
       base.copy(name = base.name.copy(kind = FrameKind.Delta), rows = Vector.empty, source = Nil)
     }
 
-  private def tell(start: TaskStart): TaskStarted = process
-    .ask(runId, "start")(Believed.right[Refusal, TaskStarted])(_.start(runId, start))
-    .fold(why => throw new AttemptLost(why.why), identity)
+  private def register(start: TaskStart): TaskStarted = process
+    .ask(runId, "start")(AcceptedResponses.right[Refusal, TaskStarted])(_.start(runId, start))
+    .fold(refusal => throw new AttemptLost(refusal.why), identity)
 
   private def writer = s"$runId/act"
 
@@ -281,8 +282,8 @@ final class SimAct(
   private def entry(log: String, epoch: Long): String =
     SimQuery.read(process.files(log), Names.entry(log, epoch))
 
-  /** The rows in flight of a cut, in frames of another version. */
-  final private class Taken(cut: Cut) extends InFlightSource {
+  /** The in-flight rows of a cut, in frames of another version. */
+  final private class CopiedRows(cut: Cut) extends InFlightSource {
     override def isEmpty: Boolean = cut.inFlight.isEmpty
 
     override def frames(version: Long, clock: Clock): (Seq[SealedFrame], Seq[ChannelReport]) = {
@@ -299,17 +300,17 @@ final class SimAct(
   }
 }
 
-private object SimAct {
+private object SimOperation {
 
-  /** What it is made of: the cut of an epoch, or a savepoint of one. */
+  /** The source of an operation: the cut of an epoch, or a savepoint. */
   final case class Source(epoch: Long, pin: Option[String]) {
     override def toString: String = pin.fold(s"cut of epoch $epoch")(name => s"savepoint $name")
   }
 
-  /** It does not do what it was asked for, and has changed nothing. */
+  /** The refusal of an operation that has changed nothing. */
   final class Refused(message: String) extends RuntimeException(message)
 
-  private val PerAct = 3.0
+  private val PerOperation = 3.0
   private val StopsEvery = 4
   private val NoTask = -1L
 }

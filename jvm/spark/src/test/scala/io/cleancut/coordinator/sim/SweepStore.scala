@@ -5,15 +5,16 @@ import io.cleancut.format.CutLayout
 import io.cleancut.objectstore.{ObjectInfo, ObjectKey, ObjectPrefix, ObjectRange, ObjectStore}
 
 /**
- * The object store as the sweeps of one process see it: listings of segments take long, and
- * savepoints and pages cannot be read for some time. All else that uses it sees what there is.
+ * The object store as the garbage collection of one process sees it. Listings of segments take
+ * long, and some savepoints and pages are unreadable for some time. Other users see the objects
+ * unchanged.
  *
  * @param host
- *   the clock of the process
+ *   clock of the process
  */
-final private class SweptStore(under: ObjectStore, world: World, host: HostClock)
+final private class SweepStore(under: ObjectStore, world: World, host: HostClock)
     extends ForwardingStore(under) {
-  import SweptStore._
+  import SweepStore._
   import world.{baton, defect, faults, invariants}
 
   private var listings = 0
@@ -21,23 +22,23 @@ final private class SweptStore(under: ObjectStore, world: World, host: HostClock
   override def get(key: ObjectKey): Option[Array[Byte]] = {
     val isSavepoint = isBelow(key.name, CutLayout.Savepoints)
     val isSkipped = isSavepoint && defect == Defect.SavepointSkipped
-    val found = under.get(key)
-    if (found.isEmpty || !isUnreadable(key.name)) found
+    val stored = under.get(key)
+    if (stored.isEmpty || !isUnreadable(key.name)) stored
     else if (isSkipped) None
-    else found.map(_.dropRight(1))
+    else stored.map(_.dropRight(1))
   }
 
   override def head(key: ObjectKey): Option[ObjectInfo] = {
-    val found = under.head(key)
+    val info = under.head(key)
     val isOwner = isBelow(key.name, CutLayout.Owners)
-    if (isOwner && defect == Defect.AgesByHostClock) found.map(byHost) else found
+    if (isOwner && defect == Defect.AgesByHostClock) info.map(byHost) else info
   }
 
   override def list(prefix: ObjectPrefix): Iterator[ObjectInfo] = {
-    def found = under.list(prefix)
+    def listed = under.list(prefix)
     val isOfSavepoints = world.isSweep.get && prefix.name == s"${Names.Root}${CutLayout.Savepoints}"
-    if (isOfSavepoints && defect == Defect.SavepointByHostClock) found.map(byHost)
-    else slowly(prefix)(found)
+    if (isOfSavepoints && defect == Defect.SavepointByHostClock) listed.map(byHost)
+    else slowly(prefix)(listed)
   }
 
   override def listRange(range: ObjectRange): Iterator[ObjectInfo] =
@@ -64,7 +65,7 @@ final private class SweptStore(under: ObjectStore, world: World, host: HostClock
       } finally listings -= 1
     }
 
-  /** A savepoint stays unreadable for some time, a page for one read. */
+  /** Whether an object is unreadable now: a savepoint for some time, a page for one read. */
   private def isUnreadable(name: String): Boolean = world.isSweep.get && {
     if (isBelow(name, CutLayout.Savepoints)) world.isBroken(name)
     else isBelow(name, CutLayout.Pages) && faults.strikes(Fault.UnreadablePage)
@@ -74,7 +75,7 @@ final private class SweptStore(under: ObjectStore, world: World, host: HostClock
     info.copy(modifiedMs = info.modifiedMs + host.aheadMs)
 }
 
-private object SweptStore {
+private object SweepStore {
   private val MaxSteps = 600
   private val Rate = 5.0
 

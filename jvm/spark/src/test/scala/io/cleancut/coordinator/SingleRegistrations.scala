@@ -5,8 +5,8 @@ import io.cleancut.coordinator.state.{Opened, TaskStart}
 import io.cleancut.cutstore.usage.Place
 import io.cleancut.protocol.{ChannelOpened, ChannelTask, Refusal}
 
-/** Attempts that tell of one thing at a time when they begin. */
-object OneByOne {
+/** Attempts that register one store or one shuffle input per request. */
+object SingleRegistrations {
 
   implicit class Attempts(cuts: QueryCoordinator) {
     def open(
@@ -20,10 +20,10 @@ object OneByOne {
       cuts.start(runId, task).map(_.stores(store))
     }
 
-    def openChannel(runId: String, of: ChannelTask): Either[Refusal, ChannelOpened] = {
-      val StoreId(operator, partition, _) = of.channel
-      val task = TaskStart(of.attempt, operator, partition, of.epoch, Nil, Seq(of))
-      cuts.start(runId, task).map(_.channels(of.channel))
+    def openChannel(runId: String, input: ChannelTask): Either[Refusal, ChannelOpened] = {
+      val StoreId(operator, partition, _) = input.channel
+      val task = TaskStart(input.attempt, operator, partition, input.epoch, Nil, Seq(input))
+      cuts.start(runId, task).map(_.channels(input.channel))
     }
   }
 }
